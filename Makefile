@@ -1,0 +1,54 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both build .venv first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+# torch goes first and pinned, so that no other requirement pulls a different build.
+TORCH  := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
+
+.PHONY: demo test tiny lint format bench evidence docs clean
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet -c constraints.txt "$(TORCH)"
+	$(PIP) install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	$(PIP) install --quiet -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	$(PIP) install --quiet -c constraints.txt -e '.[bench]'
+	@touch $@
+
+demo: $(VENV)/.core
+	$(BIN)/castalia demo
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check src tests tools benchmarks evidence
+	$(BIN)/ruff format --check src tests tools benchmarks evidence
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+tiny: $(VENV)/.test
+	$(BIN)/python -m pytest -m tiny
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix src tests tools benchmarks evidence
+	$(BIN)/ruff format src tests tools benchmarks evidence
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+evidence: $(VENV)/.core
+	$(BIN)/python -m evidence
+
+docs: $(VENV)/.test
+	$(BIN)/python tools/docs.py
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache

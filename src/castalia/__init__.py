@@ -1,0 +1,42 @@
+"""Castalia: deep learning with scikit-learn's manners.
+
+Names are loaded when first used, so ``import castalia`` stays quick and torch comes in only when it is needed.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from castalia.catalog import SYSTEMS
+
+__version__ = "0.1.0"
+
+_NAMES = {
+    "Training": "castalia.train",
+    "Callback": "castalia.train",
+    "read": "castalia.data",
+    "save": "castalia.base",
+    "load": "castalia.base",
+    "find": "castalia.catalog",
+    "models_table": "castalia.catalog",
+}
+_PACKAGES = ("data", "nn", "nets", "objectives", "optim", "train", "base", "models", "evaluate", "diagnose", "method")
+
+__all__ = ["__version__", *_NAMES, *SYSTEMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    elif name in SYSTEMS:
+        package, attribute = SYSTEMS[name].path.split(":")
+        value = getattr(import_module(package), attribute)
+    elif name in _PACKAGES:
+        value = import_module(f"castalia.{name}")
+    else:
+        raise AttributeError(f"module 'castalia' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})

@@ -1,0 +1,47 @@
+"""Dense networks on tables."""
+
+from castalia.catalog.records import System
+
+__all__ = ["DENSE"]
+
+_BACKPROP = "1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, Nature 323"
+
+DENSE = (
+    System(
+        name="MLPClassifier",
+        path="castalia.models.dense:MLPClassifier",
+        family="dense",
+        tasks=("classification", "multilabel"),
+        data="table",
+        summary="Multi-layer perceptron that classifies the rows of a table",
+        reference=_BACKPROP,
+        small={"hidden": (16,), "epochs": 60, "lr": 1e-2},
+        toy="moons",
+        pass_mark=0.93,
+        rows=("NN-03", "LOSS-05"),
+    ),
+    System(
+        name="MLPRegressor",
+        path="castalia.models.dense:MLPRegressor",
+        family="dense",
+        tasks=("regression", "multioutput"),
+        data="table",
+        summary="Multi-layer perceptron that predicts numbers from the rows of a table",
+        reference=_BACKPROP,
+        small={"hidden": (16,), "epochs": 60, "lr": 1e-2},
+        toy="sine",
+        pass_mark=0.85,
+    ),
+    System(
+        name="DistributionRegressor",
+        path="castalia.models.dense:DistributionRegressor",
+        family="dense",
+        tasks=("regression", "density"),
+        data="table",
+        summary="Dense network whose outputs are the parameters of a likelihood: a distribution for every row",
+        reference="1994, Nix, Weigend, Estimating the mean and variance of the target probability distribution, ICNN",
+        small={"hidden": (16,), "epochs": 60, "lr": 1e-2},
+        toy="sine",
+        pass_mark=0.80,
+    ),
+)

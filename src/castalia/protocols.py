@@ -1,0 +1,136 @@
+"""The small records and protocols by which the parts of the library meet.
+
+Nothing here computes; torch is imported for type checkers only, so floor 0 stays light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+__all__ = ["Batch", "Decodes", "Encodes", "Energy", "LogProb", "Objective", "Phase", "Rows", "Spec", "Stage"]
+
+
+class Batch(NamedTuple):
+    """One mini-batch: inputs, targets and weights, already on the device."""
+
+    x: Any
+    y: Any = None
+    weight: Tensor | None = None  # (B,) or None for all ones
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What an adapter and a task learnt about the data, and all a network needs to be built.
+
+    Attributes
+    ----------
+    inputs
+        Width of one encoded row.
+    outputs
+        Number of network outputs.
+    categories
+        Sizes of the categorical columns, which are the last columns of a row; each size includes
+        slot 0 for unseen and missing values.
+    class_weight
+        One weight per class, or None.
+    rows
+        Number of training rows.
+    extra
+        What a family needs beyond this (vocabulary size, image shape …); plain JSON values.
+    """
+
+    inputs: int
+    outputs: int
+    categories: tuple[int, ...] = ()
+    class_weight: tuple[float, ...] | None = None
+    rows: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Which parameters are trained by which loss, and how often.
+
+    One optimizer is made per phase. In each batch every phase takes ``repeat`` steps, in order, on
+    batches whose number is a multiple of ``every``. A GAN has two phases.
+    """
+
+    name: str
+    parameters: Sequence[Tensor]
+    repeat: int = 1
+    every: int = 1
+    lr_scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One leg of a training: an objective, the part of the network it trains, and for how long.
+
+    ``epochs`` and ``lr`` default to the estimator's. Stages run in order on the same network.
+    """
+
+    name: str
+    objective: Objective
+    epochs: int | None = None
+    lr: float | None = None
+
+
+class Objective(Protocol):
+    """What is minimised. See ``castalia.objectives.base`` for the default behaviour."""
+
+    def phases(self, net: nn.Module) -> list[Phase]:
+        """Say which parameters are trained by which loss."""
+
+    def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Return ``{"loss": scalar, …named parts}``, each a mean over the rows of the batch."""
+
+    def after_step(self, net: nn.Module) -> None:
+        """Update what gradients do not: moving averages, codebooks."""
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Encoded inputs that can be indexed by row."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: Tensor) -> Any:
+        """Return the inputs at these rows as one batch."""
+
+    def to(self, device: Any) -> Rows:
+        """Return the same rows held on a device."""
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """A network that maps inputs to codes."""
+
+    def encode(self, x: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class Decodes(Protocol):
+    """A network that maps codes to inputs."""
+
+    def decode(self, z: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class LogProb(Protocol):
+    """A network that scores inputs by their log-probability."""
+
+    def log_prob(self, x: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class Energy(Protocol):
+    """A network that scores inputs by an unnormalised energy."""
+
+    def energy(self, x: Tensor) -> Tensor: ...
+
+

@@ -1,0 +1,1 @@
+"""Small tools without knowledge of the rest; they import nothing of ours but ``errors``."""

@@ -1,0 +1,76 @@
+"""Choosing a device, and how a CPU should work on small steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from castalia.errors import InvalidParameter
+
+__all__ = ["cpu_scope", "resolve_device", "wait_policy"]
+
+# Below this many multiply-adds a step, a second thread costs more in waiting than it computes:
+# measured on 2 cores with MLPs of 10 to 2000 units (benchmarks/threads.py).
+SMALL_STEP = 2**26
+
+
+def resolve_device(device: Any) -> torch.device:
+    """Turn ``"auto"``, a name or a device into a usable ``torch.device``."""
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidParameter(
+            f"Training: `device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps'; got {device!r}."
+        ) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise InvalidParameter(f"Training: `device` is {device!r}, but torch sees no CUDA device. Use device='cpu'.")
+    if found.type == "cuda" and found.index is None:
+        found = torch.device("cuda", torch.cuda.current_device())
+    return found
+
+
+def wait_policy() -> str:
+    """Say how idle OpenMP threads wait in this process; 'passive' shares cores well."""
+    passive = os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE" or os.environ.get("GOMP_SPINCOUNT") == "0"
+    return "passive" if passive else "default"
+
+
+@contextmanager
+def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
+    """Run small CPU steps on one thread and on plain BLAS; restore both afterwards.
+
+    A spinning second thread slows a small step many times over when another process wants the core, and the
+    oneDNN dispatch costs more than a small matrix product.
+
+    Parameters
+    ----------
+    device
+        Where the step runs; other devices are left alone.
+    work
+        Multiply-adds of one step.
+
+    Yields
+    ------
+    dict
+        The choice made, for the run's settings.
+    """
+    threads, onednn = torch.get_num_threads(), torch._C._get_mkldnn_enabled()
+    small = device.type == "cpu" and work < SMALL_STEP
+    try:
+        if small:
+            if threads != 1:
+                torch.set_num_threads(1)
+            torch._C._set_mkldnn_enabled(False)
+        yield {"threads": torch.get_num_threads(), "onednn": onednn and not small, "waiting": wait_policy()}
+    finally:
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        torch._C._set_mkldnn_enabled(onednn)

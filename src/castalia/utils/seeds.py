@@ -1,0 +1,63 @@
+"""Random numbers that stay inside a scope.
+
+``random_state`` in Castalia is local: inside ``seed_scope`` torch draws from our seed, and on leaving it the
+caller's generators are as they were.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["derive", "generator", "seed_from", "seed_scope"]
+
+
+def seed_from(random_state: Any) -> int:
+    """Turn a ``random_state`` into an integer seed; None asks the operating system.
+
+    >>> seed_from(7)
+    7
+    """
+    if random_state is None:
+        return secrets.randbits(31)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**31 - 1))
+    return int(random_state)
+
+
+def derive(seed: int, *path: int) -> int:
+    """Derive an independent seed for a numbered part, such as an epoch.
+
+    >>> derive(0, 1) != derive(0, 2)
+    True
+    """
+    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def generator(seed: int, *path: int) -> torch.Generator:
+    """Return a CPU generator for a numbered part."""
+    import torch
+
+    return torch.Generator().manual_seed(derive(seed, *path))
+
+
+@contextmanager
+def seed_scope(seed: int, device: Any = "cpu") -> Iterator[None]:
+    """Seed torch inside the scope and put every generator back afterwards."""
+    import torch
+
+    devices = [device] if torch.device(device).type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.default_generator.manual_seed(seed)
+        if devices:
+            torch.cuda.manual_seed(seed)
+        yield
