@@ -1,0 +1,23 @@
+"""The estimator contract: base classes, tasks, parameters, saving and loading."""
+
+from castalia.base.direct import DirectEstimator
+from castalia.base.estimator import Estimator
+from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters
+from castalia.base.store import load, save
+from castalia.base.tasks import Classifier, Regressor, Target
+
+__all__ = [
+    "Classifier",
+    "Constraint",
+    "DirectEstimator",
+    "Estimator",
+    "Interval",
+    "OneOf",
+    "RandomState",
+    "Regressor",
+    "Sizes",
+    "Target",
+    "check_parameters",
+    "load",
+    "save",
+]

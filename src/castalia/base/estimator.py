@@ -1,0 +1,259 @@
+"""The estimator contract: constructor parameters only, ``fit`` a fixed template, two hooks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from castalia.base.inputs import check_target, check_weight, check_X, split_target
+from castalia.base.params import Interval, RandomState, check_parameters
+from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
+from castalia.base.tasks import Target
+from castalia.data.adapters import TableAdapter
+from castalia.data.batches import Samples
+from castalia.data.splits import SMALLEST, holdout
+from castalia.protocols import Objective, Spec, Stage
+from castalia.train import Recorder, Training, check_training, resolve_precision, step_work, train
+from castalia.utils.devices import cpu_scope, resolve_device
+from castalia.utils.seeds import seed_from, seed_scope
+
+__all__ = ["Estimator"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Estimator(CallbackSupportMixin, BaseEstimator):
+    """Base of everything trained by gradients.
+
+    A subclass says which ``adapter`` reads its data, and gives two hooks: ``_network(spec)`` and ``_objective(spec)``. A task
+    mixin to the left of this class encodes targets and turns outputs into predictions.
+
+    Parameters
+    ----------
+    epochs
+        Passes over the training rows.
+    batch_size
+        Rows of a step.
+    lr
+        Learning rate.
+    training
+        Everything else about the loop; None takes ``Training()``.
+    random_state
+        Seed. The same seed gives the same weights; no global random state is read or changed.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained network, to take out and use anywhere.
+    history_ : list of dict
+        One line an epoch: loss, val_loss, lr, seconds.
+    n_iter_ : int
+        Epochs done.
+    settings_ : dict
+        What was resolved: device, precision, threads, seed …
+    """
+
+    adapter: ClassVar[type] = TableAdapter
+    _unsaved: ClassVar[tuple[str, ...]] = ()
+
+    epochs: Annotated[int, Interval(1, whole=True)] = 100
+    batch_size: Annotated[int, Interval(1, whole=True)] = 64
+    lr: Annotated[float, Interval(0, closed="neither")] = 1e-3
+    training: Training | None = None
+    random_state: Annotated[Any, RandomState()] = None
+
+    def _network(self, spec: Spec) -> nn.Module:
+        """Build the network for this data."""
+        raise NotImplementedError
+
+    def _objective(self, spec: Spec) -> Objective | Sequence[Stage]:
+        """Say what is minimised: an objective, or stages in order."""
+        raise NotImplementedError
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Estimator:
+        """Train on rows X and targets y.
+
+        Parameters
+        ----------
+        X
+            Array, frame, or ``castalia.data.Dataset``.
+        y
+            Targets; with a ``Dataset``, the name of the column, or None when the data set names its target.
+        sample_weight
+            How often each row counts; 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        training = self.training if self.training is not None else Training()
+        check_parameters(self)
+        check_training(training)
+        X, y = split_target(X, y)
+        X = check_X(self, X, reset=True, y=y)
+        y = check_target(self, X, y)
+        X, y, weight = _drop_weightless(X, y, check_weight(self, X, sample_weight))
+        self.adapter_ = self.adapter().fit(X, weight)
+        target = self._encode_target(y, weight)  # type: ignore[attr-defined]
+        self.spec_ = Spec(self.adapter_.inputs, target.outputs, tuple(self.adapter_.categories), rows=len(y))
+        self._train(X, y, target, training)
+        return self
+
+    def _train(self, X: Any, y: np.ndarray, target: Target, training: Training) -> None:
+        device = resolve_device(training.device)
+        recorder = self._recorder(training, X, target, seed_from(self.random_state))
+        seed = recorder.seed
+        with seed_scope(seed, device):
+            net = self._network(self.spec_)
+            work = step_work(net, torch.Size([self.adapter_.inputs]), self.batch_size)
+            precision = resolve_precision(
+                training.precision, device, size=self.spec_.rows * self.spec_.inputs, work=work
+            )
+            samples = self._samples(X, target, precision.dtype)
+            kept, held = self._split(samples, target, training, seed, precision.dtype)
+            objective = self._objective(self.spec_)
+            state = train(
+                net,
+                objective if isinstance(objective, Sequence) else [Stage("train", objective)],
+                kept,
+                training,
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                lr=self.lr,
+                seed=seed,
+                device=device,
+                precision=precision,
+                validation=held,
+                callbacks=SklearnCallbacks.of(self, X, y, net),
+                recorder=recorder,
+            )
+        self.module_ = net
+        self.history_ = state.history
+        self.n_iter_ = len(state.history)
+        self.best_ = state.best
+        self.stopped_ = state.stopped
+        self.settings_ = {**state.settings, "seed": seed, "rows": len(kept), "validation_rows": len(held)}
+        self.run_ = None if recorder.run is None else str(recorder.run.folder)
+        self._after_fit(*self._validation_outputs(held))  # type: ignore[attr-defined]
+
+    def _samples(self, X: Any, target: Target, dtype: torch.dtype) -> Samples:
+        rows = self.adapter_.rows(X, _NUMPY[dtype])
+        y = target.y.to(dtype) if target.y.is_floating_point() else target.y
+        weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
+        return Samples(rows, y, weight)
+
+    def _split(
+        self, samples: Samples, target: Target, training: Training, seed: int, dtype: torch.dtype
+    ) -> tuple[Samples, Samples]:
+        """Cut off the validation rows, or encode those that were given."""
+        if isinstance(training.validation, tuple):
+            X, y = training.validation
+            X = check_X(self, X, reset=False)
+            held = self._reencode_target(check_target(self, X, y))  # type: ignore[attr-defined]
+            return samples, self._samples(X, held, dtype)
+        kept, held_rows = holdout(
+            len(samples), training.validation, seed=seed, labels=target.labels, smallest=SMALLEST
+        )
+        if not len(held_rows):
+            return samples, samples.subset(held_rows)
+        return samples.subset(kept), samples.subset(held_rows)
+
+    @torch.inference_mode()
+    def _validation_outputs(self, held: Samples) -> tuple[Tensor | None, Tensor | None]:
+        if not len(held):
+            return None, None
+        device = next(self.module_.parameters()).device
+        outputs, targets = [], []
+        for window, order in held.windows(None, 0):
+            for index in order.split(8192):
+                batch = window.batch(index)
+                outputs.append(self.module_(batch.x.to(device)).cpu())
+                targets.append(batch.y)
+        return torch.cat(outputs), torch.cat(targets)
+
+    def _recorder(self, training: Training, X: Any, target: Target, seed: int) -> Recorder:
+        """Open the run folder, if there is one, under a fingerprint of settings and data."""
+        if training.run is None:
+            return Recorder(None, seed)
+        own = {k: v for k, v in self.get_params(deep=False).items() if k != "training"}
+        loop = {k: v for k, v in training.get_params().items() if k not in _NOT_FINGERPRINTED}
+        config = {"estimator": type(self).__name__, "parameters": own, "training": loop}
+        text = json.dumps(config, sort_keys=True, default=repr)
+        mark = hashlib.sha256(text.encode())
+        mark.update(_content(X).encode())
+        mark.update(np.ascontiguousarray(target.y.numpy()).tobytes())
+        if target.weight is not None:
+            mark.update(target.weight.tobytes())
+        return Recorder(training.run, seed, mark.hexdigest(), json.loads(text))
+
+    @torch.inference_mode()
+    def _outputs(self, X: Any) -> Tensor:
+        """Return the network's outputs for rows X, on the CPU."""
+        check_is_fitted(self, "module_")
+        X = check_X(self, X, reset=False)
+        parameter = next(self.module_.parameters())
+        device, dtype = parameter.device, parameter.dtype
+        self.module_.eval()
+        result = torch.empty(len(X), self.spec_.outputs, dtype=dtype)
+        start = 0
+        with cpu_scope(device, step_work(self.module_, torch.Size(), min(len(X), 8192))):
+            for block in self.adapter_.blocks(X, _NUMPY[dtype]):
+                stop = start + len(block)
+                result[start:stop] = self.module_(torch.from_numpy(block).to(device))
+                start = stop
+        return result
+
+    def set_params(self, **params: Any) -> Estimator:
+        """Set parameters; ``training__optimizer`` works from the default ``training=None`` too.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+        """
+        if self.training is None and "training" not in params and any(k.startswith("training__") for k in params):
+            self.training = Training()
+        return super().set_params(**params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+
+# Settings that do not change the weights a training ends with, so a run is resumed across them.
+_NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch")
+
+
+def _content(X: Any) -> str:
+    if isinstance(X, np.ndarray):
+        return hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
+    from castalia.data import read
+
+    return read(X).fingerprint()
+
+
+def _drop_weightless(X: Any, y: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Leave out rows of weight 0: they are as good as absent."""
+    if weight is None or weight.all():
+        return X, y, weight
+    kept = np.flatnonzero(weight)
+    if isinstance(X, np.ndarray):
+        X = X[kept]
+    else:
+        from castalia.data import read
+
+        X = read(X).take(kept)
+    return X, y[kept], weight[kept]

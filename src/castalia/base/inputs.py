@@ -1,0 +1,107 @@
+"""Checking X and y as scikit-learn does, for arrays, and by column names, for frames and files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_sample_weight, validate_data
+
+from castalia.data import Dataset, read
+from castalia.errors import InvalidData
+
+__all__ = ["check_target", "check_weight", "check_X", "is_frame", "split_target"]
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns: pandas, polars, Arrow or a ``Dataset``."""
+    return isinstance(X, Dataset) or (hasattr(X, "columns") and hasattr(X, "shape") and not isinstance(X, np.ndarray))
+
+
+def split_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """Take y out of a ``Dataset`` when it is named there, or named by ``y``."""
+    if not isinstance(X, Dataset):
+        return X, y
+    if isinstance(y, str):
+        X = read(X, target=y)
+    if y is None or isinstance(y, str):
+        if X.target is None:
+            raise InvalidData("fit: `y` must be given when the data set names no target; use read(path, target=…).")
+        return X.features(), X.column(X.target)
+    return X, y
+
+
+def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
+    """Return X as a float array, or as the frame it is, after scikit-learn's checks.
+
+    Parameters
+    ----------
+    estimator
+        Gets ``n_features_in_`` and ``feature_names_in_`` when ``reset`` is true, is held against them otherwise.
+    X
+        Rows.
+    reset
+        True in ``fit``.
+    y
+        The target, only to report its absence.
+    """
+    if is_frame(X):
+        if not isinstance(X, Dataset):
+            _check_feature_names(estimator, X, reset=reset)
+            _check_n_features(estimator, X, reset=reset)
+        elif reset:
+            estimator.n_features_in_ = len(X.columns)
+            estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+        if y is None:
+            raise InvalidData(f"{type(estimator).__name__}: requires y to be passed, but the target y is None.")
+        return X
+    dtype = "numeric" if getattr(X, "dtype", None) != np.float32 else np.float32
+    X = validate_data(
+        estimator, X, reset=reset, dtype=dtype, ensure_all_finite="allow-nan", **({"y": y} if y is None else {})
+    )
+    return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+
+def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """Return y as an array with as many rows as X, without missing values."""
+    n = len(X)
+    y = np.asarray(y)
+    if len(y) != n:
+        raise InvalidData(
+            f"{type(estimator).__name__}: X and y must have the same number of rows; got {n:,} and {len(y):,}."
+        )
+    missing = _missing(y)
+    if missing.any():
+        rows = np.flatnonzero(missing)
+        raise InvalidData(
+            f"{type(estimator).__name__}: the target y must hold no NaN, infinity or missing value; "
+            f"got {len(rows):,} of {n:,}, first in row {rows[0]}. Drop those rows or fill them in."
+        )
+    return y
+
+
+def _missing(y: np.ndarray) -> np.ndarray:
+    if y.dtype.kind == "f":
+        bad = ~np.isfinite(y)
+    elif y.dtype.kind == "O":
+        bad = np.array([v is None or (isinstance(v, float) and not np.isfinite(v)) for v in y.ravel()]).reshape(y.shape)
+    else:
+        bad = np.zeros(y.shape, dtype=bool)
+    return bad.reshape(len(y), -1).any(axis=1)
+
+
+def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
+    """Return the sample weights as float64, or None when all count the same."""
+    if weight is None:
+        return None
+    if is_frame(X):
+        found = np.asarray(weight, dtype=np.float64)
+        if found.shape != (len(X),):
+            raise InvalidData(
+                f"{type(estimator).__name__}: `sample_weight` must have shape ({len(X)},); got {found.shape}."
+            )
+    else:
+        found = _check_sample_weight(weight, X, dtype=np.float64)
+    if (found < 0).any() or not found.any():
+        raise InvalidData(f"{type(estimator).__name__}: `sample_weight` must be at least 0, and above 0 somewhere.")
+    return found

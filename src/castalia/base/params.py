@@ -1,0 +1,127 @@
+"""Declared constraints on constructor parameters, checked at ``fit``.
+
+A field is written ``dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0``; the error is made from the constraint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from numbers import Integral, Real
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["Constraint", "Interval", "OneOf", "RandomState", "Sizes", "check_parameters"]
+
+
+class Constraint:
+    """A rule on one value."""
+
+    def rule(self) -> str:
+        """Say the rule: the words after "must be"."""
+        raise NotImplementedError
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value obeys."""
+        raise NotImplementedError
+
+    def hint(self, value: Any) -> str:
+        """Suggest a near miss."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Interval(Constraint):
+    """Numbers between two bounds; whole numbers with ``whole=True``; None too with ``optional=True``."""
+
+    low: float
+    high: float = float("inf")
+    closed: str = "both"
+    whole: bool = False
+    optional: bool = False
+
+    def rule(self) -> str:
+        """Say the bounds."""
+        kind = "a whole number" if self.whole else "a number"
+        low = f"at least {self.low:g}" if self.closed in ("both", "left") else f"above {self.low:g}"
+        high = "" if self.high == float("inf") else f" and {'at most' if self.closed in ('both', 'right') else 'below'} "
+        bound = f"{high}{self.high:g}" if high else ""
+        return f"{kind} {low}{bound}{' or None' if self.optional else ''}"
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is a number inside."""
+        if value is None:
+            return self.optional
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Integral if self.whole else Real):
+            return False
+        above = value >= self.low if self.closed in ("both", "left") else value > self.low
+        below = value <= self.high if self.closed in ("both", "right") else value < self.high
+        return bool(above and below)
+
+
+class OneOf(Constraint):
+    """One of some values."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def rule(self) -> str:
+        """List the values."""
+        return listing(self.values)
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is among them."""
+        return any(value is v or (type(value) is type(v) and value == v) for v in self.values)
+
+    def hint(self, value: Any) -> str:
+        """Suggest the nearest word."""
+        return did_you_mean(str(value), [v for v in self.values if isinstance(v, str)])
+
+
+class Sizes(Constraint):
+    """A tuple or list of positive whole numbers; may be empty."""
+
+    def rule(self) -> str:
+        """Say so."""
+        return "a tuple of positive whole numbers"
+
+    def holds(self, value: Any) -> bool:
+        """Whether every entry is a positive whole number."""
+        whole = Interval(1, whole=True)
+        return isinstance(value, tuple | list) and all(whole.holds(size) for size in value)
+
+
+class RandomState(Constraint):
+    """What scikit-learn accepts as ``random_state``."""
+
+    def rule(self) -> str:
+        """Say so."""
+        return "a whole number of at least 0, a numpy random generator, or None"
+
+    def holds(self, value: Any) -> bool:
+        """Whether it can seed."""
+        generators = (np.random.RandomState, np.random.Generator)
+        return isinstance(value, generators) or Interval(0, whole=True, optional=True).holds(value)
+
+
+@cache
+def _constraints(cls: type) -> dict[str, Constraint]:
+    found = {}
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            found |= {name: c for c in get_args(hint)[1:] if isinstance(c, Constraint)}
+    return found
+
+
+def check_parameters(owner: Any) -> None:
+    """Raise ``InvalidParameter`` for the first parameter that breaks its declared rule."""
+    for name, constraint in _constraints(type(owner)).items():
+        value = getattr(owner, name)
+        if not constraint.holds(value):
+            raise InvalidParameter(
+                f"{type(owner).__name__}: `{name}` must be {constraint.rule()}; got {value!r}.{constraint.hint(value)}"
+            )

@@ -1,0 +1,76 @@
+"""Adapters: how the X of a kind of data becomes rows a network can take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from castalia.data.batches import DiskRows, TensorRows
+from castalia.data.dataset import Dataset
+from castalia.data.stream import DiskMatrix
+from castalia.data.table import TableEncoder
+from castalia.protocols import Rows
+
+__all__ = ["TableAdapter"]
+
+BLOCK = 8192  # rows encoded at a time when predicting: a block and its activations stay in cache
+
+
+class TableAdapter:
+    """Tables: numbers standardised, missing values flagged, categories as codes.
+
+    Examples
+    --------
+    >>> adapter = TableAdapter().fit(np.array([[1.0], [3.0]]))
+    >>> adapter.rows(np.array([[3.0]]), np.float32).take(torch.tensor([0]))
+    tensor([[1.]])
+    """
+
+    def __init__(self, encoder: TableEncoder | None = None) -> None:
+        self.encoder = encoder if encoder is not None else TableEncoder()
+
+    @property
+    def inputs(self) -> int:
+        """Width of an encoded row."""
+        return self.encoder.inputs
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """Sizes of the categorical columns."""
+        return self.encoder.categories
+
+    def fit(self, X: Any, sample_weight: np.ndarray | None = None) -> TableAdapter:
+        """Learn columns, scales and categories."""
+        self.encoder.fit(X, sample_weight)
+        return self
+
+    def rows(self, X: Any, dtype: Any) -> Rows:
+        """Return the encoded rows: a tensor, or a file for data that is streamed."""
+        if isinstance(X, Dataset) and X.streaming:
+            return DiskRows(DiskMatrix.write(X, self.encoder, dtype))
+        return TensorRows(torch.from_numpy(self.encoder.encode(X, dtype)))
+
+    def blocks(self, X: Any, dtype: Any) -> Iterator[np.ndarray]:
+        """Encode block by block, for prediction."""
+        if isinstance(X, np.ndarray):
+            for start in range(0, len(X), BLOCK):
+                yield self.encoder.encode(X[start : start + BLOCK], dtype)
+        elif isinstance(X, Dataset) and X.streaming:
+            for chunk in X.chunks():
+                yield self.encoder.encode(chunk, dtype)
+        else:
+            whole = self.encoder.encode(X, dtype)
+            for start in range(0, len(whole), BLOCK):
+                yield whole[start : start + BLOCK]
+
+    def state(self) -> dict[str, Any]:
+        """Return what saving needs."""
+        return self.encoder.state()
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> TableAdapter:
+        """Return an adapter from its saved state."""
+        return cls(TableEncoder.from_state(state))

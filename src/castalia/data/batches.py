@@ -1,0 +1,163 @@
+"""Encoded rows, and the order in which a training sees them.
+
+Rows live in one tensor on the device, or on disk when they do not fit. Both are read in the same order: the rows are cut
+into blocks, the blocks are permuted, and each window of blocks is shuffled through. A table that fits into one window
+is shuffled as a whole. So a streamed training makes exactly the batches of an in-memory one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from castalia.data.stream import DiskMatrix
+from castalia.protocols import Batch, Rows
+from castalia.utils.seeds import generator
+
+__all__ = ["DiskRows", "Samples", "TensorRows"]
+
+BLOCK = 65_536
+WINDOW = 16  # blocks
+
+
+class TensorRows:
+    """Rows in one tensor.
+
+    Examples
+    --------
+    >>> TensorRows(torch.arange(6.0).reshape(3, 2)).take(torch.tensor([2, 0]))
+    tensor([[4., 5.],
+            [0., 1.]])
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Tensor) -> Tensor:
+        """Return the rows at these positions."""
+        return self.x.index_select(0, index)
+
+    def to(self, device: Any) -> TensorRows:
+        """Return the same rows on a device."""
+        return TensorRows(self.x.to(device))
+
+
+class DiskRows:
+    """Rows in a file, read a window at a time."""
+
+    def __init__(self, matrix: DiskMatrix) -> None:
+        self.matrix = matrix
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def take(self, index: Tensor) -> Tensor:
+        """Return the rows at these positions, which must ascend; reads the span they cover."""
+        rows = index.cpu().numpy()
+        start = int(rows[0])
+        span = self.matrix.read(start, int(rows[-1]) + 1)
+        return torch.from_numpy(span[rows - start])
+
+    def to(self, device: Any) -> DiskRows:
+        """Return itself: windows move to the device one by one."""
+        return self
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs with their targets and weights, or a subset of them.
+
+    Attributes
+    ----------
+    x
+        Encoded inputs.
+    y
+        Targets, one row each, or None.
+    weight
+        Row weights, or None for all ones.
+    rows
+        Positions of the subset in ascending order, or None for all.
+    """
+
+    x: Rows
+    y: Tensor | None = None
+    weight: Tensor | None = None
+    rows: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.x) if self.rows is None else len(self.rows)
+
+    def subset(self, index: np.ndarray | Tensor) -> Samples:
+        """Return the samples at these positions without copying them."""
+        chosen = torch.as_tensor(index).sort().values
+        return replace(self, rows=chosen if self.rows is None else self.rows[chosen])
+
+    def to(self, device: Any) -> Samples:
+        """Return the same samples held on a device."""
+        y = None if self.y is None else self.y.to(device)
+        weight = None if self.weight is None else self.weight.to(device)
+        return replace(self, x=self.x.to(device), y=y, weight=weight)
+
+    def batch(self, index: Tensor) -> Batch:
+        """Return the batch at these absolute positions."""
+        y = None if self.y is None else self.y.index_select(0, index)
+        weight = None if self.weight is None else self.weight.index_select(0, index)
+        return Batch(self.x.take(index), y, weight)
+
+    def n_batches(self, batch_size: int) -> int:
+        """Number of batches in an epoch."""
+        whole, rest = divmod(len(self), BLOCK * WINDOW)
+        return whole * -(-BLOCK * WINDOW // batch_size) + -(-rest // batch_size)
+
+    def windows(self, seed: int | None, epoch: int, device: Any = "cpu") -> Iterator[tuple[Samples, Tensor]]:
+        """Yield windows of samples, each with the order in which to walk through it.
+
+        Parameters
+        ----------
+        seed
+            Seed of the shuffling, or None to keep the order of the rows.
+        epoch
+            Number of the epoch; each has its own order.
+        device
+            Where the batches are needed.
+        """
+        for blocks, order in _orders(len(self), seed, epoch):
+            positions = blocks if self.rows is None else self.rows[blocks]
+            if isinstance(self.x, DiskRows):
+                yield self._load(positions, device), order.to(device)
+            else:
+                yield self, positions[order].to(device)
+
+    def _load(self, positions: Tensor, device: Any) -> Samples:
+        """Read a window from disk, block by block."""
+        parts = [self.x.take(part) for part in _runs(positions)]
+        y = None if self.y is None else self.y[positions.to(self.y.device)]
+        weight = None if self.weight is None else self.weight[positions.to(self.weight.device)]
+        return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
+
+
+def _orders(n: int, seed: int | None, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield for each window its positions, block after block, and a permutation of them."""
+    source = None if seed is None else generator(seed, epoch)
+    n_blocks = -(-n // BLOCK)
+    many = n_blocks > WINDOW
+    blocks = torch.randperm(n_blocks, generator=source) if many and source else torch.arange(n_blocks)
+    for group in blocks.split(WINDOW):
+        spans = [torch.arange(b * BLOCK, min((b + 1) * BLOCK, n)) for b in group.tolist()]
+        positions = spans[0] if len(spans) == 1 else torch.cat(spans)
+        size = len(positions)
+        yield positions, torch.randperm(size, generator=source) if source else torch.arange(size)
+
+
+def _runs(positions: Tensor) -> list[Tensor]:
+    """Cut positions into ascending runs, so that each can be read in one go."""
+    cuts = (positions.diff() < 0).nonzero().flatten() + 1
+    return list(positions.tensor_split(cuts))

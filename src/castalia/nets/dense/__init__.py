@@ -1,0 +1,5 @@
+"""Dense networks."""
+
+from castalia.nets.dense.mlp import MLP
+
+__all__ = ["MLP"]

@@ -1,0 +1,6 @@
+"""Blocks used by two or more networks, and what ``torch.nn`` lacks."""
+
+from castalia.nn.activations import ACTIVATIONS, activation
+from castalia.nn.table import TableEmbedding
+
+__all__ = ["ACTIVATIONS", "TableEmbedding", "activation"]

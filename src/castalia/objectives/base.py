@@ -1,0 +1,74 @@
+"""Objectives and the penalties that add to them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from castalia.protocols import Batch, Phase
+
+__all__ = ["Objective", "Penalised", "Penalty", "weighted_mean"]
+
+
+def weighted_mean(loss: Tensor, weight: Tensor | None) -> Tensor:
+    """Mean of per-row losses (B,), each row counting as often as its weight says.
+
+    >>> weighted_mean(torch.tensor([1.0, 4.0]), torch.tensor([2.0, 1.0]))
+    tensor(2.)
+    """
+    if weight is None:
+        return loss.mean()
+    return (loss * weight).sum() / weight.sum().clamp_min(torch.finfo(weight.dtype).tiny)
+
+
+class Objective:
+    """What is minimised. Subclasses give ``terms``; the rest has sensible defaults.
+
+    Every value in ``terms`` is a mean over the rows of the batch, weighted by ``batch.weight``, so that the loop can
+    combine micro-batches and processes into exactly the big-batch step.
+    """
+
+    def phases(self, net: nn.Module) -> list[Phase]:
+        """One phase over every trainable parameter."""
+        return [Phase("train", [p for p in net.parameters() if p.requires_grad])]
+
+    def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Return ``{"loss": …, named parts}`` for one batch."""
+        raise NotImplementedError
+
+    def after_step(self, net: nn.Module) -> None:
+        """Update what gradients do not; nothing by default."""
+
+    def __add__(self, penalty: Penalty) -> Penalised:
+        return Penalised(self, penalty)
+
+
+class Penalty:
+    """A function of the parameters added to a loss."""
+
+    name = "penalty"
+
+    def value(self, net: nn.Module) -> Tensor:
+        """Return the penalty of a network."""
+        raise NotImplementedError
+
+
+class Penalised(Objective):
+    """An objective plus a penalty: J(w) + Omega(w)."""
+
+    def __init__(self, objective: Objective, penalty: Penalty) -> None:
+        self.objective, self.penalty = objective, penalty
+
+    def phases(self, net: nn.Module) -> list[Phase]:
+        """Those of the objective."""
+        return self.objective.phases(net)
+
+    def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Those of the objective, with the penalty added to the loss and shown beside it."""
+        terms = self.objective.terms(net, batch, phase)
+        penalty = self.penalty.value(net)
+        return {**terms, "loss": terms["loss"] + penalty, self.penalty.name: penalty}
+
+    def after_step(self, net: nn.Module) -> None:
+        """That of the objective."""
+        self.objective.after_step(net)

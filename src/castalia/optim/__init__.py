@@ -1,0 +1,33 @@
+"""Optimizers by name, schedules and weight averaging."""
+
+from castalia.optim.averaging import Average, build_average
+from castalia.optim.build import OPTIMIZERS, build_optimizer
+from castalia.optim.schedules import (
+    SCHEDULES,
+    Schedule,
+    build_schedule,
+    constant,
+    cosine,
+    exponential,
+    inverse_sqrt,
+    linear_decay,
+    step,
+    warmup,
+)
+
+__all__ = [
+    "OPTIMIZERS",
+    "SCHEDULES",
+    "Average",
+    "Schedule",
+    "build_average",
+    "build_optimizer",
+    "build_schedule",
+    "constant",
+    "cosine",
+    "exponential",
+    "inverse_sqrt",
+    "linear_decay",
+    "step",
+    "warmup",
+]

@@ -1,0 +1,87 @@
+"""torch's optimizers by name, fused where torch has a fused kernel."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["OPTIMIZERS", "build_optimizer"]
+
+# name: (class, its own arguments)
+OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
+    "sgd": (torch.optim.SGD, {}),
+    "momentum": (torch.optim.SGD, {"momentum": 0.9}),
+    "nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+    "adam": (torch.optim.Adam, {}),
+    "adamw": (torch.optim.AdamW, {}),
+    "adagrad": (torch.optim.Adagrad, {}),
+    "rmsprop": (torch.optim.RMSprop, {}),
+    "adadelta": (torch.optim.Adadelta, {}),
+    "lbfgs": (torch.optim.LBFGS, {"line_search_fn": "strong_wolfe"}),
+}
+FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
+CAPTURABLE = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adadelta)
+
+
+def build_optimizer(
+    kind: str | Callable[..., Optimizer],
+    parameters: Sequence[Tensor],
+    *,
+    lr: float,
+    weight_decay: float = 0.0,
+    capture: bool = False,
+) -> Optimizer:
+    """Make an optimizer for a list of parameters.
+
+    Parameters
+    ----------
+    kind
+        A name from ``OPTIMIZERS`` or a callable ``(parameters, lr=…) -> Optimizer``.
+    parameters
+        What it updates.
+    lr
+        Learning rate.
+    weight_decay
+        Decay passed to the optimizer; on weight matrices only, biases and scales are exempt.
+    capture
+        Make its step safe to record in a CUDA graph: the rate is a tensor, the counters live on the device.
+
+    Examples
+    --------
+    >>> build_optimizer("adam", [torch.zeros(2, requires_grad=True)], lr=0.1).defaults["fused"]
+    True
+    """
+    parameters = list(parameters)
+    if callable(kind):
+        return kind(parameters, lr=lr)
+    if kind not in OPTIMIZERS:
+        raise InvalidParameter(
+            f"Training: `optimizer` must be {listing(OPTIMIZERS)} or a callable; got {kind!r}."
+            f"{did_you_mean(str(kind), OPTIMIZERS)}"
+        )
+    cls, arguments = OPTIMIZERS[kind]
+    device = parameters[0].device
+    if cls in FUSED and device.type in ("cpu", "cuda") and all(p.is_floating_point() for p in parameters):
+        arguments = {**arguments, "fused": True}
+    if capture:
+        arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}
+    rate: Any = torch.tensor(lr, device=device) if capture else lr
+    return cls(_groups(cls, parameters, weight_decay), lr=rate, **arguments)
+
+
+def _groups(cls: type[Optimizer], parameters: list[Tensor], decay: float) -> list[Any]:
+    if not decay:
+        return parameters
+    if cls is torch.optim.LBFGS:
+        raise InvalidParameter(
+            f"Training: `weight_decay` must be 0 with optimizer 'lbfgs'; got {decay}. Add an L2 penalty instead."
+        )
+    matrices = [p for p in parameters if p.ndim >= 2]
+    others = [p for p in parameters if p.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]

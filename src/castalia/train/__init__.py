@@ -1,0 +1,25 @@
+"""The one loop, its settings, callbacks, checkpoints and runs."""
+
+from castalia.train.callbacks import EVENTS, Callback
+from castalia.train.check import check_training
+from castalia.train.loop import step_work, train
+from castalia.train.precision import Precision, resolve_precision
+from castalia.train.recorder import Recorder
+from castalia.train.runs import Run, RunStore
+from castalia.train.state import TrainState
+from castalia.train.training import Training
+
+__all__ = [
+    "EVENTS",
+    "Callback",
+    "Precision",
+    "Recorder",
+    "Run",
+    "RunStore",
+    "TrainState",
+    "Training",
+    "check_training",
+    "resolve_precision",
+    "step_work",
+    "train",
+]

@@ -1,0 +1,105 @@
+"""Small CUDA steps recorded once as a graph and replayed.
+
+A small step is bound by launching its kernels one by one; a recorded step is one launch. The batch's rows are chosen inside the
+graph: a cursor on the device walks through the epoch's order, so a replay needs nothing from the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from castalia.data.batches import Samples, TensorRows
+from castalia.train.step import Stepper, Terms
+
+__all__ = ["CapturedStepper"]
+
+WARM_UP = 3  # eager steps on a side stream before recording, as torch asks for
+
+
+class CapturedStepper(Stepper):
+    """A stepper that records its step when it can and takes eager steps when it cannot.
+
+    Attributes
+    ----------
+    failed
+        Why recording was given up, or None.
+    """
+
+    graph = True
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.recorded: torch.cuda.CUDAGraph | None = None
+        self.failed: str | None = None
+        self.warm = 0
+        self.cursor = torch.zeros(1, dtype=torch.long, device=self.device)
+        self.lanes = torch.arange(self.batch_size, device=self.device)
+        self.order = torch.zeros(0, dtype=torch.long, device=self.device)
+        self.source: Samples | None = None
+        self.next = self.replayed = 0
+
+    def begin(self, samples: Samples, order: Tensor) -> None:
+        """Take up a window; a window of another size or place needs a new recording."""
+        super().begin(samples, order)
+        if self.source is not samples or len(self.order) != len(order):
+            self.source, self.order, self.recorded = samples, order.clone(), None
+            self.losses = torch.zeros(len(self.batches), device=self.device)
+        else:
+            self.order.copy_(order)
+        self.next = -1
+
+    def step(self, i: int, number: int) -> Tensor:
+        """Replay the recorded step, or take an eager one."""
+        if self.failed or len(self.batches[i]) != self.batch_size or not isinstance(self.samples.x, TensorRows):
+            return super().step(i, number)
+        if self.warm < WARM_UP:
+            return self._warm_step(i, number)
+        if self.recorded is None and not self._capture():
+            return super().step(i, number)
+        if i != self.next:
+            self.cursor.fill_(i)
+            self.first = i
+        self.recorded.replay()  # type: ignore[union-attr]
+        self.next = i + 1
+        self.replayed += 1
+        return self.losses[i]
+
+    def collect(self) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the terms of eager and of replayed steps."""
+        values, rows = super().collect()
+        if self.replayed:
+            done = self.losses[self.next - self.replayed : self.next].clone()
+            values = {"loss": torch.cat([values["loss"], done]) if values else done}
+            rows = torch.cat([rows, torch.full((len(done),), self.batch_size, dtype=rows.dtype, device=rows.device)])
+            self.replayed = 0
+        return values, rows
+
+    def _warm_step(self, i: int, number: int) -> Tensor:
+        self.warm += 1
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            loss = super().step(i, number)
+        torch.cuda.current_stream().wait_stream(side)
+        return loss
+
+    def _capture(self) -> bool:
+        """Record one step; recording computes nothing."""
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        try:
+            with torch.cuda.graph(graph):
+                index = self.order.index_select(0, self.cursor * self.batch_size + self.lanes)
+                terms: Terms = self._phases(index, 0)
+                self.losses.index_copy_(0, self.cursor, terms["loss"].float().reshape(1))
+                self.cursor.add_(1)
+        except Exception as error:  # anything that cannot be recorded: host reads, changing shapes
+            self.failed = f"{type(error).__name__}: {error}".splitlines()[0]
+            torch.cuda.synchronize()
+            return False
+        self.recorded = graph
+        self.gradients = [p.grad for p in self.parameters]  # the graph writes here: keep the memory
+        return True

@@ -1,0 +1,95 @@
+"""Every rule on settings of a training, checked before the first step."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from castalia.errors import InvalidParameter
+from castalia.optim import OPTIMIZERS, build_schedule
+from castalia.train.callbacks import Callback
+from castalia.train.training import Training
+from castalia.utils.devices import resolve_device
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["check_training"]
+
+PRECISIONS = ("auto", "float32", "float64", "bf16")
+STRATEGIES = ("auto", "single", "ddp", "fsdp")
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
+
+
+def check_training(training: Training) -> None:
+    """Raise ``InvalidParameter`` for the first setting that is wrong or contradicts another."""
+    if not isinstance(training, Training):
+        raise InvalidParameter(f"Estimator: `training` must be a castalia.Training or None; got {training!r}.")
+    _choice("optimizer", training.optimizer, OPTIMIZERS, callables=True)
+    _choice("precision", training.precision, PRECISIONS)
+    _choice("strategy", training.strategy, STRATEGIES)
+    _at_least("weight_decay", training.weight_decay, 0)
+    _at_least("accumulate", training.accumulate, 1, whole=True)
+    _at_least("patience", training.patience, 1, whole=True, optional=True)
+    _at_least("checkpoint_every", training.checkpoint_every, 1, whole=True, optional=True)
+    if training.clip is not None and not (_is_number(training.clip) and training.clip > 0):
+        raise InvalidParameter(f"Training: `clip` must be a positive number or None; got {training.clip!r}.")
+    if not isinstance(training.compile, bool) and training.compile not in ("auto", *COMPILE_MODES):
+        raise InvalidParameter(
+            f"Training: `compile` must be True, False, 'auto' or {listing(COMPILE_MODES)}; got {training.compile!r}."
+        )
+    build_schedule(training.schedule)
+    resolve_device(training.device)
+    for callback in training.callbacks:
+        if not isinstance(callback, Callback):
+            raise InvalidParameter(f"Training: `callbacks` must be castalia.Callback objects; got {callback!r}.")
+    _check_validation(training)
+    _check_strategy(training)
+
+
+def _check_validation(training: Training) -> None:
+    share = training.validation
+    if not isinstance(share, tuple) and not (_is_number(share) and 0 <= share < 1):
+        raise InvalidParameter(f"Training: `validation` must be a share from 0 up to 1, or (X, y); got {share!r}.")
+    if training.patience is not None and not isinstance(share, tuple) and share == 0:
+        raise InvalidParameter(
+            f"Training: `patience={training.patience}` needs validation rows, but `validation=0`. "
+            "Set validation=0.1 or patience=None."
+        )
+    if training.checkpoint_every is not None and training.run is None:
+        raise InvalidParameter(
+            f"Training: `checkpoint_every={training.checkpoint_every}` needs a place to write; set `run`."
+        )
+
+
+def _check_strategy(training: Training) -> None:
+    if training.strategy in ("ddp", "fsdp") and "WORLD_SIZE" not in os.environ:
+        raise InvalidParameter(
+            f"Training: `strategy={training.strategy!r}` needs several processes; start the script with torchrun."
+        )
+    if training.strategy == "fsdp" and training.average is not None:
+        raise InvalidParameter(
+            f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use 'ddp' or average=None."
+        )
+    if training.strategy in ("ddp", "fsdp") and training.optimizer == "lbfgs":
+        raise InvalidParameter("Training: optimizer 'lbfgs' runs in one process only; use strategy='single'.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _choice(name: str, value: Any, allowed: Any, callables: bool = False) -> None:
+    if (isinstance(value, str) and value in allowed) or (callables and callable(value)):
+        return
+    raise InvalidParameter(
+        f"Training: `{name}` must be {listing(allowed)}; got {value!r}.{did_you_mean(str(value), allowed)}"
+    )
+
+
+def _at_least(name: str, value: Any, least: int, *, whole: bool = False, optional: bool = False) -> None:
+    if optional and value is None:
+        return
+    if not _is_number(value) or value < least or (whole and int(value) != value):
+        kind = "a whole number" if whole else "a number"
+        raise InvalidParameter(
+            f"Training: `{name}` must be {kind} of at least {least}{' or None' if optional else ''}; got {value!r}."
+        )

@@ -1,0 +1,380 @@
+"""The one loop. Nothing here is about a particular model.
+
+    for stage in stages:
+        for epoch in epochs:
+            for batch in order(seed, epoch):
+                step
+            validate, average, stop early
+            record, checkpoint
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from castalia.data.batches import Samples
+from castalia.errors import Diverged
+from castalia.optim import build_average, build_schedule
+from castalia.protocols import Batch, Stage
+from castalia.train.callbacks import Callback, Dispatch
+from castalia.train.capture import CapturedStepper
+from castalia.train.precision import Precision
+from castalia.train.progress import build_progress
+from castalia.train.recorder import Recorder
+from castalia.train.state import TrainState
+from castalia.train.step import Stepper
+from castalia.train.strategy import build_strategy
+from castalia.train.training import Training
+from castalia.utils.devices import cpu_scope
+from castalia.utils.seeds import derive
+
+__all__ = ["step_work", "train"]
+
+CHECK_EVERY = 50  # steps between looks at whether the loss is still a number
+EVALUATION_ROWS = 4096
+
+
+def step_work(net: nn.Module, row: torch.Size, batch_size: int) -> float:
+    """Estimate the multiply-adds of a step: weights times rows times positions in a row."""
+    positions = math.prod(row[1:]) if len(row) > 1 else 1
+    return float(sum(p.numel() for p in net.parameters()) * batch_size * positions)
+
+
+def train(
+    net: nn.Module,
+    stages: Sequence[Stage],
+    data: Samples,
+    training: Training,
+    *,
+    epochs: int,
+    batch_size: int,
+    lr: float,
+    seed: int,
+    device: torch.device,
+    precision: Precision,
+    validation: Samples | None = None,
+    callbacks: Sequence[Callback] = (),
+    recorder: Recorder | None = None,
+) -> TrainState:
+    """Train a network through stages and return where it ended.
+
+    Parameters
+    ----------
+    net
+        The network; changed in place.
+    stages
+        Objectives in order, each with its epochs and rate.
+    data
+        Training samples.
+    training
+        Settings, already checked.
+    epochs, batch_size, lr
+        Defaults of the stages.
+    seed
+        Of the order of the rows. Dropout and the like draw from torch's current generator.
+    device, precision
+        Where and in which format.
+    validation
+        Samples to validate on after each epoch.
+    callbacks
+        Further callbacks.
+    recorder
+        Run folder to record to and to resume from.
+    """
+    loop = _Loop(net, data, validation, training, batch_size, seed, device, precision, recorder, callbacks)
+    return loop.run([(stage, stage.epochs or epochs, stage.lr or lr) for stage in stages])
+
+
+class _Loop:
+    def __init__(
+        self,
+        net: nn.Module,
+        data: Samples,
+        validation: Samples | None,
+        training: Training,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
+        precision: Precision,
+        recorder: Recorder | None,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        self.net, self.training, self.seed = net.to(device, precision.dtype), training, seed
+        self.device, self.precision = device, precision
+        self.batch_size = min(batch_size, len(data))
+        self.strategy = build_strategy(training, device)
+        self.strategy.prepare(net)
+        if training.compile not in ("auto", False):
+            net.compile(mode=None if training.compile is True else training.compile)
+        self.home = device if _fits(data, device) else torch.device("cpu")  # where the samples live
+        self.data = data.to(self.home)
+        self.validation = None if validation is None or not len(validation) else validation.to(self.home)
+        self.recorder = recorder if recorder is not None else Recorder(None)
+        self.recorder.strategy = self.strategy
+        progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
+        self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
+        self.state = TrainState(net)
+        self.average = build_average(training.average, [p for p in net.parameters() if p.requires_grad])
+        self.best: dict[str, Tensor] | None = None
+        self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
+        self.rows: list[float] = []
+
+    def run(self, stages: list[tuple[Stage, int, float]]) -> TrainState:
+        """Run every stage, from wherever a checkpoint left off."""
+        state = self.state
+        work = step_work(self.net, _row_shape(self.data), self.batch_size)
+        with cpu_scope(self.device, work) as cores:
+            state.settings = {
+                "device": str(self.device),
+                "precision": self.precision.name,
+                "strategy": self.strategy.name,
+                "processes": self.strategy.world,
+                **cores,
+            }
+            saved = self.recorder.resume(self.device)
+            if saved is not None:
+                self._load_position(saved)
+                if saved["finished"]:
+                    self.strategy.load_state_dict(self.net, saved["net"])
+                    self.net.eval()
+                    return state
+            self.dispatch("on_fit_start", state)
+            try:
+                for number, (stage, epochs, lr) in enumerate(stages):
+                    if number >= state.stage_index:
+                        self._stage(number, stage, epochs, lr, saved, work)
+                        saved = None
+            except BaseException:
+                self.dispatch("on_failure", state)
+                self.recorder.fail()
+                raise
+            self._finish()
+        return state
+
+    def _stage(
+        self, number: int, stage: Stage, epochs: int, lr: float, saved: dict[str, Any] | None, work: float
+    ) -> None:
+        state = self.state
+        if number != state.stage_index:
+            state.epoch = state.step = 0
+        state.stage, state.stage_index, state.epochs = stage.name, number, epochs
+        state.steps = self.data.n_batches(self.batch_size)
+        self.stepper = self._build_stepper(stage, lr, work)
+        self.lr, self.factor = lr, 1.0
+        self.schedule = build_schedule(self.training.schedule)
+        if saved is not None:
+            self._load_training(saved)
+        while state.epoch < epochs and not state.stopped:
+            self._epoch()
+        if self.training.patience is not None and self.best is not None:
+            self.net.load_state_dict(self.best)
+        elif self.average is not None:
+            self.average.swap()
+
+    def _build_stepper(self, stage: Stage, lr: float, work: float) -> Stepper:
+        listens = self.dispatch.listens("on_gradients")
+        capture = (
+            self.training.compile == "auto"
+            and self.device.type == "cuda"
+            and self.home == self.device
+            and self.strategy.world == 1
+            and not listens
+            and self.training.optimizer != "lbfgs"
+        )
+        state = self.state
+        state.settings["graph"] = capture
+        return (CapturedStepper if capture else Stepper)(
+            self.net,
+            stage.objective,
+            self.training,
+            batch_size=self.batch_size,
+            lr=lr,
+            device=self.device,
+            precision=self.precision,
+            strategy=self.strategy,
+            on_gradients=(lambda: self.dispatch("on_gradients", state)) if listens else None,
+        )
+
+    def _epoch(self) -> None:
+        state, started = self.state, time.perf_counter()
+        self.dispatch("on_epoch_start", state)
+        self.net.train()
+        skip, done = state.step, 0  # after a resume, the first steps are already taken
+        seed = derive(self.seed, state.stage_index)
+        for samples, order in self.data.windows(seed, state.epoch, self.home):
+            batches = -(-len(order) // self.batch_size)
+            if done + batches > skip:
+                self.stepper.begin(samples, order)
+                for i in range(max(skip - done, 0), batches):
+                    self._step(i, done + i)
+            done += batches
+        self._end_of_epoch(time.perf_counter() - started)
+
+    def _step(self, i: int, number: int) -> None:
+        state = self.state
+        factor = self.schedule(state.epoch * state.steps + number, state.epochs * state.steps)
+        if factor != self.factor:
+            self.stepper.set_rate(factor)
+            self.factor = factor
+        state.lr = self.lr * factor
+        self.dispatch("on_batch_start", state)
+        state.loss = self.stepper.step(i, number)
+        state.step = number + 1
+        state.total += 1
+        if self.average is not None:
+            self.average.after_step()
+        self.dispatch("on_batch_end", state)
+        if state.total % CHECK_EVERY == 0:
+            self._collect()
+        if self.training.checkpoint_every and state.total % self.training.checkpoint_every == 0:
+            self._checkpoint()
+
+    def _collect(self) -> None:
+        """Move the steps' terms to the host, and stop at the first that is not a number."""
+        values, rows = self.stepper.collect()
+        for name, tensor in values.items():
+            found = self.strategy.total(tensor).tolist() if self.strategy.world > 1 else tensor.tolist()
+            self.seen.setdefault(name, []).extend(found)
+            if name == "loss" and not all(map(math.isfinite, found)):
+                self._diverged(name, next(v for v in found if not math.isfinite(v)))
+        self.rows.extend(rows.tolist())
+
+    def _diverged(self, term: str, value: float) -> None:
+        state = self.state
+        raise Diverged(
+            f"Training: the {term} became {value} in epoch {state.epoch + 1}, by step {state.total}, at lr={state.lr:g}. "
+            "Lower `lr`, clip gradients with Training(clip=1.0), or check the data for extreme values.",
+            step=state.total,
+            epoch=state.epoch,
+            term=term,
+            lr=state.lr,
+        )
+
+    def _end_of_epoch(self, seconds: float) -> None:
+        state = self.state
+        self._collect()
+        line: dict[str, Any] = {"epoch": state.epoch, "stage": state.stage}
+        line.update({name: _mean(values, self.rows) for name, values in self.seen.items()})
+        self.seen, self.rows = {}, []
+        if self.average is not None:
+            self.average.after_epoch(state.epoch, state.epochs)
+        if self.validation is not None:
+            line["val_loss"] = self._validate(self.validation)
+            self._watch_best(line["val_loss"])
+        line |= {"lr": state.lr, "seconds": seconds}
+        state.history.append(line)
+        state.epoch, state.step = state.epoch + 1, 0
+        self.recorder.log(state, line)
+        self.dispatch("on_epoch_end", state)
+        if self.training.checkpoint_every is None or state.stopped:
+            self._checkpoint()
+
+    @torch.no_grad()
+    def _validate(self, samples: Samples) -> float:
+        """Mean validation loss, with the averaged weights where there are any."""
+        if self.average is not None:
+            self.average.swap()
+        self.net.eval()
+        total = torch.zeros(2, dtype=torch.float64, device=self.device)  # weighted loss, weight
+        phase = self.stepper.phases[0].name
+        for window, order in samples.windows(None, 0, self.home):
+            for index in order.split(max(self.batch_size, EVALUATION_ROWS)):
+                mine = self.strategy.share(index)
+                batch = self._move(window.batch(mine if len(mine) else index[:1]))
+                with self.precision.autocast(self.device):
+                    loss = self.stepper.objective.terms(self.net, batch, phase)["loss"]
+                weight = len(mine) if batch.weight is None or not len(mine) else batch.weight.sum().double()
+                total += torch.stack([loss.double() * weight, torch.as_tensor(weight, device=self.device).double()])
+        self.net.train()
+        if self.average is not None:
+            self.average.swap()
+        weighted, weight = self.strategy.total(total).tolist()
+        return weighted / weight
+
+    def _move(self, batch: Batch) -> Batch:
+        return Batch(*(v.to(self.device) if isinstance(v, Tensor) else v for v in batch))
+
+    def _watch_best(self, value: float) -> None:
+        state, patience = self.state, self.training.patience
+        if state.best is None or value < state.best["val_loss"] or state.best["stage"] != state.stage_index:
+            state.best = {"epoch": state.epoch, "stage": state.stage_index, "val_loss": value}
+            if patience is not None:
+                if self.average is not None:
+                    self.average.swap()
+                self.best = {k: v.detach().clone() for k, v in self.net.state_dict().items()}
+                if self.average is not None:
+                    self.average.swap()
+        elif patience is not None and state.epoch - state.best["epoch"] >= patience:
+            state.stop(f"no better validation loss for {patience} epochs")
+
+    def _finish(self) -> None:
+        self.net.eval()
+        self.dispatch("on_fit_end", self.state)
+        self._checkpoint(finished=True)
+        self.recorder.finish()
+
+    def _checkpoint(self, finished: bool = False) -> None:
+        if not self.recorder.active:
+            return
+        self._collect()
+        state = self.state
+        cuda = [torch.cuda.get_rng_state(self.device)] if self.device.type == "cuda" else []
+        self.recorder.save(
+            state,
+            {
+                "net": self.strategy.state_dict(self.net),
+                "optimizers": [self.strategy.optimizer_state(self.net, o) for o in self.stepper.optimizers],
+                "average": None if self.average is None else self.average.state_dict(),
+                "best": self.best,
+                "random": [self.strategy.gather(r.to(self.home)) for r in (torch.get_rng_state(), *cuda)],
+                "seen": self.seen,
+                "rows": self.rows,
+                "micro": self.stepper.micro,
+                "finished": finished,
+            },
+        )
+
+    def _load_position(self, saved: dict[str, Any]) -> None:
+        state = self.state
+        for name, value in saved["position"].items():
+            setattr(state, name, value)
+        self.seen, self.rows = saved["seen"], saved["rows"]
+
+    def _load_training(self, saved: dict[str, Any]) -> None:
+        """Put back weights, optimizers, averages and random states as they were."""
+        self.strategy.load_state_dict(self.net, saved["net"])
+        for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
+            self.strategy.load_optimizer_state(self.net, optimizer, found)
+        if self.average is not None:
+            self.average.load_state_dict(saved["average"])
+        self.best = saved["best"]
+        self.stepper.micro = saved["micro"]
+        random = [by_rank[self.strategy.rank].cpu() for by_rank in saved["random"]]
+        torch.set_rng_state(random[0])
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(random[1], self.device)
+
+
+def _mean(values: list[float], rows: list[float]) -> float:
+    """Mean over steps, each counting by its rows; steps where a term was not computed are left out."""
+    known = [(v, n) for v, n in zip(values, rows, strict=True) if not math.isnan(v)]
+    return sum(v * n for v, n in known) / sum(n for _, n in known) if known else math.nan
+
+
+def _row_shape(data: Samples) -> torch.Size:
+    x = getattr(data.x, "x", None)
+    return x.shape[1:] if isinstance(x, Tensor) else torch.Size()
+
+
+def _fits(data: Samples, device: torch.device) -> bool:
+    """Whether the samples may live on the device: they may fill half of what is free."""
+    x = getattr(data.x, "x", None)
+    if device.type != "cuda" or not isinstance(x, Tensor):
+        return isinstance(x, Tensor)
+    return x.nbytes < torch.cuda.mem_get_info(device)[0] / 2

@@ -1,0 +1,95 @@
+"""What a training leaves in its run folder: metrics in the store, checkpoints in files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from castalia.train.checkpoint import flatten, latest_checkpoint, unflatten, write_checkpoint
+from castalia.train.runs import Run, RunStore
+from castalia.train.state import TrainState
+from castalia.train.strategy import Single
+
+__all__ = ["Recorder"]
+
+POSITION = ("stage", "stage_index", "epoch", "step", "total", "history", "best", "stopped")
+
+
+class Recorder:
+    """Writes and resumes one run; does nothing without a folder.
+
+    Parameters
+    ----------
+    path
+        Folder of the run, or None.
+    seed
+        Seed of a new run; a resumed one keeps the seed it began with.
+    fingerprint
+        Identifies settings and data: a run is resumed only by the training that began it.
+    config
+        Settings shown to people who read the run later.
+    """
+
+    def __init__(
+        self, path: Any, seed: int = 0, fingerprint: str = "", config: dict[str, Any] | None = None
+    ) -> None:
+        self.seed = seed
+        self.strategy: Single = Single()
+        self.run: Run | None = None
+        self.folder: Path | None = None
+        if path is not None:
+            path = Path(path)
+            self.store = RunStore(path.parent)
+            self.run = self.store.open_run(path.name, fingerprint, {**(config or {}), "seed": seed})
+            self.seed = int(self.run.config["seed"])
+            self.folder = self.run.folder / "checkpoints"
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a run to record to."""
+        return self.run is not None
+
+    def resume(self, device: torch.device) -> dict[str, Any] | None:
+        """Return the last checkpoint of this run, or None to start afresh."""
+        if self.run is None or self.folder is None:
+            return None
+        found = latest_checkpoint(self.folder)
+        if found is None:
+            return None
+        tensors, state = found
+        saved = unflatten(tensors, state)
+        self.run.truncate(saved["position"]["total"])
+        return saved
+
+    def save(self, state: TrainState, payload: dict[str, Any]) -> None:
+        """Write a checkpoint, from the first process only."""
+        if self.run is None or self.folder is None or self.strategy.rank > 0:
+            return
+        position = {name: getattr(state, name) for name in POSITION}
+        tensors, tree = flatten({"position": position, **payload})
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_checkpoint(self.folder, state.total, tensors, tree)
+
+    def log(self, state: TrainState, line: dict[str, Any]) -> None:
+        """Add an epoch's line to the metrics."""
+        if self.run is not None and self.strategy.rank == 0:
+            numbers = {k: float(v) for k, v in line.items() if isinstance(v, int | float) and math.isfinite(v)}
+            self.run.log(state.total, int(line["epoch"]), numbers)
+            self.run.flush()
+
+    def fail(self) -> None:
+        """Mark the run as interrupted; its last checkpoint stays."""
+        self._close("interrupted")
+
+    def finish(self) -> None:
+        """Mark the run as finished."""
+        self._close("finished")
+
+    def _close(self, status: str) -> None:
+        if self.run is not None:
+            if self.strategy.rank == 0:
+                self.run.finish(status)
+            self.store.close()

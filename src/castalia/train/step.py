@@ -1,0 +1,195 @@
+"""One optimisation step: gradients of every micro-batch, clipping, the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+
+from castalia.data.batches import Samples
+from castalia.errors import InvalidParameter
+from castalia.optim import build_optimizer
+from castalia.protocols import Batch, Objective, Phase
+from castalia.train.precision import Precision
+from castalia.train.strategy import Single
+from castalia.train.training import Training
+
+__all__ = ["Stepper"]
+
+Terms = dict[str, Tensor]
+
+
+class Stepper:
+    """Takes the steps of one stage: for each batch, every phase of the objective.
+
+    Parameters
+    ----------
+    net, objective
+        What is trained, and by what.
+    training
+        Settings; ``optimizer``, ``weight_decay``, ``clip`` and ``accumulate`` are used here.
+    batch_size
+        Rows of a batch, over all processes and micro-batches.
+    lr
+        Base learning rate.
+    device, precision, strategy
+        Where, in which format, and with whom.
+    on_gradients
+        Called when the gradients of a phase are ready.
+    """
+
+    graph = False
+
+    def __init__(
+        self,
+        net: nn.Module,
+        objective: Objective,
+        training: Training,
+        *,
+        batch_size: int,
+        lr: float,
+        device: torch.device,
+        precision: Precision,
+        strategy: Single,
+        on_gradients: Callable[[], None] | None = None,
+    ) -> None:
+        self.net, self.objective, self.training = net, objective, training
+        self.batch_size, self.device, self.precision, self.strategy = batch_size, device, precision, strategy
+        self.on_gradients = on_gradients
+        self.micro = training.accumulate
+        self.parameters = list(net.parameters())
+        self.phases = [phase for phase in objective.phases(net) if phase.parameters]
+        if not self.phases:
+            raise InvalidParameter(f"{type(objective).__name__}: the network has no trainable parameter.")
+        self.rates = [lr * phase.lr_scale for phase in self.phases]
+        self.optimizers = [
+            build_optimizer(
+                training.optimizer, phase.parameters, lr=rate, weight_decay=training.weight_decay, capture=self.graph
+            )
+            for phase, rate in zip(self.phases, self.rates, strict=True)
+        ]
+        self.record: list[Terms] = []
+        self.rows: list[int] = []
+
+    def begin(self, samples: Samples, order: Tensor) -> None:
+        """Take up a window of samples and the order of its rows."""
+        self.samples, self.batches = samples, order.split(self.batch_size)
+
+    def set_rate(self, factor: float) -> None:
+        """Set every optimizer's rate to ``factor`` times its base."""
+        for optimizer, rate in zip(self.optimizers, self.rates, strict=True):
+            for group in optimizer.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(rate * factor)
+                else:
+                    group["lr"] = rate * factor
+
+    def step(self, i: int, number: int) -> Tensor:
+        """Take the step of the i-th batch of the window, the ``number``-th of the epoch; return its loss."""
+        index = self.batches[i]
+        terms = self._phases(index, number)
+        self.record.append(terms)
+        self.rows.append(len(index))
+        return terms["loss"]
+
+    def collect(self) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the terms of the steps since the last call, each (steps,), and the rows of those steps."""
+        record, rows = self.record, self.rows
+        self.record, self.rows = [], []
+        names = {name: None for terms in record for name in terms}  # in order of appearance
+        missing = torch.full((), torch.nan, device=self.device)
+        values = {name: torch.stack([terms.get(name, missing).float() for terms in record]) for name in names}
+        return values, torch.tensor(rows, dtype=torch.float64, device=self.device)
+
+    def _phases(self, index: Tensor, number: int) -> Terms:
+        found: Terms = {}
+        for phase, optimizer in zip(self.phases, self.optimizers, strict=True):
+            if number % phase.every == 0:
+                for _ in range(phase.repeat):
+                    terms = self._update(index, phase, optimizer)
+                    self.objective.after_step(self.net)
+                found.update(terms if len(self.phases) == 1 else _named(terms, phase.name))
+        if "loss" not in found:
+            found["loss"] = next(iter(found.values())) if found else torch.full((), torch.nan, device=self.device)
+        return found
+
+    def _update(self, index: Tensor, phase: Phase, optimizer: Optimizer) -> Terms:
+        if isinstance(optimizer, torch.optim.LBFGS):
+            last: Terms = {}
+
+            def closure() -> Tensor:
+                last.update(self._ready_gradients(index, phase))
+                return last["loss"]
+
+            optimizer.step(closure)
+            return last
+        terms = self._ready_gradients(index, phase)
+        optimizer.step()
+        return terms
+
+    def _ready_gradients(self, index: Tensor, phase: Phase) -> Terms:
+        """Gradients of the batch, reported and clipped."""
+        terms = self._gradients(index, phase)
+        if self.on_gradients is not None:
+            self.on_gradients()
+        if self.training.clip is not None:
+            clip_grad_norm_(phase.parameters, self.training.clip)
+        return terms
+
+    def _gradients(self, index: Tensor, phase: Phase) -> Terms:
+        """Gradients of the batch; when memory runs out, the micro-batches are halved and the batch stays."""
+        while True:
+            try:
+                return self._accumulate(index, phase)
+            except torch.OutOfMemoryError as error:
+                if self.micro >= len(index):
+                    raise InvalidParameter(
+                        f"Training: one row does not fit into the memory of {self.device}. "
+                        "Use a smaller network or another device."
+                    ) from error
+            self.micro = min(2 * self.micro, len(index))
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def _accumulate(self, index: Tensor, phase: Phase) -> Terms:
+        for parameter in self.parameters:
+            parameter.grad = None
+        whole = self._weight(index)
+        mine = self.strategy.share(index)
+        idle = len(mine) == 0  # fewer rows than processes: join in with weight 0
+        if idle:
+            mine = index[:1]
+        total: Terms = {}
+        for part in mine.tensor_split(self.micro) if self.micro > 1 else (mine,):
+            if len(part):
+                batch = self._batch(part)
+                with self.precision.autocast(self.device):
+                    terms = self.objective.terms(self.net, batch, phase.name)
+                if len(part) == len(index):
+                    terms["loss"].backward()
+                    total = {name: value.detach() for name, value in terms.items()}
+                    break
+                scale = self.strategy.scale(0.0 if idle else self._weight(part), whole)
+                (terms["loss"] * scale).backward()
+                for name, value in terms.items():
+                    total[name] = total.get(name, 0.0) + value.detach() * (scale / self.strategy.scale(1.0, 1.0))
+        self.strategy.sync(phase.parameters)
+        return total
+
+    def _weight(self, index: Tensor) -> Tensor | int:
+        weight = self.samples.weight
+        return len(index) if weight is None else weight.index_select(0, index).sum()
+
+    def _batch(self, index: Tensor) -> Batch:
+        batch = self.samples.batch(index)
+        if index.device == self.device:
+            return batch
+        return Batch(*(v.to(self.device, non_blocking=True) if isinstance(v, Tensor) else v for v in batch))
+
+
+def _named(terms: Terms, phase: str) -> Terms:
+    """Name the terms of one phase among several: its loss carries the phase's name."""
+    return {phase if name == "loss" else name: value for name, value in terms.items()}

@@ -1,0 +1,94 @@
+"""How a training runs: one value object for every estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["Training"]
+
+
+@dataclass
+class Training:
+    """Settings of the loop that are not the model's own.
+
+    Parameters
+    ----------
+    optimizer
+        Name (``castalia.optim.OPTIMIZERS``) or a callable ``(parameters, lr=…) -> Optimizer``.
+    schedule
+        Learning-rate schedule: a name, a ``castalia.optim.Schedule`` or None for a constant rate.
+    weight_decay
+        Decay of weight matrices inside the optimizer; biases are exempt.
+    clip
+        Largest allowed norm of the gradient; None leaves it alone.
+    accumulate
+        Number of micro-batches a batch is cut into; the step equals that of the whole batch.
+    average
+        ``"ema"``, ``("ema", decay)`` or ``"swa"``: train on, predict with averaged weights.
+    patience
+        Stop after this many epochs without a better validation loss, and restore the best weights.
+    validation
+        Share of the rows held out (none when that gives fewer than 10 rows), 0 to train on everything, or ``(X, y)``.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
+    precision
+        ``"float32"``, ``"float64"``, ``"bf16"``, or ``"auto"``: bf16 where the chip has it and the step is large, float64
+        on the CPU for tables so small that it costs nothing, float32 otherwise.
+    compile
+        ``"auto"`` records small CUDA steps as a graph; True or a ``torch.compile`` mode compiles the network; False neither.
+    strategy
+        ``"single"``, ``"ddp"``, ``"fsdp"``; ``"auto"`` is ddp under ``torchrun``, single otherwise.
+    callbacks
+        ``castalia.Callback`` objects.
+    run
+        Folder of the run, such as ``"runs/titanic"``; metrics and checkpoints go there, and the same call resumes it.
+    checkpoint_every
+        Steps between checkpoints; None: every epoch when ``run`` is set.
+    watch
+        Reserved for the doctor: how closely to watch the inside of the network.
+    verbose
+        True, False, or ``"auto"``: a progress bar on a terminal when the training takes more than a second.
+
+    Examples
+    --------
+    >>> Training(optimizer="sgd", clip=1.0).get_params()["clip"]
+    1.0
+    """
+
+    optimizer: str | Callable[..., Any] = "adam"
+    schedule: Any = None
+    weight_decay: float = 0.0
+    clip: float | None = None
+    accumulate: int = 1
+    average: Any = None
+    patience: int | None = None
+    validation: Any = 0.1
+    device: str = "auto"
+    precision: str = "auto"
+    compile: Any = "auto"
+    strategy: str = "auto"
+    callbacks: Sequence[Any] = ()
+    run: Any = None
+    checkpoint_every: int | None = None
+    watch: Any = "auto"
+    verbose: Any = "auto"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings as a dict, so that searches can reach ``training__optimizer``."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_params(self, **settings: Any) -> Training:
+        """Change settings by name."""
+        known = [field.name for field in fields(self)]
+        for name, value in settings.items():
+            if name not in known:
+                raise InvalidParameter(
+                    f"Training: has no setting `{name}`; it has {listing(known, 'and', 20)}.{did_you_mean(name, known)}"
+                )
+            setattr(self, name, value)
+        return self
