@@ -1,0 +1,1 @@
+"""The estimator contract, save and load."""
