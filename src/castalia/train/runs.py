@@ -1,0 +1,451 @@
+"""Runs: one SQLite file per runs root for runs, metrics and findings, and one folder per run.
+
+The database is in WAL mode, so several processes may write and read at once, and a commit does not wait for
+the disk. Metrics are keyed by (run, key, step) without a row id: about 25 bytes a point, and reading one
+curve is one range scan however many other runs there are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
+from castalia.train.checkpoint import WriteFailed, writing
+from castalia.utils.files import atomic_write
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["STATUSES", "Run", "RunStore"]
+
+STATUSES = ("running", "finished", "failed", "interrupted")
+SCHEMA = 1
+_BUFFERED = 1024  # points held back before they are written unasked
+_PATIENCE = 30.0  # seconds to wait for another process's write
+
+_TABLES = """
+CREATE TABLE schema (version INTEGER NOT NULL);
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL,
+    fingerprint TEXT NOT NULL,
+    config TEXT NOT NULL
+);
+CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE metrics (
+    run INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    value REAL, -- SQLite keeps NaN as NULL
+    PRIMARY KEY (run, key, step)
+) WITHOUT ROWID;
+CREATE TABLE findings (
+    id INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    code TEXT NOT NULL,
+    name TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX findings_by_run ON findings (run);
+"""
+
+
+def _json(value: Any) -> str:
+    """Write a configuration for reading; values JSON lacks become numbers or their ``repr``."""
+    return json.dumps(value, default=lambda v: v.item() if hasattr(v, "item") else repr(v))
+
+
+def _close(connections: dict[tuple[int, int], sqlite3.Connection]) -> None:
+    """Close this process's connections; those inherited through a fork are the parent's to close."""
+    for key in [key for key in connections if key[0] == os.getpid()]:
+        connections.pop(key).close()
+
+
+class RunStore:
+    """The runs kept under one folder.
+
+    Safe to use from several processes and threads: each gets its own connection. Close it, or use it as a
+    context manager.
+
+    Parameters
+    ----------
+    root
+        The folder; made when missing. The database is ``castalia.db`` inside it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with RunStore(tempfile.mkdtemp()) as store:
+    ...     run = store.open_run("titanic", "abc", {"lr": 0.1})
+    ...     run.log(1, 0, {"loss": 0.5})
+    ...     run.finish("finished")
+    ...     run.metric("loss")
+    ([1], [0.5])
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+        self.path = self.root / "castalia.db"
+        with writing("RunStore", self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+        self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
+        self._key_ids: dict[str, int] = {}
+        self._finalizer = weakref.finalize(self, _close, self._connections)
+        self._connection()
+
+    def __enter__(self) -> RunStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections of this process; a later use opens a new one."""
+        _close(self._connections)
+
+    # -- connections --
+
+    def _connection(self) -> sqlite3.Connection:
+        """Return this thread's own connection, opened on first use; a fork opens its own."""
+        key = (os.getpid(), threading.get_ident())
+        if key not in self._connections:
+            with self._explained():
+                self._connections[key] = self._open()
+        return self._connections[key]
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _enter_wal(connection)
+            connection.execute("PRAGMA synchronous=NORMAL")
+            self._check_schema(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_schema(self, connection: sqlite3.Connection) -> None:
+        """Make the tables in a new database; refuse one that a newer version made."""
+        if not _has_schema(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if not _has_schema(connection):  # another process may have been first
+                    for statement in filter(str.strip, _TABLES.split(";")):
+                        connection.execute(statement)
+                    connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA,))
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+        (version,) = connection.execute("SELECT max(version) FROM schema").fetchone()
+        if not isinstance(version, int) or version > SCHEMA:
+            raise CheckpointMismatch(
+                f"RunStore: `{self.path}` has schema {version}; this Castalia knows up to {SCHEMA}. "
+                "Upgrade Castalia to use these runs."
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn SQLite's errors into one sentence that names the file."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise WriteFailed(
+                f"RunStore: `{self.path}` could not be used ({error}). Check that the disk has space, "
+                "that the folder can be written and that no process holds it locked."
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise DamagedFile(
+                f"RunStore: `{self.path}` is not a whole database ({error}). Move it away to start "
+                "anew; the runs' folders stay."
+            ) from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._explained():
+            yield self._connection()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write everything or nothing."""
+        with self._explained():
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")  # takes the lock now: no deadlock half-way
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                self._key_ids.clear()  # some of them may just have been rolled back
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    # -- runs --
+
+    def open_run(self, name: str, fingerprint: str, config: Mapping[str, Any]) -> Run:
+        """Return the run of this name and fingerprint, or make it.
+
+        When the name belongs to a run with another fingerprint, or to a folder that is not a run,
+        ``name-2``, ``name-3`` … is looked for in the same way: nothing is ever overwritten. The status
+        of a run found is left as it is; call ``Run.resume`` before going on with it.
+
+        Parameters
+        ----------
+        name
+            Name of the run and of its folder under the root.
+        fingerprint
+            A digest of everything that decides the run's result.
+        config
+            The settings, for people to read; kept in the database and in the folder's ``config.json``.
+        """
+        _check_name(name)
+        with self._transaction() as connection:
+            number, candidate = 1, name
+            while (row := self._row(connection, candidate)) is None or row[1] != fingerprint:
+                if row is None and not _occupied(self.root / candidate):
+                    row = self._insert(connection, candidate, fingerprint, _json(dict(config)))
+                    break
+                number += 1
+                candidate = f"{name}-{number}"
+        run = Run(self, row[0], candidate, json.loads(row[2]))
+        self._furnish(run)
+        return run
+
+    @staticmethod
+    def _row(connection: sqlite3.Connection, name: str) -> Any:
+        query = "SELECT id, fingerprint, config FROM runs WHERE name = ?"
+        return connection.execute(query, (name,)).fetchone()
+
+    @staticmethod
+    def _insert(connection: sqlite3.Connection, name: str, fingerprint: str, config: str) -> Any:
+        now = time.time()
+        made = connection.execute(
+            "INSERT INTO runs (name, status, created, updated, fingerprint, config) "
+            "VALUES (?, 'running', ?, ?, ?, ?)",
+            (name, now, now, fingerprint, config),
+        )
+        return made.lastrowid, fingerprint, config
+
+    @staticmethod
+    def _furnish(run: Run) -> None:
+        """Make the run's folder and its ``config.json`` where they are missing."""
+        with writing("RunStore", run.folder):
+            run.folder.mkdir(parents=True, exist_ok=True)
+            if not (run.folder / "config.json").exists():
+                atomic_write(run.folder / "config.json", json.dumps(run.config, indent=2) + "\n")
+
+    def runs(self, name: str | None = None) -> list[dict[str, Any]]:
+        """Return the runs as plain dicts, oldest first; with a name, only that one."""
+        columns = "id, name, status, created, updated, fingerprint, config"
+        where, values = ("", ()) if name is None else (" WHERE name = ?", (name,))
+        with self._reading() as connection:
+            rows = connection.execute(f"SELECT {columns} FROM runs{where} ORDER BY id", values).fetchall()
+        found = [dict(zip(columns.split(", "), row, strict=True)) for row in rows]
+        return [
+            run | {"config": json.loads(run["config"]), "folder": self.root / run["name"]}
+            for run in found
+        ]
+
+    def delete(self, name: str) -> None:
+        """Delete a run: its rows and its folder."""
+        with self._transaction() as connection:
+            row = self._row(connection, name)
+            if row is None:
+                known = [known for (known,) in connection.execute("SELECT name FROM runs")]
+                raise InvalidParameter(
+                    f"RunStore: `name` must be a run in `{self.root}`; got {name!r}."
+                    f"{did_you_mean(str(name), known)}"
+                )
+            for table in ("metrics", "findings"):
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", row[:1])
+            connection.execute("DELETE FROM runs WHERE id = ?", row[:1])
+        with writing("RunStore", self.root / name), suppress(FileNotFoundError):
+            shutil.rmtree(self.root / name)
+
+    def _key_id(self, connection: sqlite3.Connection, key: str) -> int:
+        """Return the number of a metric's name, inside a transaction."""
+        if key not in self._key_ids:
+            connection.execute("INSERT OR IGNORE INTO keys (name) VALUES (?)", (key,))
+            (self._key_ids[key],) = connection.execute("SELECT id FROM keys WHERE name = ?", (key,)).fetchone()
+        return self._key_ids[key]
+
+
+class Run:
+    """One run: its folder, its curves and its findings. Made by ``RunStore.open_run``.
+
+    Attributes
+    ----------
+    name
+        The name it really got: ``titanic``, or ``titanic-2`` when that was taken.
+    config
+        The settings it was opened with.
+    """
+
+    def __init__(self, store: RunStore, number: int, name: str, config: dict[str, Any]) -> None:
+        self.store, self.name, self.config = store, name, config
+        self._id = number
+        self._buffer: list[tuple[int, int, str, float]] = []  # step, epoch, key, value
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r}, folder={str(self.folder)!r})"
+
+    @property
+    def folder(self) -> Path:
+        """Where its checkpoints, figures and report lie."""
+        return self.store.root / self.name
+
+    @property
+    def status(self) -> str:
+        """``running``, ``finished``, ``failed`` or ``interrupted``; ``deleted`` when it is gone."""
+        with self.store._reading() as connection:
+            row = connection.execute("SELECT status FROM runs WHERE id = ?", (self._id,)).fetchone()
+        return row[0] if row else "deleted"
+
+    def resume(self) -> None:
+        """Mark a run that is opened again as running."""
+        self._set_status("running")
+
+    def log(self, step: int, epoch: int, values: Mapping[str, float]) -> None:
+        """Note values at a step. A value already there for that step and key is replaced.
+
+        Points are held back until ``flush``, ``finish`` or a reading method; flush before writing a
+        checkpoint, so that a resumed run has every point up to it.
+        """
+        step, epoch = int(step), int(epoch)
+        self._buffer += [(step, epoch, key, float(value)) for key, value in values.items()]
+        if len(self._buffer) >= _BUFFERED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the points held back; they stay held back when that fails."""
+        if not self._buffer:
+            return
+        count = len(self._buffer)
+        with self.store._transaction() as connection:
+            number = self.store._key_id
+            connection.executemany(
+                "INSERT OR REPLACE INTO metrics (run, key, step, epoch, value) VALUES (?, ?, ?, ?, ?)",
+                [
+                    (self._id, number(connection, key), step, epoch, value)
+                    for step, epoch, key, value in self._buffer[:count]
+                ],
+            )
+            self._touch(connection)
+        del self._buffer[:count]
+
+    def truncate(self, step: int) -> None:
+        """Delete the points after a step, because training goes on from there."""
+        self._buffer = [point for point in self._buffer if point[0] <= step]
+        with self.store._transaction() as connection:
+            connection.execute(
+                "DELETE FROM metrics WHERE run = ? AND key IN (SELECT id FROM keys) AND step > ?",
+                (self._id, int(step)),
+            )
+
+    def keys(self) -> list[str]:
+        """Return the names of its metrics."""
+        self.flush()
+        query = (
+            "SELECT name FROM keys WHERE EXISTS "
+            "(SELECT 1 FROM metrics WHERE run = ? AND key = keys.id) ORDER BY name"
+        )
+        with self.store._reading() as connection:
+            return [name for (name,) in connection.execute(query, (self._id,))]
+
+    def metric(self, key: str) -> tuple[list[int], list[float]]:
+        """Return the steps and the values of one metric, in order of step; empty when unknown."""
+        self.flush()
+        query = (
+            "SELECT step, value FROM metrics "
+            "WHERE run = ? AND key = (SELECT id FROM keys WHERE name = ?) ORDER BY step"
+        )
+        with self.store._reading() as connection:
+            rows = connection.execute(query, (self._id, key)).fetchall()
+        nan = float("nan")
+        return [step for step, _ in rows], [nan if value is None else value for _, value in rows]
+
+    def add_finding(self, finding: Mapping[str, Any]) -> None:
+        """Keep a finding; it has at least `code`, `name` and `severity`."""
+        missing = [key for key in ("code", "name", "severity") if key not in finding]
+        if missing:
+            raise InvalidParameter(f"Run: a finding must have {listing(missing, 'and')}; got {finding!r}.")
+        labels = (str(finding["code"]), str(finding["name"]), str(finding["severity"]))
+        with self.store._transaction() as connection:
+            connection.execute(
+                "INSERT INTO findings (run, code, name, severity, body) VALUES (?, ?, ?, ?, ?)",
+                (self._id, *labels, _json(dict(finding))),
+            )
+            self._touch(connection)
+
+    def findings(self) -> list[dict[str, Any]]:
+        """Return the findings, in the order they were added."""
+        query = "SELECT body FROM findings WHERE run = ? ORDER BY id"
+        with self.store._reading() as connection:
+            return [json.loads(body) for (body,) in connection.execute(query, (self._id,))]
+
+    def finish(self, status: str = "finished") -> None:
+        """Write everything held back and set the final status."""
+        self.flush()
+        self._set_status(status)
+
+    def _set_status(self, status: str) -> None:
+        if status not in STATUSES:
+            raise InvalidParameter(f"Run: `status` must be {listing(STATUSES)}; got {status!r}.")
+        with self.store._transaction() as connection:
+            connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, self._id))
+            self._touch(connection)
+
+    def _touch(self, connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE runs SET updated = ? WHERE id = ?", (time.time(), self._id))
+
+
+def _enter_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite does not wait for others here, so we do."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _has_schema(connection: sqlite3.Connection) -> bool:
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema'"
+    return connection.execute(query).fetchone() is not None
+
+
+def _check_name(name: str) -> None:
+    """Refuse names that would leave the root or hide in it."""
+    plain = isinstance(name, str) and name.strip() == name and name[:1] not in ("", ".")
+    if not plain or any(c in '/\\:\0' or ord(c) < 32 for c in name) or name.startswith("castalia.db"):
+        raise InvalidParameter(
+            f"RunStore: `name` must be a plain folder name, without slashes and not starting with a dot; "
+            f"got {name!r}."
+        )
+
+
+def _occupied(folder: Path) -> bool:
+    """Say whether something that is not ours lies at a path."""
+    if not folder.is_dir():
+        return folder.exists() or folder.is_symlink()
+    return any(folder.iterdir())
