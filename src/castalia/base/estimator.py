@@ -115,9 +115,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             work = step_work(net, torch.Size([self.adapter_.inputs]), self.batch_size)
-            precision = resolve_precision(
-                training.precision, device, size=self.spec_.rows * self.spec_.inputs, work=work
-            )
+            precision = resolve_precision(training.precision, device, rows=self.spec_.rows, work=work)
             samples = self._samples(X, target, precision.dtype)
             kept, held = self._split(samples, target, training, seed, precision.dtype)
             objective = self._objective(self.spec_)

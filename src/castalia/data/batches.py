@@ -130,11 +130,12 @@ class Samples:
             Where the batches are needed.
         """
         for blocks, order in _orders(len(self), seed, epoch):
-            positions = blocks if self.rows is None else self.rows[blocks]
+            positions = self.rows if blocks is None else blocks if self.rows is None else self.rows[blocks]
             if isinstance(self.x, DiskRows):
-                yield self._load(positions, device), order.to(device)
+                found = torch.arange(len(self)) if positions is None else positions
+                yield self._load(found, device), order.to(device)
             else:
-                yield self, positions[order].to(device)
+                yield self, (order if positions is None else positions[order]).to(device)
 
     def _load(self, positions: Tensor, device: Any) -> Samples:
         """Read a window from disk, block by block."""
@@ -144,17 +145,19 @@ class Samples:
         return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
 
 
-def _orders(n: int, seed: int | None, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield for each window its positions, block after block, and a permutation of them."""
+def _orders(n: int, seed: int | None, epoch: int) -> Iterator[tuple[Tensor | None, Tensor]]:
+    """Yield for each window its positions, block after block (None: all), and a permutation of them."""
     source = None if seed is None else generator(seed, epoch)
-    n_blocks = -(-n // BLOCK)
-    many = n_blocks > WINDOW
-    blocks = torch.randperm(n_blocks, generator=source) if many and source else torch.arange(n_blocks)
-    for group in blocks.split(WINDOW):
-        spans = [torch.arange(b * BLOCK, min((b + 1) * BLOCK, n)) for b in group.tolist()]
-        positions = spans[0] if len(spans) == 1 else torch.cat(spans)
-        size = len(positions)
-        yield positions, torch.randperm(size, generator=source) if source else torch.arange(size)
+
+    def order(size: int) -> Tensor:
+        return torch.arange(size) if source is None else torch.randperm(size, generator=source)
+
+    if n <= BLOCK * WINDOW:
+        yield None, order(n)
+        return
+    for group in order(-(-n // BLOCK)).split(WINDOW):
+        positions = torch.cat([torch.arange(b * BLOCK, min((b + 1) * BLOCK, n)) for b in group.tolist()])
+        yield positions, order(len(positions))
 
 
 def _runs(positions: Tensor) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from castalia.optim.averaging import Average, build_average
 from castalia.optim.build import OPTIMIZERS, build_optimizer
+from castalia.optim.fused import fused_step
 from castalia.optim.schedules import (
     SCHEDULES,
     Schedule,
@@ -26,6 +27,7 @@ __all__ = [
     "constant",
     "cosine",
     "exponential",
+    "fused_step",
     "inverse_sqrt",
     "linear_decay",
     "step",

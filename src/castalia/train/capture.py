@@ -67,13 +67,13 @@ class CapturedStepper(Stepper):
         self.replayed += 1
         return self.losses[i]
 
-    def collect(self) -> tuple[dict[str, Tensor], Tensor]:
+    def collect(self) -> tuple[dict[str, Tensor], list[int]]:
         """Return the terms of eager and of replayed steps."""
         values, rows = super().collect()
         if self.replayed:
             done = self.losses[self.next - self.replayed : self.next].clone()
             values = {"loss": torch.cat([values["loss"], done]) if values else done}
-            rows = torch.cat([rows, torch.full((len(done),), self.batch_size, dtype=rows.dtype, device=rows.device)])
+            rows = rows + [self.batch_size] * len(done)
             self.replayed = 0
         return values, rows
 

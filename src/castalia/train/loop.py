@@ -123,7 +123,7 @@ class _Loop:
         self.average = build_average(training.average, [p for p in net.parameters() if p.requires_grad])
         self.best: dict[str, Tensor] | None = None
         self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
-        self.rows: list[float] = []
+        self.rows: list[int] = []
 
     def run(self, stages: list[tuple[Stage, int, float]]) -> TrainState:
         """Run every stage, from wherever a checkpoint left off."""
@@ -167,6 +167,7 @@ class _Loop:
         state.steps = self.data.n_batches(self.batch_size)
         self.stepper = self._build_stepper(stage, lr, work)
         self.lr, self.factor = lr, 1.0
+        self.order_seed = derive(self.seed, number)
         self.schedule = build_schedule(self.training.schedule)
         if saved is not None:
             self._load_training(saved)
@@ -204,10 +205,10 @@ class _Loop:
     def _epoch(self) -> None:
         state, started = self.state, time.perf_counter()
         self.dispatch("on_epoch_start", state)
-        self.net.train()
+        if not self.net.training:
+            self.net.train()
         skip, done = state.step, 0  # after a resume, the first steps are already taken
-        seed = derive(self.seed, state.stage_index)
-        for samples, order in self.data.windows(seed, state.epoch, self.home):
+        for samples, order in self.data.windows(self.order_seed, state.epoch, self.home):
             batches = -(-len(order) // self.batch_size)
             if done + batches > skip:
                 self.stepper.begin(samples, order)
@@ -243,7 +244,7 @@ class _Loop:
             self.seen.setdefault(name, []).extend(found)
             if name == "loss" and not all(map(math.isfinite, found)):
                 self._diverged(name, next(v for v in found if not math.isfinite(v)))
-        self.rows.extend(rows.tolist())
+        self.rows.extend(rows)
 
     def _diverged(self, term: str, value: float) -> None:
         state = self.state
@@ -291,7 +292,6 @@ class _Loop:
                     loss = self.stepper.objective.terms(self.net, batch, phase)["loss"]
                 weight = len(mine) if batch.weight is None or not len(mine) else batch.weight.sum().double()
                 total += torch.stack([loss.double() * weight, torch.as_tensor(weight, device=self.device).double()])
-        self.net.train()
         if self.average is not None:
             self.average.swap()
         weighted, weight = self.strategy.total(total).tolist()
@@ -351,6 +351,7 @@ class _Loop:
         self.strategy.load_state_dict(self.net, saved["net"])
         for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
             self.strategy.load_optimizer_state(self.net, optimizer, found)
+        self.stepper.prepare()
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         self.best = saved["best"]
@@ -361,7 +362,7 @@ class _Loop:
             torch.cuda.set_rng_state(random[1], self.device)
 
 
-def _mean(values: list[float], rows: list[float]) -> float:
+def _mean(values: list[float], rows: list[int]) -> float:
     """Mean over steps, each counting by its rows; steps where a term was not computed are left out."""
     known = [(v, n) for v, n in zip(values, rows, strict=True) if not math.isnan(v)]
     return sum(v * n for v, n in known) / sum(n for _, n in known) if known else math.nan

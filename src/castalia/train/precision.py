@@ -12,9 +12,9 @@ from castalia.utils.devices import SMALL_STEP
 
 __all__ = ["Precision", "resolve_precision"]
 
-# A table of at most this many numbers trains in float64 on the CPU: it costs nothing measurable there, and a weight of 2
-# then equals a row written twice to the last digits that anyone compares.
-TINY_TABLE = 2**15
+# A table of at most this many rows trains in float64 on the CPU: it costs next to nothing there, and a weight of 2 then equals a
+# row written twice to the last digits that anyone compares.
+TINY_TABLE = 100
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Precision:
         return torch.autocast(device.type, torch.bfloat16)
 
 
-def resolve_precision(name: str, device: torch.device, *, size: int, work: float) -> Precision:
+def resolve_precision(name: str, device: torch.device, *, rows: int, work: float) -> Precision:
     """Resolve ``Training.precision``.
 
     Parameters
@@ -40,15 +40,15 @@ def resolve_precision(name: str, device: torch.device, *, size: int, work: float
         The setting.
     device
         Where the training runs.
-    size
-        Numbers in the encoded training table.
+    rows
+        Rows of the training table.
     work
         Multiply-adds of one step.
     """
     if name == "auto":
         if device.type == "cuda" and work >= SMALL_STEP and torch.cuda.is_bf16_supported():
             name = "bf16"
-        elif device.type == "cpu" and size <= TINY_TABLE:
+        elif device.type == "cpu" and rows <= TINY_TABLE:
             name = "float64"
         else:
             name = "float32"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
-from torch.optim import Optimizer
 
 from castalia.data.batches import Samples
 from castalia.errors import InvalidParameter
-from castalia.optim import build_optimizer
+from castalia.optim import build_optimizer, fused_step
 from castalia.protocols import Batch, Objective, Phase
 from castalia.train.precision import Precision
 from castalia.train.strategy import Single
@@ -71,8 +71,14 @@ class Stepper:
             )
             for phase, rate in zip(self.phases, self.rates, strict=True)
         ]
+        self.prepare()
+        self.missing = torch.full((), torch.nan, device=device)  # stands for a phase that took no step
         self.record: list[Terms] = []
         self.rows: list[int] = []
+
+    def prepare(self) -> None:
+        """Find the quickest way to take each optimizer's step; again after its state was loaded."""
+        self.updates: list[Callable[[], Any]] = [fused_step(optimizer) or optimizer.step for optimizer in self.optimizers]
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window of samples and the order of its rows."""
@@ -95,39 +101,38 @@ class Stepper:
         self.rows.append(len(index))
         return terms["loss"]
 
-    def collect(self) -> tuple[dict[str, Tensor], Tensor]:
+    def collect(self) -> tuple[dict[str, Tensor], list[int]]:
         """Return the terms of the steps since the last call, each (steps,), and the rows of those steps."""
         record, rows = self.record, self.rows
         self.record, self.rows = [], []
-        names = {name: None for terms in record for name in terms}  # in order of appearance
-        missing = torch.full((), torch.nan, device=self.device)
-        values = {name: torch.stack([terms.get(name, missing).float() for terms in record]) for name in names}
-        return values, torch.tensor(rows, dtype=torch.float64, device=self.device)
+        names = dict.fromkeys(name for terms in record for name in terms)  # in order of appearance
+        values = {name: torch.stack([terms.get(name, self.missing) for terms in record]) for name in names}
+        return values, rows
 
     def _phases(self, index: Tensor, number: int) -> Terms:
         found: Terms = {}
-        for phase, optimizer in zip(self.phases, self.optimizers, strict=True):
+        for k, phase in enumerate(self.phases):
             if number % phase.every == 0:
                 for _ in range(phase.repeat):
-                    terms = self._update(index, phase, optimizer)
+                    terms = self._update(index, phase, k)
                     self.objective.after_step(self.net)
                 found.update(terms if len(self.phases) == 1 else _named(terms, phase.name))
         if "loss" not in found:
-            found["loss"] = next(iter(found.values())) if found else torch.full((), torch.nan, device=self.device)
+            found["loss"] = next(iter(found.values())) if found else self.missing
         return found
 
-    def _update(self, index: Tensor, phase: Phase, optimizer: Optimizer) -> Terms:
-        if isinstance(optimizer, torch.optim.LBFGS):
+    def _update(self, index: Tensor, phase: Phase, k: int) -> Terms:
+        if isinstance(self.optimizers[k], torch.optim.LBFGS):
             last: Terms = {}
 
             def closure() -> Tensor:
                 last.update(self._ready_gradients(index, phase))
                 return last["loss"]
 
-            optimizer.step(closure)
+            self.optimizers[k].step(closure)
             return last
         terms = self._ready_gradients(index, phase)
-        optimizer.step()
+        self.updates[k]()
         return terms
 
     def _ready_gradients(self, index: Tensor, phase: Phase) -> Terms:

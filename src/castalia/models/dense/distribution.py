@@ -102,12 +102,11 @@ class DistributionRegressor(Regressor, Estimator):
         likelihood = self._likelihood()
         values = target.y
         if not likelihood.scaled:
-            values = values * torch.from_numpy(self.target_scale_) + torch.from_numpy(self.target_mean_)
-            values = values.round() if torch.allclose(values, values.round(), atol=1e-6) else values
-            if bool((values < 0).any()) or bool((values != values.round()).any()):
+            values = torch.from_numpy(np.asarray(y, dtype=np.float64).reshape(len(y), -1))
+            if bool((values < 0).any()):
                 raise InvalidData(
-                    f"{type(self).__name__}: y must hold counts (0, 1, 2 …) for likelihood {self.likelihood!r}; "
-                    f"got values such as {float(values.min()):g}. Use 'gaussian' instead."
+                    f"{type(self).__name__}: y must hold counts or rates of at least 0 for likelihood "
+                    f"{self.likelihood!r}; got {float(values.min()):g}. Use 'gaussian' instead."
                 )
             self.target_mean_, self.target_scale_ = np.zeros_like(self.target_mean_), np.ones_like(self.target_scale_)
         return Target(values, likelihood.outputs(target.outputs), target.weight)
@@ -145,7 +144,7 @@ class DistributionRegressor(Regressor, Estimator):
         """
         return self._shape(self.predict_distribution(X).variance.sqrt())
 
-    def score_samples(self, X: Any, y: Any) -> np.ndarray:
+    def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """Return the log-likelihood of each row's target.
 
         Parameters
