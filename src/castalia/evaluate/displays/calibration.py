@@ -96,7 +96,7 @@ class Calibration:
             label="model, 95% range",
         )
         self.ax_.set(ylabel="accuracy", xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
-        caption(self.ax_, loc="upper left")
+        caption(self.ax_)
         self._histogram()
         return self
 

@@ -86,5 +86,5 @@ class CoverageAccuracy:
             xlim=(-0.02, 1.02),
             ylim=(self.accuracy.min() - room, 1 + room),
         )
-        caption(self.ax_, loc="lower left")
+        caption(self.ax_)
         return self

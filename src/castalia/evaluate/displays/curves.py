@@ -80,7 +80,7 @@ class LearningCurves:
         self._mark_best()
         whole_ticks(self.ax_.xaxis)
         self.ax_.set(xlabel="epoch", ylabel="loss")
-        caption(self.ax_, loc="upper right")
+        caption(self.ax_)
         return self
 
     def _line(self, values: np.ndarray, colour: str, name: str) -> None:

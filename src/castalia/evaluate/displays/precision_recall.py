@@ -92,7 +92,7 @@ class PrecisionRecall:
         if self.chance is not None:
             self.ax_.axhline(self.chance, color=INK, lw=1, ls=(0, (3, 3)), label="chance")
         self.ax_.set(xlabel="recall", ylabel="precision", xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
-        caption(self.ax_, loc="lower left")
+        caption(self.ax_, across=2)
         return self
 
 

@@ -75,11 +75,19 @@ def dress(ax: Axes, grid: str = "both") -> None:
         ax.grid(axis=grid, color=INK, alpha=0.18, linewidth=0.7)  # type: ignore[arg-type]
 
 
-def caption(ax: Axes, **options: Any) -> None:
-    """Add a frameless legend in the text colour."""
-    legend = ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.4, **options)
-    if legend.get_title().get_text():
-        legend.get_title().set(color=INK, size=9)
+def caption(ax: Axes, across: int = 3) -> None:
+    """Add a frameless legend above the axes, where it cannot cover what is drawn."""
+    ax.legend(
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+        handlelength=1.4,
+        columnspacing=1.6,
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 0.99),
+        ncols=across,
+        borderaxespad=0,
+    )
 
 
 def whole_ticks(axis: Axis, most: int = 9) -> None:
