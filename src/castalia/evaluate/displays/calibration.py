@@ -82,7 +82,7 @@ class Calibration:
 
     def plot(self, ax: Axes | None = None) -> Calibration:
         """Draw the diagram and, at its foot, how many rows have which confidence."""
-        self.ax_, self.figure_ = start(ax, (5.2, 3.6))
+        self.ax_, self.figure_ = start(ax, (4.7, 3.5))
         self.ax_.plot([0, 1], [0, 1], color=INK, lw=1, ls=(0, (3, 3)), label="perfect")
         self.ax_.errorbar(
             self.confidence,
@@ -97,11 +97,17 @@ class Calibration:
         )
         self.ax_.set(ylabel="accuracy", xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
         caption(self.ax_)
-        self._histogram()
+        self._histogram(inside=ax is not None)
         return self
 
-    def _histogram(self) -> None:
-        self.bars_ = self.ax_.inset_axes((0, -0.34, 1, 0.22))
+    def _histogram(self, inside: bool) -> None:
+        """Add the bars: under our own axes, or hung below those of the caller."""
+        if inside:
+            self.bars_ = self.ax_.inset_axes((0, -0.34, 1, 0.22))
+        else:
+            grid = self.figure_.add_gridspec(2, 1, height_ratios=[3.4, 1])
+            self.ax_.set_subplotspec(grid[0])
+            self.bars_ = self.figure_.add_subplot(grid[1])
         dress(self.bars_, grid="y")
         self.bars_.bar(self.confidence, self.count, width=0.05, color=COLOURS[0], alpha=0.5)
         self.bars_.set(

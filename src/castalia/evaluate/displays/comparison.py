@@ -88,7 +88,7 @@ class ScoreComparison:
     def plot(self, ax: Axes | None = None) -> ScoreComparison:
         """Draw one line per model."""
         n = len(self.names)
-        self.ax_, self.figure_ = start(ax, (5.4, 0.85 + 0.42 * n), grid="x")
+        self.ax_, self.figure_ = start(ax, (4.7, 0.85 + 0.4 * n), grid="x")
         if ax is None:
             self.ax_.spines["left"].set_visible(False)
         for i, (name, value, bounds) in enumerate(
@@ -100,7 +100,7 @@ class ScoreComparison:
                     bounds, [i, i], color=colour, lw=2.4, alpha=0.6, solid_capstyle="butt"
                 )
             self.ax_.plot([value], [i], "o", color=colour, ms=7)
-        self.ax_.set_yticks(range(n), [label(name, 28) for name in self.names])
+        self.ax_.set_yticks(range(n), [label(name, 24) for name in self.names])
         self.ax_.set(ylim=(n - 0.5, -0.5), xlabel=self._title())
         self._emphasise()
         return self

@@ -76,7 +76,7 @@ class Confusion:
         """Draw the matrix."""
         k = len(self.labels)
         size = min(5.6, max(3.6, 1.9 + 0.42 * k))
-        self.ax_, self.figure_ = start(ax, (size + 0.4, size), grid="none")
+        self.ax_, self.figure_ = start(ax, (min(4.7, size + 0.4), min(4.5, size)), grid="none")
         total = np.maximum(self.matrix.sum(axis=1, keepdims=True), 1)
         self._cells(self.matrix / total)
         names = [label(name, 14) for name in self.labels]

@@ -67,7 +67,7 @@ class CoverageAccuracy:
 
     def plot(self, ax: Axes | None = None) -> CoverageAccuracy:
         """Draw the curve and the accuracy on all rows."""
-        self.ax_, self.figure_ = start(ax, (5.2, 3.3))
+        self.ax_, self.figure_ = start(ax, (4.7, 3.3))
         keep = np.unique(np.linspace(0, len(self.coverage) - 1, _MOST_POINTS).astype(int))
         self.ax_.axhline(
             self.accuracy[-1],

@@ -71,7 +71,7 @@ class LearningCurves:
 
     def plot(self, ax: Axes | None = None) -> LearningCurves:
         """Draw the curves."""
-        self.ax_, self.figure_ = start(ax, (5.2, 3.3))
+        self.ax_, self.figure_ = start(ax, (4.7, 3.1))
         self._line(self.loss, COLOURS[0], "training")
         if self.val_loss is not None:
             self._line(self.val_loss, COLOURS[1], "validation")

@@ -79,7 +79,7 @@ class PrecisionRecall:
 
     def plot(self, ax: Axes | None = None) -> PrecisionRecall:
         """Draw the curves, with average precision (AP) in the legend."""
-        self.ax_, self.figure_ = start(ax, (5.2, 3.6))
+        self.ax_, self.figure_ = start(ax, (4.7, 3.5))
         for i, (name, (recall, precision, area)) in enumerate(self.curves.items()):
             self.ax_.plot(
                 recall,
@@ -87,7 +87,7 @@ class PrecisionRecall:
                 drawstyle="steps-post",
                 color=COLOURS[i % len(COLOURS)],
                 lw=1.7,
-                label=f"{label(name, 18)} (AP {area:.3f})",
+                label=f"{label(name, 12)} (AP {area:.3f})",
             )
         if self.chance is not None:
             self.ax_.axhline(self.chance, color=INK, lw=1, ls=(0, (3, 3)), label="chance")

@@ -79,7 +79,7 @@ class Residuals:
             raise InvalidParameter(
                 f"Residuals: `kind` must be 'residual' or 'actual'; got {kind!r}."
             )
-        self.ax_, self.figure_ = start(ax, (5.2, 3.6))
+        self.ax_, self.figure_ = start(ax, (4.7, 3.4))
         rows = self._shown()
         height = self.y_true - self.y_pred if kind == "residual" else self.y_true
         self.ax_.plot(

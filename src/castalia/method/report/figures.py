@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from castalia.errors import InvalidData
 from castalia.evaluate import (
     Calibration,
     Confusion,
@@ -18,7 +19,7 @@ from castalia.evaluate import (
     ScoreComparison,
     to_svg,
 )
-from castalia.method.report.formats import metric_label, score
+from castalia.method.report.formats import finite, metric_label, score
 from castalia.method.report.records import RunReport
 from castalia.utils.text import plural
 
@@ -62,10 +63,12 @@ def comparison(report: RunReport) -> Drawing | None:
 
 def curves(report: RunReport) -> Drawing | None:
     """Draw the learning curves."""
-    if not any(h.get("loss") is not None for h in report.history):
+    if not any("loss" in h for h in report.history):
         return None
 
     def draw() -> tuple[Markup, str]:
+        if not any(finite(h.get("loss")) for h in report.history):
+            raise InvalidData("no epoch has a finite loss.")
         display = LearningCurves.from_history(report.history).plot()
         best = display.best_epoch
         kind = "training" if display.val_loss is None else "validation"

@@ -8,12 +8,23 @@ from typing import Any
 from castalia.evaluate import METRICS
 from castalia.utils.text import number, shorten
 
-__all__ = ["duration", "metric_label", "score", "score_range", "value"]
+__all__ = ["duration", "finite", "metric_label", "score", "score_range", "value"]
 
 _MINUS = "\N{MINUS SIGN}"
 _DASH = "\N{EN DASH}"
 _SPACE = "\N{NO-BREAK SPACE}"
 NOTHING = "\N{EN DASH}"
+
+
+def finite(found: Any) -> bool:
+    """Say whether a value is an ordinary number.
+
+    Examples
+    --------
+    >>> finite(1.5), finite(float("nan")), finite(None)
+    (True, False, False)
+    """
+    return isinstance(found, int | float) and math.isfinite(found)
 
 
 def score(found: Any, metric: str, sign: bool = False) -> str:
@@ -24,7 +35,7 @@ def score(found: Any, metric: str, sign: bool = False) -> str:
     >>> score(0.98765, "accuracy"), score(312.3456, "rmse"), score(None, "r2")
     ('0.988', '312.3', '–')
     """
-    if not isinstance(found, int | float) or not math.isfinite(found):
+    if not finite(found):
         return NOTHING
     share = metric in METRICS and METRICS[metric].fraction and abs(found) < 100
     text = f"{found:.3f}" if share else _quantity(found)
@@ -46,7 +57,7 @@ def score_range(bounds: Any, metric: str) -> str:
     >>> score_range([0.9, 0.95], "accuracy").split(), score_range(None, "accuracy")
     (['0.900', '–', '0.950'], '')
     """
-    if not bounds or any(b is None or not math.isfinite(b) for b in bounds):
+    if not bounds or not all(finite(b) for b in bounds):
         return ""
     return f"{score(bounds[0], metric)}{_SPACE}{_DASH}{_SPACE}{score(bounds[1], metric)}"
 
@@ -70,7 +81,7 @@ def duration(seconds: Any) -> str:
     >>> duration(0.0312), duration(4.26), duration(125), duration(7260)
     ('31 ms', '4.3 s', '2 min 5 s', '2 h 1 min')
     """
-    if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+    if not finite(seconds):
         return NOTHING
     if seconds < 0.0005:
         return "<1 ms"

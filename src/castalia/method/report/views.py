@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,14 @@ from castalia.evaluate import METRICS
 from castalia.method.report.formats import (
     NOTHING,
     duration,
+    finite,
     metric_label,
     score,
     score_range,
     value,
 )
 from castalia.method.report.records import Contender, RunReport
-from castalia.utils.text import plural, shorten
+from castalia.utils.text import shorten
 
 __all__ = [
     "Tile",
@@ -51,15 +51,11 @@ def _higher(metric: str) -> bool:
 
 
 def _best(contenders: list[Contender], metric: str) -> Contender | None:
-    known = [c for c in contenders if _finite(c.scores.get(metric))]
+    known = [c for c in contenders if finite(c.scores.get(metric))]
     if not known:
         return None
     pick = max if _higher(metric) else min
     return pick(known, key=lambda c: c.scores[metric])
-
-
-def _finite(found: Any) -> bool:
-    return isinstance(found, int | float) and math.isfinite(found)
 
 
 def best_baseline(report: RunReport) -> Contender | None:
@@ -72,7 +68,7 @@ def verdict(report: RunReport) -> str:
     if report.verdict:
         return report.verdict
     model, rival, name = report.model, best_baseline(report), metric_label(report.metric)
-    if model is None or not _finite(model.scores.get(report.metric)):
+    if model is None or not finite(model.scores.get(report.metric)):
         return ""
     told = f"{model.name} reaches {score(model.scores[report.metric], report.metric)} ({name})"
     if rival is None:
@@ -87,7 +83,7 @@ def tiles(report: RunReport) -> list[Tile]:
     """Return the numbers worth knowing before anything else."""
     model, rival, metric = report.model, best_baseline(report), report.metric
     found = [_score_tile(c, metric) for c in (model, rival) if c and metric in c.scores]
-    if model and rival and _finite(model.scores.get(metric)):
+    if model and rival and finite(model.scores.get(metric)):
         found.append(_difference(model.scores[metric] - rival.scores[metric], metric))
     if report.preflight:
         passed = sum(bool(c.get("passed")) for c in report.preflight)
@@ -135,30 +131,30 @@ def score_table(report: RunReport) -> dict[str, Any]:
         }
         for c in report.contenders
     ]
-    return {"heads": heads, "rows": rows, "notes": any(r["note"] for r in rows)}
+    return {"heads": heads, "rows": rows}
 
 
 def _ties(contender: Contender, best: Contender | None, metric: str) -> bool:
     """Say whether a score is the best or reads the same."""
-    if best is None or not _finite(contender.scores.get(metric)):
+    if best is None or not finite(contender.scores.get(metric)):
         return False
     return score(contender.scores[metric], metric) == score(best.scores[metric], metric)
 
 
 def training_rows(report: RunReport) -> list[tuple[str, str]]:
     """Return the training in a few numbers."""
-    lines = [h for h in report.history if _finite(h.get("loss"))]
+    lines = [h for h in report.history if finite(h.get("loss"))]
     if not lines:
         return []
-    watched = "val_loss" if any(_finite(h.get("val_loss")) for h in lines) else "loss"
-    best = min((h for h in lines if _finite(h.get(watched))), key=lambda h: h[watched])
+    watched = "val_loss" if any(finite(h.get("val_loss")) for h in lines) else "loss"
+    best = min((h for h in lines if finite(h.get(watched))), key=lambda h: h[watched])
     rows = [("Epochs run", value(len(report.history)))]
     if "epoch" in best:
         rows.append(("Best epoch", value(best["epoch"])))
     rows.append(("Training loss there", value(best["loss"])))
     if watched == "val_loss":
         rows.append(("Validation loss there", value(best["val_loss"])))
-    if _finite(lines[-1].get("lr")):
+    if finite(lines[-1].get("lr")):
         rows.append(("Last learning rate", value(lines[-1]["lr"])))
     return rows
 
@@ -168,12 +164,12 @@ def column_rows(report: RunReport) -> list[dict[str, str]]:
     total = report.data.get("rows") or 0
     return [
         {
-            "name": shorten(column.get("name", ""), 60),
+            "name": shorten(column.get("name", ""), 40),
             "kind": value(column.get("kind")),
             "missing": _missing(column.get("missing"), total),
             "unique": value(column.get("unique")),
             "detail": value(column.get("detail"), 90),
-            "note": value(column.get("note"), 160),
+            "note": shorten(column.get("note") or "", 160),
         }
         for column in report.data.get("columns") or []
     ]
@@ -194,14 +190,14 @@ def balance_rows(report: RunReport) -> list[dict[str, Any]]:
     total = sum(n for _, n in counts) or 1
     shown, rest = counts[:_MOST_CLASSES], counts[_MOST_CLASSES:]
     if rest:
-        shown = [*shown, (plural(len(rest), "more class") + "es", sum(n for _, n in rest))]
-    most = max((n for _, n in shown), default=1) or 1
+        shown = [*shown, (f"{len(rest):,} more classes", sum(n for _, n in rest))]
+    most = max((n for _, n in counts), default=1) or 1
     return [
         {
             "name": shorten(name, 40),
             "count": f"{n:,}",
             "share": f"{100 * n / total:.1f}%",
-            "width": f"{100 * n / most:.1f}",
+            "width": f"{100 * n / most:.1f}" if n <= most else None,  # no bar for the tail
         }
         for name, n in shown
     ]
@@ -220,8 +216,9 @@ def split_rows(report: RunReport) -> list[dict[str, Any]]:
 def mistake_table(report: RunReport) -> dict[str, Any]:
     """Return the worst mistakes with as many of their columns as can be read."""
     names = list(dict.fromkeys(k for m in report.mistakes for k in m.get("row") or {}))
-    shown, regression = names[:_MOST_MISTAKE_COLUMNS], report.task == "regression"
-    numeric = {k: _numeric([(m.get("row") or {}).get(k) for m in report.mistakes]) for k in shown}
+    shown = names[:_MOST_MISTAKE_COLUMNS]
+    columns = {k: [(m.get("row") or {}).get(k) for m in report.mistakes] for k in shown}
+    kinds = {k: _cell_kind(cells) for k, cells in columns.items()}
     rows = [
         {
             "index": value(m.get("index")),
@@ -229,31 +226,30 @@ def mistake_table(report: RunReport) -> dict[str, Any]:
             "prediction": value(m.get("prediction"), 40),
             "sure": _percent(m.get("confidence")),
             "loss": value(m.get("loss")),
-            "row": [
-                {"text": value((m.get("row") or {}).get(k), 160), "number": numeric[k]}
-                for k in shown
-            ],
+            "row": [{"text": value(columns[k][i], 160), "kind": kinds[k]} for k in shown],
         }
-        for m in report.mistakes
+        for i, m in enumerate(report.mistakes)
     ]
-    confident = not regression and any(m.get("confidence") is not None for m in report.mistakes)
+    answers = [m.get(side) for m in report.mistakes for side in ("truth", "prediction")]
     return {
-        "heads": [{"text": shorten(k, 30), "number": numeric[k]} for k in shown],
+        "heads": [{"text": shorten(k, 30), "kind": kinds[k]} for k in shown],
         "rows": rows,
         "hidden": len(names) - len(shown),
-        "confident": confident,
-        "regression": regression,
+        "confident": any(m.get("confidence") is not None for m in report.mistakes),
+        "answer": "num" if report.task == "regression" else _cell_kind(answers),
     }
 
 
-def _numeric(cells: list[Any]) -> bool:
-    """Say whether a column holds numbers only, apart from gaps."""
+def _cell_kind(cells: list[Any]) -> str:
+    """Name the style of a column: numbers, short words or running text."""
     known = [v for v in cells if v is not None]
-    return bool(known) and all(isinstance(v, int | float) for v in known)
+    if known and all(isinstance(v, int | float) for v in known):
+        return "num"
+    return "long" if any(len(str(v)) > 24 for v in known) else "text"
 
 
 def _percent(share: Any) -> str:
-    return f"{100 * share:.1f}%" if _finite(share) else NOTHING
+    return f"{100 * share:.1f}%" if finite(share) else NOTHING
 
 
 def pairs(found: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
