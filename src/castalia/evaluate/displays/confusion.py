@@ -1,0 +1,129 @@
+"""Which classes are taken for which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from castalia.errors import InvalidData, ShapeMismatch
+from castalia.evaluate.displays.style import COLOURS, INK, label, start
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Confusion"]
+
+
+@dataclass
+class Confusion:
+    """Confusion matrix: counts in the cells, shade by the share of the true class.
+
+    Parameters
+    ----------
+    matrix
+        Counts, (K, K); rows are the truth, columns the prediction.
+    labels
+        Class names in the matrix's order.
+    hidden
+        How many classes were left out because there were too many to show.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What was drawn on.
+
+    Examples
+    --------
+    >>> shown = Confusion.from_predictions(["a", "b", "b"], ["a", "b", "a"]).plot()
+    >>> shown.matrix.tolist()
+    [[1, 0], [1, 1]]
+    """
+
+    matrix: np.ndarray
+    labels: list[str]
+    hidden: int = 0
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure = field(init=False, repr=False)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_pred: Any, classes: Sequence[Any] | None = None, most: int = 15
+    ) -> Confusion:
+        """Build from labels; with more than ``most`` classes, keep the most confused ones."""
+        truth, said = np.asarray(y_true).tolist(), np.asarray(y_pred).tolist()
+        if len(truth) != len(said):
+            raise ShapeMismatch(
+                f"Confusion: `y_pred` must have one label per row of `y_true` ({len(truth)}); "
+                f"got {len(said)}."
+            )
+        if not truth:
+            raise InvalidData("Confusion: `y_true` must hold at least one row; got none.")
+        matrix, labels = _count(truth, said, classes)
+        kept = _most_confused(matrix, most)
+        names = [str(labels[i]) for i in kept]
+        return cls(matrix[np.ix_(kept, kept)], names, len(labels) - len(kept))
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, most: int = 15) -> Confusion:
+        """Build from a fitted classifier and test rows."""
+        return cls.from_predictions(y, estimator.predict(X), list(estimator.classes_), most)
+
+    def plot(self, ax: Axes | None = None) -> Confusion:
+        """Draw the matrix."""
+        k = len(self.labels)
+        size = min(5.6, max(3.6, 1.9 + 0.42 * k))
+        self.ax_, self.figure_ = start(ax, (min(4.7, size + 0.4), min(4.5, size)), grid="none")
+        total = np.maximum(self.matrix.sum(axis=1, keepdims=True), 1)
+        self._cells(self.matrix / total)
+        names = [label(name, 14) for name in self.labels]
+        slant = 0 if k <= 4 and max(map(len, names)) <= 10 else 40
+        self.ax_.set_xticks(range(k), names, rotation=slant, ha="right" if slant else "center")
+        self.ax_.set_yticks(range(k), names)
+        self.ax_.set(
+            xlabel="predicted", ylabel="actual", xlim=(-0.5, k - 0.5), ylim=(k - 0.5, -0.5)
+        )
+        self.ax_.set_aspect("equal")
+        return self
+
+    def _cells(self, share: np.ndarray) -> None:
+        """Draw squares and counts; the shade stays light enough for the text on any page."""
+        from matplotlib.patches import Rectangle
+
+        points = 10 if len(self.labels) <= 8 else 7.5
+        for i, j in np.ndindex(*self.matrix.shape):
+            colour = COLOURS[0] if i == j else COLOURS[1]
+            alpha = 0.05 + 0.5 * float(share[i, j]) if self.matrix[i, j] else 0.03
+            self.ax_.add_patch(
+                Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, color=colour, alpha=alpha, lw=0)
+            )
+            if self.matrix[i, j]:
+                self.ax_.text(
+                    j, i, f"{self.matrix[i, j]:,}", ha="center", va="center", size=points, color=INK
+                )
+
+
+def _count(
+    truth: list[Any], said: list[Any], classes: Sequence[Any] | None
+) -> tuple[np.ndarray, list[Any]]:
+    """Count pairs; labels outside ``classes`` are appended."""
+    known = [] if classes is None else np.asarray(classes).tolist()
+    seen = {*truth, *said} - set(known)
+    labels = [
+        *known,
+        *sorted(seen, key=lambda v: (isinstance(v, str), str(v) if isinstance(v, str) else v)),
+    ]
+    place = {v: i for i, v in enumerate(labels)}
+    matrix = np.zeros((len(labels), len(labels)), dtype=int)
+    np.add.at(matrix, ([place[v] for v in truth], [place[v] for v in said]), 1)
+    return matrix, labels
+
+
+def _most_confused(matrix: np.ndarray, most: int) -> np.ndarray:
+    """Return the classes with most mistakes in their row and column, in the given order."""
+    wrong = matrix - np.diag(np.diag(matrix))
+    trouble = wrong.sum(axis=0) + wrong.sum(axis=1)
+    return np.sort(np.argsort(-trouble, kind="stable")[:most])
