@@ -162,8 +162,8 @@ def test_a_badly_written_row_is_named(tmp_path, text, said):
 
 
 def test_a_file_that_is_not_toml_is_called_damaged(tmp_path):
-    with pytest.raises(DamagedFile, match=r"must be a TOML file.*line 1"):
-        load_course(written(tmp_path, "[rows.A-1]\nname = "))
+    with pytest.raises(DamagedFile, match=r"must be a TOML file; .*line 2"):
+        load_course(written(tmp_path, "[rows.A-1]\nname =\n"))
 
 
 def test_a_missing_course_file_says_where_it_was_looked_for(tmp_path, monkeypatch):
