@@ -75,15 +75,11 @@ def test_the_record_is_well_formed(record):
 
 
 def test_names_are_unique_over_all_files_of_the_catalogue():
-    folder = Path(inspect.getfile(System)).parent
-    written = [
-        value.name
-        for file in sorted(folder.glob("*.py"))
-        for group in vars(importlib.import_module(f"castalia.catalog.{file.stem}")).values()
-        if isinstance(group, tuple) and file.stem not in {"__init__", "systems"}
-        for value in group
-        if isinstance(value, System)
-    ]
+    files = Path(inspect.getfile(System)).parent.glob("*.py")
+    stems = {file.stem for file in files} - {"__init__", "systems"}
+    modules = [importlib.import_module(f"castalia.catalog.{stem}") for stem in sorted(stems)]
+    groups = [g for module in modules for g in vars(module).values() if isinstance(g, tuple)]
+    written = [record.name for group in groups for record in group if isinstance(record, System)]
     assert sorted(written) == sorted(SYSTEMS)
 
 
