@@ -61,3 +61,50 @@ def test_adam_follows_its_equations_for_three_steps():
 @pytest.mark.parametrize("k, rate", [(0, 0.1), (50, 0.0505), (100, 0.001), (150, 0.001)])
 def test_linear_decay_reaches_its_floor_and_stays(k, rate):
     assert 0.1 * linear_decay(tau=100, floor=0.01)(k, 1000) == pytest.approx(rate)
+
+
+def descend(kind, lr, curvatures, steps=5000, small=1e-6):
+    """Return how many steps a quadratic takes to its minimum, or None if it never gets there."""
+    curvatures = torch.tensor(curvatures, dtype=torch.float64)
+    place = torch.ones_like(curvatures, requires_grad=True)
+    optimizer = build_optimizer(kind, [place], lr=lr)
+    for step in range(1, steps + 1):
+        place.grad = curvatures * place.detach()
+        optimizer.step()
+        if place.detach().norm() < small:
+            return step
+    return None
+
+
+def test_gradient_descent_diverges_just_above_two_over_the_largest_curvature():
+    assert descend("sgd", 0.99 * 2 / 10, [1.0, 10.0]) is not None
+    assert descend("sgd", 1.01 * 2 / 10, [1.0, 10.0]) is None
+
+
+def test_momentum_needs_fewer_steps_than_gradient_descent_in_a_narrow_valley():
+    plain = descend("sgd", 2 / 101, [1.0, 100.0])  # its best rate for these curvatures
+    assert descend("momentum", 0.02, [1.0, 100.0]) < plain / 2
+
+
+def test_both_forms_of_momentum_make_the_same_moves():
+    gradients, lr, a = [3.0, -5.0, 7.0, 0.5, -2.0], 0.01, 0.9
+    v = m = 0.0
+    velocity, accumulated = [], []
+    for g in gradients:
+        v, m = a * v - lr * g, a * m + lr * g
+        velocity.append(v)
+        accumulated.append(-m)
+    assert velocity == pytest.approx(accumulated)
+    assert moves("momentum", gradients, lr) == pytest.approx(velocity)
+
+
+def test_with_a_constant_gradient_the_corrected_moments_are_exact_at_every_step():
+    assert moves("adam", [0.3] * 20, 1e-3) == pytest.approx([-1e-3] * 20, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind, even", [("sgd", False), ("adagrad", True), ("rmsprop", True), ("adam", True)]
+)
+def test_adaptive_methods_take_equal_steps_on_a_badly_scaled_problem(kind, even):
+    small, large = (abs(moves(kind, [gradient], 0.01)[0]) for gradient in (1e-2, 1e3))
+    assert (small == pytest.approx(large, rel=1e-4)) is even
