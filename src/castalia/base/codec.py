@@ -175,7 +175,9 @@ def decode(tree: Any, tensors: Mapping[str, Tensor], *, lookup: Lookup | None = 
 
 def _record(name: Any, lookup: Lookup | None) -> Record:
     if not isinstance(name, str):
-        raise DamagedFile(f"castalia.load: a record's name must be text; got {shorten(repr(name))}.")
+        raise DamagedFile(
+            f"castalia.load: a record's name must be text; got {shorten(repr(name))}."
+        )
     found = _RECORDS.get(name) or (lookup(name) if lookup else None)
     if found is None:
         raise CheckpointMismatch(
@@ -262,7 +264,11 @@ def _flat_array(name: str, data: list[Any]) -> np.ndarray:
 def _encode_scalar(value: np.generic, path: str, inner: Encode) -> Any:
     """Write a NumPy scalar readably where Python's number holds all of its bits."""
     node = {"$": "scalar", "dtype": value.dtype.str}
-    if value.dtype.kind in "biu" or value.dtype.str[1:] in ("f8", "f4", "f2") or value.dtype.kind == "U":
+    if (
+        value.dtype.kind in "biu"
+        or value.dtype.str[1:] in ("f8", "f4", "f2")
+        or value.dtype.kind == "U"
+    ):
         if value == value:
             return node | {"value": inner(value.item(), path)}
     if value.dtype.kind == "V" or value.dtype == object:
@@ -315,7 +321,13 @@ _READERS |= {name: _reader(restore) for name, _, restore in _SIMPLE.values()}
 
 _BIT_GENERATORS = {
     cls.__name__: cls
-    for cls in (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)
+    for cls in (
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.MT19937,
+        np.random.Philox,
+        np.random.SFC64,
+    )
 }
 
 

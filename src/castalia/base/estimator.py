@@ -104,7 +104,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         X, y, weight = _drop_weightless(X, y, check_weight(self, X, sample_weight))
         self.adapter_ = self.adapter().fit(X, weight)
         target = self._encode_target(y, weight)  # type: ignore[attr-defined]
-        self.spec_ = Spec(self.adapter_.inputs, target.outputs, tuple(self.adapter_.categories), rows=len(y))
+        self.spec_ = Spec(
+            self.adapter_.inputs, target.outputs, tuple(self.adapter_.categories), rows=len(y)
+        )
         self._train(X, y, target, training)
         return self
 
@@ -115,7 +117,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             work = step_work(net, torch.Size([self.adapter_.inputs]), self.batch_size)
-            precision = resolve_precision(training.precision, device, rows=self.spec_.rows, work=work)
+            precision = resolve_precision(
+                training.precision, device, rows=self.spec_.rows, work=work
+            )
             samples = self._samples(X, target, precision.dtype)
             kept, held = self._split(samples, target, training, seed, precision.dtype)
             objective = self._objective(self.spec_)
@@ -139,7 +143,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.n_iter_ = len(state.history)
         self.best_ = state.best
         self.stopped_ = state.stopped
-        self.settings_ = {**state.settings, "seed": seed, "rows": len(kept), "validation_rows": len(held)}
+        self.settings_ = {
+            **state.settings,
+            "seed": seed,
+            "rows": len(kept),
+            "validation_rows": len(held),
+        }
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         self._after_fit(*self._validation_outputs(held))  # type: ignore[attr-defined]
 
@@ -218,7 +227,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         **params
             Names and values.
         """
-        if self.training is None and "training" not in params and any(k.startswith("training__") for k in params):
+        if (
+            self.training is None
+            and "training" not in params
+            and any(k.startswith("training__") for k in params)
+        ):
             self.training = Training()
         return super().set_params(**params)
 
@@ -243,7 +256,9 @@ def _content(X: Any) -> str:
     return read(X).fingerprint()
 
 
-def _drop_weightless(X: Any, y: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray, np.ndarray | None]:
+def _drop_weightless(
+    X: Any, y: np.ndarray, weight: np.ndarray | None
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Leave out rows of weight 0: they are as good as absent."""
     if weight is None or weight.all():
         return X, y, weight

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, _check_n_features, _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    validate_data,
+)
 
 from castalia.data import Dataset, read
 from castalia.errors import InvalidData
@@ -15,7 +20,9 @@ __all__ = ["check_target", "check_weight", "check_X", "is_frame", "split_target"
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns: pandas, polars, Arrow or a ``Dataset``."""
-    return isinstance(X, Dataset) or (hasattr(X, "columns") and hasattr(X, "shape") and not isinstance(X, np.ndarray))
+    return isinstance(X, Dataset) or (
+        hasattr(X, "columns") and hasattr(X, "shape") and not isinstance(X, np.ndarray)
+    )
 
 
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
@@ -26,7 +33,9 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
         X = read(X, target=y)
     if y is None or isinstance(y, str):
         if X.target is None:
-            raise InvalidData("fit: `y` must be given when the data set names no target; use read(path, target=…).")
+            raise InvalidData(
+                "fit: `y` must be given when the data set names no target; use read(path, target=…)."
+            )
         return X.features(), X.column(X.target)
     return X, y
 
@@ -53,11 +62,18 @@ def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") ->
             estimator.n_features_in_ = len(X.columns)
             estimator.feature_names_in_ = np.array(X.columns, dtype=object)
         if y is None:
-            raise InvalidData(f"{type(estimator).__name__}: requires y to be passed, but the target y is None.")
+            raise InvalidData(
+                f"{type(estimator).__name__}: requires y to be passed, but the target y is None."
+            )
         return X
     dtype = "numeric" if getattr(X, "dtype", None) != np.float32 else np.float32
     X = validate_data(
-        estimator, X, reset=reset, dtype=dtype, ensure_all_finite="allow-nan", **({"y": y} if y is None else {})
+        estimator,
+        X,
+        reset=reset,
+        dtype=dtype,
+        ensure_all_finite="allow-nan",
+        **({"y": y} if y is None else {}),
     )
     return X if X.dtype.kind == "f" else X.astype(np.float64)
 
@@ -84,7 +100,9 @@ def _missing(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "f":
         bad = ~np.isfinite(y)
     elif y.dtype.kind == "O":
-        bad = np.array([v is None or (isinstance(v, float) and not np.isfinite(v)) for v in y.ravel()]).reshape(y.shape)
+        bad = np.array(
+            [v is None or (isinstance(v, float) and not np.isfinite(v)) for v in y.ravel()]
+        ).reshape(y.shape)
     else:
         bad = np.zeros(y.shape, dtype=bool)
     return bad.reshape(len(y), -1).any(axis=1)
@@ -103,5 +121,7 @@ def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
     else:
         found = _check_sample_weight(weight, X, dtype=np.float64)
     if (found < 0).any() or not found.any():
-        raise InvalidData(f"{type(estimator).__name__}: `sample_weight` must be at least 0, and above 0 somewhere.")
+        raise InvalidData(
+            f"{type(estimator).__name__}: `sample_weight` must be at least 0, and above 0 somewhere."
+        )
     return found

@@ -48,7 +48,11 @@ class Interval(Constraint):
         """Say the bounds."""
         kind = "a whole number" if self.whole else "a number"
         low = f"at least {self.low:g}" if self.closed in ("both", "left") else f"above {self.low:g}"
-        high = "" if self.high == float("inf") else f" and {'at most' if self.closed in ('both', 'right') else 'below'} "
+        high = (
+            ""
+            if self.high == float("inf")
+            else f" and {'at most' if self.closed in ('both', 'right') else 'below'} "
+        )
         bound = f"{high}{self.high:g}" if high else ""
         return f"{kind} {low}{bound}{' or None' if self.optional else ''}"
 
@@ -56,7 +60,9 @@ class Interval(Constraint):
         """Whether the value is a number inside."""
         if value is None:
             return self.optional
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Integral if self.whole else Real):
+        if isinstance(value, bool | np.bool_) or not isinstance(
+            value, Integral if self.whole else Real
+        ):
             return False
         above = value >= self.low if self.closed in ("both", "left") else value > self.low
         below = value <= self.high if self.closed in ("both", "right") else value < self.high

@@ -33,7 +33,9 @@ class SklearnCallbacks(Callback):
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, net: nn.Module) -> list[Callback]:
         """Return the bridge, or nothing when nobody listens."""
-        heard = getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx")
+        heard = getattr(estimator, "_skl_callbacks", None) or hasattr(
+            estimator, "_parent_callback_ctx"
+        )
         return [cls(estimator, X, y, net)] if heard else []
 
     def on_fit_start(self, state: TrainState) -> None:
@@ -58,7 +60,9 @@ class SklearnCallbacks(Callback):
     def _end(self, task: Any, state: TrainState) -> bool:
         return bool(
             task.call_on_fit_task_end(
-                estimator=self.estimator, **self.data, reconstruction_attributes=lambda: self._fitted(state)
+                estimator=self.estimator,
+                **self.data,
+                reconstruction_attributes=lambda: self._fitted(state),
             )
         )
 

@@ -77,12 +77,16 @@ class Classifier(ClassifierMixin):
                 f"{type(self).__name__}: the target must hold two classes or more; got one class, "
                 f"{self.classes_[0]!r}. There is nothing to tell apart."
             )
-        return Target(torch.from_numpy(codes), len(self.classes_), self._class_weights(codes, weight), codes)
+        return Target(
+            torch.from_numpy(codes), len(self.classes_), self._class_weights(codes, weight), codes
+        )
 
     def _reencode_target(self, y: np.ndarray) -> Target:
         """Encode further targets with the classes already learnt."""
         if self.multilabel_:
-            return Target(torch.from_numpy(np.asarray(y, dtype=np.float64)), len(self.classes_), None)
+            return Target(
+                torch.from_numpy(np.asarray(y, dtype=np.float64)), len(self.classes_), None
+            )
         known = np.isin(y, self.classes_)
         if not known.all():
             raise InvalidData(
@@ -102,7 +106,9 @@ class Classifier(ClassifierMixin):
                     f"{type(self).__name__}: `class_weight` must name classes of y; got {unknown[0]!r}, "
                     f"which is not one of {self.classes_.tolist()[:10]}."
                 )
-            per_class = np.array([float(setting.get(label, 1.0)) for label in self.classes_.tolist()])
+            per_class = np.array(
+                [float(setting.get(label, 1.0)) for label in self.classes_.tolist()]
+            )
         elif setting == "balanced":
             per_class = compute_class_weight(
                 "balanced", classes=np.arange(len(self.classes_)), y=codes, sample_weight=weight
@@ -127,7 +133,9 @@ class Classifier(ClassifierMixin):
         if self.calibrate:
             self.temperature_ = fit_temperature(outputs, targets)
         confidence = self._probability(outputs).amax(dim=1)
-        self.confidence_ = torch.quantile(confidence.double(), torch.linspace(0, 1, 101, dtype=torch.float64)).numpy()
+        self.confidence_ = torch.quantile(
+            confidence.double(), torch.linspace(0, 1, 101, dtype=torch.float64)
+        ).numpy()
 
     def _probability(self, outputs: Tensor) -> Tensor:
         scaled = outputs / self.temperature_ if self.temperature_ != 1.0 else outputs
@@ -175,10 +183,14 @@ class Classifier(ClassifierMixin):
             Predictions; the abstentions are masked.
         """
         if not 0 < coverage <= 1:
-            raise InvalidParameter(f"abstain: `coverage` must be above 0 and at most 1; got {coverage!r}.")
+            raise InvalidParameter(
+                f"abstain: `coverage` must be above 0 and at most 1; got {coverage!r}."
+            )
         probability = self.predict_proba(X)
         if self.multilabel_:
-            raise InvalidParameter("abstain: needs exclusive classes; this classifier was fitted on several labels.")
+            raise InvalidParameter(
+                "abstain: needs exclusive classes; this classifier was fitted on several labels."
+            )
         confidence = probability.max(axis=1)
         known = confidence if self.confidence_ is None else self.confidence_
         threshold = np.quantile(known, 1 - coverage)
@@ -228,7 +240,11 @@ class Regressor(RegressorMixin):
     def _reencode_target(self, y: np.ndarray) -> Target:
         """Encode further targets with the scale already learnt."""
         values = _numeric(self, y).reshape(len(y), -1)
-        return Target(torch.from_numpy((values - self.target_mean_) / self.target_scale_), values.shape[1], None)
+        return Target(
+            torch.from_numpy((values - self.target_mean_) / self.target_scale_),
+            values.shape[1],
+            None,
+        )
 
     def _unscale(self, values: np.ndarray) -> np.ndarray:
         values = values * self.target_scale_ + self.target_mean_
@@ -253,7 +269,9 @@ class Regressor(RegressorMixin):
 
 def _numeric(owner: Any, y: np.ndarray) -> np.ndarray:
     if y.ndim > 2:
-        raise InvalidData(f"{type(owner).__name__}: y must have one or two dimensions; got shape {y.shape}.")
+        raise InvalidData(
+            f"{type(owner).__name__}: y must have one or two dimensions; got shape {y.shape}."
+        )
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -117,7 +117,9 @@ class Samples:
         whole, rest = divmod(len(self), BLOCK * WINDOW)
         return whole * -(-BLOCK * WINDOW // batch_size) + -(-rest // batch_size)
 
-    def windows(self, seed: int | None, epoch: int, device: Any = "cpu") -> Iterator[tuple[Samples, Tensor]]:
+    def windows(
+        self, seed: int | None, epoch: int, device: Any = "cpu"
+    ) -> Iterator[tuple[Samples, Tensor]]:
         """Yield windows of samples, each with the order in which to walk through it.
 
         Parameters
@@ -130,7 +132,9 @@ class Samples:
             Where the batches are needed.
         """
         for blocks, order in _orders(len(self), seed, epoch):
-            positions = self.rows if blocks is None else blocks if self.rows is None else self.rows[blocks]
+            positions = (
+                self.rows if blocks is None else blocks if self.rows is None else self.rows[blocks]
+            )
             if isinstance(self.x, DiskRows):
                 found = torch.arange(len(self)) if positions is None else positions
                 yield self._load(found, device), order.to(device)
@@ -156,7 +160,9 @@ def _orders(n: int, seed: int | None, epoch: int) -> Iterator[tuple[Tensor | Non
         yield None, order(n)
         return
     for group in order(-(-n // BLOCK)).split(WINDOW):
-        positions = torch.cat([torch.arange(b * BLOCK, min((b + 1) * BLOCK, n)) for b in group.tolist()])
+        positions = torch.cat(
+            [torch.arange(b * BLOCK, min((b + 1) * BLOCK, n)) for b in group.tolist()]
+        )
         yield positions, order(len(positions))
 
 

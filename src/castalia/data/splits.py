@@ -60,10 +60,15 @@ def holdout(
     target: Any = None
     if groups is not None:
         if len(np.unique(groups)) < 2:
-            raise InvalidData("holdout: `groups` must hold two groups or more; got one. Split at random instead.")
+            raise InvalidData(
+                "holdout: `groups` must hold two groups or more; got one. Split at random instead."
+            )
         splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed % 2**32)
     elif labels is not None and _can_stratify(labels, size):
-        splitter, target = StratifiedShuffleSplit(1, test_size=size, random_state=seed % 2**32), labels
+        splitter, target = (
+            StratifiedShuffleSplit(1, test_size=size, random_state=seed % 2**32),
+            labels,
+        )
     kept, held = next(splitter.split(np.empty((n, 0)), target, groups))
     return np.sort(kept), np.sort(held)
 

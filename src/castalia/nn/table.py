@@ -49,7 +49,9 @@ class TableEmbedding(nn.Module):
     def __init__(self, numeric: int, categories: Sequence[int]) -> None:
         super().__init__()
         self.numeric = numeric
-        self.tables = nn.ModuleList(nn.Embedding(size, embedding_width(size)) for size in categories)
+        self.tables = nn.ModuleList(
+            nn.Embedding(size, embedding_width(size)) for size in categories
+        )
         self.width = numeric + sum(embedding_width(size) for size in categories)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, N + C)

@@ -7,7 +7,15 @@ References: 1994, Nix, Weigend (mean and variance); 1994, Bishop, Mixture densit
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributions import Categorical, Distribution, Independent, Laplace, MixtureSameFamily, Normal, Poisson
+from torch.distributions import (
+    Categorical,
+    Distribution,
+    Independent,
+    Laplace,
+    MixtureSameFamily,
+    Normal,
+    Poisson,
+)
 
 from castalia.objectives.base import Objective, weighted_mean
 from castalia.protocols import Batch
@@ -92,7 +100,9 @@ class PoissonLikelihood(Likelihood):
 
     def distribution(self, outputs: Tensor) -> Distribution:
         """Return independent Poisson distributions; rates are capped at e^20."""
-        return Independent(Poisson(outputs.clamp(max=20.0).exp(), validate_args=False), 1, validate_args=False)
+        return Independent(
+            Poisson(outputs.clamp(max=20.0).exp(), validate_args=False), 1, validate_args=False
+        )
 
 
 class MixtureLikelihood(Likelihood):
@@ -117,9 +127,17 @@ class MixtureLikelihood(Likelihood):
         logits = outputs[:, :m]  # (B, M)
         location, spread = outputs[:, m:].reshape(len(outputs), m, -1).chunk(2, dim=2)  # (B, M, T)
         # Spread the starting means, or every component would learn the same.
-        location = location + torch.linspace(-1, 1, m, dtype=outputs.dtype, device=outputs.device)[:, None]
-        parts = Independent(Normal(location, F.softplus(spread) + FLOOR, validate_args=False), 1, validate_args=False)
-        return MixtureSameFamily(Categorical(logits=logits, validate_args=False), parts, validate_args=False)
+        location = (
+            location + torch.linspace(-1, 1, m, dtype=outputs.dtype, device=outputs.device)[:, None]
+        )
+        parts = Independent(
+            Normal(location, F.softplus(spread) + FLOOR, validate_args=False),
+            1,
+            validate_args=False,
+        )
+        return MixtureSameFamily(
+            Categorical(logits=logits, validate_args=False), parts, validate_args=False
+        )
 
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {

@@ -58,15 +58,21 @@ class CrossEntropy(Supervised):
 
     def __init__(self, *, label_smoothing: float = 0.0, convention: str = "torch") -> None:
         if convention not in ("torch", "notes"):
-            raise InvalidParameter(f"CrossEntropy: `convention` must be 'torch' or 'notes'; got {convention!r}.")
+            raise InvalidParameter(
+                f"CrossEntropy: `convention` must be 'torch' or 'notes'; got {convention!r}."
+            )
         self.label_smoothing, self.convention = label_smoothing, convention
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:  # (B, K), (B,)
         """Return the cross-entropy of each row."""
         if self.label_smoothing and self.convention == "notes":
-            targets = smooth_labels(targets, outputs.shape[1], self.label_smoothing, "notes").to(outputs.dtype)
+            targets = smooth_labels(targets, outputs.shape[1], self.label_smoothing, "notes").to(
+                outputs.dtype
+            )
             return F.cross_entropy(outputs, targets, reduction="none")
-        return F.cross_entropy(outputs, targets, reduction="none", label_smoothing=self.label_smoothing)
+        return F.cross_entropy(
+            outputs, targets, reduction="none", label_smoothing=self.label_smoothing
+        )
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the weighted mean, by torch's fused mean where every row counts the same."""

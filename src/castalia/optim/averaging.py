@@ -30,7 +30,9 @@ class Average:
         Fraction of the epochs after which SWA begins.
     """
 
-    def __init__(self, kind: str, parameters: Sequence[Tensor], *, decay: float = 0.999, start: float = 0.75) -> None:
+    def __init__(
+        self, kind: str, parameters: Sequence[Tensor], *, decay: float = 0.999, start: float = 0.75
+    ) -> None:
         self.kind, self.decay, self.start = kind, decay, start
         self.live = list(parameters)
         self.shadow = [p.detach().clone() for p in self.live]
@@ -80,4 +82,6 @@ def build_average(kind: Any, parameters: Sequence[Tensor]) -> Average | None:
         return Average("ema", parameters, decay=float(kind[1]))
     if kind in ("ema", "swa"):
         return Average(kind, parameters)
-    raise InvalidParameter(f"Training: `average` must be None, 'ema', 'swa' or ('ema', decay); got {kind!r}.")
+    raise InvalidParameter(
+        f"Training: `average` must be None, 'ema', 'swa' or ('ema', decay); got {kind!r}."
+    )

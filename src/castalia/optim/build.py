@@ -66,7 +66,11 @@ def build_optimizer(
         )
     cls, arguments = OPTIMIZERS[kind]
     device = parameters[0].device
-    if cls in FUSED and device.type in ("cpu", "cuda") and all(p.is_floating_point() for p in parameters):
+    if (
+        cls in FUSED
+        and device.type in ("cpu", "cuda")
+        and all(p.is_floating_point() for p in parameters)
+    ):
         arguments = {**arguments, "fused": True}
     if capture:
         arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}

@@ -53,18 +53,24 @@ def _group_update(optimizer: Optimizer, group: dict) -> Callable[[], None]:
                 step=torch.zeros((), dtype=torch.float32, device=p.device),
             )
     states = [optimizer.state[p] for p in params]
-    counters = torch.stack([state["step"] for state in states])  # one tensor to count up, a view for each parameter
+    counters = torch.stack(
+        [state["step"] for state in states]
+    )  # one tensor to count up, a view for each parameter
     for state, counter in zip(states, counters, strict=True):
         state["step"] = counter
     means, squares = [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states]
     steps = list(counters)
-    decoupled = group.get("decoupled_weight_decay", False) or isinstance(optimizer, torch.optim.AdamW)
+    decoupled = group.get("decoupled_weight_decay", False) or isinstance(
+        optimizer, torch.optim.AdamW
+    )
     kernel = torch._fused_adamw_ if decoupled else torch._fused_adam_
 
     @torch.no_grad()
     def update() -> None:
         gradients = [p.grad for p in params]
-        if any(g is None for g in gradients):  # a part of the network took no part in this step: torch's own way skips it
+        if any(
+            g is None for g in gradients
+        ):  # a part of the network took no part in this step: torch's own way skips it
             optimizer.step()
             return
         counters.add_(1)

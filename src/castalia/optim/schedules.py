@@ -70,7 +70,10 @@ def linear_decay(tau: float = 1.0, floor: float = 0.01) -> Schedule:
 
 def step(every: float = 1 / 3, factor: float = 0.1) -> Schedule:
     """Multiply by ``factor`` after each ``every`` steps (a fraction of the training when at most 1)."""
-    return Schedule(f"step(every={every}, factor={factor})", lambda k, total: factor ** (k // _steps(every, total)))
+    return Schedule(
+        f"step(every={every}, factor={factor})",
+        lambda k, total: factor ** (k // _steps(every, total)),
+    )
 
 
 def exponential(final: float = 0.01) -> Schedule:
@@ -81,14 +84,16 @@ def exponential(final: float = 0.01) -> Schedule:
 def cosine(floor: float = 0.0) -> Schedule:
     """Half a cosine from 1 to ``floor``."""
     return Schedule(
-        f"cosine(floor={floor})", lambda k, total: floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(k / total, 1)))
+        f"cosine(floor={floor})",
+        lambda k, total: floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(k / total, 1))),
     )
 
 
 def inverse_sqrt(tau: float = 0.05) -> Schedule:
     """Constant for ``tau`` steps, then falling as sqrt(tau / k)."""
     return Schedule(
-        f"inverse_sqrt(tau={tau})", lambda k, total: math.sqrt(_steps(tau, total) / max(k, _steps(tau, total)))
+        f"inverse_sqrt(tau={tau})",
+        lambda k, total: math.sqrt(_steps(tau, total) / max(k, _steps(tau, total))),
     )
 
 

@@ -63,7 +63,11 @@ class Dispatch:
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         self.listeners: dict[str, list[Callable[[TrainState], None]]] = {
-            event: [getattr(c, event) for c in callbacks if getattr(type(c), event) is not getattr(Callback, event)]
+            event: [
+                getattr(c, event)
+                for c in callbacks
+                if getattr(type(c), event) is not getattr(Callback, event)
+            ]
             for event in EVENTS
         }
 

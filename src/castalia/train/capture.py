@@ -53,7 +53,11 @@ class CapturedStepper(Stepper):
 
     def step(self, i: int, number: int) -> Tensor:
         """Replay the recorded step, or take an eager one."""
-        if self.failed or len(self.batches[i]) != self.batch_size or not isinstance(self.samples.x, TensorRows):
+        if (
+            self.failed
+            or len(self.batches[i]) != self.batch_size
+            or not isinstance(self.samples.x, TensorRows)
+        ):
             return super().step(i, number)
         if self.warm < WARM_UP:
             return self._warm_step(i, number)

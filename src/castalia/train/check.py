@@ -22,7 +22,9 @@ COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 def check_training(training: Training) -> None:
     """Raise ``InvalidParameter`` for the first setting that is wrong or contradicts another."""
     if not isinstance(training, Training):
-        raise InvalidParameter(f"Estimator: `training` must be a castalia.Training or None; got {training!r}.")
+        raise InvalidParameter(
+            f"Estimator: `training` must be a castalia.Training or None; got {training!r}."
+        )
     _choice("optimizer", training.optimizer, OPTIMIZERS, callables=True)
     _choice("precision", training.precision, PRECISIONS)
     _choice("strategy", training.strategy, STRATEGIES)
@@ -31,7 +33,9 @@ def check_training(training: Training) -> None:
     _at_least("patience", training.patience, 1, whole=True, optional=True)
     _at_least("checkpoint_every", training.checkpoint_every, 1, whole=True, optional=True)
     if training.clip is not None and not (_is_number(training.clip) and training.clip > 0):
-        raise InvalidParameter(f"Training: `clip` must be a positive number or None; got {training.clip!r}.")
+        raise InvalidParameter(
+            f"Training: `clip` must be a positive number or None; got {training.clip!r}."
+        )
     if not isinstance(training.compile, bool) and training.compile not in ("auto", *COMPILE_MODES):
         raise InvalidParameter(
             f"Training: `compile` must be True, False, 'auto' or {listing(COMPILE_MODES)}; got {training.compile!r}."
@@ -40,7 +44,9 @@ def check_training(training: Training) -> None:
     resolve_device(training.device)
     for callback in training.callbacks:
         if not isinstance(callback, Callback):
-            raise InvalidParameter(f"Training: `callbacks` must be castalia.Callback objects; got {callback!r}.")
+            raise InvalidParameter(
+                f"Training: `callbacks` must be castalia.Callback objects; got {callback!r}."
+            )
     _check_validation(training)
     _check_strategy(training)
 
@@ -48,7 +54,9 @@ def check_training(training: Training) -> None:
 def _check_validation(training: Training) -> None:
     share = training.validation
     if not isinstance(share, tuple) and not (_is_number(share) and 0 <= share < 1):
-        raise InvalidParameter(f"Training: `validation` must be a share from 0 up to 1, or (X, y); got {share!r}.")
+        raise InvalidParameter(
+            f"Training: `validation` must be a share from 0 up to 1, or (X, y); got {share!r}."
+        )
     if training.patience is not None and not isinstance(share, tuple) and share == 0:
         raise InvalidParameter(
             f"Training: `patience={training.patience}` needs validation rows, but `validation=0`. "
@@ -70,7 +78,9 @@ def _check_strategy(training: Training) -> None:
             f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use 'ddp' or average=None."
         )
     if training.strategy in ("ddp", "fsdp") and training.optimizer == "lbfgs":
-        raise InvalidParameter("Training: optimizer 'lbfgs' runs in one process only; use strategy='single'.")
+        raise InvalidParameter(
+            "Training: optimizer 'lbfgs' runs in one process only; use strategy='single'."
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -85,7 +95,9 @@ def _choice(name: str, value: Any, allowed: Any, callables: bool = False) -> Non
     )
 
 
-def _at_least(name: str, value: Any, least: int, *, whole: bool = False, optional: bool = False) -> None:
+def _at_least(
+    name: str, value: Any, least: int, *, whole: bool = False, optional: bool = False
+) -> None:
     if optional and value is None:
         return
     if not _is_number(value) or value < least or (whole and int(value) != value):

@@ -1,11 +1,11 @@
 """The one loop. Nothing here is about a particular model.
 
-    for stage in stages:
-        for epoch in epochs:
-            for batch in order(seed, epoch):
-                step
-            validate, average, stop early
-            record, checkpoint
+for stage in stages:
+    for epoch in epochs:
+        for batch in order(seed, epoch):
+            step
+        validate, average, stop early
+        record, checkpoint
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def train(
     recorder
         Run folder to record to and to resume from.
     """
-    loop = _Loop(net, data, validation, training, batch_size, seed, device, precision, recorder, callbacks)
+    loop = _Loop(
+        net, data, validation, training, batch_size, seed, device, precision, recorder, callbacks
+    )
     return loop.run([(stage, stage.epochs or epochs, stage.lr or lr) for stage in stages])
 
 
@@ -114,13 +116,17 @@ class _Loop:
             net.compile(mode=None if training.compile is True else training.compile)
         self.home = device if _fits(data, device) else torch.device("cpu")  # where the samples live
         self.data = data.to(self.home)
-        self.validation = None if validation is None or not len(validation) else validation.to(self.home)
+        self.validation = (
+            None if validation is None or not len(validation) else validation.to(self.home)
+        )
         self.recorder = recorder if recorder is not None else Recorder(None)
         self.recorder.strategy = self.strategy
         progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
         self.state = TrainState(net)
-        self.average = build_average(training.average, [p for p in net.parameters() if p.requires_grad])
+        self.average = build_average(
+            training.average, [p for p in net.parameters() if p.requires_grad]
+        )
         self.best: dict[str, Tensor] | None = None
         self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
         self.rows: list[int] = []
@@ -158,7 +164,13 @@ class _Loop:
         return state
 
     def _stage(
-        self, number: int, stage: Stage, epochs: int, lr: float, saved: dict[str, Any] | None, work: float
+        self,
+        number: int,
+        stage: Stage,
+        epochs: int,
+        lr: float,
+        saved: dict[str, Any] | None,
+        work: float,
     ) -> None:
         state = self.state
         if number != state.stage_index:
@@ -240,7 +252,9 @@ class _Loop:
         """Move the steps' terms to the host, and stop at the first that is not a number."""
         values, rows = self.stepper.collect()
         for name, tensor in values.items():
-            found = self.strategy.total(tensor).tolist() if self.strategy.world > 1 else tensor.tolist()
+            found = (
+                self.strategy.total(tensor).tolist() if self.strategy.world > 1 else tensor.tolist()
+            )
             self.seen.setdefault(name, []).extend(found)
             if name == "loss" and not all(map(math.isfinite, found)):
                 self._diverged(name, next(v for v in found if not math.isfinite(v)))
@@ -290,8 +304,14 @@ class _Loop:
                 batch = self._move(window.batch(mine if len(mine) else index[:1]))
                 with self.precision.autocast(self.device):
                     loss = self.stepper.objective.terms(self.net, batch, phase)["loss"]
-                weight = len(mine) if batch.weight is None or not len(mine) else batch.weight.sum().double()
-                total += torch.stack([loss.double() * weight, torch.as_tensor(weight, device=self.device).double()])
+                weight = (
+                    len(mine)
+                    if batch.weight is None or not len(mine)
+                    else batch.weight.sum().double()
+                )
+                total += torch.stack(
+                    [loss.double() * weight, torch.as_tensor(weight, device=self.device).double()]
+                )
         if self.average is not None:
             self.average.swap()
         weighted, weight = self.strategy.total(total).tolist()
@@ -302,7 +322,11 @@ class _Loop:
 
     def _watch_best(self, value: float) -> None:
         state, patience = self.state, self.training.patience
-        if state.best is None or value < state.best["val_loss"] or state.best["stage"] != state.stage_index:
+        if (
+            state.best is None
+            or value < state.best["val_loss"]
+            or state.best["stage"] != state.stage_index
+        ):
             state.best = {"epoch": state.epoch, "stage": state.stage_index, "val_loss": value}
             if patience is not None:
                 if self.average is not None:
@@ -329,10 +353,14 @@ class _Loop:
             state,
             {
                 "net": self.strategy.state_dict(self.net),
-                "optimizers": [self.strategy.optimizer_state(self.net, o) for o in self.stepper.optimizers],
+                "optimizers": [
+                    self.strategy.optimizer_state(self.net, o) for o in self.stepper.optimizers
+                ],
                 "average": None if self.average is None else self.average.state_dict(),
                 "best": self.best,
-                "random": [self.strategy.gather(r.to(self.home)) for r in (torch.get_rng_state(), *cuda)],
+                "random": [
+                    self.strategy.gather(r.to(self.home)) for r in (torch.get_rng_state(), *cuda)
+                ],
                 "seen": self.seen,
                 "rows": self.rows,
                 "micro": self.stepper.micro,

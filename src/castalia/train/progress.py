@@ -47,7 +47,13 @@ class ProgressBar(Callback):
             if time.monotonic() - self.started < self.delay:
                 return
             self._open(state)
-        self.bar.update(self.task, completed=state.epoch, total=state.epochs, words=describe(state), stage=state.stage)
+        self.bar.update(
+            self.task,
+            completed=state.epoch,
+            total=state.epochs,
+            words=describe(state),
+            stage=state.stage,
+        )
 
     def on_fit_end(self, state: TrainState) -> None:
         """Close the bar."""
@@ -80,7 +86,9 @@ class ProgressLines(Callback):
         """Write a line for every tenth of the training."""
         every = max(1, state.epochs // 10)
         if state.epoch % every == 0 or state.epoch == state.epochs or state.stopped:
-            sys.stderr.write(f"{state.stage}: epoch {state.epoch}/{state.epochs}, {describe(state)}\n")
+            sys.stderr.write(
+                f"{state.stage}: epoch {state.epoch}/{state.epochs}, {describe(state)}\n"
+            )
 
 
 def build_progress(verbose: Any, quiet: bool = False) -> list[Callback]:

@@ -76,7 +76,11 @@ class Recorder:
     def log(self, state: TrainState, line: dict[str, Any]) -> None:
         """Add an epoch's line to the metrics."""
         if self.run is not None and self.strategy.rank == 0:
-            numbers = {k: float(v) for k, v in line.items() if isinstance(v, int | float) and math.isfinite(v)}
+            numbers = {
+                k: float(v)
+                for k, v in line.items()
+                if isinstance(v, int | float) and math.isfinite(v)
+            }
             self.run.log(state.total, int(line["epoch"]), numbers)
             self.run.flush()
 

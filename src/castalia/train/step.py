@@ -57,28 +57,43 @@ class Stepper:
         on_gradients: Callable[[], None] | None = None,
     ) -> None:
         self.net, self.objective, self.training = net, objective, training
-        self.batch_size, self.device, self.precision, self.strategy = batch_size, device, precision, strategy
+        self.batch_size, self.device, self.precision, self.strategy = (
+            batch_size,
+            device,
+            precision,
+            strategy,
+        )
         self.on_gradients = on_gradients
         self.micro = training.accumulate
         self.parameters = list(net.parameters())
         self.phases = [phase for phase in objective.phases(net) if phase.parameters]
         if not self.phases:
-            raise InvalidParameter(f"{type(objective).__name__}: the network has no trainable parameter.")
+            raise InvalidParameter(
+                f"{type(objective).__name__}: the network has no trainable parameter."
+            )
         self.rates = [lr * phase.lr_scale for phase in self.phases]
         self.optimizers = [
             build_optimizer(
-                training.optimizer, phase.parameters, lr=rate, weight_decay=training.weight_decay, capture=self.graph
+                training.optimizer,
+                phase.parameters,
+                lr=rate,
+                weight_decay=training.weight_decay,
+                capture=self.graph,
             )
             for phase, rate in zip(self.phases, self.rates, strict=True)
         ]
         self.prepare()
-        self.missing = torch.full((), torch.nan, device=device)  # stands for a phase that took no step
+        self.missing = torch.full(
+            (), torch.nan, device=device
+        )  # stands for a phase that took no step
         self.record: list[Terms] = []
         self.rows: list[int] = []
 
     def prepare(self) -> None:
         """Find the quickest way to take each optimizer's step; again after its state was loaded."""
-        self.updates: list[Callable[[], Any]] = [fused_step(optimizer) or optimizer.step for optimizer in self.optimizers]
+        self.updates: list[Callable[[], Any]] = [
+            fused_step(optimizer) or optimizer.step for optimizer in self.optimizers
+        ]
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window of samples and the order of its rows."""
@@ -106,7 +121,9 @@ class Stepper:
         record, rows = self.record, self.rows
         self.record, self.rows = [], []
         names = dict.fromkeys(name for terms in record for name in terms)  # in order of appearance
-        values = {name: torch.stack([terms.get(name, self.missing) for terms in record]) for name in names}
+        values = {
+            name: torch.stack([terms.get(name, self.missing) for terms in record]) for name in names
+        }
         return values, rows
 
     def _phases(self, index: Tensor, number: int) -> Terms:
@@ -180,7 +197,9 @@ class Stepper:
                 scale = self.strategy.scale(0.0 if idle else self._weight(part), whole)
                 (terms["loss"] * scale).backward()
                 for name, value in terms.items():
-                    total[name] = total.get(name, 0.0) + value.detach() * (scale / self.strategy.scale(1.0, 1.0))
+                    total[name] = total.get(name, 0.0) + value.detach() * (
+                        scale / self.strategy.scale(1.0, 1.0)
+                    )
         self.strategy.sync(phase.parameters)
         return total
 
@@ -192,7 +211,9 @@ class Stepper:
         batch = self.samples.batch(index)
         if index.device == self.device:
             return batch
-        return Batch(*(v.to(self.device, non_blocking=True) if isinstance(v, Tensor) else v for v in batch))
+        return Batch(
+            *(v.to(self.device, non_blocking=True) if isinstance(v, Tensor) else v for v in batch)
+        )
 
 
 def _named(terms: Terms, phase: str) -> Terms:

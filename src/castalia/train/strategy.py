@@ -57,7 +57,9 @@ class Single:
         """Return the whole optimizer's state."""
         return optimizer.state_dict()
 
-    def load_optimizer_state(self, net: nn.Module, optimizer: Optimizer, state: dict[str, Any]) -> None:
+    def load_optimizer_state(
+        self, net: nn.Module, optimizer: Optimizer, state: dict[str, Any]
+    ) -> None:
         """Put the whole optimizer's state in place."""
         optimizer.load_state_dict(state)
 
@@ -94,7 +96,9 @@ class DataParallel(Single):
             waiting.append((dist.all_reduce(flat, async_op=True), flat, bucket))
         for work, flat, bucket in waiting:
             work.wait()
-            for gradient, piece in zip(bucket, flat.split([g.numel() for g in bucket]), strict=True):
+            for gradient, piece in zip(
+                bucket, flat.split([g.numel() for g in bucket]), strict=True
+            ):
                 gradient.copy_(piece.view_as(gradient))
 
     def total(self, value: Tensor) -> Tensor:
@@ -149,15 +153,27 @@ class FullyShardedParallel(DataParallel):
 
     def optimizer_state(self, net: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
         """Gather the whole optimizer's state."""
-        from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+        from torch.distributed.checkpoint.state_dict import (
+            StateDictOptions,
+            get_optimizer_state_dict,
+        )
 
-        return get_optimizer_state_dict(net, optimizer, options=StateDictOptions(full_state_dict=True))
+        return get_optimizer_state_dict(
+            net, optimizer, options=StateDictOptions(full_state_dict=True)
+        )
 
-    def load_optimizer_state(self, net: nn.Module, optimizer: Optimizer, state: dict[str, Any]) -> None:
+    def load_optimizer_state(
+        self, net: nn.Module, optimizer: Optimizer, state: dict[str, Any]
+    ) -> None:
         """Divide the whole optimizer's state among the processes."""
-        from torch.distributed.checkpoint.state_dict import StateDictOptions, set_optimizer_state_dict
+        from torch.distributed.checkpoint.state_dict import (
+            StateDictOptions,
+            set_optimizer_state_dict,
+        )
 
-        set_optimizer_state_dict(net, optimizer, state, options=StateDictOptions(full_state_dict=True))
+        set_optimizer_state_dict(
+            net, optimizer, state, options=StateDictOptions(full_state_dict=True)
+        )
 
 
 def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:

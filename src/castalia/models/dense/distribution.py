@@ -82,7 +82,11 @@ class DistributionRegressor(Regressor, Estimator):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _likelihood(self) -> Likelihood:
-        return MixtureLikelihood(self.components) if self.likelihood == "mixture" else LIKELIHOODS[self.likelihood]()
+        return (
+            MixtureLikelihood(self.components)
+            if self.likelihood == "mixture"
+            else LIKELIHOODS[self.likelihood]()
+        )
 
     def _network(self, spec: Spec) -> nn.Module:
         return MLP(
@@ -108,7 +112,10 @@ class DistributionRegressor(Regressor, Estimator):
                     f"{type(self).__name__}: y must hold counts or rates of at least 0 for likelihood "
                     f"{self.likelihood!r}; got {float(values.min()):g}. Use 'gaussian' instead."
                 )
-            self.target_mean_, self.target_scale_ = np.zeros_like(self.target_mean_), np.ones_like(self.target_scale_)
+            self.target_mean_, self.target_scale_ = (
+                np.zeros_like(self.target_mean_),
+                np.ones_like(self.target_scale_),
+            )
         return Target(values, likelihood.outputs(target.outputs), target.weight)
 
     def predict_distribution(self, X: Any) -> Distribution:
@@ -122,7 +129,9 @@ class DistributionRegressor(Regressor, Estimator):
         scaled = self._likelihood().distribution(self._outputs(X).double())
         if not self._likelihood().scaled:
             return scaled
-        return _Rescaled(scaled, torch.from_numpy(self.target_mean_), torch.from_numpy(self.target_scale_))
+        return _Rescaled(
+            scaled, torch.from_numpy(self.target_mean_), torch.from_numpy(self.target_scale_)
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the mean of the distribution of each row.
