@@ -91,7 +91,8 @@ def read(folder: Path = SOURCE) -> list[Module]:
         words = file.relative_to(folder.parent).with_suffix("").parts
         package = words[-1] == "__init__"
         name = ".".join(words[:-1] if package else words)
-        found.append(Module(name, ast.parse(file.read_text(encoding="utf-8")), package))
+        tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+        found.append(Module(name, tree, package))
     return found
 
 

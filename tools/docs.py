@@ -39,7 +39,8 @@ ROOT = Path(__file__).parents[1]
 THEME = ROOT / "docs" / "theme"
 GUIDES = ("README", "ARCHITECTURE", "ADDING_A_SYSTEM", "CONTRIBUTING", "GLOSSARY", "CHANGELOG")
 ALONE = ("castalia.errors", "castalia.protocols")  # modules that are public as they are
-LISTS = {"Parameters", "Attributes", "Returns", "Yields", "Raises", "Shapes"}
+LISTS = {"Parameters", "Attributes", "Returns", "Yields", "Raises"}
+LINES = {"References", "See Also", "Shapes"}  # every line stands alone
 LIGHT, DARK = "friendly", "github-dark"
 
 
@@ -148,12 +149,13 @@ def docstring(thing: Any) -> str:
                 "</dl>",
             ]
         elif body:
-            out.append(_prose(body))
+            out.append(_prose(body.replace("\n", "  \n") if name in LINES else body))
     return "\n".join(out)
 
 
 def _entry(name: str, said: str, types: dict[str, str]) -> str:
-    note = types.get(name, "")
+    name, _, written = name.partition(" : ")
+    note = types.get(name, written)
     kind = f' <span class="type">{html.escape(note)}</span>' if note else ""
     return f"<dt><code>{html.escape(name)}</code>{kind}</dt><dd>{_prose(said)}</dd>"
 
