@@ -135,10 +135,11 @@ def test_a_damaged_newest_file_is_named_and_the_older_one_used(tmp_path):
 
 
 def test_after_a_rewind_the_stale_damaged_file_is_the_first_to_go(tmp_path):
-    write_checkpoint(tmp_path, 1, {}, {})
-    write_checkpoint(tmp_path, 9, {}, {}).write_bytes(b"junk")
+    for age, step in enumerate((1, 9)):
+        path = write_checkpoint(tmp_path, step, {}, {})
+        path.write_bytes(b"junk")
+        os.utime(path, ns=(age, age))
     for step in (2, 3):
-        os.utime(tmp_path / "step-00000009.safetensors", ns=(0, 0))
         write_checkpoint(tmp_path, step, {}, {"step": step})
     assert latest_checkpoint(tmp_path)[1] == {"step": 3}
 
@@ -171,7 +172,9 @@ def test_a_state_that_imitates_the_digest_changes_nothing(checkpoint):
     assert read_checkpoint(checkpoint)[1]["digest"] == "0" * 64
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
 def test_any_flipped_bit_or_lost_tail_is_found(checkpoint, tmp_path, data):
     raw = bytearray(checkpoint.read_bytes())
@@ -258,7 +261,9 @@ def test_an_optimizer_goes_on_exactly_from_its_state(tmp_path):
 
     net, optimizer = made()
     step(net, optimizer)
-    write_checkpoint(tmp_path, 1, *flatten({"net": net.state_dict(), "opt": optimizer.state_dict()}))
+    write_checkpoint(
+        tmp_path, 1, *flatten({"net": net.state_dict(), "opt": optimizer.state_dict()})
+    )
     again, other = made()
     state = unflatten(*latest_checkpoint(tmp_path))
     again.load_state_dict(state["net"])
@@ -325,7 +330,9 @@ def test_integers_of_any_length_and_nan_come_back():
 
 
 def test_other_values_are_refused_by_path():
-    with pytest.raises(InvalidParameter, match=r"`a\.1` must be made of plain values.*builtins\.object"):
+    with pytest.raises(
+        InvalidParameter, match=r"`a\.1` must be made of plain values.*builtins\.object"
+    ):
         flatten({"a": [1, object()]})
 
 

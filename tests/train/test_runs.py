@@ -49,7 +49,9 @@ def test_a_folder_that_is_not_a_run_is_left_alone(store):
     assert os.listdir(store.root / "a") == ["thesis.txt"]
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", ".hidden", "castalia.db", " a", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "castalia.db", " a", "a\n"]
+)
 def test_names_that_leave_the_root_are_refused(store, name):
     with pytest.raises(InvalidParameter, match="`name` must be a plain folder name"):
         store.open_run(name, "1", {})
@@ -117,7 +119,12 @@ def test_many_points_are_written_unasked(store):
 
 def test_findings_come_back_in_order(store):
     run = store.open_run("a", "1", {})
-    finding = {"code": "CST103", "name": "vanishing-gradient", "severity": "error", "evidence": {"n": 1e-9}}
+    finding = {
+        "code": "CST103",
+        "name": "vanishing-gradient",
+        "severity": "error",
+        "evidence": {"n": 1e-9},
+    }
     run.add_finding(finding)
     run.add_finding(finding | {"code": "CST104"})
     assert run.findings() == [finding, finding | {"code": "CST104"}]
@@ -164,7 +171,9 @@ def test_a_newer_schema_asks_for_an_upgrade(tmp_path):
     connection.execute("UPDATE schema SET version = 7")
     connection.commit()
     connection.close()
-    with pytest.raises(CheckpointMismatch, match=r"schema 7; this Castalia knows up to 1\. Upgrade"):
+    with pytest.raises(
+        CheckpointMismatch, match=r"schema 7; this Castalia knows up to 1\. Upgrade"
+    ):
         RunStore(tmp_path)
 
 
@@ -203,6 +212,7 @@ def _work(root, number):
             run.flush()
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_several_processes_write_at_once(tmp_path, method):
     if method not in multiprocessing.get_all_start_methods():
@@ -236,6 +246,8 @@ def test_threads_have_their_own_connections(store):
     assert store._connections == {}
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_does_not_use_its_parents_connection(store):
     run = store.open_run("a", "1", {})
     child = multiprocessing.get_context("fork").Process(target=lambda: run.finish("interrupted"))

@@ -34,9 +34,11 @@ from castalia.errors import (
     TrainingWarning,
 )
 from castalia.utils.files import atomic_write
+from castalia.utils.text import shorten
 
 __all__ = [
     "WriteFailed",
+    "first_line",
     "flatten",
     "latest_checkpoint",
     "pack",
@@ -101,6 +103,11 @@ def writing(owner: str, path: str | Path) -> Iterator[None]:
         raise failed from error
 
 
+def first_line(error: BaseException) -> str:
+    """Name an error in a few words of one line."""
+    return f"{type(error).__name__}: {shorten(str(error).partition(chr(10))[0], 160)}"
+
+
 # -- tensors to bytes ---------------------------------------------------------------------------------
 
 
@@ -148,7 +155,9 @@ def pack(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = Non
         offset += len(data)
     notes = dict(metadata or {}) | ({"casts": json.dumps(casts)} if casts else {})
     if "__metadata__" in header:
-        raise InvalidParameter("pack: a tensor must not be named `__metadata__`; got one. Rename it.")
+        raise InvalidParameter(
+            "pack: a tensor must not be named `__metadata__`; got one. Rename it."
+        )
     head = json.dumps({"__metadata__": notes} | header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
     return b"".join([struct.pack("<Q", len(head)), head, *parts])
@@ -274,7 +283,9 @@ def write_checkpoint(
     digest = _sealed(raw, position).encode()
     with writing("write_checkpoint", path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, b"".join([memoryview(raw)[:position], digest, memoryview(raw)[position + 64 :]]))
+        atomic_write(
+            path, b"".join([memoryview(raw)[:position], digest, memoryview(raw)[position + 64 :]])
+        )
     _prune(path, keep)
     return path
 
@@ -319,7 +330,9 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Tensor], Any]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DamagedFile(f"read_checkpoint: `{path}` cannot be read ({error.strerror}).") from error
+        raise DamagedFile(
+            f"read_checkpoint: `{path}` cannot be read ({error.strerror})."
+        ) from error
     try:
         return _opened(raw, path)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -433,7 +446,9 @@ def _encode(value: Any, path: str, encode: Encode, tensors: dict[str, Tensor]) -
     if kind is int:
         return value if -(2**63) <= value < 2**63 else {"$": "int", "hex": hex(value)}
     if kind is float:
-        return value if math.isfinite(value) else {"$": "float", "hex": struct.pack(">d", value).hex()}
+        return (
+            value if math.isfinite(value) else {"$": "float", "hex": struct.pack(">d", value).hex()}
+        )
     if kind is list:
         return [encode(item, _below(path, i)) for i, item in enumerate(value)]
     if kind is tuple:
@@ -499,22 +514,26 @@ def unflatten(
             return _DECODERS[node["$"]](node, decode, tensors)
         if other is not None:
             return other(node, decode)
-        raise CheckpointMismatch(f"castalia: the file holds an unknown kind of value, {node['$']!r}.")
+        raise CheckpointMismatch(
+            f"castalia: the file holds an unknown kind of value, {node['$']!r}."
+        )
 
     try:
         return decode(tree)
     except CastaliaError:
         raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise DamagedFile(f"castalia: the file's values do not make sense ({error}).") from error
-    except (RuntimeError, struct.error, MemoryError) as error:  # RecursionError is a RuntimeError
-        raise DamagedFile(f"castalia: the file's values cannot be rebuilt ({error}).") from error
+    except Exception as error:  # whatever nonsense in a file leads to, the reader gets one sentence
+        raise DamagedFile(
+            f"castalia: the file holds values that make no sense ({first_line(error)})."
+        ) from error
 
 
 def _tensor(node: dict[str, Any], decode: Decode, tensors: Mapping[str, Tensor]) -> Tensor:
     name = node["name"]
     if name not in tensors:
-        raise DamagedFile(f"castalia: the file refers to the tensor {name!r}, which is missing from it.")
+        raise DamagedFile(
+            f"castalia: the file refers to the tensor {name!r}, which is missing from it."
+        )
     return tensors[name]
 
 

@@ -255,7 +255,9 @@ class RunStore:
         columns = "id, name, status, created, updated, fingerprint, config"
         where, values = ("", ()) if name is None else (" WHERE name = ?", (name,))
         with self._reading() as connection:
-            rows = connection.execute(f"SELECT {columns} FROM runs{where} ORDER BY id", values).fetchall()
+            rows = connection.execute(
+                f"SELECT {columns} FROM runs{where} ORDER BY id", values
+            ).fetchall()
         found = [dict(zip(columns.split(", "), row, strict=True)) for row in rows]
         return [
             run | {"config": json.loads(run["config"]), "folder": self.root / run["name"]}
@@ -282,7 +284,9 @@ class RunStore:
         """Return the number of a metric's name, inside a transaction."""
         if key not in self._key_ids:
             connection.execute("INSERT OR IGNORE INTO keys (name) VALUES (?)", (key,))
-            (self._key_ids[key],) = connection.execute("SELECT id FROM keys WHERE name = ?", (key,)).fetchone()
+            (self._key_ids[key],) = connection.execute(
+                "SELECT id FROM keys WHERE name = ?", (key,)
+            ).fetchone()
         return self._key_ids[key]
 
 
@@ -384,7 +388,9 @@ class Run:
         """Keep a finding; it has at least `code`, `name` and `severity`."""
         missing = [key for key in ("code", "name", "severity") if key not in finding]
         if missing:
-            raise InvalidParameter(f"Run: a finding must have {listing(missing, 'and')}; got {finding!r}.")
+            raise InvalidParameter(
+                f"Run: a finding must have {listing(missing, 'and')}; got {finding!r}."
+            )
         labels = (str(finding["code"]), str(finding["name"]), str(finding["severity"]))
         with self.store._transaction() as connection:
             connection.execute(
@@ -437,7 +443,11 @@ def _has_schema(connection: sqlite3.Connection) -> bool:
 def _check_name(name: str) -> None:
     """Refuse names that would leave the root or hide in it."""
     plain = isinstance(name, str) and name.strip() == name and name[:1] not in ("", ".")
-    if not plain or any(c in '/\\:\0' or ord(c) < 32 for c in name) or name.startswith("castalia.db"):
+    if (
+        not plain
+        or any(c in "/\\:\0" or ord(c) < 32 for c in name)
+        or name.startswith("castalia.db")
+    ):
         raise InvalidParameter(
             f"RunStore: `name` must be a plain folder name, without slashes and not starting with a dot; "
             f"got {name!r}."
