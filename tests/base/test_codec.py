@@ -234,6 +234,45 @@ def test_nodes_that_make_no_sense_are_damaged_files(node):
         decode(node, {"t": torch.zeros(2, dtype=torch.float64)})
 
 
+def test_trees_of_the_first_release_still_load():
+    """These nodes were written by version 0.1.0 and must load for ever."""
+    tree = {
+        "tuple": {"$": "tuple", "items": [1, {"$": "int", "hex": "-0x10000000000000000"}]},
+        "inf": {"$": "float", "hex": "7ff0000000000000"},
+        "dict": {"$": "dict", "items": [[0, "zero"], ["$", None]]},
+        "numbers": {"$": "array", "dtype": "<f8", "data": {"$": "tensor", "name": "numbers"}},
+        "text": {"$": "array", "dtype": "<U3", "shape": [2], "data": ["no", "yes"]},
+        "objects": {"$": "array", "dtype": "|O", "shape": [2], "data": ["a", None]},
+        "dates": {"$": "array", "dtype": "<M8[D]", "shape": [1], "data": [18262]},
+        "scalar": {"$": "scalar", "dtype": "<f4", "value": 0.5},
+        "path": {"$": "path", "value": "runs/a"},
+        "spec": {
+            "$": "record",
+            "name": "Spec",
+            "state": {
+                "inputs": 3,
+                "outputs": 1,
+                "categories": {"$": "tuple", "items": [2]},
+                "class_weight": None,
+                "rows": 7,
+                "extra": {},
+            },
+        },
+    }
+    value = decode(tree, {"numbers": torch.tensor([0.5], dtype=torch.float64)})
+    assert value["tuple"] == (1, -(2**64))
+    assert value["inf"] == math.inf
+    assert value["dict"] == {0: "zero", "$": None}
+    assert value["numbers"].tolist() == [0.5]
+    assert value["text"].tolist() == ["no", "yes"]
+    assert value["objects"].tolist() == ["a", None]
+    assert value["dates"][0] == np.datetime64("2020-01-01")
+    assert type(value["scalar"]) is np.float32
+    assert value["path"] == Path("runs/a")
+    assert value["spec"] == Spec(inputs=3, outputs=1, categories=(2,), rows=7)
+    assert encode(value)[0] == tree
+
+
 def test_an_unknown_kind_is_a_mismatch():
     with pytest.raises(CheckpointMismatch, match="unknown kind of value, 'eval'"):
         decode({"$": "eval"}, {})

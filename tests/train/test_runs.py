@@ -117,7 +117,7 @@ def test_many_points_are_written_unasked(store):
         assert len(onlooker.open_run("a", "1", {}).metric("x")[0]) >= 1024
 
 
-def test_findings_come_back_in_order(store):
+def test_findings_come_back_in_order_and_once(store):
     run = store.open_run("a", "1", {})
     finding = {
         "code": "CST103",
@@ -127,6 +127,7 @@ def test_findings_come_back_in_order(store):
     }
     run.add_finding(finding)
     run.add_finding(finding | {"code": "CST104"})
+    run.add_finding(finding)
     assert run.findings() == [finding, finding | {"code": "CST104"}]
     with pytest.raises(InvalidParameter, match="must have `name` and `severity`"):
         run.add_finding({"code": "CST1"})
@@ -213,7 +214,7 @@ def _work(root, number):
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_several_processes_write_at_once(tmp_path, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip("not on this system")

@@ -1,7 +1,7 @@
-"""Saved models: a folder with ``model.json`` and ``weights.safetensors``, checked and never executed.
+"""Saved models: a folder with ``model.json`` and ``weights.safetensors``, checked, never run.
 
-The class is found through the catalogue only: the file gives a public name, the catalogue gives the path.
-Everything else goes through ``castalia.base.codec``, which imports nothing either.
+The class is found through the catalogue only: the file gives a public name, the catalogue gives the
+path. Everything else goes through ``castalia.base.codec``, which imports nothing either.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
     est
         An estimator of the catalogue.
     path
-        The folder to make. A saved model that is already there is replaced once the new one is whole on
-        disk; anything else there is left alone and refused.
+        The folder to make. A saved model that is already there is replaced once the new one is
+        whole on disk; anything else there is left alone and refused.
 
     Returns
     -------
@@ -75,7 +75,8 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
     record = _lookup(type(est))
     if record is None:
         raise InvalidParameter(
-            f"castalia.save: `est` must be an estimator of Castalia's catalogue; got {type(est).__name__}. "
+            "castalia.save: `est` must be an estimator of Castalia's catalogue; got "
+            f"{type(est).__module__}.{type(est).__name__}. "
             "Save the network itself with `torch.save(est.module_.state_dict(), …)`."
         )
     path = Path(path)
@@ -126,7 +127,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return restored(record, decode(parts, tensors, lookup=_lookup))
 
 
-# -- estimators ---------------------------------------------------------------------------------------
+# -- estimators -------------------------------------------------------------------------------
 
 
 def _lookup(key: type | str) -> Record | None:
@@ -152,7 +153,8 @@ def _state(est: Any) -> dict[str, Any]:
     if module is not None:
         if not hasattr(est, "spec_"):
             raise InvalidParameter(
-                f"castalia.save: `{type(est).__name__}` has a `module_` but no `spec_` to build it from again."
+                f"castalia.save: `{type(est).__name__}` has a `module_` but no `spec_` to build it "
+                "from again."
             )
         state["module_"] = dict(
             getattr(module, "_orig_mod", module).state_dict()
@@ -176,7 +178,8 @@ def _without_callbacks(value: Any) -> Any:
         return value
     names = [type(callback).__name__ for callback in callbacks]
     warnings.warn(
-        f"castalia.save: callbacks are code and are left out of the saved model: {listing(names, 'and')}. "
+        "castalia.save: callbacks are code and are left out of the saved model: "
+        f"{listing(names, 'and')}. "
         "Set them again after loading.",
         CastaliaWarning,
         stacklevel=4,
@@ -213,7 +216,8 @@ def _fill(module: nn.Module, weights: dict[str, Any], owner: str) -> None:
             wrong.append(f"`{name}` must have shape {tuple(ours.shape)}; got {shape}")
     if wrong:
         raise CheckpointMismatch(
-            f"castalia.load: the weights do not fit the network of `{owner}`: {'; '.join(wrong[:3])}"
+            f"castalia.load: the weights do not fit the network of `{owner}`: "
+            f"{'; '.join(wrong[:3])}"
             f"{f'; and {len(wrong) - 3} more' if len(wrong) > 3 else ''}."
         )
     for name, slot in [*module.named_parameters(), *module.named_buffers()]:
@@ -222,7 +226,7 @@ def _fill(module: nn.Module, weights: dict[str, Any], owner: str) -> None:
     module.load_state_dict(weights, strict=True)
 
 
-# -- files --------------------------------------------------------------------------------------------
+# -- files ------------------------------------------------------------------------------------
 
 
 def _checksum(head: Mapping[str, Any]) -> str:
@@ -232,7 +236,7 @@ def _checksum(head: Mapping[str, Any]) -> str:
 
 
 def _share(folder: Path) -> None:
-    """Give the folder the reading rights that new files get; it was made private while unfinished."""
+    """Give the folder, private while unfinished, the reading rights that new files get."""
     mode = (folder / _MODEL).stat().st_mode & 0o777
     folder.chmod(mode | 0o700 | (mode & 0o044) >> 2)
 
@@ -246,7 +250,8 @@ def _check_target(path: Path) -> None:
         return
     found = "a file" if names is None else f"a folder with {listing(names, 'and', most=3)}"
     raise InvalidData(
-        f"castalia.save: `path` must be new, an empty folder or a saved model; got '{path}', {found}. "
+        f"castalia.save: `path` must be new, an empty folder or a saved model; got '{path}', "
+        f"{found}. "
         "Choose another path."
     )
 
@@ -264,7 +269,8 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise DamagedFile(
-            f"castalia.load: `{path.parent}` has no `{path.name}`; it is not a saved model, or part of it is lost."
+            f"castalia.load: `{path.parent}` has no `{path.name}`; it is not a saved model, or "
+            "part of it is lost."
         ) from None
     except OSError as error:
         raise DamagedFile(f"castalia.load: `{path}` cannot be read ({error.strerror}).") from error
@@ -290,8 +296,9 @@ def _read_head(path: Path) -> dict[str, Any]:
         )
     if head["format"] > FORMAT:
         raise CheckpointMismatch(
-            f"castalia.load: `{path}` was written by Castalia {shorten(head.get('castalia'))} in format "
-            f"{head['format']}; this is {__version__}, which reads up to format {FORMAT}. Upgrade Castalia."
+            f"castalia.load: `{path}` was written by Castalia {shorten(head.get('castalia'))} "
+            f"in format {head['format']}; this is {__version__}, which reads up to format "
+            f"{FORMAT}. Upgrade Castalia."
         )
     needed = {"class": str, "parameters": dict, "fitted": dict, "files": dict, "checksum": str}
     if not all(isinstance(head.get(key), kind) for key, kind in needed.items()):
@@ -306,7 +313,8 @@ def _check_source(path: Path) -> None:
         return
     if path.exists():
         raise InvalidData(
-            f"castalia.load: `path` must be the folder of a saved model; got '{path}', which is a file."
+            f"castalia.load: `path` must be the folder of a saved model; got '{path}', which is a "
+            "file."
         )
     siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = did_you_mean(path.name, [name for name in siblings if not name.startswith(".")])
@@ -314,7 +322,8 @@ def _check_source(path: Path) -> None:
     if aside:
         hint = f" A save was interrupted there; `{path.parent / min(aside)}` may hold the model."
     raise InvalidData(
-        f"castalia.load: `path` must be the folder of a saved model; got '{path}', which does not exist.{hint}"
+        f"castalia.load: `path` must be the folder of a saved model; got '{path}', which does not "
+        f"exist.{hint}"
     )
 
 
@@ -336,8 +345,8 @@ def _named_class(name: str, path: Path) -> Record:
     record = _lookup(name)
     if record is None:
         raise CheckpointMismatch(
-            f"castalia.load: `{path}` holds a {shorten(repr(name))}, which is not in this Castalia's "
-            f"catalogue; nothing was imported.{did_you_mean(name, SYSTEMS)}"
+            f"castalia.load: `{path}` holds a {shorten(repr(name))}, which is not in this "
+            f"Castalia's catalogue; nothing was imported.{did_you_mean(name, SYSTEMS)}"
         )
     return record
 
