@@ -395,7 +395,8 @@ GOLDEN = json.loads("""
  "castalia": "0.1.0",
  "class": "FakeClassifier",
  "parameters": {"hidden": {"$": "tuple", "items": [2, 3]}, "inner": null, "lr": 0.1,
-  "training": {"$": "record", "name": "Training", "state": {"patience": 5, "callbacks": {"$": "tuple", "items": []}}}},
+  "training": {"$": "record", "name": "Training",
+   "state": {"patience": 5, "callbacks": {"$": "tuple", "items": []}}}},
  "fitted": {"classes_": {"$": "array", "dtype": "|O", "shape": [2], "data": ["no", "yes"]},
   "means_": {"$": "array", "dtype": "<f8", "data": {"$": "tensor", "name": "fitted.means_"}}},
  "files": {
