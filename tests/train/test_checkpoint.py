@@ -1,8 +1,11 @@
+import base64
 import errno
 import json
 import math
+import multiprocessing
 import os
 import resource
+import time
 
 import pytest
 import torch
@@ -135,10 +138,11 @@ def test_a_damaged_newest_file_is_named_and_the_older_one_used(tmp_path):
 
 
 def test_after_a_rewind_the_stale_damaged_file_is_the_first_to_go(tmp_path):
-    write_checkpoint(tmp_path, 1, {}, {})
-    write_checkpoint(tmp_path, 9, {}, {}).write_bytes(b"junk")
+    for age, step in enumerate((1, 9)):
+        path = write_checkpoint(tmp_path, step, {}, {})
+        path.write_bytes(b"junk")
+        os.utime(path, ns=(age, age))
     for step in (2, 3):
-        os.utime(tmp_path / "step-00000009.safetensors", ns=(0, 0))
         write_checkpoint(tmp_path, step, {}, {"step": step})
     assert latest_checkpoint(tmp_path)[1] == {"step": 3}
 
@@ -201,6 +205,50 @@ def test_a_format_of_the_future_asks_for_an_upgrade(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(CheckpointMismatch, match=r"castalia-checkpoint-2.*Upgrade"):
         read_checkpoint(path)
+
+
+# Written by version 0.1.0; it must load for ever.
+GOLDEN = (
+    "gAEAAAAAAAB7Il9fbWV0YWRhdGFfXyI6eyJkaWdlc3QiOiI1NWFlZWEzOGJkNjM0NGNhMWI1N2ZkNTgwOWFkNWZk"
+    "NmNkMGUwNzQ0YjMxYTI1OTg1ZGJjMmZhMjJlOTI2ZjE3IiwiZm9ybWF0IjoiY2FzdGFsaWEtY2hlY2twb2ludC0x"
+    "Iiwic3RhdGUiOiJ7XCJlcG9jaFwiOjIsXCJ0XCI6WzEsbnVsbCxcIlxcdTAwZTlcIl19IiwiY2FzdHMiOiJ7XCJj"
+    "XCI6IFwiY29tcGxleDEyOFwifSJ9LCJjIjp7ImR0eXBlIjoiVTgiLCJzaGFwZSI6WzEsMTZdLCJkYXRhX29mZnNl"
+    "dHMiOlswLDE2XX0sIm4iOnsiZHR5cGUiOiJJNjQiLCJzaGFwZSI6W10sImRhdGFfb2Zmc2V0cyI6WzE2LDI0XX0s"
+    "InciOnsiZHR5cGUiOiJGMzIiLCJzaGFwZSI6WzJdLCJkYXRhX29mZnNldHMiOlsyNCwzMl19fSAgICAgICAAAAAA"
+    "AADwPwAAAAAAAABAAwAAAAAAAAAAAAA/AAAAwA=="
+)
+
+
+def test_a_checkpoint_of_the_first_release_still_loads(tmp_path):
+    path = tmp_path / "step-00000007.safetensors"
+    path.write_bytes(base64.b64decode(GOLDEN))
+    tensors, state = read_checkpoint(path)
+    assert state == {"epoch": 2, "t": [1, None, "é"]}
+    assert tensors["w"].tolist() == [0.5, -2.0]
+    assert same_bits(tensors["n"], torch.tensor(3))
+    assert same_bits(tensors["c"], torch.tensor([1 + 2j], dtype=torch.complex128))
+
+
+def write_for_ever(folder):
+    for step in range(10**6):
+        write_checkpoint(folder, step, {"x": torch.full((20_000,), float(step))}, {"step": step})
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_killing_the_writer_at_any_instant_leaves_a_whole_checkpoint(tmp_path):
+    for round_ in range(6):
+        folder = tmp_path / str(round_)
+        writer = multiprocessing.get_context("fork").Process(target=write_for_ever, args=(folder,))
+        writer.start()
+        while not list(folder.glob("step-*")):
+            time.sleep(0.001)
+        time.sleep(0.003 * round_)
+        writer.kill()
+        writer.join()
+        tensors, state = latest_checkpoint(folder)  # a warning about damage would be an error here
+        assert tensors["x"][-1] == state["step"]
+        assert not list(folder.glob(".step-*"))
 
 
 def full_disk(*_):

@@ -117,7 +117,7 @@ def test_many_points_are_written_unasked(store):
         assert len(onlooker.open_run("a", "1", {}).metric("x")[0]) >= 1024
 
 
-def test_findings_come_back_in_order(store):
+def test_findings_come_back_in_order_and_once(store):
     run = store.open_run("a", "1", {})
     finding = {
         "code": "CST103",
@@ -127,6 +127,7 @@ def test_findings_come_back_in_order(store):
     }
     run.add_finding(finding)
     run.add_finding(finding | {"code": "CST104"})
+    run.add_finding(finding)
     assert run.findings() == [finding, finding | {"code": "CST104"}]
     with pytest.raises(InvalidParameter, match="must have `name` and `severity`"):
         run.add_finding({"code": "CST1"})
@@ -212,7 +213,8 @@ def _work(root, number):
             run.flush()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_several_processes_write_at_once(tmp_path, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip("not on this system")
@@ -245,6 +247,8 @@ def test_threads_have_their_own_connections(store):
     assert store._connections == {}
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_does_not_use_its_parents_connection(store):
     run = store.open_run("a", "1", {})
     child = multiprocessing.get_context("fork").Process(target=lambda: run.finish("interrupted"))

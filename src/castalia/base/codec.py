@@ -1,8 +1,8 @@
 """Fitted values to plain JSON and tensors, and back to the bit, without ever importing a name.
 
-What a file may contain is decided here: plain values, NumPy arrays, tensors, and *records*, classes that the
-library registered beforehand under a name. A name that is not in the registry is refused, so reading a
-stranger's file cannot run code.
+What a file may contain is decided here: plain values, NumPy arrays, tensors, and *records*, classes
+that the library registered beforehand under a name. A name that is not in the registry is refused,
+so reading a stranger's file cannot run code.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from torch import Tensor
 
 from castalia.errors import CastaliaError, CheckpointMismatch, DamagedFile, InvalidParameter
 from castalia.protocols import Spec
-from castalia.train.checkpoint import Decode, Encode, flatten, unflatten
+from castalia.train.checkpoint import Decode, Encode, first_line, flatten, unflatten
 from castalia.utils.text import did_you_mean, shorten
 
-__all__ = ["Lookup", "Record", "decode", "encode", "register"]
+__all__ = ["Lookup", "Record", "decode", "encode", "register", "restored"]
 
 T = TypeVar("T", bound=type)
 
@@ -57,7 +57,8 @@ def register(
     name
         The name written to files; the class's own when None. It must never change.
     state
-        Turns a value into encodable ones. By default the method ``state()``, else a dataclass's fields.
+        Turns a value into encodable ones. By default the method ``state()``, else a dataclass's
+        fields.
     restore
         Makes the value again. By default the class method ``from_state()``, else the constructor.
 
@@ -114,8 +115,8 @@ def encode(value: Any, *, lookup: Lookup | None = None) -> tuple[Any, dict[str, 
     Parameters
     ----------
     value
-        None, bool, int, float, str, list, tuple, dict, NumPy scalars and arrays, tensors, paths, devices
-        and registered records, nested at will.
+        None, bool, int, float, str, list, tuple, dict, NumPy scalars and arrays, tensors, paths,
+        devices and registered records, nested at will.
     lookup
         Finds further records by class.
 
@@ -162,7 +163,7 @@ def decode(tree: Any, tensors: Mapping[str, Tensor], *, lookup: Lookup | None = 
     def other(node: dict[str, Any], inner: Decode) -> Any:
         kind = node["$"]
         if kind == "record":
-            return _restored(_record(node["name"], lookup), inner(node["state"]))
+            return restored(_record(node["name"], lookup), inner(node["state"]))
         if kind in _READERS:
             return _READERS[kind](node, inner)
         raise CheckpointMismatch(
@@ -181,13 +182,13 @@ def _record(name: Any, lookup: Lookup | None) -> Record:
     found = _RECORDS.get(name) or (lookup(name) if lookup else None)
     if found is None:
         raise CheckpointMismatch(
-            f"castalia.load: the file holds a record {shorten(repr(name))}, which this Castalia does not "
-            f"know; nothing was imported.{did_you_mean(name, _RECORDS)}"
+            f"castalia.load: the file holds a record {shorten(repr(name))}, which this Castalia "
+            f"does not know; nothing was imported.{did_you_mean(name, _RECORDS)}"
         )
     return found
 
 
-def _restored(record: Record, state: Any) -> Any:
+def restored(record: Record, state: Any) -> Any:
     """Make a record again; whatever a wrong state makes it raise becomes one sentence."""
     try:
         return record.restore(state)
@@ -196,11 +197,11 @@ def _restored(record: Record, state: Any) -> Any:
     except Exception as error:
         raise CheckpointMismatch(
             f"castalia.load: a `{record.name}` cannot be made from what the file holds "
-            f"({type(error).__name__}: {error})."
+            f"({first_line(error)})."
         ) from error
 
 
-# -- NumPy --------------------------------------------------------------------------------------------
+# -- NumPy ------------------------------------------------------------------------------------
 
 _NUMBERS = re.compile(r"[<>|][biufc]\d{1,2}")
 _TEXT = re.compile(r"[<>]U\d{1,9}")
@@ -215,7 +216,7 @@ def _refuse(dtype: np.dtype, path: str) -> InvalidParameter:
 
 
 def _encode_array(array: np.ndarray, path: str, inner: Encode) -> Any:
-    """Numbers become tensors; text, objects and times become JSON. Memory order is kept: sums depend on it."""
+    """Write numbers as a tensor, the rest as JSON; memory order is kept, as sums depend on it."""
     dtype = array.dtype
     node = {"$": "array", "dtype": dtype.str}
     if array.flags.f_contiguous and not array.flags.c_contiguous:
@@ -226,7 +227,7 @@ def _encode_array(array: np.ndarray, path: str, inner: Encode) -> Any:
     flat = array.reshape(-1)
     if dtype.kind in "mM":
         flat = flat.astype(dtype.newbyteorder("=")).view(np.int64)
-    elif dtype != object and not _TEXT.fullmatch(dtype.str):
+    elif dtype.kind != "O" and not _TEXT.fullmatch(dtype.str):
         raise _refuse(dtype, path)
     return node | {"shape": list(array.shape), "data": inner(flat.tolist(), path)}
 
@@ -264,22 +265,18 @@ def _flat_array(name: str, data: list[Any]) -> np.ndarray:
 def _encode_scalar(value: np.generic, path: str, inner: Encode) -> Any:
     """Write a NumPy scalar readably where Python's number holds all of its bits."""
     node = {"$": "scalar", "dtype": value.dtype.str}
-    if (
-        value.dtype.kind in "biu"
-        or value.dtype.str[1:] in ("f8", "f4", "f2")
-        or value.dtype.kind == "U"
-    ):
-        if value == value:
-            return node | {"value": inner(value.item(), path)}
-    if value.dtype.kind == "V" or value.dtype == object:
+    readable = value.dtype.kind in "biuU" or value.dtype.str[1:] in ("f8", "f4", "f2")
+    if readable and value == value:
+        return node | {"value": inner(value.item(), path)}
+    if value.dtype.kind in "VO":
         raise _refuse(value.dtype, path)
     return {"$": "scalar", "array": _encode_array(np.asarray(value), path, inner)}
 
 
-def _decode_scalar(node: dict[str, Any], inner: Decode) -> np.generic:
+def _decode_scalar(node: dict[str, Any], inner: Decode) -> Any:
     if "array" in node:
         array = inner(node["array"])
-        if not isinstance(array, np.ndarray) or array.dtype == object:
+        if not isinstance(array, np.ndarray) or array.dtype.kind == "O":
             raise ValueError("scalar node")
         return array[()]
     name, value = node["dtype"], inner(node["value"])
@@ -296,7 +293,7 @@ _READERS: dict[Any, Callable[[dict[str, Any], Decode], Any]] = {
 }
 
 
-# -- small things of other libraries ------------------------------------------------------------------
+# -- small things of other libraries ----------------------------------------------------------
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -331,7 +328,7 @@ _BIT_GENERATORS = {
 }
 
 
-def _generator(state: dict[str, Any]) -> np.random.Generator:
+def _generator(state: Any) -> np.random.Generator:
     bits = _BIT_GENERATORS[state["bit_generator"]]()
     bits.state = state
     return np.random.Generator(bits)

@@ -1,8 +1,9 @@
 """Checkpoints: one file a step, whole or not there, checked when read.
 
-A checkpoint is a safetensors file. Its metadata hold the state as JSON and a SHA-256 over the whole file
-(taken while the digest itself reads as zeros), so a flipped bit anywhere is found. Nothing here knows the
-loop; ``flatten`` and ``unflatten`` turn any nested state, such as an optimizer's, into tensors and JSON.
+A checkpoint is a safetensors file. Its metadata hold the state as JSON and a SHA-256 over the whole
+file (taken while the digest itself reads as zeros), so a flipped bit anywhere is found. Nothing
+here knows the loop; ``flatten`` and ``unflatten`` turn any nested state, such as an optimizer's,
+into tensors and JSON.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from castalia.errors import (
     TrainingWarning,
 )
 from castalia.utils.files import atomic_write
+from castalia.utils.text import shorten
 
 __all__ = [
     "WriteFailed",
+    "first_line",
     "flatten",
     "latest_checkpoint",
     "pack",
@@ -101,7 +104,12 @@ def writing(owner: str, path: str | Path) -> Iterator[None]:
         raise failed from error
 
 
-# -- tensors to bytes ---------------------------------------------------------------------------------
+def first_line(error: BaseException) -> str:
+    """Name an error in a few words of one line."""
+    return f"{type(error).__name__}: {shorten(str(error).partition(chr(10))[0], 160)}"
+
+
+# -- tensors to bytes -------------------------------------------------------------------------
 
 
 def _plain(name: str, tensor: Tensor) -> Tensor:
@@ -118,14 +126,14 @@ def _bytes(tensor: Tensor) -> memoryview:
     """See a contiguous tensor's memory as bytes, without a copy."""
     if tensor.numel() == 0:
         return memoryview(b"")
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
 
 
 def pack(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
     """Return the safetensors file of these tensors as bytes.
 
-    Unlike ``safetensors.torch.save`` it takes shared, strided and CUDA tensors and every dense dtype, and
-    the same input always gives the same bytes.
+    Unlike ``safetensors.torch.save`` it takes shared, strided and CUDA tensors and every dense
+    dtype, and the same input always gives the same bytes.
 
     Examples
     --------
@@ -133,6 +141,11 @@ def pack(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = Non
     >>> tensors["w"], metadata
     (tensor([1., 1.]), {'note': 'two ones'})
     """
+    return b"".join(_parts(tensors, metadata or {}))
+
+
+def _parts(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> list[Any]:
+    """Return the header of the file and each tensor's memory, not yet copied together."""
     header: dict[str, Any] = {}
     casts, parts, offset = {}, [], 0
     plain = {name: _plain(name, tensor) for name, tensor in tensors.items()}
@@ -146,21 +159,22 @@ def pack(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = Non
         header[name] = {"dtype": code, "shape": shape, "data_offsets": [offset, offset + len(data)]}
         parts.append(data)
         offset += len(data)
-    notes = dict(metadata or {}) | ({"casts": json.dumps(casts)} if casts else {})
+    notes = dict(metadata) | ({"casts": json.dumps(casts)} if casts else {})
     if "__metadata__" in header:
         raise InvalidParameter(
             "pack: a tensor must not be named `__metadata__`; got one. Rename it."
         )
     head = json.dumps({"__metadata__": notes} | header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
-    return b"".join([struct.pack("<Q", len(head)), head, *parts])
+    return [struct.pack("<Q", len(head)) + head, *parts]
 
 
 def _cast_name(name: str, dtype: torch.dtype) -> str:
     short = str(dtype).removeprefix("torch.")
     if short not in _AS_BYTES:
         raise InvalidParameter(
-            f"pack: tensor `{name}` must have a dtype that can be stored; got {dtype}. Convert it first."
+            f"pack: tensor `{name}` must have a dtype that can be stored; got {dtype}. Convert it "
+            "first."
         )
     return short
 
@@ -199,7 +213,7 @@ def unpack(raw: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
     return tensors, metadata
 
 
-# -- files --------------------------------------------------------------------------------------------
+# -- files ------------------------------------------------------------------------------------
 
 
 def _sealed(raw: bytes, position: int) -> str:
@@ -225,8 +239,8 @@ def write_checkpoint(
 ) -> Path:
     """Write one checkpoint and delete all but the last ones written.
 
-    The file is written aside, forced to disk and renamed, so the previous checkpoint survives whatever
-    happens on the way.
+    The file is written aside, forced to disk and renamed, so the previous checkpoint survives
+    whatever happens on the way.
 
     Parameters
     ----------
@@ -268,23 +282,25 @@ def write_checkpoint(
         text = json.dumps(state, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidParameter(
-            f"write_checkpoint: `state` must hold plain JSON values; {error}. Pass it through `flatten`."
+            f"write_checkpoint: `state` must hold plain JSON values; {error}. Pass it through "
+            "`flatten`."
         ) from error
     metadata = {"digest": _ZEROS.decode(), "format": f"castalia-checkpoint-{FORMAT}", "state": text}
-    raw = pack(tensors, metadata)
-    position = _seal_position(raw, len(raw), _ZEROS)
-    digest = _sealed(raw, position).encode()
+    head, *parts = _parts(tensors, metadata)
+    position = _seal_position(head, len(head), _ZEROS)
+    hashed = hashlib.sha256(head)
+    for part in parts:
+        hashed.update(part)
+    head = head[:position] + hashed.hexdigest().encode() + head[position + 64 :]
     with writing("write_checkpoint", path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(
-            path, b"".join([memoryview(raw)[:position], digest, memoryview(raw)[position + 64 :]])
-        )
+        atomic_write(path, b"".join([head, *parts]))
     _prune(path, keep)
     return path
 
 
 def _prune(written: Path, keep: int) -> None:
-    """Delete old checkpoints by age, not by step: after a rewind, higher steps are the stale ones."""
+    """Delete old checkpoints by age, not step: after a rewind, higher steps are the stale ones."""
     aged = []
     for path in _checkpoints(written.parent):
         with suppress(OSError):
@@ -346,8 +362,8 @@ def _opened(raw: bytes, path: str | Path) -> tuple[dict[str, Tensor], Any]:
         raise ValueError("digest differs")
     if metadata.get("format") != f"castalia-checkpoint-{FORMAT}":
         raise CheckpointMismatch(
-            f"read_checkpoint: `{path}` has the format {metadata.get('format')!r}; this Castalia reads "
-            f"'castalia-checkpoint-{FORMAT}'. Upgrade Castalia to go on from it."
+            f"read_checkpoint: `{path}` has the format {metadata.get('format')!r}; this Castalia "
+            f"reads 'castalia-checkpoint-{FORMAT}'. Upgrade Castalia to go on from it."
         )
     tensors, notes = unpack(raw)
     return tensors, json.loads(notes["state"])
@@ -365,8 +381,8 @@ def latest_checkpoint(
     folder
         Where the run's checkpoints lie; it may be missing.
     clean
-        Whether to delete what interrupted writes left behind. Pass False when another process may be
-        writing there.
+        Whether to delete what interrupted writes left behind. Pass False when another process may
+        be writing there.
     """
     if clean:
         for leftover in Path(folder).glob(".step-*.safetensors.*"):
@@ -386,7 +402,7 @@ def latest_checkpoint(
     return None
 
 
-# -- nested states ------------------------------------------------------------------------------------
+# -- nested states ----------------------------------------------------------------------------
 
 
 def flatten(
@@ -394,8 +410,8 @@ def flatten(
 ) -> tuple[dict[str, Tensor], Any]:
     """Split a nested structure into named tensors and a tree that JSON can hold.
 
-    Dicts (with any plain keys), lists, tuples, None, bool, int, float, str and tensors come back exactly;
-    ordered dicts come back as dicts and NumPy scalars as Python's.
+    Dicts (with any plain keys), lists, tuples, None, bool, int, float, str and tensors come back
+    exactly; ordered dicts come back as dicts and NumPy scalars as Python's.
 
     Parameters
     ----------
@@ -453,8 +469,8 @@ def _encode(value: Any, path: str, encode: Encode, tensors: dict[str, Tensor]) -
     if isinstance(value, np.generic) and isinstance(value.item(), bool | int | float | str):
         return _encode(value.item(), path, encode, tensors)
     raise InvalidParameter(
-        f"castalia: `{path or 'value'}` must be made of plain values, arrays or registered records to be "
-        f"saved; got {kind.__module__}.{kind.__qualname__}. Register its class with "
+        f"castalia: `{path or 'value'}` must be made of plain values, arrays or registered records "
+        f"to be saved; got {kind.__module__}.{kind.__qualname__}. Register its class with "
         "`castalia.base.codec.register`, or leave it out."
     )
 
@@ -486,7 +502,14 @@ def unflatten(
     *,
     other: Callable[[dict[str, Any], Decode], Any] | None = None,
 ) -> Any:
-    """Put back together what ``flatten`` split; ``other(node, decode)`` makes values of further types.
+    """Put back together what ``flatten`` split.
+
+    Parameters
+    ----------
+    tensors, tree
+        What ``flatten`` returned, or what was read back from a file.
+    other
+        ``other(node, decode)`` makes values of further types.
 
     Raises
     ------
@@ -515,10 +538,10 @@ def unflatten(
         return decode(tree)
     except CastaliaError:
         raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise DamagedFile(f"castalia: the file's values do not make sense ({error}).") from error
-    except (RuntimeError, struct.error, MemoryError) as error:  # RecursionError is a RuntimeError
-        raise DamagedFile(f"castalia: the file's values cannot be rebuilt ({error}).") from error
+    except Exception as error:  # whatever nonsense in a file leads to, the reader gets one sentence
+        raise DamagedFile(
+            f"castalia: the file holds values that make no sense ({first_line(error)})."
+        ) from error
 
 
 def _tensor(node: dict[str, Any], decode: Decode, tensors: Mapping[str, Tensor]) -> Tensor:

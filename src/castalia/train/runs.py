@@ -1,8 +1,8 @@
 """Runs: one SQLite file per runs root for runs, metrics and findings, and one folder per run.
 
-The database is in WAL mode, so several processes may write and read at once, and a commit does not wait for
-the disk. Metrics are keyed by (run, key, step) without a row id: about 25 bytes a point, and reading one
-curve is one range scan however many other runs there are.
+The database is in WAL mode, so several processes may write and read at once, and a commit does not
+wait for the disk. Metrics are keyed by (run, key, step) without a row id: about 25 bytes a point,
+and reading one curve is one range scan however many other runs there are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _json(value: Any) -> str:
 
 
 def _close(connections: dict[tuple[int, int], sqlite3.Connection]) -> None:
-    """Close this process's connections; those inherited through a fork are the parent's to close."""
+    """Close this process's connections; those inherited by a fork are the parent's to close."""
     for key in [key for key in connections if key[0] == os.getpid()]:
         connections.pop(key).close()
 
@@ -77,8 +77,8 @@ def _close(connections: dict[tuple[int, int], sqlite3.Connection]) -> None:
 class RunStore:
     """The runs kept under one folder.
 
-    Safe to use from several processes and threads: each gets its own connection. Close it, or use it as a
-    context manager.
+    Safe to use from several processes and threads: each gets its own connection. Close it, or use
+    it as a context manager.
 
     Parameters
     ----------
@@ -156,7 +156,8 @@ class RunStore:
         (version,) = connection.execute("SELECT max(version) FROM schema").fetchone()
         if not isinstance(version, int) or version > SCHEMA:
             raise CheckpointMismatch(
-                f"RunStore: `{self.path}` has schema {version}; this Castalia knows up to {SCHEMA}. "
+                f"RunStore: `{self.path}` has schema {version}; this Castalia knows up to "
+                f"{SCHEMA}. "
                 "Upgrade Castalia to use these runs."
             )
 
@@ -167,8 +168,8 @@ class RunStore:
             yield
         except sqlite3.OperationalError as error:
             raise WriteFailed(
-                f"RunStore: `{self.path}` could not be used ({error}). Check that the disk has space, "
-                "that the folder can be written and that no process holds it locked."
+                f"RunStore: `{self.path}` could not be used ({error}). Check that the disk has "
+                "space, that the folder can be written and that no process holds it locked."
             ) from error
         except sqlite3.DatabaseError as error:
             raise DamagedFile(
@@ -202,8 +203,8 @@ class RunStore:
         """Return the run of this name and fingerprint, or make it.
 
         When the name belongs to a run with another fingerprint, or to a folder that is not a run,
-        ``name-2``, ``name-3`` … is looked for in the same way: nothing is ever overwritten. The status
-        of a run found is left as it is; call ``Run.resume`` before going on with it.
+        ``name-2``, ``name-3`` … is looked for in the same way: nothing is ever overwritten. The
+        status of a run found is left as it is; call ``Run.resume`` before going on with it.
 
         Parameters
         ----------
@@ -212,7 +213,8 @@ class RunStore:
         fingerprint
             A digest of everything that decides the run's result.
         config
-            The settings, for people to read; kept in the database and in the folder's ``config.json``.
+            The settings, for people to read; kept in the database and in the folder's
+            ``config.json``.
         """
         _check_name(name)
         with self._transaction() as connection:
@@ -344,7 +346,8 @@ class Run:
         with self.store._transaction() as connection:
             number = self.store._key_id
             connection.executemany(
-                "INSERT OR REPLACE INTO metrics (run, key, step, epoch, value) VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO metrics (run, key, step, epoch, value) "
+                "VALUES (?, ?, ?, ?, ?)",
                 [
                     (self._id, number(connection, key), step, epoch, value)
                     for step, epoch, key, value in self._buffer[:count]
@@ -385,17 +388,19 @@ class Run:
         return [step for step, _ in rows], [nan if value is None else value for _, value in rows]
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Keep a finding; it has at least `code`, `name` and `severity`."""
+        """Keep a finding with at least `code`, `name`, `severity`; the same one is kept once."""
         missing = [key for key in ("code", "name", "severity") if key not in finding]
         if missing:
             raise InvalidParameter(
                 f"Run: a finding must have {listing(missing, 'and')}; got {finding!r}."
             )
+        body = _json(dict(finding))
         labels = (str(finding["code"]), str(finding["name"]), str(finding["severity"]))
         with self.store._transaction() as connection:
             connection.execute(
-                "INSERT INTO findings (run, code, name, severity, body) VALUES (?, ?, ?, ?, ?)",
-                (self._id, *labels, _json(dict(finding))),
+                "INSERT INTO findings (run, code, name, severity, body) SELECT ?, ?, ?, ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM findings WHERE run = ? AND body = ?)",
+                (self._id, *labels, body, self._id, body),
             )
             self._touch(connection)
 
@@ -449,8 +454,8 @@ def _check_name(name: str) -> None:
         or name.startswith("castalia.db")
     ):
         raise InvalidParameter(
-            f"RunStore: `name` must be a plain folder name, without slashes and not starting with a dot; "
-            f"got {name!r}."
+            "RunStore: `name` must be a plain folder name, without slashes and not starting with "
+            f"a dot; got {name!r}."
         )
 
 
