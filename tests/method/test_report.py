@@ -124,7 +124,7 @@ def test_page_shows_every_part(classification, page):
         "Worst mistakes",
         "bill_length_mm",
         "Shuffled labels give chance",
-        "overfitting",
+        "still-improving",
         "training.optimizer",
         classification.reproduce,
     ):
@@ -233,6 +233,8 @@ def test_one_seed_shows_no_interval_and_no_false_comparison():
     )
     words = Page(render(report)).words
     assert "nan" not in words
+    assert "Bars:" not in words
+    assert "No intervals are known" in words
     assert "there is no baseline to compare it with" in words
 
 
