@@ -40,9 +40,7 @@ def derive(seed: int, *path: int) -> int:
     >>> derive(0, 1) != derive(0, 2)
     True
     """
-    return int(
-        np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> np.uint64(1)
-    )
+    return int(np.random.SeedSequence([seed, *path]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def generator(seed: int, *path: int) -> torch.Generator:
