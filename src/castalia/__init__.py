@@ -19,19 +19,7 @@ _NAMES = {
     "find": "castalia.catalog",
     "models_table": "castalia.catalog",
 }
-_PACKAGES = (
-    "data",
-    "nn",
-    "nets",
-    "objectives",
-    "optim",
-    "train",
-    "base",
-    "models",
-    "evaluate",
-    "diagnose",
-    "method",
-)
+_PACKAGES = ("data", "nn", "nets", "objectives", "optim", "train", "base", "models", "evaluate", "diagnose", "method")
 
 __all__ = ["__version__", *_NAMES, *SYSTEMS]
 

@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = [
-    "Batch",
-    "Decodes",
-    "Encodes",
-    "Energy",
-    "LogProb",
-    "Objective",
-    "Phase",
-    "Rows",
-    "Spec",
-    "Stage",
-]
+__all__ = ["Batch", "Decodes", "Encodes", "Energy", "LogProb", "Objective", "Phase", "Rows", "Spec", "Stage"]
 
 
 class Batch(NamedTuple):
@@ -143,3 +132,5 @@ class Energy(Protocol):
     """A network that scores inputs by an unnormalised energy."""
 
     def energy(self, x: Tensor) -> Tensor: ...
+
+
