@@ -1,0 +1,87 @@
+"""Columns of Python objects, whatever they hold, as Arrow arrays."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from castalia.data.arrow import normal
+from castalia.data.guess import mixed_note
+
+__all__ = ["from_objects", "is_missing"]
+
+_DATES = (datetime.date, np.datetime64)
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a Python object stands for a missing value (None, NaN, NaT, pandas' NA)."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating, np.datetime64, decimal.Decimal)) and bool(
+        value != value
+    )
+
+
+def from_objects(values: Sequence[Any]) -> tuple[pa.Array, str]:
+    """Return an array and a note: numbers stay numbers; a mixture becomes text and is noted."""
+    present = [None if is_missing(v) else v for v in values]
+    kinds = {_kind(v) for v in present if v is not None}
+    if kinds <= {"number"} or kinds <= {"number", "boolean"} and "number" in kinds:
+        return pa.array([None if v is None else _number(v) for v in present], _width(present)), ""
+    if kinds == {"boolean"}:
+        return pa.array([None if v is None else bool(v) for v in present], pa.bool_()), ""
+    if kinds == {"date"}:
+        return normal(pa.array(present)), ""
+    found = pa.array([None if v is None else _written(v) for v in present], pa.string())
+    return found, _mixed(present) if "number" in kinds else ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(value, (numbers.Real, decimal.Decimal)):
+        return "number"
+    return "date" if isinstance(value, _DATES) else "other"
+
+
+def _width(values: Sequence[Any]) -> pa.DataType | None:
+    whole = all(
+        v is None or isinstance(v, (int, np.integer)) and -(2**63) <= v < 2**63 for v in values
+    )
+    return pa.null() if all(v is None for v in values) else pa.int64() if whole else pa.float64()
+
+
+def _number(value: Any) -> int | float:
+    return (
+        int(value)
+        if isinstance(value, (int, np.integer)) and -(2**63) <= value < 2**63
+        else _float(value)
+    )
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond 1e308
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _written(value: Any) -> str:
+    text = (
+        f"{value:g}"
+        if isinstance(value, float) and value.is_integer() and abs(value) < 1e6
+        else str(value)
+    )
+    return text.encode("utf-8", "replace").decode()
+
+
+def _mixed(values: Sequence[Any]) -> str:
+    bad = [i for i, v in enumerate(values) if v is not None and _kind(v) != "number"]
+    total = sum(v is not None for v in values)
+    return mixed_note(len(bad), total, f"row {bad[0]}", values[bad[0]])
