@@ -1,4 +1,4 @@
-"""What must be known of a text file before it is parsed: is it text, does it quote, where is line N."""
+"""What must be known of a text file before it is parsed: encoding, quotes, lines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from castalia.errors import InvalidData
 
@@ -34,7 +35,7 @@ class TextFile:
         yield from _pieces(self.path, self.packed)
 
     def line_of(self, record: int, delimiter: str) -> int:
-        """Return the 1-based line on which the 1-based record starts (blank lines hold no record)."""
+        """Return the line on which a record starts, both counted from 1."""
         if not self.quotes and not self.blanks:
             return record
         for count, (line, _) in enumerate(self.records(delimiter), start=1):
@@ -103,8 +104,8 @@ def _undecodable(path: Path, piece: bytes, lines: int, error: UnicodeDecodeError
     )
 
 
-def _open(path: Path, packed: bool) -> io.BufferedIOBase:
-    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+def _open(path: Path, packed: bool) -> Any:
+    return gzip.open(path, "rb") if packed else path.open("rb")
 
 
 def _pieces(path: Path, packed: bool) -> Iterator[bytes]:
