@@ -1,8 +1,7 @@
 """CSV and TSV files as a stream of typed Arrow batches.
 
-Two looks at the file come first: one for encoding and quotation marks, one that finds every ragged
-line and every column's type (the types of the first block, confirmed by all others; where they do
-not hold, everything is read as text once). After that it can be streamed with fixed types.
+Two looks at the file come first: one for encoding and quotation marks, one, at plain text, that
+finds every ragged line and every column's type. After that it can be streamed with fixed types.
 """
 
 from __future__ import annotations
@@ -25,10 +24,6 @@ __all__ = ["CsvSource"]
 
 _BLOCK = 4 << 20  # bytes; no record may be longer than a block
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
-
-
-class _Misfit(InvalidData):
-    """A value is not of its column's type."""
 
 
 class CsvSource:
@@ -95,37 +90,19 @@ class CsvSource:
         return names
 
     def _look_through(self) -> None:
-        words = dict.fromkeys(self.names, pa.string())
-        try:
-            guesses = self._guess(self._first_types(words))
-        except _Misfit:
-            guesses = self._guess(words)
-        self.rows = guesses[0].rows
-        if not self.rows:
-            raise self._rowless()
-        self._types = [guess.kind for guess in guesses]
-        mixed = {name: g.mixture for name, g in zip(self.names, guesses, strict=True)}
-        self.notes = {name: self._note(mixture) for name, mixture in mixed.items() if mixture}
-
-    def _first_types(self, words: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
-        guesses = [Guess() for _ in self.names]
-        for batch in self._stream(words, []):
-            for guess, column in zip(guesses, batch.columns, strict=True):
-                guess.add(column)
-            if batch.num_rows:
-                break
-        return {name: guess.kind for name, guess in zip(self.names, guesses, strict=True)}
-
-    def _guess(self, types: dict[str, pa.DataType]) -> list[Guess]:
-        """Read everything once with these types; only columns of words are guessed further."""
-        guesses = [Guess(None if pa.types.is_string(kind) else kind) for kind in types.values()]
+        guesses = {name: Guess() for name in self.names}
         ragged: list[Any] = []
-        for batch in self._stream(types, ragged):
-            for guess, column in zip(guesses, batch.columns, strict=True):
+        for batch in self._stream(dict.fromkeys(self.names, pa.string()), ragged):
+            for guess, column in zip(guesses.values(), batch.columns, strict=True):
                 guess.add(column)
         if ragged:
             raise self._ragged(ragged)
-        return guesses
+        self.rows = guesses[self.names[0]].rows
+        if not self.rows:
+            raise self._rowless()
+        self._types = [guess.kind for guess in guesses.values()]
+        mixtures = {name: guess.mixture for name, guess in guesses.items()}
+        self.notes = {name: self._note(mixture) for name, mixture in mixtures.items() if mixture}
 
     def _note(self, mixture: Mixture) -> str:
         record = mixture.row + (1 if self._headless else 2)
@@ -203,7 +180,7 @@ class CsvSource:
 
     def _broken(self, reason: str) -> InvalidData:
         if "conversion error" in reason:
-            return _Misfit(f"read: `{self.path}` must not change while it is read ({reason}).")
+            return InvalidData(f"read: `{self.path}` must not change while it is read.")
         if "Empty CSV" in reason:
             return self._rowless()
         if "straddl" in reason:

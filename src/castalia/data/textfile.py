@@ -73,7 +73,7 @@ def inspect(path: Path, packed: bool) -> TextFile:
         If it is empty, damaged or not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines = quotes = 0
+    lines = returns = quotes = 0
     blanks, visible, last = False, False, b"\n"
     for piece in _pieces(path, packed):
         try:
@@ -85,6 +85,7 @@ def inspect(path: Path, packed: bool) -> TextFile:
         blanks = blanks or b"\n\n" in joined
         last = joined[-1:]
         lines += piece.count(b"\n")
+        returns += piece.count(b"\r")
         quotes += piece.count(b'"')
     if not visible:
         raise InvalidData(f"read: `{path}` must hold a table; the file is empty.")
@@ -92,6 +93,8 @@ def inspect(path: Path, packed: bool) -> TextFile:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise _undecodable(path, b"", lines, error) from error
+    # Files of old Macs end their lines with a carriage return alone.
+    lines, blanks = (lines, blanks) if lines else (returns, returns > 0)
     return TextFile(path, packed, lines + (last != b"\n"), quotes, blanks)
 
 
