@@ -26,9 +26,9 @@ from castalia.errors import (
     DamagedFile,
     InvalidData,
     InvalidParameter,
+    WriteFailed,
 )
 from castalia.protocols import Spec
-from castalia.train.checkpoint import WriteFailed
 
 
 @dataclasses.dataclass

@@ -49,7 +49,8 @@ def build_optimizer(
     weight_decay
         Decay passed to the optimizer; on weight matrices only, biases and scales are exempt.
     capture
-        Make its step safe to record in a CUDA graph: the rate is a tensor, the counters live on the device.
+        Make its step safe to record in a CUDA graph: the rate is a tensor, the counters live on the
+        device.
 
     Examples
     --------
@@ -64,6 +65,7 @@ def build_optimizer(
             f"Training: `optimizer` must be {listing(OPTIMIZERS)} or a callable; got {kind!r}."
             f"{did_you_mean(str(kind), OPTIMIZERS)}"
         )
+    cls: Any
     cls, arguments = OPTIMIZERS[kind]
     device = parameters[0].device
     if (
@@ -83,7 +85,8 @@ def _groups(cls: type[Optimizer], parameters: list[Tensor], decay: float) -> lis
         return parameters
     if cls is torch.optim.LBFGS:
         raise InvalidParameter(
-            f"Training: `weight_decay` must be 0 with optimizer 'lbfgs'; got {decay}. Add an L2 penalty instead."
+            f"Training: `weight_decay` must be 0 with optimizer 'lbfgs'; got {decay}. Add an L2 "
+            "penalty instead."
         )
     matrices = [p for p in parameters if p.ndim >= 2]
     others = [p for p in parameters if p.ndim < 2]

@@ -12,8 +12,8 @@ from castalia.utils.devices import SMALL_STEP
 
 __all__ = ["Precision", "resolve_precision"]
 
-# A table of at most this many rows trains in float64 on the CPU: it costs next to nothing there, and a weight of 2 then equals a
-# row written twice to the last digits that anyone compares.
+# A table of at most this many rows trains in float64 on the CPU: it costs next to nothing there,
+# and a weight of 2 then equals a row written twice to the last digits that anyone compares.
 TINY_TABLE = 100
 
 
