@@ -244,6 +244,11 @@ def test_json_keys_may_be_absent_nested_or_mixed(write):
     assert "1 of 3 values is not a number, first at row 2: 'x'" in data.schema["a"].note
 
 
+def test_json_numbers_too_long_for_a_float_are_rounded(write):
+    data = read(write('{"a": 9007199254740993}\n{"a": 0.5, "b": []}\n', "a.jsonl"))
+    assert data.column("a").tolist() == [9007199254740992.0, 0.5]
+
+
 def test_damaged_files_are_called_damaged(write, tmp_path):
     pq.write_table(pa.table(ROWS), tmp_path / "a.parquet")
     whole = (tmp_path / "a.parquet").read_bytes()
