@@ -24,7 +24,12 @@ OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
     "adadelta": (torch.optim.Adadelta, {}),
     "lbfgs": (torch.optim.LBFGS, {"line_search_fn": "strong_wolfe"}),
 }
-FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
+FUSED: dict[type[Optimizer], tuple[str, ...]] = {
+    torch.optim.SGD: ("cpu", "cuda"),
+    torch.optim.Adam: ("cpu", "cuda"),
+    torch.optim.AdamW: ("cpu", "cuda"),
+    torch.optim.Adagrad: ("cpu",),
+}
 CAPTURABLE = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adadelta)
 
 
@@ -68,11 +73,7 @@ def build_optimizer(
     cls: Any
     cls, arguments = OPTIMIZERS[kind]
     device = parameters[0].device
-    if (
-        cls in FUSED
-        and device.type in ("cpu", "cuda")
-        and all(p.is_floating_point() for p in parameters)
-    ):
+    if device.type in FUSED.get(cls, ()):
         arguments = {**arguments, "fused": True}
     if capture:
         arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}

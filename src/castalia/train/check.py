@@ -14,7 +14,7 @@ from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["check_training"]
 
-PRECISIONS = ("auto", "float32", "float64", "bf16")
+PRECISIONS = ("auto", "float32", "tf32", "bf16", "float64")
 STRATEGIES = ("auto", "single", "ddp", "fsdp")
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 

@@ -135,7 +135,7 @@ class _Loop:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
         work = step_work(self.net, _row_shape(self.data), self.batch_size)
-        with cpu_scope(self.device, work) as cores:
+        with cpu_scope(self.device, work) as cores, self.precision.products(self.device):
             state.settings = {
                 "device": str(self.device),
                 "precision": self.precision.name,

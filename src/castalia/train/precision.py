@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,16 @@ TINY_TABLE = 100
 
 @dataclass(frozen=True)
 class Precision:
-    """Format of weights and inputs, and whether products run in bf16."""
+    """Format of weights and inputs, and of the products between them.
+
+    Attributes
+    ----------
+    name
+        ``"float32"``, ``"tf32"`` (float32 with products on 10-bit mantissas), ``"bf16"`` (float32
+        weights, autocast products) or ``"float64"``.
+    dtype
+        Format of weights and inputs.
+    """
 
     name: str
     dtype: torch.dtype
@@ -29,6 +39,20 @@ class Precision:
         if self.name != "bf16":
             return nullcontext()
         return torch.autocast(device.type, torch.bfloat16)
+
+    @contextmanager
+    def products(self, device: torch.device) -> Iterator[None]:
+        """Context of a whole training: float32 products on tf32 units where that is asked for."""
+        if self.name not in ("tf32", "bf16") or device.type != "cuda":
+            yield
+            return
+        matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn.conv
+        before = matmul.fp32_precision, conv.fp32_precision
+        matmul.fp32_precision = conv.fp32_precision = "tf32"
+        try:
+            yield
+        finally:
+            matmul.fp32_precision, conv.fp32_precision = before
 
 
 def resolve_precision(name: str, device: torch.device, *, rows: int, work: float) -> Precision:
@@ -45,11 +69,9 @@ def resolve_precision(name: str, device: torch.device, *, rows: int, work: float
     work
         Multiply-adds of one step.
     """
-    if name == "auto":
-        if device.type == "cuda" and work >= SMALL_STEP and torch.cuda.is_bf16_supported():
-            name = "bf16"
-        elif device.type == "cpu" and rows <= TINY_TABLE:
-            name = "float64"
-        else:
-            name = "float32"
+    if name == "auto" and device.type == "cuda":
+        large = work >= SMALL_STEP and torch.cuda.is_bf16_supported()
+        name = "bf16" if large else "tf32"
+    elif name == "auto":
+        name = "float64" if device.type == "cpu" and rows <= TINY_TABLE else "float32"
     return Precision(name, torch.float64 if name == "float64" else torch.float32)

@@ -38,9 +38,9 @@ class Training:
     device
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
     precision
-        ``"float32"``, ``"float64"``, ``"bf16"``, or ``"auto"``: bf16 where the chip has it and the
-        step is large, float64 on the CPU for tables so small that it costs nothing, float32
-        otherwise.
+        ``"float32"``, ``"tf32"``, ``"bf16"``, ``"float64"``, or ``"auto"``: on CUDA bf16 where the
+        chip has it and the step is large, tf32 products otherwise; on the CPU float64 for at most
+        100 rows, float32 otherwise.
     compile
         ``"auto"`` records small CUDA steps as a graph; True or a ``torch.compile`` mode compiles
         the network; False neither.
