@@ -46,7 +46,8 @@ class Precision:
         if self.name not in ("tf32", "bf16") or device.type != "cuda":
             yield
             return
-        matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn.conv
+        matmul: Any = torch.backends.cuda.matmul
+        conv: Any = torch.backends.cudnn.conv  # type: ignore[attr-defined]
         before = matmul.fp32_precision, conv.fp32_precision
         matmul.fp32_precision = conv.fp32_precision = "tf32"
         try:
