@@ -97,7 +97,7 @@ class Stepper:
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window of samples and the order of its rows."""
-        self.samples, self.batches = samples, order.split(self.batch_size)
+        self.samples, self.order = samples, order
 
     def set_rate(self, factor: float) -> None:
         """Set every optimizer's rate to ``factor`` times its base."""
@@ -110,7 +110,7 @@ class Stepper:
 
     def step(self, i: int, number: int) -> Tensor:
         """Take the step of the window's i-th batch, the epoch's ``number``-th; return its loss."""
-        index = self.batches[i]
+        index = self.order[i * self.batch_size : (i + 1) * self.batch_size]
         terms = self._phases(index, number)
         self.record.append(terms)
         self.rows.append(len(index))
