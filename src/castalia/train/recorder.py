@@ -15,7 +15,7 @@ from castalia.train.strategy import Single
 
 __all__ = ["Recorder"]
 
-POSITION = ("stage", "stage_index", "epoch", "step", "total", "history", "best", "stopped")
+POSITION = ("stage", "stage_index", "epoch", "step", "total", "lr", "history", "best", "stopped")
 
 
 class Recorder:
