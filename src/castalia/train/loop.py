@@ -380,6 +380,7 @@ class _Loop:
         for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
             self.strategy.load_optimizer_state(self.net, optimizer, found)
         self.stepper.prepare()
+        self.factor = math.nan  # the optimizers hold the rate of another step: set it anew
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         self.best = saved["best"]
