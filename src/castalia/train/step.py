@@ -190,7 +190,7 @@ class Stepper:
                 batch = self._batch(part)
                 with self.precision.autocast(self.device):
                     terms = self.objective.terms(self.net, batch, phase.name)
-                if len(part) == len(index):
+                if len(part) == len(index) and self.strategy.world == 1:
                     terms["loss"].backward()
                     total = {name: value.detach() for name, value in terms.items()}
                     break
