@@ -67,21 +67,21 @@ def _group_update(optimizer: Optimizer, group: dict) -> Callable[[], None]:
 
     @torch.no_grad()
     def update() -> None:
-        gradients = [p.grad for p in params]
-        if any(
-            g is None for g in gradients
-        ):  # a part of the network took no part in this step: torch's own way skips it
-            optimizer.step()
-            return
-        counters.add_(1)
+        lists = (params, [p.grad for p in params], means, squares, steps)
+        if any(p.grad is None for p in params):  # a part that took no part in this step is skipped
+            taking = [i for i, p in enumerate(params) if p.grad is not None]
+            if not taking:
+                return
+            lists = tuple([values[i] for i in taking] for values in lists)
+            for counter in lists[-1]:
+                counter.add_(1)
+        else:
+            counters.add_(1)
         beta1, beta2 = group["betas"]
         kernel(
-            params,
-            gradients,
-            means,
-            squares,
+            *lists[:4],
             [],
-            steps,
+            lists[4],
             lr=group["lr"],
             beta1=beta1,
             beta2=beta2,
