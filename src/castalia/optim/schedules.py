@@ -5,7 +5,7 @@ A schedule gives a factor for the base rate at step k of K.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from castalia.errors import InvalidParameter
@@ -33,7 +33,7 @@ class Schedule:
     """
 
     name: str
-    factor: Callable[[int, int], float]
+    factor: Callable[[int, int], float] = field(repr=False)  # its repr differs between processes
 
     def __call__(self, k: int, total: int) -> float:
         return self.factor(k, max(total, 1))
