@@ -251,21 +251,23 @@ class _Loop:
     def _collect(self) -> None:
         """Move the steps' terms to the host, and stop at the first that is not a number."""
         values, rows = self.stepper.collect()
-        for name, tensor in values.items():
-            found = (
-                self.strategy.total(tensor).tolist() if self.strategy.world > 1 else tensor.tolist()
-            )
-            self.seen.setdefault(name, []).extend(found)
+        for name in dict.fromkeys([*self.seen, *values]):
+            found = [math.nan] * len(rows)  # stands for a term that none of these steps computed
+            if name in values:
+                found = self.strategy.total(values[name]).tolist()
+            self.seen.setdefault(name, [math.nan] * len(self.rows)).extend(found)
             if name == "loss" and not all(map(math.isfinite, found)):
-                self._diverged(name, next(v for v in found if not math.isfinite(v)))
+                self._diverged(name, found)
         self.rows.extend(rows)
 
-    def _diverged(self, term: str, value: float) -> None:
+    def _diverged(self, term: str, values: list[float]) -> None:
         state = self.state
+        first = next(i for i, value in enumerate(values) if not math.isfinite(value))
+        step = state.total - len(values) + first + 1
         raise Diverged(
-            f"Training: the {term} became {value} in epoch {state.epoch + 1}, by step {state.total}, at lr={state.lr:g}. "
+            f"Training: the {term} became {values[first]} in epoch {state.epoch + 1}, at step {step}, with lr={state.lr:g}. "
             "Lower `lr`, clip gradients with Training(clip=1.0), or check the data for extreme values.",
-            step=state.total,
+            step=step,
             epoch=state.epoch,
             term=term,
             lr=state.lr,

@@ -112,6 +112,8 @@ class Stepper:
         """Take the step of the i-th batch of the window, the ``number``-th of the epoch; return its loss."""
         index = self.batches[i]
         terms = self._phases(index, number)
+        if not terms:  # no phase was due: nothing to record
+            return self.missing
         self.record.append(terms)
         self.rows.append(len(index))
         return terms["loss"]
@@ -134,8 +136,8 @@ class Stepper:
                     terms = self._update(index, phase, k)
                     self.objective.after_step(self.net)
                 found.update(terms if len(self.phases) == 1 else _named(terms, phase.name))
-        if "loss" not in found:
-            found["loss"] = next(iter(found.values())) if found else self.missing
+        if found and "loss" not in found:
+            found["loss"] = next(iter(found.values()))
         return found
 
     def _update(self, index: Tensor, phase: Phase, k: int) -> Terms:
