@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from castalia.data.batches import Samples
 from castalia.errors import Diverged
-from castalia.optim import build_average, build_schedule
+from castalia.optim import Average, build_average, build_schedule
 from castalia.protocols import Batch, Stage
 from castalia.train.callbacks import Callback, Dispatch
 from castalia.train.capture import CapturedStepper
@@ -124,9 +124,8 @@ class _Loop:
         progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
         self.state = TrainState(net)
-        self.average = build_average(
-            training.average, [p for p in net.parameters() if p.requires_grad]
-        )
+        self._stale = f"no better validation loss for {training.patience} epochs"
+        self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
         self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
         self.rows: list[int] = []
@@ -156,6 +155,8 @@ class _Loop:
                     if number >= state.stage_index:
                         self._stage(number, stage, epochs, lr, saved, work)
                         saved = None
+                        if number + 1 < len(stages) and state.stopped == self._stale:
+                            state.stopped = None  # patience ends its stage, not the training
             except BaseException:
                 self.dispatch("on_failure", state)
                 self.recorder.fail()
@@ -178,6 +179,9 @@ class _Loop:
         state.stage, state.stage_index, state.epochs = stage.name, number, epochs
         state.steps = self.data.n_batches(self.batch_size)
         self.stepper = self._build_stepper(stage, lr, work)
+        self.average = build_average(
+            self.training.average, [p for p in self.net.parameters() if p.requires_grad]
+        )
         self.lr, self.factor = lr, 1.0
         self.order_seed = derive(self.seed, number)
         self.schedule = build_schedule(self.training.schedule)
@@ -337,7 +341,7 @@ class _Loop:
                 if self.average is not None:
                     self.average.swap()
         elif patience is not None and state.epoch - state.best["epoch"] >= patience:
-            state.stop(f"no better validation loss for {patience} epochs")
+            state.stop(self._stale)
 
     def _finish(self) -> None:
         self.net.eval()
