@@ -157,9 +157,9 @@ class _Loop:
                         saved = None
                         if number + 1 < len(stages) and state.stopped == self._stale:
                             state.stopped = None  # patience ends its stage, not the training
-            except BaseException:
+            except BaseException as error:
                 self.dispatch("on_failure", state)
-                self.recorder.fail()
+                self.recorder.fail(error)
                 raise
             self._finish()
         return state
