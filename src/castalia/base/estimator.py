@@ -22,7 +22,15 @@ from castalia.data.adapters import TableAdapter
 from castalia.data.batches import Samples
 from castalia.data.splits import SMALLEST, holdout
 from castalia.protocols import Objective, Spec, Stage
-from castalia.train import Recorder, Training, check_training, resolve_precision, step_work, train
+from castalia.train import (
+    Recorder,
+    Training,
+    build_strategy,
+    check_training,
+    resolve_precision,
+    step_work,
+    train,
+)
 from castalia.utils.devices import cpu_scope, resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
 
@@ -112,7 +120,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _train(self, X: Any, y: np.ndarray, target: Target, training: Training) -> None:
         device = resolve_device(training.device)
-        recorder = self._recorder(training, X, target, seed_from(self.random_state))
+        drawn = build_strategy(training, device).agree(seed_from(self.random_state))
+        recorder = self._recorder(training, X, target, drawn)
         seed = recorder.seed
         with seed_scope(seed, device):
             net = self._network(self.spec_)
