@@ -169,6 +169,11 @@ class Stepper:
             try:
                 return self._accumulate(index, phase)
             except torch.OutOfMemoryError as error:
+                if self.strategy.name == "fsdp":  # the others already wait in the next exchange
+                    raise InvalidParameter(
+                        f"Training: a micro-batch does not fit into the memory of {self.device}. "
+                        f"Set Training(accumulate={2 * self.micro})."
+                    ) from error
                 if self.micro >= len(index):
                     raise InvalidParameter(
                         f"Training: one row does not fit into the memory of {self.device}. "
@@ -183,25 +188,24 @@ class Stepper:
             parameter.grad = None
         whole = self._weight(index)
         mine = self.strategy.share(index)
-        idle = len(mine) == 0  # fewer rows than processes: join in with weight 0
-        if idle:
-            mine = index[:1]
+        # Every process takes as many parts as the largest share has: sharded networks meet in each of them.
+        parts = min(self.micro, -(-len(index) // self.strategy.world))
         total: Terms = {}
-        for part in mine.tensor_split(self.micro) if self.micro > 1 else (mine,):
-            if len(part):
-                batch = self._batch(part)
-                with self.precision.autocast(self.device):
-                    terms = self.objective.terms(self.net, batch, phase.name)
-                if len(part) == len(index) and self.strategy.world == 1:
-                    terms["loss"].backward()
-                    total = {name: value.detach() for name, value in terms.items()}
-                    break
-                scale = self.strategy.scale(0.0 if idle else self._weight(part), whole)
-                (terms["loss"] * scale).backward()
-                for name, value in terms.items():
-                    total[name] = total.get(name, 0.0) + value.detach() * (
-                        scale / self.strategy.scale(1.0, 1.0)
-                    )
+        for part in mine.tensor_split(parts) if parts > 1 else (mine,):
+            idle = len(part) == 0  # fewer rows than processes: join in with weight 0
+            batch = self._batch(index[:1] if idle else part)
+            with self.precision.autocast(self.device):
+                terms = self.objective.terms(self.net, batch, phase.name)
+            if len(part) == len(index) and self.strategy.world == 1:
+                terms["loss"].backward()
+                total = {name: value.detach() for name, value in terms.items()}
+                break
+            scale = self.strategy.scale(0.0 if idle else self._weight(part), whole)
+            (terms["loss"] * scale).backward()
+            for name, value in terms.items():
+                total[name] = total.get(name, 0.0) + value.detach() * (
+                    scale / self.strategy.scale(1.0, 1.0)
+                )
         self.strategy.sync(phase.parameters)
         return total
 
