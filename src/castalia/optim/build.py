@@ -25,6 +25,7 @@ OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
     "lbfgs": (torch.optim.LBFGS, {"line_search_fn": "strong_wolfe"}),
 }
 FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
+SHARDED_FUSED = (torch.optim.Adam, torch.optim.AdamW)  # DTensor has no rule for the other kernels
 CAPTURABLE = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adadelta)
 
 
@@ -66,8 +67,9 @@ def build_optimizer(
         )
     cls, arguments = OPTIMIZERS[kind]
     device = parameters[0].device
+    sharded = any(hasattr(p, "full_tensor") for p in parameters)
     if (
-        cls in FUSED
+        cls in (SHARDED_FUSED if sharded else FUSED)
         and device.type in ("cpu", "cuda")
         and all(p.is_floating_point() for p in parameters)
     ):
