@@ -106,6 +106,8 @@ def _group_update(optimizer: Optimizer, group: dict[str, Any]) -> Callable[[], N
             counters.add_(1)
         else:  # some parameters sat this step out
             chosen = [i for i, p in enumerate(params) if p.grad is not None]
+            if not chosen:
+                return
             live = [[x for i in chosen for x in xs[i]] for xs in (weights, means, squares, counts)]
             for count in live[3]:
                 count.add_(1)

@@ -67,6 +67,10 @@ class Single:
         """Return this tensor of every process, by rank."""
         return [value]
 
+    def agree(self, number: int) -> int:
+        """Return the first process's number."""
+        return number
+
     def barrier(self) -> None:
         """Wait for the others."""
 
@@ -111,6 +115,13 @@ class DataParallel(Single):
         found = [torch.empty_like(value) for _ in range(self.world)]
         dist.all_gather(found, value)
         return found
+
+    def agree(self, number: int) -> int:
+        """Return the first process's number."""
+        on_gpu = dist.get_backend() == "nccl"
+        shared = torch.tensor([number], device="cuda" if on_gpu else "cpu")
+        dist.broadcast(shared, src=0)
+        return int(shared)
 
     def barrier(self) -> None:
         """Wait for the others."""
