@@ -188,7 +188,8 @@ class Stepper:
             parameter.grad = None
         whole = self._weight(index)
         mine = self.strategy.share(index)
-        # Every process takes as many parts as the largest share has: sharded networks meet in each of them.
+        # Every process takes as many parts as the largest share has: sharded networks meet in each
+        # of them.
         parts = min(self.micro, -(-len(index) // self.strategy.world))
         total: Terms = {}
         for part in mine.tensor_split(parts) if parts > 1 else (mine,):
