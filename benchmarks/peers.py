@@ -53,20 +53,26 @@ def one_dnn(enabled: bool) -> Iterator[None]:
         torch._C._set_mkldnn_enabled(before)
 
 
-def castalia(X: np.ndarray, y: np.ndarray, task: Task, **settings: Any) -> Fit:
+def fit_castalia(X: np.ndarray, y: np.ndarray, task: Task, **settings: Any) -> Any:
     """Our fit, without validation rows, since no other contender has any."""
     from castalia.models.dense import MLPClassifier
     from castalia.train import Training
 
+    return MLPClassifier(
+        hidden=task.hidden,
+        epochs=task.epochs,
+        batch_size=task.batch_size,
+        lr=task.lr,
+        training=Training(**{"validation": 0, "verbose": False, "device": "cpu", **settings}),
+        random_state=0,
+    ).fit(X, y)
+
+
+def castalia(X: np.ndarray, y: np.ndarray, task: Task, **settings: Any) -> Fit:
+    """The same as a contender."""
+
     def fit() -> Callable[[], float]:
-        model = MLPClassifier(
-            hidden=task.hidden,
-            epochs=task.epochs,
-            batch_size=task.batch_size,
-            lr=task.lr,
-            training=Training(validation=0, verbose=False, device="cpu", **settings),
-            random_state=0,
-        ).fit(X, y)
+        model = fit_castalia(X, y, task, **settings)
         return lambda: model.score(X, y)
 
     return fit
