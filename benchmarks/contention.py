@@ -75,7 +75,15 @@ def two_cores() -> list[int]:
 
 
 def _fit(size: Size, who: str, cores: list[int]) -> dict:
-    command = [sys.executable, "-c", FIT, str(size.copies), str(size.epochs), who, json.dumps(cores)]
+    command = [
+        sys.executable,
+        "-c",
+        FIT,
+        str(size.copies),
+        str(size.epochs),
+        who,
+        json.dumps(cores),
+    ]
     env = free_threads_environment()
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)

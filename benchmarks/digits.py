@@ -63,7 +63,9 @@ def run(scale: str = "full") -> Report:
         if name in found
     ]
     setting = f"{len(X):,} rows, {size.epochs} epochs, batch 128, one thread, {size.rounds} rounds."
-    return Report("digits", setting, table(found, "castalia"), bars, {n: vars(r) for n, r in found.items()})
+    return Report(
+        "digits", setting, table(found, "castalia"), bars, {n: vars(r) for n, r in found.items()}
+    )
 
 
 if __name__ == "__main__":

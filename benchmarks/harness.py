@@ -155,7 +155,9 @@ class Report:
     figures: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return "\n".join([f"## {self.name}", "", self.setting, "", self.text, "", *map(str, self.bars)])
+        return "\n".join(
+            [f"## {self.name}", "", self.setting, "", self.text, "", *map(str, self.bars)]
+        )
 
     def save(self) -> Path:
         """Write ``out/NAME.json``."""

@@ -32,7 +32,9 @@ def run(scale: str = "full") -> Report:
         Bar(f"times as fast as {name}", ratio(found[name], mine).median, ">=", 1.0)
         for name, mine in (("scikit-learn, float64", ours), ("scikit-learn, float32", ours32))
     ]
-    setting = f"150 rows, MLP 64-64, {task.epochs} epochs, batch 150, one thread, {ROUNDS[scale]} rounds."
+    setting = (
+        f"150 rows, MLP 64-64, {task.epochs} epochs, batch 150, one thread, {ROUNDS[scale]} rounds."
+    )
     figures = {name: vars(result) for name, result in found.items()}
     return Report("iris", setting, table(found, "castalia"), bars, figures)
 

@@ -44,7 +44,9 @@ def run(scale: str = "full", rows: int | None = None) -> Report:
         need = 3 * rows * (COLUMNS + 1) * 4  # the file, the encoded matrix, and room
         free = shutil.disk_usage(home).free
         if free < need:
-            raise SystemExit(f"memory: needs {need / 1e9:.1f} GB free at {home}; there are {free / 1e9:.1f}.")
+            raise SystemExit(
+                f"memory: needs {need / 1e9:.1f} GB free at {home}; there are {free / 1e9:.1f}."
+            )
         big, small = home / "big.parquet", home / "small.parquet"
         write(big, rows)
         write(small, min(rows, 20_000))
@@ -72,7 +74,9 @@ def run(scale: str = "full", rows: int | None = None) -> Report:
         Bar("peak resident memory", found["peak"] / 1e9, "<=", 2.0, " GB"),
         Bar("streamed fit equals in-memory fit (1 = yes)", float(equal), ">=", 1),
     ]
-    setting = f"{rows:,} rows x {COLUMNS} columns, float32, MLP 16, batch 8192, one epoch, one thread."
+    setting = (
+        f"{rows:,} rows x {COLUMNS} columns, float32, MLP 16, batch 8192, one epoch, one thread."
+    )
     return Report("memory", setting, text, bars, found)
 
 

@@ -29,7 +29,9 @@ def run(scale: str = "full") -> Report:
     size = SIZES[scale]
     X = np.random.default_rng(0).standard_normal((size.rows, COLUMNS), dtype=np.float32)
     y = (X[:1000, 0] + X[:1000, 1] > 0).astype(int)
-    model = MLPClassifier(epochs=2, training=Training(device="cpu"), random_state=0).fit(X[:1000], y)
+    model = MLPClassifier(epochs=2, training=Training(device="cpu"), random_state=0).fit(
+        X[:1000], y
+    )
     module = model.module_
 
     def bare() -> None:
