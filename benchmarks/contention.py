@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from benchmarks.harness import Bar, Report, Spread, free_threads_environment, main
+from benchmarks.harness import ROOT, Bar, Report, Spread, free_threads_environment, main
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,15 @@ class Size:
     copies: int
     epochs: int
     rounds: int
+    by_hand: bool = True
 
 
-SIZES = {"full": Size(20, 10, 5), "quick": Size(5, 3, 3), "tiny": Size(1, 1, 1)}
+SIZES = {"full": Size(20, 10, 5), "quick": Size(5, 3, 3), "tiny": Size(1, 1, 1, by_hand=False)}
 
-# Runs in a process of its own, in the environment of somebody who set nothing: libraries choose their threads.
+# Runs in a process of its own, in the environment of somebody who set no threads.
 FIT = """
 import json, os, sys, time
-copies, epochs, who, cores = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+copies, epochs, who, cores = (json.loads(word) for word in sys.argv[1:])
 if cores: os.sched_setaffinity(0, cores)
 import numpy as np, torch
 from benchmarks import digits, peers
@@ -47,12 +48,12 @@ while os.getppid() == int(sys.argv[2]): sum(range(10_000))
 
 
 def run(scale: str = "full") -> Report:
-    """Fit in fresh processes on two cores, in turns quiet and beside a busy loop pinned to one of them."""
+    """Fit in fresh processes on two cores, in turns quiet and beside a busy loop on one of them."""
     size, cores = SIZES[scale], two_cores()
     found: dict[str, list[float]] = {}
     settings: dict[str, object] = {}
     for _ in range(size.rounds):
-        for who in ("castalia", "by hand"):
+        for who in ("castalia", "by hand") if size.by_hand else ("castalia",):
             for state in ("quiet", "busy"):
                 answer = _fit(size, who, cores) if state == "quiet" else _beside(size, who, cores)
                 found.setdefault(f"{who}, {state}", []).append(answer["seconds"])
@@ -65,7 +66,10 @@ def run(scale: str = "full") -> Report:
         lines.append(f"| {name} | {Spread.of(seconds):.3f} | {ratios[name]:.2f} |")
     lines += ["", *(f"{who}: {resolved}" for who, resolved in settings.items())]
     bars = [Bar("busy over quiet time", ratios["castalia, busy"].median, "<=", 2.0)]
-    setting = f"Digits x {size.copies}, {size.epochs} epochs, cores {cores or 'all'}, threads as libraries choose."
+    setting = (
+        f"Digits x {size.copies}, {size.epochs} epochs, cores {cores or 'all'}, "
+        f"threads as libraries choose, {size.rounds} rounds."
+    )
     return Report("contention", setting, "\n".join(lines), bars, found)
 
 
@@ -75,17 +79,10 @@ def two_cores() -> list[int]:
 
 
 def _fit(size: Size, who: str, cores: list[int]) -> dict:
-    command = [
-        sys.executable,
-        "-c",
-        FIT,
-        str(size.copies),
-        str(size.epochs),
-        who,
-        json.dumps(cores),
-    ]
+    words = [json.dumps(word) for word in (size.copies, size.epochs, who, cores)]
+    command = [sys.executable, "-c", FIT, *words]
     env = free_threads_environment()
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 

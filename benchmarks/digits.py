@@ -63,9 +63,8 @@ def run(scale: str = "full") -> Report:
         if name in found
     ]
     setting = f"{len(X):,} rows, {size.epochs} epochs, batch 128, one thread, {size.rounds} rounds."
-    return Report(
-        "digits", setting, table(found, "castalia"), bars, {n: vars(r) for n, r in found.items()}
-    )
+    figures = {name: vars(result) for name, result in found.items()}
+    return Report("digits", setting, table(found, "castalia"), bars, figures)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def data(
 
 
 def run(scale: str = "full") -> Report:
-    """Count rows per second of training; our time is that of the whole ``fit``, data transfer included."""
+    """Count rows per second of training; ours is the whole ``fit``, data transfer included."""
     size = SIZES[scale]
     if not torch.cuda.is_available():
         return Report("gpu_mlp", "Not measured.", "No CUDA device: this benchmark needs one.")
@@ -85,12 +85,12 @@ def report(size: Size, speeds: dict[str, list[float]], accuracy: dict[str, float
         Bar("difference of test accuracy from the eager loop", gap, "<=", 0.01),
     ]
     setting = (
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {size.rows:,} rows x 784, MLP 784-256-256-10, "
-        f"batch {BATCH}, float32, {size.epochs} epochs (eager {size.eager_epochs}), {size.rounds} rounds."
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {size.rows:,} rows x 784, "
+        f"MLP 784-256-256-10, batch {BATCH}, float32, {size.epochs} epochs "
+        f"(eager {size.eager_epochs}), {size.rounds} rounds."
     )
-    return Report(
-        "gpu_mlp", setting, "\n".join(lines), bars, {"speeds": speeds, "accuracy": accuracy}
-    )
+    figures = {"speeds": speeds, "accuracy": accuracy}
+    return Report("gpu_mlp", setting, "\n".join(lines), bars, figures)
 
 
 def timed(fit: Callable[[], Callable]) -> tuple[float, Callable]:
@@ -132,7 +132,7 @@ def eager(X: np.ndarray, y: np.ndarray, epochs: int) -> Callable:
 
 
 def graph(X: np.ndarray, y: np.ndarray, epochs: int) -> Callable:
-    """The same step recorded once; a replay needs only the batch's row numbers. The short last batch is dropped."""
+    """The same step recorded once; replays need only row numbers. A short last batch is dropped."""
     inputs, targets, net = _on_device(X, y)
     optimizer = torch.optim.Adam(net.parameters(), lr=LR, fused=True, capturable=True)
     criterion = nn.CrossEntropyLoss()

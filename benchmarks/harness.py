@@ -1,7 +1,8 @@
 """What the benchmarks share: interleaved timing, bars, one table, one JSON file.
 
-Contenders take turns in every round, in an order that rotates, so that a slow minute of the machine hits all of them. Ratios
-are taken inside a round and summed up by their median, smallest and largest value.
+Contenders take turns in every round, in an order that rotates, so that a slow minute of the
+machine hits all of them. Ratios are taken inside a round and summed up by their median, smallest
+and largest value.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).parent / "out"
-ONE_THREAD = {
-    name: "1"
-    for name in (
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "benchmarks" / "out"
+ONE_THREAD = dict.fromkeys(
+    (
         "OMP_NUM_THREADS",
         "MKL_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
         "VECLIB_MAXIMUM_THREADS",
         "LOKY_MAX_CPU_COUNT",
-    )
-}
+    ),
+    "1",
+)
 
 
 def one_thread_environment() -> dict[str, str]:
@@ -50,7 +52,7 @@ def installed(package: str) -> bool:
 
 @dataclass(frozen=True)
 class Contender:
-    """Something to time. ``run`` does the work and may return a function that scores it, which is not timed."""
+    """Something to time; ``run`` may return a function that scores it, which is not timed."""
 
     name: str
     run: Callable[[], Callable[[], float] | None]
@@ -98,7 +100,8 @@ class Bar:
 
     def __str__(self) -> str:
         mark = "held  " if self.held else "MISSED"
-        return f"{mark}  {self.what}: {self.value:.3g}{self.unit} (bar {self.rule} {self.bound:g}{self.unit})"
+        bar = f"(bar {self.rule} {self.bound:g}{self.unit})"
+        return f"{mark}  {self.what}: {self.value:.3g}{self.unit} {bar}"
 
 
 def race(contenders: Sequence[Contender], rounds: int, warm_up: int = 1) -> dict[str, Result]:
@@ -128,7 +131,8 @@ def ratio(of: Result, over: Result, clock: str = "cpu") -> Spread:
 def table(results: dict[str, Result], base: str, score: str = "accuracy") -> str:
     """Markdown: seconds, and times over ``base``, of every contender."""
     lines = [
-        f"| contender | CPU s, median (min–max) | wall s | CPU time over {base} | wall over {base} | {score} |",
+        "| contender | CPU s, median (min–max) | wall s "
+        f"| CPU time over {base} | wall over {base} | {score} |",
         "|---|---|---|---|---|---|",
     ]
     for result in results.values():
@@ -155,9 +159,8 @@ class Report:
     figures: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return "\n".join(
-            [f"## {self.name}", "", self.setting, "", self.text, "", *map(str, self.bars)]
-        )
+        parts = (f"## {self.name}", self.setting, self.text, "\n".join(map(str, self.bars)))
+        return "\n\n".join(part for part in parts if part)
 
     def save(self) -> Path:
         """Write ``out/NAME.json``."""

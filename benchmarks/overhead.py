@@ -50,8 +50,8 @@ def run(scale: str = "full") -> Report:
     all_of_it = ratio(found["run, checkpoints, callbacks"], found["nothing kept"], "wall")
     bars = [Bar("time with everything kept over nothing kept (wall)", all_of_it.median, "<=", 1.05)]
     setting = (
-        f"Digits, {len(X):,} rows, MLP 64-64, {size.epochs} epochs, a checkpoint each epoch, one thread, "
-        f"{size.rounds} rounds."
+        f"Digits, {len(X):,} rows, MLP 64-64, {size.epochs} epochs, a checkpoint each epoch, "
+        f"one thread, {size.rounds} rounds."
     )
     figures = {name: vars(result) for name, result in found.items()}
     return Report("overhead", setting, table(found, "nothing kept"), bars, figures)

@@ -1,7 +1,7 @@
-"""The digits task done by hand and by the peers: MLP 64-64, Adam, the same epochs, batches and rate for all.
+"""One task done by us, by hand and by the peers: Adam, the same network, epochs, batches and rate.
 
-Every function takes ``(X, y, task)`` and returns a function that fits once and returns the training accuracy's function. Imports
-and conversions to the peer's own format happen outside what is timed.
+Every function takes ``(X, y, task)`` and returns a function that fits once and returns a function
+that gives the training accuracy. Imports and conversions to the peer's own format are not timed.
 """
 
 from __future__ import annotations
