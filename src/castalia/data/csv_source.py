@@ -1,7 +1,7 @@
 """CSV and TSV files as a stream of typed Arrow batches.
 
-Two looks at the file come first: one for encoding and quotation marks, one that finds every column's type and
-every ragged line. After that it can be streamed any number of times with fixed types.
+Two looks at the file come first: one for encoding and quotation marks, one, at plain text, that
+finds every ragged line and every column's type. After that it can be streamed with fixed types.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from castalia.data.guess import FALSE, MARKERS, TRUE, Guess, mixed_note
+from castalia.data.guess import FALSE, MARKERS, TRUE, Guess, Mixture
 from castalia.data.names import check_names
 from castalia.data.textfile import TextFile, inspect
 from castalia.errors import DataWarning, InvalidData
@@ -52,7 +52,7 @@ class CsvSource:
         self.path, self.text = path, str(path)
         self._file = inspect(path, packed)
         self._delimiter = _sniff(self._file, delimiter)
-        self._headless = names is not None
+        self._headless, self._blank = names is not None, 0
         self._check_quotes()
         self.names = list(names) if names is not None else self._header()
         check_names(self.names, self.text)
@@ -71,46 +71,58 @@ class CsvSource:
 
     def _header(self) -> list[str]:
         try:
-            _, fields = next(iter(self._file.records(self._delimiter)))
+            start, fields = next(iter(self._file.records(self._delimiter)))
         except StopIteration:
             raise InvalidData(
                 f"read: `{self.path}` must start with a line of column names."
             ) from None
+        self._blank = start - 1  # lines above the header
+        if self._file.lines <= start + sum(field.count("\n") for field in fields):
+            raise self._rowless()
         names = [field.strip() or f"unnamed_{i}" for i, field in enumerate(fields, start=1)]
         if len(names) > 1 and all(_is_number(name) for name in names):
-            message = f"read: the first line of `{self.path}` is taken as column names, yet holds numbers only."
-            warnings.warn(f"{message} Add a header line if it is data.", DataWarning, stacklevel=4)
+            warnings.warn(
+                f"read: the first line of `{self.path}` is taken as column names, yet holds "
+                "numbers only. Add a header line if it is data.",
+                DataWarning,
+                stacklevel=4,
+            )
         return names
 
     def _look_through(self) -> None:
-        guesses = [Guess() for _ in self.names]
+        guesses = {name: Guess() for name in self.names}
         ragged: list[Any] = []
         for batch in self._stream(dict.fromkeys(self.names, pa.string()), ragged):
-            for guess, column in zip(guesses, batch.columns, strict=True):
+            for guess, column in zip(guesses.values(), batch.columns, strict=True):
                 guess.add(column)
         if ragged:
             raise self._ragged(ragged)
-        self.rows = guesses[0].rows
+        self.rows = guesses[self.names[0]].rows
         if not self.rows:
-            raise InvalidData(
-                f"read: `{self.path}` must hold at least one row; it has a header and nothing below it."
-            )
-        self._types = [guess.kind for guess in guesses]
-        pairs = zip(self.names, guesses, strict=True)
-        self.notes = {name: self._note(guess) for name, guess in pairs if guess.mixed}
+            raise self._rowless()
+        self._types = [guess.kind for guess in guesses.values()]
+        mixtures = {name: guess.mixture for name, guess in guesses.items()}
+        self.notes = {name: self._note(mixture) for name, mixture in mixtures.items() if mixture}
 
-    def _note(self, guess: Guess) -> str:
-        row, value = guess.first or (0, "")
-        line = self._file.line_of(row + (1 if self._headless else 2), self._delimiter)
-        return mixed_note(guess.bad, guess.present, f"line {line}", value)
+    def _note(self, mixture: Mixture) -> str:
+        record = mixture.row + (1 if self._headless else 2)
+        return mixture.note(f"line {self._file.line_of(record, self._delimiter)}")
 
     def _ragged(self, rows: list[Any]) -> InvalidData:
         first = rows[0]
-        line = self._file.line_of(first.number or 1, self._delimiter)
+        records = self._file.records(self._delimiter)
+        uneven = (line for line, fields in records if len(fields) != first.expected_columns)
+        line = next(uneven, first.number)
         more = f"; {plural(len(rows), 'line')} of the file are like this" if len(rows) > 1 else ""
         return InvalidData(
-            f"read: `{self.path}` line {line} must have {plural(first.expected_columns, 'field')} like the header; "
+            f"read: `{self.path}` line {line} must have {plural(first.expected_columns, 'field')} "
+            "like the header; "
             f"got {first.actual_columns} ({shorten(repr(first.text), 50)}){more}."
+        )
+
+    def _rowless(self) -> InvalidData:
+        return InvalidData(
+            f"read: `{self.path}` must hold at least one row; it has a header and nothing below it."
         )
 
     def _check_quotes(self) -> None:
@@ -146,6 +158,7 @@ class CsvSource:
     def _options(self, types: dict[str, pa.DataType], handler: Any) -> tuple[Any, Any, Any]:
         reading = pacsv.ReadOptions(
             block_size=_BLOCK,
+            skip_rows=self._blank,
             column_names=self.names,
             skip_rows_after_names=0 if self._headless else 1,
         )
@@ -166,10 +179,15 @@ class CsvSource:
         return reading, parsing, converting
 
     def _broken(self, reason: str) -> InvalidData:
-        if "straddl" in reason or "block" in reason:
+        if "conversion error" in reason:
+            return InvalidData(f"read: `{self.path}` must not change while it is read.")
+        if "Empty CSV" in reason:
+            return self._rowless()
+        if "straddl" in reason:
             megabytes = _BLOCK >> 20
             return InvalidData(
-                f"read: `{self.path}` holds a record longer than {megabytes} MB. Is a quotation mark left open?"
+                f"read: `{self.path}` holds a record longer than {megabytes} MB. Is a quotation "
+                "mark left open?"
             )
         return InvalidData(
             f"read: `{self.path}` cannot be parsed as text with delimiters: {shorten(reason, 160)}."

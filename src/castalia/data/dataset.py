@@ -24,13 +24,14 @@ __all__ = ["Dataset"]
 class Dataset:
     """A table with named, typed columns and, perhaps, a target.
 
-    Made by `castalia.data.read`. A streaming data set reads its file anew for every pass and holds one chunk at
-    a time; the numbers that come out are the same.
+    Made by `castalia.data.read`. A streaming data set reads its file anew for every pass and holds
+    one chunk at a time; the numbers that come out are the same.
 
     Parameters
     ----------
     origin
-        Where rows come from: an object with `text`, `names`, `schema`, `rows`, `notes` and `batches(columns)`.
+        Where rows come from: an object with `text`, `names`, `schema`, `rows`, `notes` and
+        `batches(columns)`.
     target
         The column to predict.
     streaming
@@ -72,7 +73,8 @@ class Dataset:
     def __repr__(self) -> str:
         where = ", streaming" if self.streaming else ""
         target = f", target={self.target!r}" if self.target is not None else ""
-        return f"Dataset({self.source}: {plural(len(self), 'row')} x {len(self._columns)} columns{target}{where})"
+        size = f"{plural(len(self), 'row')} x {plural(len(self._columns), 'column')}"
+        return f"Dataset({self.source}: {size}{target}{where})"
 
     @property
     def columns(self) -> list[str]:
@@ -184,7 +186,8 @@ class Dataset:
         if bad.any():
             verb = "values are" if bad.sum() > 1 else "value is"
             raise InvalidData(
-                f"read: target `{self.target}` of {self.source} must have a value in every row; {bad.sum():,} of "
+                f"read: target `{self.target}` of {self.source} must have a value in every row; "
+                f"{bad.sum():,} of "
                 f"{len(bad):,} {verb} {what}, first in row {int(bad.argmax())}. {remedy}."
             )
 
@@ -194,21 +197,22 @@ class Dataset:
 
         if self.streaming:
             raise InvalidData(
-                f"Dataset.take: {self.source} must be in memory; it is streamed. Read it with `stream=False`."
+                f"Dataset.take: {self.source} must be in memory; it is streamed. Read it with "
+                "`stream=False`."
             )
         rows = np.asarray(index)
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
         origin = self._origin
         table = self.table().take(np.where(rows < 0, rows + len(self), rows))
-        declared = getattr(origin, "categorical", set())
+        declared: set[str] = getattr(origin, "categorical", set())
         part = MemorySource(table, origin.text, origin.notes, declared, named=self.named)
         return Dataset(part, target=self.target)
 
     def summary(self) -> str:
         """Return a page about the table for a person to read."""
         target = f", target {self.target}" if self.target is not None else ""
-        head = f"{self.source}: {plural(len(self), 'row')}, {plural(len(self._columns), 'column')}{target}"
-        parts = [head, self.schema.summary()]
+        size = f"{plural(len(self), 'row')}, {plural(len(self._columns), 'column')}"
+        parts = [f"{self.source}: {size}{target}", self.schema.summary()]
         if self.target is not None and (balance := self._balance(self.target)):
             parts.append(balance)
         return "\n\n".join(parts)

@@ -40,7 +40,10 @@ _WINE = (
     "alcohol",
     "quality",
 )
-_UCI = "UCI Machine Learning Repository, data set 186 (wine quality), comma-separated and without its header line"
+_UCI = (
+    "the UCI Machine Learning Repository, data set 186 (wine quality), "
+    "comma-separated and without its header line"
+)
 _KNOWN = {
     "penguins": Known(
         "penguins.csv",
@@ -78,7 +81,7 @@ def available() -> list[str]:
 
 
 def cache() -> Path:
-    """Return the folder in which tables are looked up: ``CASTALIA_DATA``, or ``~/.cache/castalia``."""
+    """Return the folder of tables: ``CASTALIA_DATA``, or ``~/.cache/castalia``."""
     return Path(os.environ.get("CASTALIA_DATA") or Path.home() / ".cache" / "castalia")
 
 
@@ -102,7 +105,8 @@ def load(name: str) -> Dataset:
     """
     if name not in _KNOWN:
         raise InvalidParameter(
-            f"datasets.load: `name` must be {listing(available())}; got {name!r}.{did_you_mean(str(name), _KNOWN)}"
+            f"datasets.load: `name` must be {listing(available())}; got "
+            f"{name!r}.{did_you_mean(str(name), _KNOWN)}"
         )
     known = _KNOWN[name]
     path = (Path(__file__).parent / "files" if known.shipped else cache()) / known.file
@@ -120,6 +124,7 @@ def _check(name: str, known: Known, path: Path) -> None:
         return
     state = "that file is another one or damaged" if there else "there is no such file"
     raise InvalidData(
-        f"datasets.load: `{name}` must lie at {path}; {state}. Put {known.file} there (SHA-256 {known.sha256}; "
+        f"datasets.load: `{name}` must lie at {path}; {state}. Put {known.file} there (SHA-256 "
+        f"{known.sha256}; "
         f"from {known.origin}), or set CASTALIA_DATA to the folder that holds it."
     )

@@ -1,19 +1,19 @@
 """Which type a column of text really has, decided chunk by chunk.
 
-A type stays possible while every value so far fits it; the narrowest one left at the end wins. So the answer
-depends on the whole column, not on its first lines.
+A type stays possible while every value so far fits it; the narrowest one left at the end wins. So
+the answer depends on the whole column, not on its first lines.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from castalia.utils.text import shorten
 
-__all__ = ["FALSE", "MARKERS", "TRUE", "Guess", "convert", "mixed_note"]
+__all__ = ["FALSE", "MARKERS", "TRUE", "Guess", "Mixture", "convert"]
 
 MARKERS = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 TRUE, FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
@@ -27,11 +27,11 @@ _CANDIDATES = (
     pa.timestamp("us"),
     pa.timestamp("us", "UTC"),
 )
-_SAMPLE = 1000
+_SAMPLE, _HEAD = 1000, 20
 
 
 def convert(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Turn text into a type, ignoring blanks around it; raises ``pa.ArrowInvalid`` where it does not fit."""
+    """Turn text into a type, ignoring blanks around it; ``pa.ArrowInvalid`` if it does not fit."""
     if pa.types.is_string(kind):
         return column
     if pa.types.is_null(kind):
@@ -46,18 +46,27 @@ def convert(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return pc.cast(pc.utf8_trim_whitespace(column), kind)
 
 
-def mixed_note(bad: int, total: int, place: str, first: Any) -> str:
-    """Say that a column of numbers holds other things too."""
-    verb = "value is not a number" if total == 1 else "values are not numbers"
-    return f"{bad:,} of {total:,} {verb}, first at {place}: {shorten(repr(first), 40)}"
+class Mixture(NamedTuple):
+    """Numbers and other things in one column."""
+
+    bad: int  # values that are not numbers
+    present: int  # values that are not missing
+    row: int  # the first of the bad ones, counted from 0
+    value: Any
+
+    def note(self, place: str) -> str:
+        """Say so, and where the first one stands."""
+        verb = "is not a number" if self.bad == 1 else "are not numbers"
+        value = shorten(repr(self.value), 40)
+        return f"{self.bad:,} of {self.present:,} values {verb}, first at {place}: {value}"
 
 
 class Guess:
     """The types one column may still have, and what stands in the way of its being numeric."""
 
     def __init__(self) -> None:
-        self.rows = self.present = self.bad = 0
-        self.first: tuple[int, str] | None = None
+        self.rows = self.present = self._bad = 0
+        self._first: tuple[int, str] | None = None
         self._live = list(_CANDIDATES)
         self._count = True
 
@@ -69,9 +78,11 @@ class Guess:
         return self._live[0] if self._live else pa.string()
 
     @property
-    def mixed(self) -> bool:
-        """Whether numbers and other things share the column."""
-        return self._count and 0 < self.bad < self.present and pa.types.is_string(self.kind)
+    def mixture(self) -> Mixture | None:
+        """The mixture, if numbers and other things share the column."""
+        if self._first is None or not self._bad < self.present or self._live:
+            return None
+        return Mixture(self._bad, self.present, *self._first)
 
     def add(self, column: pa.Array) -> None:
         """Take in the next chunk of text, missing values as null."""
@@ -85,15 +96,15 @@ class Guess:
     def _count_words(self, column: pa.Array) -> None:
         if not self.present:
             head = pc.match_substring_regex(column.slice(0, _SAMPLE), _NUMBER)
-            # Words from the start: nobody expects numbers here, so the regular expression is spared.
+            # Words from the start: nobody expects numbers here, so the pattern is spared.
             self._count = bool(pc.any(head).as_py())
         if self._count:
             words = pc.invert(pc.fill_null(pc.match_substring_regex(column, _NUMBER), True))
             count = pc.sum(words).as_py()
-            if count and self.first is None:
+            if count and self._first is None:
                 at = pc.index(words, True).as_py()
-                self.first = (self.rows + at, column[at].as_py())
-            self.bad += count
+                self._first = (self.rows + at, column[at].as_py())
+            self._bad += count
 
 
 def _fits(column: pa.Array, kind: pa.DataType) -> bool:
@@ -103,7 +114,9 @@ def _fits(column: pa.Array, kind: pa.DataType) -> bool:
     ):
         return False  # 0x1F would pass as an integer and fail as a float
     try:
-        convert(column, kind)
+        # Arrow is quick to succeed and slow to fail: a few values tell most columns apart.
+        for part in (column.drop_null().slice(0, _HEAD), column):
+            convert(part, kind)
     except pa.ArrowInvalid:
         return False
     return True

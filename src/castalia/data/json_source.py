@@ -1,7 +1,7 @@
 """JSON lines: one object a line, as a stream of typed Arrow batches.
 
-Arrow parses a block of lines at a time. Where it gives up (mixed types, a line that is no object), the block is
-parsed again line by line, which names the line or writes the mixed column as text.
+Arrow parses a block of lines at a time. Where it gives up (mixed types, a line that is no object),
+the block is parsed again line by line, which names the line or writes the mixed column as text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pajson
 
 from castalia.data.arrow import is_number, normal, normal_type, strings
-from castalia.data.guess import MARKERS
+from castalia.data.guess import MARKERS, Mixture
 from castalia.data.objects import from_objects
 from castalia.data.textfile import inspect
 from castalia.errors import InvalidData
@@ -26,6 +26,7 @@ __all__ = ["JsonSource"]
 
 _BLOCK = 4 << 20  # bytes
 _MARKERS = pa.array(MARKERS)
+_Parsed = tuple[pa.Table, dict[str, Mixture]]
 
 
 class JsonSource:
@@ -34,24 +35,33 @@ class JsonSource:
     def __init__(self, path: Path, *, packed: bool = False) -> None:
         self.path, self.text = path, str(path)
         self._file = inspect(path, packed)
-        self.rows, types, lines = 0, dict[str, pa.DataType](), 0
-        self.notes: dict[str, str] = {}
+        self.rows, lines = 0, 0
+        types: dict[str, pa.DataType] = {}
+        mixed: dict[str, Mixture] = {}
         for block in self._blocks():
-            table = self._parse(block, lines, None)
+            table, mixtures = self._parse(block, lines, None)
             for field in table.schema:
                 types[field.name] = _join(types.get(field.name, pa.null()), field.type)
+                found = mixtures.get(field.name) or _all_or_none(table[field.name])
+                mixed[field.name] = _add(mixed.get(field.name), found, self.rows)
             self.rows += table.num_rows
             lines += block.count(b"\n")
         if not types:
             raise InvalidData(f"read: `{path}` must hold objects with at least one key.")
         self.names, self.schema = list(types), pa.schema(list(types.items()))
+        self.notes = {
+            name: mixture.note(f"row {mixture.row}")
+            for name, mixture in mixed.items()
+            if 0 < mixture.bad < mixture.present and pa.types.is_string(types[name])
+        }
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order, these columns only, typed."""
         wanted = pa.schema([self.schema.field(name) for name in columns])
         lines = 0
         for block in self._blocks():
-            yield from self._parse(block, lines, wanted).combine_chunks().to_batches()
+            table, _ = self._parse(block, lines, wanted)
+            yield from table.combine_chunks().to_batches()
             lines += block.count(b"\n")
 
     def _blocks(self) -> Iterator[bytes]:
@@ -65,35 +75,35 @@ class JsonSource:
         if held.strip():
             yield held
 
-    def _parse(self, block: bytes, line: int, wanted: pa.Schema | None) -> pa.Table:
+    def _parse(self, block: bytes, line: int, wanted: pa.Schema | None) -> _Parsed:
+        mixtures: dict[str, Mixture] = {}
         table = _parse_fast(block.removeprefix(b"\xef\xbb\xbf"), wanted)
         if table is None:
-            table = self._parse_slowly(block, line)
+            table, mixtures = self._parse_slowly(block, line)
         if wanted is None:
-            return table
+            return table, mixtures
         columns = [_column(table, field) for field in wanted]
-        return pa.Table.from_arrays(columns, schema=wanted)
+        return pa.Table.from_arrays(columns, schema=wanted), mixtures
 
-    def _parse_slowly(self, block: bytes, line: int) -> pa.Table:
+    def _parse_slowly(self, block: bytes, line: int) -> _Parsed:
         found: list[dict[str, Any]] = []
         for number, text in enumerate(block.decode("utf-8-sig").split("\n"), start=line + 1):
             if text.strip():
                 found.append(self._object(text, number))
         names = dict.fromkeys(key for row in found for key in row)
         columns = {name: from_objects([_plain(row.get(name)) for row in found]) for name in names}
-        for name, (_, note) in columns.items():
-            if note:
-                self.notes.setdefault(name, note)
         if not columns:
             raise InvalidData(f"read: `{self.path}` must hold objects with at least one key.")
-        return pa.table({name: column for name, (column, _) in columns.items()})
+        mixtures = {name: mixture for name, (_, mixture) in columns.items() if mixture}
+        return pa.table({name: column for name, (column, _) in columns.items()}), mixtures
 
     def _object(self, text: str, line: int) -> dict[str, Any]:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", str(error))
             raise InvalidData(
-                f"read: `{self.path}` line {line} must be a JSON object; {error}."
+                f"read: `{self.path}` line {line} must be a JSON object; {reason}."
             ) from error
         if not isinstance(value, dict):
             raise InvalidData(
@@ -119,6 +129,24 @@ def _parse_fast(block: bytes, wanted: pa.Schema | None) -> pa.Table | None:
     if nested or table.num_rows != lines or len(set(names)) < len(names):
         return None
     return pa.table({name: _unmark(normal(table[name])) for name in names})
+
+
+def _all_or_none(column: pa.ChunkedArray) -> Mixture:
+    """Count a block's column in which no value, or every value, is a number."""
+    present = len(column) - column.null_count
+    if is_number(column.type) or not present:
+        return Mixture(0, present, -1, None)
+    row = pc.index(pc.is_valid(column), True).as_py()
+    return Mixture(present, present, row, column[row].as_py())
+
+
+def _add(one: Mixture | None, other: Mixture, rows: int) -> Mixture:
+    """Add the counts of the next block, which starts after ``rows`` rows."""
+    if one is None or one.row < 0:
+        before = one.present if one else 0
+        row = other.row + rows if other.row >= 0 else -1
+        return Mixture(other.bad, before + other.present, row, other.value)
+    return Mixture(one.bad + other.bad, one.present + other.present, one.row, one.value)
 
 
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from castalia.data.arrow import normal
-from castalia.data.guess import MARKERS, Guess, convert, mixed_note
+from castalia.data.guess import MARKERS, Guess, Mixture, convert
 from castalia.data.names import check_names
 from castalia.data.objects import from_objects, is_missing
 from castalia.errors import InvalidData, ShapeMismatch
@@ -90,18 +90,18 @@ def from_array(array: NDArray[Any]) -> MemorySource:
     notes: dict[str, str] = {}
     columns = []
     for name, values in zip(names, array.T, strict=True):
-        column, note = _from_vector(values, name)
+        column, mixture = _from_vector(values, name)
         columns.append(column)
-        if note:
-            notes[name] = note
+        if mixture:
+            notes[name] = mixture.note(f"row {mixture.row}")
     text = f"the {len(array)} x {len(names)} array"
     return MemorySource(pa.table(columns, names=names), text, notes, named=False)
 
 
-def _from_vector(values: NDArray[Any], name: str) -> tuple[pa.Array, str]:
+def _from_vector(values: NDArray[Any], name: str) -> tuple[pa.Array, Mixture | None]:
     if values.dtype.kind in "biufMm":
         values = values.astype(np.float64) if values.dtype.itemsize > 8 else values
-        return normal(pa.array(np.ascontiguousarray(values), from_pandas=True)), ""
+        return normal(pa.array(np.ascontiguousarray(values), from_pandas=True)), None
     if values.dtype.kind in "UST":
         return _from_text(
             [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values]
@@ -109,25 +109,24 @@ def _from_vector(values: NDArray[Any], name: str) -> tuple[pa.Array, str]:
     for row, value in enumerate(values):
         if isinstance(value, (dict, list, tuple, set, np.ndarray)):
             raise WrongType(
-                f"read: the argument must be a table of strings or numbers; got a {type(value).__name__} "
+                "read: the argument must be a table of strings or numbers; got a "
+                f"{type(value).__name__} "
                 f"in row {row} of column `{name}`."
             )
-    found, note = from_objects(list(values))
+    found, mixture = from_objects(list(values))
     if pa.types.is_string(found.type) and all(isinstance(v, str) or is_missing(v) for v in values):
         return _from_text(found.to_pylist())
-    return found, note
+    return found, mixture
 
 
-def _from_text(values: list[str | None]) -> tuple[pa.Array, str]:
+def _from_text(values: list[str | None]) -> tuple[pa.Array, Mixture | None]:
     """Give strings in an array the types they would have in a CSV file."""
     found = pa.array(
         [None if v is None or v.strip() in MARKERS else v for v in values], pa.string()
     )
     guess = Guess()
     guess.add(found)
-    row, value = guess.first or (0, "")
-    note = mixed_note(guess.bad, guess.present, f"row {row}", value) if guess.mixed else ""
-    return convert(found, guess.kind), note
+    return convert(found, guess.kind), guess.mixture
 
 
 def from_frame(frame: Any) -> MemorySource:
@@ -143,12 +142,12 @@ def from_frame(frame: Any) -> MemorySource:
     check_names([name for name, _ in pairs], text)
     notes, columns, categorical = dict[str, str](), dict[str, Any](), set[str]()
     for name, given in pairs:
-        column, note = given if isinstance(given, tuple) else (given, "")
+        column, mixture = given if isinstance(given, tuple) else (given, None)
         if pa.types.is_dictionary(column.type):
             categorical.add(name)
         columns[name] = normal(column)
-        if note:
-            notes[name] = note
+        if mixture:
+            notes[name] = mixture.note(f"row {mixture.row}")
     return MemorySource(pa.table(columns), text, notes, categorical)
 
 
@@ -160,8 +159,10 @@ def _frame_columns(frame: Any) -> list[tuple[str, Any]]:
         return [(str(name), _frame_column(known[name])) for name in known.columns]
     except (TypeError, ValueError) as error:
         raise InvalidData(
-            "read: the data must be a path, a 2-dimensional array, or a table of pandas, polars or Arrow; "
-            f"got {type(frame).__name__} ({shorten(str(error).splitlines()[0] if str(error) else '', 80)})."
+            "read: the data must be a path, a 2-dimensional array, or a table of pandas, polars "
+            "or Arrow; "
+            f"got {type(frame).__name__} "
+            f"({shorten(str(error).splitlines()[0] if str(error) else '', 80)})."
         ) from error
 
 

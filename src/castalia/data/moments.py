@@ -1,8 +1,8 @@
 """Mean, spread and range of columns, gathered chunk by chunk.
 
-Chunks are merged as Chan, Golub and LeVeque (1979) do, so nothing but one chunk is ever held, and every
-column is summed on its own in a contiguous row: the result depends on the values and the chunk borders
-only, never on where the chunks came from.
+Chunks are merged as Chan, Golub and LeVeque (1979) do, so nothing but one chunk is ever held, and
+every column is summed on its own in a contiguous row: the result depends on the values and the
+chunk borders only, never on where the chunks came from.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Moments:
         self.infinite: tuple[int, int, float] | None = None
 
     def add(self, block: Floats, weight: Floats | None = None) -> None:
-        """Take in one chunk: ``block`` (columns, rows), contiguous; ``weight`` (rows,) or None for ones."""
+        """Take in one chunk: ``block`` (columns, rows), contiguous; ``weight`` (rows,) or None."""
         if block.shape[1] == 0:
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -114,7 +114,7 @@ class Moments:
         self.weight = both
 
     def centre(self) -> Floats:
-        """Return the mean; exactly the value of a column that has only one, 0 where there is none."""
+        """Return the mean; exactly the value where there is only one, 0 where there is none."""
         mean = np.where(self.minimum == self.maximum, self.minimum, self.mean)
         return np.where(np.isfinite(mean) & (self.weight > 0), mean, 0.0)
 

@@ -16,7 +16,8 @@ def check_names(names: Sequence[str], source: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise InvalidData(
-            f"read: `{source}` must have distinct column names; got {listing(repeated, 'and')} more than once. "
+            f"read: `{source}` must have distinct column names; got {listing(repeated, 'and')} "
+            "more than once. "
             "Rename the columns (or add a header line, if the first line is data)."
         )
 
@@ -25,6 +26,7 @@ def check_name(name: str, names: Sequence[str], source: str, role: str = "column
     """Refuse a name that is not there, suggest the nearest one and list what is."""
     if name not in names:
         raise InvalidData(
-            f"read: {role} `{name}` must be a column of {source}; it has {plural(len(names), 'column')}: "
+            f"read: {role} `{name}` must be a column of {source}; it has "
+            f"{plural(len(names), 'column')}: "
             f"{listing(names, 'and')}.{did_you_mean(str(name), names)}"
         )

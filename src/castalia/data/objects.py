@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from castalia.data.arrow import normal
-from castalia.data.guess import mixed_note
+from castalia.data.guess import Mixture
 
 __all__ = ["from_objects", "is_missing"]
 
@@ -28,18 +28,18 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def from_objects(values: Sequence[Any]) -> tuple[pa.Array, str]:
-    """Return an array and a note: numbers stay numbers; a mixture becomes text and is noted."""
+def from_objects(values: Sequence[Any]) -> tuple[pa.Array, Mixture | None]:
+    """Return an array: numbers stay numbers; a mixture becomes text and is described."""
     present = [None if is_missing(v) else v for v in values]
     kinds = {_kind(v) for v in present if v is not None}
     if kinds <= {"number"} or kinds <= {"number", "boolean"} and "number" in kinds:
-        return pa.array([None if v is None else _number(v) for v in present], _width(present)), ""
+        return pa.array([None if v is None else _number(v) for v in present], _width(present)), None
     if kinds == {"boolean"}:
-        return pa.array([None if v is None else bool(v) for v in present], pa.bool_()), ""
+        return pa.array([None if v is None else bool(v) for v in present], pa.bool_()), None
     if kinds == {"date"}:
-        return normal(pa.array(present)), ""
+        return normal(pa.array(present)), None
     found = pa.array([None if v is None else _written(v) for v in present], pa.string())
-    return found, _mixed(present) if "number" in kinds else ""
+    return found, _mixture(present) if "number" in kinds else None
 
 
 def _kind(value: Any) -> str:
@@ -81,7 +81,7 @@ def _written(value: Any) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _mixed(values: Sequence[Any]) -> str:
+def _mixture(values: Sequence[Any]) -> Mixture:
     bad = [i for i, v in enumerate(values) if v is not None and _kind(v) != "number"]
     total = sum(v is not None for v in values)
-    return mixed_note(len(bad), total, f"row {bad[0]}", values[bad[0]])
+    return Mixture(len(bad), total, bad[0], values[bad[0]])

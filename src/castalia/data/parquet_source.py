@@ -51,5 +51,6 @@ class ParquetSource:
 
     def _broken(self, error: Exception) -> InvalidData:
         return InvalidData(
-            f"read: `{self.path}` must be a whole Parquet file; reading it failed ({shorten(error, 120)})."
+            f"read: `{self.path}` must be a whole Parquet file; reading it failed "
+            f"({shorten(error, 120)})."
         )

@@ -18,7 +18,8 @@ from castalia.data.schema import Column
 __all__ = ["MOST", "Counts", "Profile"]
 
 MOST = 1000  # categories kept
-_LIMIT = 100_000  # distinct values counted before giving up
+_LIMIT = 100_000  # distinct words counted before giving up
+_FEW = 10_000  # distinct numbers counted before giving up
 _ID = re.compile(
     r"(^|[_\W])(id|ids|index|key|nr|no|uuid|guid)$|[a-z](Id|ID|Key|Nr|No)$|^unnamed_\d+$|^ID$", re.A
 )
@@ -27,8 +28,9 @@ _ID = re.compile(
 class Counts:
     """How often each value occurs, weighted, until there are too many distinct ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = _LIMIT) -> None:
         self.found: dict[Any, float] = {}
+        self._limit = limit
         self.distinct, self.many = 0, False
 
     def add(self, column: pa.Array, weight: NDArray[np.float64] | None = None) -> None:
@@ -45,8 +47,8 @@ class Counts:
         for value, count in _pairs(counted, weight):
             self.found[value] = self.found.get(value, 0) + count
         self.distinct = len(self.found)
-        if self.distinct > _LIMIT:
-            self.many, self.distinct = True, _LIMIT
+        if self.distinct > self._limit:
+            self.many, self.distinct = True, self._limit
             self.found.clear()
 
     def top(self, most: int = MOST) -> dict[Any, float]:
@@ -76,7 +78,8 @@ class Profile:
 
     def __init__(self, name: str, kind: pa.DataType, *, detail: bool = True) -> None:
         self.name, self.type, self.rows = name, kind, 0
-        self.moments, self.counts = Moments(1), Counts()
+        self.moments = Moments(1)
+        self.counts = Counts(_LIMIT if pa.types.is_string(kind) else _FEW)
         self._missing, self._words, self._letters = 0, 0, 0
         self._detail, self._climbs, self._last = detail, True, -np.inf
 
@@ -126,18 +129,15 @@ class Profile:
         numeric = not pa.types.is_string(self.type) and self.moments.weight[0] > 0
         top = self.counts.top()
         date = pa.types.is_timestamp(self.type)
-        numbers = (
-            self.moments.minimum,
-            self.moments.maximum,
-            self.moments.centre(),
-            self.moments.spread(),
-        )
         return Column(
             self.name,
             kind,
             self.missing,
             distinct,
-            *(float(n[0]) if numeric else None for n in numbers),
+            minimum=float(self.moments.minimum[0]) if numeric else None,
+            maximum=float(self.moments.maximum[0]) if numeric else None,
+            mean=float(self.moments.centre()[0]) if numeric else None,
+            std=float(self.moments.spread()[0]) if numeric else None,
             categories=tuple(top) if pa.types.is_string(self.type) else (),
             counts=MappingProxyType({} if date else {v: int(c) for v, c in top.items()}),
             note="; ".join(filter(None, (remark, note))),

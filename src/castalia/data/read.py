@@ -28,8 +28,8 @@ def read(
     Parameters
     ----------
     source
-        A path (CSV, TSV, Parquet, JSON lines; CSV also gzipped), a 2-D numpy array, a pandas or polars frame, an
-        Arrow table, or a `Dataset`, which is returned as it is.
+        A path (CSV, TSV, Parquet, JSON lines; CSV also gzipped), a 2-D numpy array, a pandas or
+        polars frame, an Arrow table, or a `Dataset`, which is returned as it is.
     target
         The column to predict.
     stream
@@ -38,12 +38,14 @@ def read(
     Returns
     -------
     Dataset
-        The table. Empty fields, NA, N/A, NaN, nan, null, None and ? in text files are missing values.
+        The table. Empty fields, NA, N/A, NaN, nan, null, None and ? in text files are missing
+        values.
 
     Raises
     ------
     InvalidData
-        If the file or the target is not there or the table cannot be used; the message names file and line.
+        If the file or the target is not there or the table cannot be used; the message names file
+        and line.
 
     Examples
     --------
@@ -105,9 +107,9 @@ def in_memory(data: Dataset) -> Dataset:
 
 def _size(path: Path) -> int:
     """Return a file's size, or say why there is no file to read."""
+    if os.path.isdir(path):
+        raise InvalidData(f"read: `{path}` must be a file; it is a folder.")
     try:
-        if path.is_dir():
-            raise InvalidData(f"read: `{path}` must be a file; it is a folder.")
         size = path.stat().st_size
     except (OSError, ValueError) as error:
         raise InvalidData(f"read: `{path}` must be a file; there is none.{_near(path)}") from error

@@ -23,8 +23,8 @@ __all__ = ["DiskMatrix"]
 class DiskMatrix:
     """A matrix in one raw file, read a few rows at a time.
 
-    Rows are read, not mapped, so that resident memory stays as small as the rows asked for. The file lies in a
-    folder of its own, removed by `close` or with the object.
+    Rows are read, not mapped, so that resident memory stays as small as the rows asked for. The
+    file lies in a folder of its own, removed by `close` or with the object.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ class DiskMatrix:
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize / 1e9
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return InvalidData(
-                f"DiskMatrix.write: {self.path.parent.parent} must have {size:.3g} GB free for the encoded table; "
+                f"DiskMatrix.write: {self.path.parent.parent} must have {size:.3g} GB free for "
+                "the encoded table; "
                 "the disk is full. Free some space, or set TMPDIR to a larger disk."
             )
         return InvalidData(

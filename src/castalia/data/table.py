@@ -1,4 +1,4 @@
-"""The table adapter's fitted part: a table becomes one matrix of floats, and always in the same way."""
+"""The table adapter's fitted part: a table becomes one matrix, always in the same way."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ Floats = NDArray[np.float64]
 class TableEncoder:
     """Standardised numbers, then missing indicators, then category codes, as one matrix.
 
-    Numbers, booleans (0/1) and dates (days) are centred by their mean and divided by their standard deviation; a
-    missing value becomes exactly 0, and every column that had gaps during `fit` gets a 0/1 indicator. Categories
-    become codes 1, 2, …; code 0 stands for unseen and missing ones. At most 1000 categories, the most frequent,
-    have a code of their own. Free text, identifiers and constant columns of named tables are left out.
+    Numbers, booleans (0/1) and dates (days) are centred by their mean and divided by their standard
+    deviation; a missing value becomes exactly 0, and every column that had gaps during `fit` gets a
+    0/1 indicator. Categories become codes 1, 2, …; code 0 stands for unseen and missing ones. At
+    most 1000 categories, the most frequent, have a code of their own. Free text, identifiers and
+    constant columns of named tables are left out.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class TableEncoder:
         self._flagged: list[int] = []  # positions in _numeric
         self._words: dict[str, list[str]] = {}
 
-    # -- what came of it -----------------------------------------------------------------------------------
+    # -- what came of it -----------------------------------------------------------------
 
     @property
     def used(self) -> list[str]:
@@ -88,7 +89,7 @@ class TableEncoder:
             return "TableEncoder()"
         return f"TableEncoder({plural(len(self.used), 'column')} -> {self.inputs} inputs)"
 
-    # -- fitting -------------------------------------------------------------------------------------------
+    # -- fitting -------------------------------------------------------------------------
 
     def fit(self, data: Any, sample_weight: Any = None) -> Self:
         """Learn means, spreads and categories.
@@ -96,7 +97,8 @@ class TableEncoder:
         Parameters
         ----------
         data
-            A numeric array, anything `castalia.data.read` takes, or a `Dataset` (its target is left out).
+            A numeric array, anything `castalia.data.read` takes, or a `Dataset` (its target is left
+            out).
         sample_weight
             One weight a row, (rows,): 0 is as good as absent, 2 counts twice.
         """
@@ -153,7 +155,7 @@ class TableEncoder:
                 for key in ("mean", "std", "missing")
             )
         )
-        # Codes follow the words, not their frequency, so that weights and repeated rows leave them alone.
+        # Codes follow the words, not their frequency: weights and repeated rows leave them alone.
         self._words = {
             name: sorted(found[name].categories)
             for name, kind in kinds.items()
@@ -167,13 +169,15 @@ class TableEncoder:
         if empty:
             verb = "columns hold" if len(empty) > 1 else "column holds"
             warnings.warn(
-                f"TableEncoder: the {verb} no values and will not be used: {listing(empty, 'and')}.",
+                f"TableEncoder: the {verb} no values and will not be used: "
+                f"{listing(empty, 'and')}.",
                 DataWarning,
                 stacklevel=4,
             )
         if len(empty) == len(columns):
             raise InvalidData(
-                "TableEncoder: the table must have a column with values; all values are missing (NaN)."
+                "TableEncoder: the table must have a column with values; all values are missing "
+                "(NaN)."
             )
 
     def _set_scale(self, mean: Floats, spread: Floats, missing: NDArray[Any]) -> None:
@@ -181,7 +185,7 @@ class TableEncoder:
         self._scale = np.where(spread > 0, spread, 1.0)
         self._flagged = [int(i) for i in np.flatnonzero(missing)]
 
-    # -- encoding ------------------------------------------------------------------------------------------
+    # -- encoding ------------------------------------------------------------------------
 
     def encode(self, data: Any, dtype: DTypeLike = np.float32) -> NDArray[Any]:
         """Return the matrix (rows, inputs) of a table.
@@ -234,7 +238,7 @@ class TableEncoder:
         return out
 
     def _standardise(self, block: NDArray[Any], out: NDArray[Any], start: int) -> None:
-        """Write the numbers of ``block`` (rows, numeric columns) and their indicators into ``out``."""
+        """Write the numbers of ``block`` (rows, numeric) and their indicators into ``out``."""
         width, flags = len(self._numeric), len(self._flagged)
         out[:, width : width + flags] = 0
         with np.errstate(over="ignore", invalid="ignore"):
@@ -304,10 +308,10 @@ class TableEncoder:
         for i, words in enumerate(self._words.values()):
             out[:, offset + i] = codes(chunk.column(first + i).combine_chunks(), words)
 
-    # -- keeping -------------------------------------------------------------------------------------------
+    # -- keeping -------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return what was learnt as JSON values and arrays; `from_state` makes the same encoder of it."""
+        """Return what was learnt as JSON values and arrays, for `from_state`."""
         return {
             "columns": list(self._fitted()),
             "named": self._named,
@@ -334,7 +338,7 @@ class TableEncoder:
 
 
 def _numeric_array(data: Any) -> NDArray[Any] | None:
-    """Return data that are nothing but numbers as an array, without Arrow; None for everything else."""
+    """Return data that are nothing but numbers as an array; None for everything else."""
     if isinstance(data, (list, tuple)):
         try:
             data = np.asarray(data)
@@ -391,7 +395,8 @@ def _weights(weight: Any, rows: int) -> Floats | None:
         )
     if not np.isfinite(found).all() or (found < 0).any() or not found.any():
         raise InvalidData(
-            "TableEncoder.fit: `sample_weight` must be finite, not negative, and not zero everywhere."
+            "TableEncoder.fit: `sample_weight` must be finite, not negative, and not zero "
+            "everywhere."
         )
     return found
 
@@ -408,7 +413,8 @@ def _check_size(array: NDArray[Any]) -> None:
 def _check_width(found: int, wanted: int) -> None:
     if found != wanted:
         raise ShapeMismatch(
-            f"TableEncoder.encode: X has {found} features, but TableEncoder is expecting {wanted} features as input."
+            f"TableEncoder.encode: X has {found} features, but TableEncoder is expecting {wanted} "
+            "features as input."
         )
 
 

@@ -1,4 +1,4 @@
-"""What must be known of a text file before it is parsed: is it text, does it quote, where is line N."""
+"""What must be known of a text file before it is parsed: encoding, quotes, lines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from castalia.errors import InvalidData
 
@@ -34,7 +35,7 @@ class TextFile:
         yield from _pieces(self.path, self.packed)
 
     def line_of(self, record: int, delimiter: str) -> int:
-        """Return the 1-based line on which the 1-based record starts (blank lines hold no record)."""
+        """Return the line on which a record starts, both counted from 1."""
         if not self.quotes and not self.blanks:
             return record
         for count, (line, _) in enumerate(self.records(delimiter), start=1):
@@ -72,7 +73,7 @@ def inspect(path: Path, packed: bool) -> TextFile:
         If it is empty, damaged or not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines = quotes = 0
+    lines = returns = quotes = 0
     blanks, visible, last = False, False, b"\n"
     for piece in _pieces(path, packed):
         try:
@@ -84,6 +85,7 @@ def inspect(path: Path, packed: bool) -> TextFile:
         blanks = blanks or b"\n\n" in joined
         last = joined[-1:]
         lines += piece.count(b"\n")
+        returns += piece.count(b"\r")
         quotes += piece.count(b'"')
     if not visible:
         raise InvalidData(f"read: `{path}` must hold a table; the file is empty.")
@@ -91,6 +93,8 @@ def inspect(path: Path, packed: bool) -> TextFile:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise _undecodable(path, b"", lines, error) from error
+    # Files of old Macs end their lines with a carriage return alone.
+    lines, blanks = (lines, blanks) if lines else (returns, returns > 0)
     return TextFile(path, packed, lines + (last != b"\n"), quotes, blanks)
 
 
@@ -103,8 +107,8 @@ def _undecodable(path: Path, piece: bytes, lines: int, error: UnicodeDecodeError
     )
 
 
-def _open(path: Path, packed: bool) -> io.BufferedIOBase:
-    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+def _open(path: Path, packed: bool) -> Any:
+    return gzip.open(path, "rb") if packed else path.open("rb")
 
 
 def _pieces(path: Path, packed: bool) -> Iterator[bytes]:
