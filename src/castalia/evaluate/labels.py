@@ -10,7 +10,18 @@ import numpy as np
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.utils.text import listing, shorten
 
-__all__ = ["columns", "positions", "probabilities"]
+__all__ = ["columns", "listed", "positions", "probabilities"]
+
+
+def listed(values: Any) -> list[Any]:
+    """Return labels as plain Python values; numbers among words stay numbers.
+
+    >>> listed(np.array([1, 2])), listed((1, "two"))
+    ([1, 2], [1, 'two'])
+    """
+    if hasattr(values, "tolist"):
+        return list(values.tolist())
+    return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
 def probabilities(probability: Any, owner: str) -> np.ndarray:
@@ -34,14 +45,14 @@ def probabilities(probability: Any, owner: str) -> np.ndarray:
     return table.clip(0) / total  # float32 rows miss one by more than scikit-learn allows
 
 
-def columns(y_true: Any, count: int, classes: Sequence[Any] | None, owner: str) -> np.ndarray:
+def columns(y_true: Any, count: int, classes: Sequence[Any] | None, owner: str) -> list[Any]:
     """Return the label of each of ``count`` probability columns."""
     if classes is not None:
-        labels = np.asarray(classes)
+        labels = listed(classes)
     else:
-        labels = np.unique(np.asarray(y_true))
-        if len(labels) != count and np.issubdtype(labels.dtype, np.integer):
-            labels = np.arange(count)
+        labels = np.unique(np.asarray(y_true)).tolist()
+        if len(labels) != count and all(type(v) is int for v in labels):
+            labels = list(range(count))
     if len(labels) != count:
         raise ShapeMismatch(
             f"{owner}: `probability` must have one column per class ({len(labels)}); got {count}. "
@@ -50,10 +61,10 @@ def columns(y_true: Any, count: int, classes: Sequence[Any] | None, owner: str) 
     return labels
 
 
-def positions(y_true: Any, labels: np.ndarray, owner: str) -> np.ndarray:
+def positions(y_true: Any, labels: list[Any], owner: str) -> np.ndarray:
     """Return the column of each row's true label."""
-    place = {label: i for i, label in enumerate(labels.tolist())}
-    truth = np.asarray(y_true).tolist()
+    place = {label: i for i, label in enumerate(labels)}
+    truth = listed(y_true)
     unknown = sorted({str(v) for v in truth if v not in place})
     if unknown:
         raise InvalidData(

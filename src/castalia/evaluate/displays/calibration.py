@@ -72,7 +72,7 @@ class Calibration:
         count = count[full]
         right = np.bincount(place, weights=hit, minlength=bins)[full] / count
         mean = np.bincount(place, weights=confidence, minlength=bins)[full] / count
-        error = calibration_error(y_true, table, classes=list(labels))
+        error = calibration_error(y_true, table, classes=labels)
         return cls(mean, right, *_wilson(right, count), count, error)
 
     @classmethod

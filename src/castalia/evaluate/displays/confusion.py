@@ -10,6 +10,7 @@ import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.evaluate.displays.style import COLOURS, INK, label, start
+from castalia.evaluate.labels import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +55,7 @@ class Confusion:
         cls, y_true: Any, y_pred: Any, classes: Sequence[Any] | None = None, most: int = 15
     ) -> Confusion:
         """Build from labels; with more than ``most`` classes, keep the most confused ones."""
-        truth, said = np.asarray(y_true).tolist(), np.asarray(y_pred).tolist()
+        truth, said = listed(y_true), listed(y_pred)
         if len(truth) != len(said):
             raise ShapeMismatch(
                 f"Confusion: `y_pred` must have one label per row of `y_true` ({len(truth)}); "
@@ -110,16 +111,18 @@ def _count(
     truth: list[Any], said: list[Any], classes: Sequence[Any] | None
 ) -> tuple[np.ndarray, list[Any]]:
     """Count pairs; labels outside ``classes`` are appended."""
-    known = [] if classes is None else np.asarray(classes).tolist()
+    known = [] if classes is None else listed(classes)
     seen = {*truth, *said} - set(known)
-    labels = [
-        *known,
-        *sorted(seen, key=lambda v: (isinstance(v, str), str(v) if isinstance(v, str) else v)),
-    ]
+    labels = [*known, *sorted(seen, key=_order)]
     place = {v: i for i, v in enumerate(labels)}
     matrix = np.zeros((len(labels), len(labels)), dtype=int)
     np.add.at(matrix, ([place[v] for v in truth], [place[v] for v in said]), 1)
     return matrix, labels
+
+
+def _order(label: Any) -> tuple[int, float, str]:
+    """Sort numbers by value, and anything else by its text after them."""
+    return (0, float(label), "") if isinstance(label, int | float) else (1, 0.0, str(label))
 
 
 def _most_confused(matrix: np.ndarray, most: int) -> np.ndarray:

@@ -34,6 +34,8 @@ def score(found: Any, metric: str, sign: bool = False) -> str:
     --------
     >>> score(0.98765, "accuracy"), score(312.3456, "rmse"), score(None, "r2")
     ('0.988', '312.3', '–')
+    >>> score(-0.0001, "r2"), score(0.25, "r2", sign=True)
+    ('0.000', '+0.250')
     """
     if not finite(found):
         return NOTHING
@@ -41,6 +43,8 @@ def score(found: Any, metric: str, sign: bool = False) -> str:
     text = f"{found:.3f}" if share else _quantity(found)
     if sign and found > 0:
         text = f"+{text}"
+    if not text.strip("-0."):
+        text = text.removeprefix("-")  # what rounds to zero has no sign
     return text.replace("-", _MINUS)
 
 

@@ -131,7 +131,7 @@ def score_table(report: RunReport) -> dict[str, Any]:
         }
         for c in report.contenders
     ]
-    return {"heads": heads, "rows": rows}
+    return {"heads": heads, "rows": rows, "ranges": any(r["interval"] for r in rows)}
 
 
 def _ties(contender: Contender, best: Contender | None, metric: str) -> bool:

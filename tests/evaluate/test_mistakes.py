@@ -1,0 +1,55 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from castalia.errors import InvalidParameter, ShapeMismatch
+from castalia.evaluate import worst_mistakes
+
+TRUTH, SAID, LOSS = ["a", "b", "a", "b"], ["a", "a", "b", "a"], [9.0, 0.7, np.nan, 2.0]
+
+
+def test_worst_come_first_right_answers_never_and_unknown_losses_at_the_top():
+    found = worst_mistakes(TRUTH, SAID, LOSS, confidence=[0.9, 0.5, 0.8, 0.9])
+    assert [m.index for m in found] == [2, 3, 1]
+    assert found[1].truth == "b"
+    assert found[1].prediction == "a"
+    assert found[1].confidence == 0.9
+    assert type(found[1].truth) is str
+
+
+def test_most_limits_the_list():
+    assert len(worst_mistakes(TRUTH, SAID, LOSS, most=1)) == 1
+    assert worst_mistakes(TRUTH, SAID, LOSS, most=0) == []
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {"n": [1, 2, 3, 4], "x": [0.5, 1.5, 2.5, 3.5]},
+        pd.DataFrame({"n": [1, 2, 3, 4], "x": [0.5, 1.5, 2.5, 3.5]}, index=[9, 8, 7, 6]),
+        pl.DataFrame({"n": [1, 2, 3, 4], "x": [0.5, 1.5, 2.5, 3.5]}),
+        [{"n": n, "x": n - 0.5} for n in range(1, 5)],
+    ],
+)
+def test_rows_are_read_by_position_and_keep_their_types(rows):
+    row = worst_mistakes(TRUTH, SAID, LOSS, rows)[1].row
+    assert row == {"n": 4, "x": 3.5}
+    assert type(row["n"]) is int
+
+
+def test_arrays_and_texts_get_names():
+    assert worst_mistakes(TRUTH, SAID, LOSS, np.eye(4))[1].row == {
+        "x0": 0,
+        "x1": 0,
+        "x2": 0,
+        "x3": 1,
+    }
+    assert worst_mistakes(TRUTH, SAID, LOSS, ["p", "q", "r", "s"])[1].row == {"x": "s"}
+
+
+def test_errors_name_the_values():
+    with pytest.raises(ShapeMismatch, match="got 4, 4 and 1"):
+        worst_mistakes(TRUTH, SAID, [1.0])
+    with pytest.raises(InvalidParameter, match="`most` must not be negative; got -1"):
+        worst_mistakes(TRUTH, SAID, LOSS, most=-1)
