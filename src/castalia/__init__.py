@@ -1,6 +1,7 @@
 """Castalia: deep learning with scikit-learn's manners.
 
-Names are loaded when first used, so ``import castalia`` stays quick and torch comes in only when it is needed.
+Names are loaded when first used, so ``import castalia`` stays quick and torch comes in only when it
+is needed.
 """
 
 from importlib import import_module

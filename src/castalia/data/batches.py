@@ -1,8 +1,9 @@
 """Encoded rows, and the order in which a training sees them.
 
-Rows live in one tensor on the device, or on disk when they do not fit. Both are read in the same order: the rows are cut
-into blocks, the blocks are permuted, and each window of blocks is shuffled through. A table that fits into one window
-is shuffled as a whole. So a streamed training makes exactly the batches of an in-memory one.
+Rows live in one tensor on the device, or on disk when they do not fit. Both are read in the same
+order: the rows are cut into blocks, the blocks are permuted, and each window of blocks is shuffled
+through. A table that fits into one window is shuffled as a whole. So a streamed training makes
+exactly the batches of an in-memory one.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class Samples:
 
 
 def _orders(n: int, seed: int | None, epoch: int) -> Iterator[tuple[Tensor | None, Tensor]]:
-    """Yield for each window its positions, block after block (None: all), and a permutation of them."""
+    """Yield each window's positions, block after block (None: all), and a permutation of them."""
     source = None if seed is None else generator(seed, epoch)
 
     def order(size: int) -> Tensor:

@@ -1,7 +1,8 @@
 """The fused Adam step without its per-step bookkeeping.
 
-``Optimizer.step`` gathers parameters and states anew each time, which on a small network costs more than the update itself.
-Here they are gathered once; the update is the same kernel on the same state, so ``state_dict`` stays torch's own.
+``Optimizer.step`` gathers parameters and states anew each time, which on a small network costs more
+than the update itself. Here they are gathered once; the update is the same kernel on the same
+state, so ``state_dict`` stays torch's own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ __all__ = ["fused_step"]
 def fused_step(optimizer: Optimizer) -> Callable[[], None] | None:
     """Return a quick equivalent of ``optimizer.step``, or None where there is none.
 
-    Serves plain fused Adam and AdamW (no AMSGrad, rate a number) on one device. Call it again after loading a state.
+    Serves plain fused Adam and AdamW (no AMSGrad, rate a number) on one device. Call it again after
+    loading a state.
 
     Parameters
     ----------
@@ -28,7 +30,14 @@ def fused_step(optimizer: Optimizer) -> Callable[[], None] | None:
     if not isinstance(optimizer, Adam) or any(map(_unusual, optimizer.param_groups)):
         return None
     updates = [_group_update(optimizer, group) for group in optimizer.param_groups]
-    return updates[0] if len(updates) == 1 else lambda: [update() for update in updates] and None
+    if len(updates) == 1:
+        return updates[0]
+
+    def every() -> None:
+        for update in updates:
+            update()
+
+    return every
 
 
 def _unusual(group: dict) -> bool:
@@ -67,21 +76,19 @@ def _group_update(optimizer: Optimizer, group: dict) -> Callable[[], None]:
 
     @torch.no_grad()
     def update() -> None:
-        gradients = [p.grad for p in params]
-        if any(
-            g is None for g in gradients
-        ):  # a part of the network took no part in this step: torch's own way skips it
-            optimizer.step()
-            return
-        counters.add_(1)
+        live = [i for i, p in enumerate(params) if p.grad is not None]  # others sat this step out
+        if len(live) == len(params):
+            counters.add_(1)
+        else:
+            counters[live] += 1
         beta1, beta2 = group["betas"]
         kernel(
-            params,
-            gradients,
-            means,
-            squares,
+            [params[i] for i in live],
+            [g for p in params if (g := p.grad) is not None],
+            [means[i] for i in live],
+            [squares[i] for i in live],
             [],
-            steps,
+            [steps[i] for i in live],
             lr=group["lr"],
             beta1=beta1,
             beta2=beta2,

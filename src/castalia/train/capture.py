@@ -1,7 +1,8 @@
 """Small CUDA steps recorded once as a graph and replayed.
 
-A small step is bound by launching its kernels one by one; a recorded step is one launch. The batch's rows are chosen inside the
-graph: a cursor on the device walks through the epoch's order, so a replay needs nothing from the host.
+A small step is bound by launching its kernels one by one; a recorded step is one launch. The
+batch's rows are chosen inside the graph: a cursor on the device walks through the epoch's order, so
+a replay needs nothing from the host.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Stepper:
                     group["lr"] = rate * factor
 
     def step(self, i: int, number: int) -> Tensor:
-        """Take the step of the i-th batch of the window, the ``number``-th of the epoch; return its loss."""
+        """Take the step of the window's i-th batch, the epoch's ``number``-th; return its loss."""
         index = self.batches[i]
         terms = self._phases(index, number)
         self.record.append(terms)
@@ -117,7 +117,7 @@ class Stepper:
         return terms["loss"]
 
     def collect(self) -> tuple[dict[str, Tensor], list[int]]:
-        """Return the terms of the steps since the last call, each (steps,), and the rows of those steps."""
+        """Return the terms of the steps since the last call, each (steps,), and their rows."""
         record, rows = self.record, self.rows
         self.record, self.rows = [], []
         names = dict.fromkeys(name for terms in record for name in terms)  # in order of appearance
@@ -142,9 +142,9 @@ class Stepper:
         if isinstance(self.optimizers[k], torch.optim.LBFGS):
             last: Terms = {}
 
-            def closure() -> Tensor:
+            def closure() -> float:
                 last.update(self._ready_gradients(index, phase))
-                return last["loss"]
+                return float(last["loss"])
 
             self.optimizers[k].step(closure)
             return last
@@ -162,7 +162,7 @@ class Stepper:
         return terms
 
     def _gradients(self, index: Tensor, phase: Phase) -> Terms:
-        """Gradients of the batch; when memory runs out, the micro-batches are halved and the batch stays."""
+        """Gradients of the batch; when memory runs out, the micro-batches are halved."""
         while True:
             try:
                 return self._accumulate(index, phase)

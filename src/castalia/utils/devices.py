@@ -52,8 +52,8 @@ def wait_policy() -> str:
 def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
     """Run small CPU steps on one thread and on plain BLAS; restore both afterwards.
 
-    A spinning second thread slows a small step many times over when another process wants the core, and the
-    oneDNN dispatch costs more than a small matrix product.
+    A spinning second thread slows a small step many times over when another process wants the core,
+    and the oneDNN dispatch costs more than a small matrix product.
 
     Parameters
     ----------

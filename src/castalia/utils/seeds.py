@@ -1,7 +1,7 @@
 """Random numbers that stay inside a scope.
 
-``random_state`` in Castalia is local: inside ``seed_scope`` torch draws from our seed, and on leaving it the
-caller's generators are as they were.
+``random_state`` in Castalia is local: inside ``seed_scope`` torch draws from our seed, and on
+leaving it the caller's generators are as they were.
 """
 
 from __future__ import annotations
