@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from castalia.data import Dataset, Schema, read
+from castalia.data import Dataset, Schema, datasets, read
 from castalia.data.csv_source import CsvSource
 from castalia.data.read import in_memory
 from castalia.data.textfile import inspect
@@ -33,7 +33,7 @@ def load_table(source: Any, *, header: bool = True) -> tuple[Dataset, list[str]]
     """
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", CastaliaWarning)
-        data = read(source, stream=False) if header else _headless(source)
+        data = _known(source) or (read(source, stream=False) if header else _headless(source))
     notes = [str(w.message) for w in seen if issubclass(w.category, CastaliaWarning)]
     for other in seen:
         if not issubclass(other.category, CastaliaWarning):
@@ -48,6 +48,12 @@ def load_table(source: Any, *, header: bool = True) -> tuple[Dataset, list[str]]
             for n in notes
         ]
     return data, notes
+
+
+def _known(source: Any) -> Dataset | None:
+    """Return a table that goes by a name, such as penguins, unless a file has that name."""
+    known = isinstance(source, str) and source in datasets.available()
+    return datasets.load(source) if known and not os.path.exists(source) else None
 
 
 def _headless(source: Any) -> Dataset:
