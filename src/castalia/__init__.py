@@ -1,6 +1,7 @@
 """Castalia: deep learning with scikit-learn's manners.
 
-Names are loaded when first used, so ``import castalia`` stays quick and torch comes in only when it is needed.
+Names are loaded when first used, so ``import castalia`` stays quick and torch comes in only when it
+is needed.
 """
 
 from importlib import import_module
@@ -19,7 +20,19 @@ _NAMES = {
     "find": "castalia.catalog",
     "models_table": "castalia.catalog",
 }
-_PACKAGES = ("data", "nn", "nets", "objectives", "optim", "train", "base", "models", "evaluate", "diagnose", "method")
+_PACKAGES = (
+    "data",
+    "nn",
+    "nets",
+    "objectives",
+    "optim",
+    "train",
+    "base",
+    "models",
+    "evaluate",
+    "diagnose",
+    "method",
+)
 
 __all__ = ["__version__", *_NAMES, *SYSTEMS]
 

@@ -1,7 +1,8 @@
 """Every error and warning the library raises on purpose.
 
 Messages follow one grammar: ``<Owner>: <thing> must be <rule>; got <value>. <Remedy>.``
-Each class also derives from the built-in error a caller would expect, so ``except ValueError`` works.
+Each class also derives from the built-in error a caller would expect, so ``except ValueError``
+works.
 """
 
 __all__ = [
@@ -16,11 +17,12 @@ __all__ = [
     "MissingPackage",
     "ShapeMismatch",
     "TrainingWarning",
+    "WriteFailed",
 ]
 
 
 class CastaliaError(Exception):
-    """Root of the library's errors; the command line turns them into one sentence and exit code 2."""
+    """Root of the library's errors; the command line says them in one sentence, exit code 2."""
 
 
 class InvalidParameter(CastaliaError, ValueError):
@@ -63,6 +65,10 @@ class CheckpointMismatch(CastaliaError, RuntimeError):
 
 class DamagedFile(CastaliaError, OSError):
     """A file written by the library is truncated, altered, or not what it claims to be."""
+
+
+class WriteFailed(CastaliaError, OSError):
+    """A file could not be written; what was saved before is untouched."""
 
 
 class CastaliaWarning(UserWarning):

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = ["Batch", "Decodes", "Encodes", "Energy", "LogProb", "Objective", "Phase", "Rows", "Spec", "Stage"]
+__all__ = [
+    "Batch",
+    "Decodes",
+    "Encodes",
+    "Energy",
+    "LogProb",
+    "Objective",
+    "Phase",
+    "Rows",
+    "Spec",
+    "Stage",
+]
 
 
 class Batch(NamedTuple):
@@ -110,27 +121,29 @@ class Rows(Protocol):
 class Encodes(Protocol):
     """A network that maps inputs to codes."""
 
-    def encode(self, x: Tensor) -> Tensor: ...
+    def encode(self, x: Tensor) -> Tensor:
+        """Return the codes."""
 
 
 @runtime_checkable
 class Decodes(Protocol):
     """A network that maps codes to inputs."""
 
-    def decode(self, z: Tensor) -> Tensor: ...
+    def decode(self, z: Tensor) -> Tensor:
+        """Return the inputs."""
 
 
 @runtime_checkable
 class LogProb(Protocol):
     """A network that scores inputs by their log-probability."""
 
-    def log_prob(self, x: Tensor) -> Tensor: ...
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Return log p(x), one number a row."""
 
 
 @runtime_checkable
 class Energy(Protocol):
     """A network that scores inputs by an unnormalised energy."""
 
-    def energy(self, x: Tensor) -> Tensor: ...
-
-
+    def energy(self, x: Tensor) -> Tensor:
+        """Return E(x), one number a row."""

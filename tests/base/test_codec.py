@@ -14,7 +14,7 @@ from castalia.base import codec
 from castalia.base.codec import decode, encode, register
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
 from castalia.protocols import Spec
-from castalia.train.checkpoint import pack, unpack
+from castalia.train.tensorfile import pack, unpack
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from castalia.errors import (
     DamagedFile,
     InvalidData,
     InvalidParameter,
+    WriteFailed,
 )
 from castalia.protocols import Spec
-from castalia.train.checkpoint import WriteFailed
 
 
 @dataclasses.dataclass
@@ -88,6 +88,7 @@ def fake():
     patch.setitem(SYSTEMS, "FakeClassifier", record)
     patch.setattr(codec, "_RECORDS", dict(codec._RECORDS))
     patch.setattr(codec, "_BY_CLASS", dict(codec._BY_CLASS))
+    codec._RECORDS.pop("Training")  # the fake takes the place of the real one
     codec.register(FakeTraining, "Training")
     yield
     patch.undo()

@@ -1,8 +1,9 @@
 """One training, lived through many deaths: the script behind ``test_kill.py``.
 
-``python lives.py FOLDER PROCESSES KILLS`` fits the same estimator twice, once in one go and once killed with
-SIGKILL again and again and resumed by the same call. A warm parent forks a child (or two, for ddp) a life, so torch
-is imported once. It prints, as JSON, where the kills fell; weights and histories lie in FOLDER.
+``python lives.py FOLDER PROCESSES KILLS`` fits the same estimator twice, once in one go and once
+killed with SIGKILL again and again and resumed by the same call. A warm parent forks a child (or
+two, for ddp) a life, so torch is imported once. It prints, as JSON, where the kills fell; weights
+and histories lie in FOLDER.
 """
 
 import json

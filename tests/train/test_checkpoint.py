@@ -13,17 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load as load_safetensors
 
-from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, TrainingWarning
-from castalia.train.checkpoint import (
+from castalia.errors import (
+    CheckpointMismatch,
+    DamagedFile,
+    InvalidParameter,
+    TrainingWarning,
     WriteFailed,
-    flatten,
-    latest_checkpoint,
-    pack,
-    read_checkpoint,
-    unflatten,
-    unpack,
-    write_checkpoint,
 )
+from castalia.train.checkpoint import latest_checkpoint, read_checkpoint, write_checkpoint
+from castalia.train.tensorfile import pack, unpack
+from castalia.train.trees import flatten, unflatten
 
 DTYPES = [
     torch.bool,

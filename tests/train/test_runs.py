@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
-from castalia.train.checkpoint import WriteFailed
+from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, WriteFailed
 from castalia.train.runs import RunStore
 
 

@@ -1,5 +1,6 @@
 """The estimator contract: base classes, tasks, parameters, saving and loading."""
 
+import castalia.base.records  # noqa: F401  (registers what saved models may hold)
 from castalia.base.direct import DirectEstimator
 from castalia.base.estimator import Estimator
 from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters

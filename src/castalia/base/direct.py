@@ -20,7 +20,8 @@ __all__ = ["DirectEstimator"]
 class DirectEstimator(BaseEstimator):
     """Base of fits by a closed form, a count or an update rule.
 
-    A subclass gives ``_solve(X, y, sample_weight)``, which sets the fitted attributes. ``module_`` may be among them.
+    A subclass gives ``_solve(X, y, sample_weight)``, which sets the fitted attributes. ``module_``
+    may be among them.
 
     Parameters
     ----------

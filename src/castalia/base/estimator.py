@@ -41,8 +41,9 @@ __all__ = ["Estimator"]
 class Estimator(CallbackSupportMixin, BaseEstimator):
     """Base of everything trained by gradients.
 
-    A subclass says which ``adapter`` reads its data, and gives two hooks: ``_network(spec)`` and ``_objective(spec)``. A task
-    mixin to the left of this class encodes targets and turns outputs into predictions.
+    A subclass says which ``adapter`` reads its data, and gives two hooks: ``_network(spec)`` and
+    ``_objective(spec)``. A task mixin to the left of this class encodes targets and turns outputs
+    into predictions.
 
     Parameters
     ----------
@@ -95,7 +96,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         X
             Array, frame, or ``castalia.data.Dataset``.
         y
-            Targets; with a ``Dataset``, the name of the column, or None when the data set names its target.
+            Targets; with a ``Dataset``, the name of the column, or None when the data set names its
+            target.
         sample_weight
             How often each row counts; 0 leaves it out.
 

@@ -34,7 +34,8 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     if y is None or isinstance(y, str):
         if X.target is None:
             raise InvalidData(
-                "fit: `y` must be given when the data set names no target; use read(path, target=…)."
+                "fit: `y` must be given when the data set names no target; use read(path, "
+                "target=…)."
             )
         return X.features(), X.column(X.target)
     return X, y
@@ -46,7 +47,8 @@ def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") ->
     Parameters
     ----------
     estimator
-        Gets ``n_features_in_`` and ``feature_names_in_`` when ``reset`` is true, is held against them otherwise.
+        Gets ``n_features_in_`` and ``feature_names_in_`` when ``reset`` is true, is held against
+        them otherwise.
     X
         Rows.
     reset
@@ -84,13 +86,15 @@ def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
     y = np.asarray(y)
     if len(y) != n:
         raise InvalidData(
-            f"{type(estimator).__name__}: X and y must have the same number of rows; got {n:,} and {len(y):,}."
+            f"{type(estimator).__name__}: X and y must have the same number of rows; got {n:,} "
+            f"and {len(y):,}."
         )
     missing = _missing(y)
     if missing.any():
         rows = np.flatnonzero(missing)
         raise InvalidData(
-            f"{type(estimator).__name__}: the target y must hold no NaN, infinity or missing value; "
+            f"{type(estimator).__name__}: the target y must hold no NaN, infinity or missing "
+            "value; "
             f"got {len(rows):,} of {n:,}, first in row {rows[0]}. Drop those rows or fill them in."
         )
     return y
@@ -116,12 +120,14 @@ def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
         found = np.asarray(weight, dtype=np.float64)
         if found.shape != (len(X),):
             raise InvalidData(
-                f"{type(estimator).__name__}: `sample_weight` must have shape ({len(X)},); got {found.shape}."
+                f"{type(estimator).__name__}: `sample_weight` must have shape ({len(X)},); got "
+                f"{found.shape}."
             )
     else:
         found = _check_sample_weight(weight, X, dtype=np.float64)
     if (found < 0).any() or not found.any():
         raise InvalidData(
-            f"{type(estimator).__name__}: `sample_weight` must be at least 0, and above 0 somewhere."
+            f"{type(estimator).__name__}: `sample_weight` must be at least 0, and above 0 "
+            "somewhere."
         )
     return found

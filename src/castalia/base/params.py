@@ -1,6 +1,7 @@
 """Declared constraints on constructor parameters, checked at ``fit``.
 
-A field is written ``dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0``; the error is made from the constraint.
+A field is written ``dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0``; the error is
+made from the constraint.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Interval(Constraint):
-    """Numbers between two bounds; whole numbers with ``whole=True``; None too with ``optional=True``."""
+    """Numbers between two bounds; ``whole`` asks for whole ones, ``optional`` allows None."""
 
     low: float
     high: float = float("inf")
@@ -48,13 +49,11 @@ class Interval(Constraint):
         """Say the bounds."""
         kind = "a whole number" if self.whole else "a number"
         low = f"at least {self.low:g}" if self.closed in ("both", "left") else f"above {self.low:g}"
-        high = (
-            ""
-            if self.high == float("inf")
-            else f" and {'at most' if self.closed in ('both', 'right') else 'below'} "
-        )
-        bound = f"{high}{self.high:g}" if high else ""
-        return f"{kind} {low}{bound}{' or None' if self.optional else ''}"
+        high = ""
+        if self.high != float("inf"):
+            word = "at most" if self.closed in ("both", "right") else "below"
+            high = f" and {word} {self.high:g}"
+        return f"{kind} {low}{high}{' or None' if self.optional else ''}"
 
     def holds(self, value: Any) -> bool:
         """Whether the value is a number inside."""
@@ -64,9 +63,10 @@ class Interval(Constraint):
             value, Integral if self.whole else Real
         ):
             return False
-        above = value >= self.low if self.closed in ("both", "left") else value > self.low
-        below = value <= self.high if self.closed in ("both", "right") else value < self.high
-        return bool(above and below)
+        x = float(value)
+        above = x >= self.low if self.closed in ("both", "left") else x > self.low
+        below = x <= self.high if self.closed in ("both", "right") else x < self.high
+        return above and below
 
 
 class OneOf(Constraint):
@@ -116,18 +116,25 @@ class RandomState(Constraint):
 
 @cache
 def _constraints(cls: type) -> dict[str, Constraint]:
-    found = {}
+    found: dict[str, Constraint] = {}
     for name, hint in get_type_hints(cls, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            found |= {name: c for c in get_args(hint)[1:] if isinstance(c, Constraint)}
+            rules = [rule for rule in get_args(hint)[1:] if isinstance(rule, Constraint)]
+            found.update({name: rules[0]} if rules else {})
     return found
+
+
+def _rules_of(owner: Any) -> dict[str, Constraint]:
+    cls: Any = type(owner)
+    return _constraints(cls)
 
 
 def check_parameters(owner: Any) -> None:
     """Raise ``InvalidParameter`` for the first parameter that breaks its declared rule."""
-    for name, constraint in _constraints(type(owner)).items():
+    for name, constraint in _rules_of(owner).items():
         value = getattr(owner, name)
         if not constraint.holds(value):
             raise InvalidParameter(
-                f"{type(owner).__name__}: `{name}` must be {constraint.rule()}; got {value!r}.{constraint.hint(value)}"
+                f"{type(owner).__name__}: `{name}` must be {constraint.rule()}; got "
+                f"{value!r}.{constraint.hint(value)}"
             )

@@ -29,8 +29,8 @@ from castalia.errors import (
     InvalidData,
     InvalidParameter,
 )
-from castalia.train.checkpoint import pack, unpack, writing
-from castalia.utils.files import atomic_folder
+from castalia.train.tensorfile import pack, unpack
+from castalia.utils.files import atomic_folder, writing
 from castalia.utils.seeds import seed_scope
 from castalia.utils.text import did_you_mean, listing, shorten
 

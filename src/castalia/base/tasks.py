@@ -52,7 +52,8 @@ class Classifier(ClassifierMixin):
     class_weight
         None, ``"balanced"``, or a dict from class to weight; multiplies the sample weights.
     calibrate
-        Fit one temperature on the validation rows after training, so that confidence matches accuracy.
+        Fit one temperature on the validation rows after training, so that confidence matches
+        accuracy.
     """
 
     class_weight: Any = None
@@ -64,7 +65,8 @@ class Classifier(ClassifierMixin):
         if self.multilabel_:
             if type_of_target(y) != "multilabel-indicator":
                 raise InvalidData(
-                    f"{type(self).__name__}: a y of two dimensions must hold only 0 and 1 (one column a label); "
+                    f"{type(self).__name__}: a y of two dimensions must hold only 0 and 1 (one "
+                    "column a label); "
                     f"got values {np.unique(y)[:5].tolist()}. Fit one classifier a column instead."
                 )
             self.classes_ = np.arange(y.shape[1])
@@ -90,7 +92,8 @@ class Classifier(ClassifierMixin):
         known = np.isin(y, self.classes_)
         if not known.all():
             raise InvalidData(
-                f"{type(self).__name__}: the validation target must hold only classes seen in training; "
+                f"{type(self).__name__}: the validation target must hold only classes seen in "
+                "training; "
                 f"got {y[~known][0]!r}."
             )
         return Target(torch.from_numpy(np.searchsorted(self.classes_, y)), len(self.classes_), None)
@@ -103,7 +106,8 @@ class Classifier(ClassifierMixin):
             unknown = [label for label in setting if label not in self.classes_]
             if unknown:
                 raise InvalidParameter(
-                    f"{type(self).__name__}: `class_weight` must name classes of y; got {unknown[0]!r}, "
+                    f"{type(self).__name__}: `class_weight` must name classes of y; got "
+                    f"{unknown[0]!r}, "
                     f"which is not one of {self.classes_.tolist()[:10]}."
                 )
             per_class = np.array(
@@ -115,7 +119,8 @@ class Classifier(ClassifierMixin):
             )
         else:
             raise InvalidParameter(
-                f"{type(self).__name__}: `class_weight` must be None, 'balanced' or a dict; got {setting!r}."
+                f"{type(self).__name__}: `class_weight` must be None, 'balanced' or a dict; got "
+                f"{setting!r}."
             )
         return per_class[codes] * (1.0 if weight is None else weight)
 
@@ -167,8 +172,8 @@ class Classifier(ClassifierMixin):
     def abstain(self, X: Any, coverage: float = 0.9) -> np.ma.MaskedArray:
         """Predict, but leave out the rows one is least sure of.
 
-        The threshold is the confidence that keeps ``coverage`` of the validation rows; without validation rows it is taken
-        from X itself.
+        The threshold is the confidence that keeps ``coverage`` of the validation rows; without
+        validation rows it is taken from X itself.
 
         Parameters
         ----------
@@ -203,9 +208,10 @@ class Classifier(ClassifierMixin):
 
 
 def fit_temperature(outputs: Tensor, targets: Tensor) -> float:
-    """Return the temperature T that minimises the loss of ``outputs / T`` (Guo et al. 2017, arXiv 1706.04599).
+    """Return the temperature T that minimises the loss of ``outputs / T``.
 
-    The loss is convex in 1/T, so a bounded Newton search in log T finds it.
+    The loss is convex in 1/T, so a bounded search in log T finds it (2017, Guo et al., On
+    calibration of modern neural networks, arXiv 1706.04599).
     """
     from scipy.optimize import minimize_scalar
 
@@ -276,6 +282,7 @@ def _numeric(owner: Any, y: np.ndarray) -> np.ndarray:
         return y.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidData(
-            f"{type(owner).__name__}: the target of a regression must hold numbers; got {y.ravel()[0]!r}. "
+            f"{type(owner).__name__}: the target of a regression must hold numbers; got "
+            f"{y.ravel()[0]!r}. "
             "Use a classifier for words."
         ) from error

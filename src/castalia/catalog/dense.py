@@ -4,7 +4,10 @@ from castalia.catalog.records import System
 
 __all__ = ["DENSE"]
 
-_BACKPROP = "1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, Nature 323"
+_BACKPROP = (
+    "1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, "
+    "Nature 323"
+)
 
 DENSE = (
     System(
@@ -38,8 +41,11 @@ DENSE = (
         family="dense",
         tasks=("regression", "density"),
         data="table",
-        summary="Dense network whose outputs are the parameters of a likelihood: a distribution for every row",
-        reference="1994, Nix, Weigend, Estimating the mean and variance of the target probability distribution, ICNN",
+        summary="Dense network that gives a distribution of the target for every row",
+        reference=(
+            "1994, Nix, Weigend, Estimating the mean and variance of the target probability "
+            "distribution, ICNN"
+        ),
         small={"hidden": (16,), "epochs": 60, "lr": 1e-2},
         toy="sine",
         pass_mark=0.80,

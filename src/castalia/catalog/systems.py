@@ -19,7 +19,8 @@ def find(words: str) -> list[System]:
     wanted = words.lower().split()
 
     def text(record: System) -> str:
-        return f"{record.name} {record.summary} {record.family} {' '.join(record.tasks)} {record.data}".lower()
+        words = (record.name, record.summary, record.family, *record.tasks, record.data)
+        return " ".join(words).lower()
 
     return [record for record in SYSTEMS.values() if all(word in text(record) for word in wanted)]
 
@@ -28,7 +29,8 @@ def system(name: str) -> System:
     """Return the record of a name, or say which names are near it."""
     if name not in SYSTEMS:
         raise InvalidParameter(
-            f"castalia: `{name}` is not in the catalogue; `castalia models` lists it.{did_you_mean(name, SYSTEMS)}"
+            f"castalia: `{name}` is not in the catalogue; `castalia models` lists "
+            f"it.{did_you_mean(name, SYSTEMS)}"
         )
     return SYSTEMS[name]
 

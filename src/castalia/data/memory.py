@@ -15,7 +15,6 @@ from castalia.data.guess import MARKERS, Guess, Mixture, convert
 from castalia.data.names import check_names
 from castalia.data.objects import from_objects, is_missing
 from castalia.errors import InvalidData, ShapeMismatch
-from castalia.utils.text import shorten
 
 __all__ = ["MemorySource", "array_names", "from_array", "from_frame"]
 
@@ -138,7 +137,7 @@ def from_frame(frame: Any) -> MemorySource:
         ]
     else:
         pairs = _frame_columns(frame)
-    text = f"the {type(frame).__module__.split('.')[0]} table"
+    text = _called(frame)
     check_names([name for name, _ in pairs], text)
     notes, columns, categorical = dict[str, str](), dict[str, Any](), set[str]()
     for name, given in pairs:
@@ -152,18 +151,23 @@ def from_frame(frame: Any) -> MemorySource:
 
 
 def _frame_columns(frame: Any) -> list[tuple[str, Any]]:
-    names = [str(name) for name in getattr(frame, "columns", [])]
-    check_names(names, f"the {type(frame).__module__.split('.')[0]} table")
     try:
         known = nw.from_native(frame, eager_only=True)
-        return [(str(name), _frame_column(known[name])) for name in known.columns]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, nw.exceptions.NarwhalsError) as error:
+        if type(frame).__name__ == "DataFrame":
+            check_names([str(name) for name in frame.columns], _called(frame))
         raise InvalidData(
-            "read: the data must be a path, a 2-dimensional array, or a table of pandas, polars "
-            "or Arrow; "
-            f"got {type(frame).__name__} "
-            f"({shorten(str(error).splitlines()[0] if str(error) else '', 80)})."
+            "read: the data must be a path, a 2-dimensional array, or a table of pandas, polars or "
+            f"Arrow; got {type(frame).__name__}."
         ) from error
+    check_names([str(name) for name in known.columns], _called(frame))
+    # By position: an integer in brackets would mean a row, and pandas' names may be integers.
+    named = zip(known.columns, known.iter_columns(), strict=True)
+    return [(str(name), _frame_column(series)) for name, series in named]
+
+
+def _called(frame: Any) -> str:
+    return f"the {type(frame).__module__.split('.')[0]} table"
 
 
 def _frame_column(series: Any) -> Any:

@@ -7,7 +7,7 @@ chunk borders only, never on where the chunks came from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,25 @@ class Moments:
         self.minimum, self.maximum = np.full(columns, np.inf), np.full(columns, -np.inf)
         self.missing = np.zeros(columns, np.int64)
         self.infinite: tuple[int, int, float] | None = None
+
+    @classmethod
+    def beside(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of groups of columns as those of one table, side by side."""
+        if len(parts) == 1:
+            return parts[0]
+        whole = cls(0)
+        whole.rows = parts[0].rows
+        for name in ("weight", "mean", "_squares", "minimum", "maximum", "missing"):
+            setattr(whole, name, np.concatenate([getattr(part, name) for part in parts]))
+        starts = np.cumsum([0, *(len(part.mean) for part in parts)])
+        found = [
+            (row, int(start) + column, value)
+            for start, part in zip(starts, parts, strict=False)
+            if part.infinite is not None
+            for row, column, value in [part.infinite]
+        ]
+        whole.infinite = min(found, default=None)
+        return whole
 
     def add(self, block: Floats, weight: Floats | None = None) -> None:
         """Take in one chunk: ``block`` (columns, rows), contiguous; ``weight`` (rows,) or None."""

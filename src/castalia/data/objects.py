@@ -32,8 +32,12 @@ def from_objects(values: Sequence[Any]) -> tuple[pa.Array, Mixture | None]:
     """Return an array: numbers stay numbers; a mixture becomes text and is described."""
     present = [None if is_missing(v) else v for v in values]
     kinds = {_kind(v) for v in present if v is not None}
-    if kinds <= {"number"} or kinds <= {"number", "boolean"} and "number" in kinds:
-        return pa.array([None if v is None else _number(v) for v in present], _width(present)), None
+    if not kinds:
+        return pa.nulls(len(present)), None
+    if kinds <= {"number", "boolean"} and "number" in kinds:
+        whole = all(v is None or _is_whole(v) for v in present)
+        kind, make = (pa.int64(), int) if whole else (pa.float64(), _float)
+        return pa.array([None if v is None else make(v) for v in present], kind), None
     if kinds == {"boolean"}:
         return pa.array([None if v is None else bool(v) for v in present], pa.bool_()), None
     if kinds == {"date"}:
@@ -50,19 +54,8 @@ def _kind(value: Any) -> str:
     return "date" if isinstance(value, _DATES) else "other"
 
 
-def _width(values: Sequence[Any]) -> pa.DataType | None:
-    whole = all(
-        v is None or isinstance(v, (int, np.integer)) and -(2**63) <= v < 2**63 for v in values
-    )
-    return pa.null() if all(v is None for v in values) else pa.int64() if whole else pa.float64()
-
-
-def _number(value: Any) -> int | float:
-    return (
-        int(value)
-        if isinstance(value, (int, np.integer)) and -(2**63) <= value < 2**63
-        else _float(value)
-    )
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and -(2**63) <= int(value) < 2**63
 
 
 def _float(value: Any) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableEncoder"]
 
+_COLUMNS = 16  # columns whose moments are gathered together
 _BLOCK = 2**17  # numbers standardised at a time: one megabyte of float64 stays in the cache
 _EMPTY = "all values are missing"
 
@@ -110,10 +111,7 @@ class TableEncoder:
 
     def _fit_array(self, array: NDArray[Any], weight: Floats | None) -> Self:
         _check_size(array)
-        moments = Moments(array.shape[1])
-        for span in spans(len(array)):
-            block = np.ascontiguousarray(array[span].T, np.float64)  # (columns, rows)
-            moments.add(block, None if weight is None else weight[span])
+        moments = _array_moments(array, weight)
         names = [f"x{i}" for i in range(array.shape[1])]
         if moments.infinite:
             row, column, value = moments.infinite
@@ -399,6 +397,17 @@ def _weights(weight: Any, rows: int) -> Floats | None:
             "everywhere."
         )
     return found
+
+
+def _array_moments(array: NDArray[Any], weight: Floats | None) -> Moments:
+    """Gather the moments of an array, a few columns at a time, so that a block stays in cache."""
+    groups = list(spans(array.shape[1], _COLUMNS))
+    parts = [Moments(group.stop - group.start) for group in groups]
+    for span in spans(len(array)):
+        for group, part in zip(groups, parts, strict=True):
+            block = np.ascontiguousarray(array[span, group].T, np.float64)  # (columns, rows)
+            part.add(block, None if weight is None else weight[span])
+    return Moments.beside(parts)
 
 
 def _check_size(array: NDArray[Any]) -> None:

@@ -1,1 +1,1 @@
-"""Architectures: plain ``torch.nn`` modules, one file each, usable without the rest of the library."""
+"""Architectures: plain ``torch.nn`` modules, one file each, usable without the rest."""

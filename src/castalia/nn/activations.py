@@ -36,6 +36,7 @@ def activation(name: str) -> nn.Module:
     """
     if name not in ACTIVATIONS:
         raise InvalidParameter(
-            f"nn: `activation` must be {listing(ACTIVATIONS)}; got {name!r}.{did_you_mean(str(name), ACTIVATIONS)}"
+            f"nn: `activation` must be {listing(ACTIVATIONS)}; got "
+            f"{name!r}.{did_you_mean(str(name), ACTIVATIONS)}"
         )
     return ACTIVATIONS[name]()

@@ -1,7 +1,8 @@
 """Rows of a mixed table as one dense vector.
 
-A row arrives as numbers followed by category codes, all in one float tensor; each code is looked up in its own
-embedding. Code 0 stands for unseen and missing values, and its embedding is learnt as the others are.
+A row arrives as numbers followed by category codes, all in one float tensor; each code is looked up
+in its own embedding. Code 0 stands for unseen and missing values, and its embedding is learnt as
+the others are.
 
 Shapes: B batch, N numeric columns, C categorical columns.
 Reference: 2016, Guo, Berkhahn, Entity embeddings of categorical variables, arXiv 1604.06737.
@@ -55,6 +56,7 @@ class TableEmbedding(nn.Module):
         self.width = numeric + sum(embedding_width(size) for size in categories)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, N + C)
+        """Return numbers and embeddings side by side."""
         codes = x[:, self.numeric :].long()  # (B, C)
         embedded = [table(codes[:, i]) for i, table in enumerate(self.tables)]
         return torch.cat([x[:, : self.numeric], *embedded], dim=1)  # (B, width)

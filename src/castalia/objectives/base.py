@@ -24,8 +24,8 @@ def weighted_mean(loss: Tensor, weight: Tensor | None) -> Tensor:
 class Objective:
     """What is minimised. Subclasses give ``terms``; the rest has sensible defaults.
 
-    Every value in ``terms`` is a mean over the rows of the batch, weighted by ``batch.weight``, so that the loop can
-    combine micro-batches and processes into exactly the big-batch step.
+    Every value in ``terms`` is a mean over the rows of the batch, weighted by ``batch.weight``, so
+    that the loop can combine micro-batches and processes into exactly the big-batch step.
     """
 
     def phases(self, net: nn.Module) -> list[Phase]:

@@ -1,7 +1,8 @@
 """Networks whose outputs are the parameters of a distribution of y, fitted by maximum likelihood.
 
 loss = - (1/B) sum_i log p(y_i | theta(x_i)).  Shapes: B batch, T targets, M mixture components.
-References: 1994, Nix, Weigend (mean and variance); 1994, Bishop, Mixture density networks, NCRG/94/004.
+References: 1994, Nix, Weigend (mean and variance); 1994, Bishop, Mixture density networks,
+NCRG/94/004.
 """
 
 import torch

@@ -1,6 +1,7 @@
 """Norm penalties on weights; biases and normalisation scales are exempt.
 
-Omega(w) = alpha/2 sum w^2 (L2) or alpha sum |w| (L1); ``half=False`` drops the factor 1/2 of L2, as some texts do.
+Omega(w) = alpha/2 sum w^2 (L2) or alpha sum |w| (L1); ``half=False`` drops the factor 1/2 of L2, as
+some texts do.
 """
 
 import torch

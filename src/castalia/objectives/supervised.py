@@ -24,7 +24,7 @@ class Supervised(Objective):
 
 
 class SquaredError(Supervised):
-    """Mean over outputs of (f(x) - y)^2: the negative log-likelihood of a Gaussian of fixed width."""
+    """Mean over outputs of (f(x) - y)^2: the likelihood of a Gaussian of fixed width."""
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the squared error of each row."""
@@ -47,8 +47,9 @@ class CrossEntropy(Supervised):
     label_smoothing
         Mass taken from the true class.
     convention
-        How that mass is spread over K classes: ``"torch"`` gives eps/K to every class, the true one included;
-        ``"notes"`` gives eps/(K-1) to each of the others, so the true class keeps 1 - eps.
+        How that mass is spread over K classes: ``"torch"`` gives eps/K to every class, the true one
+        included; ``"notes"`` gives eps/(K-1) to each of the others, so the true class keeps 1 -
+        eps.
 
     Examples
     --------

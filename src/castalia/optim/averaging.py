@@ -1,7 +1,8 @@
 """Averages of the weights along the trajectory.
 
 EMA: s <- d s + (1 - d) w after every step, with d = min(decay, (1 + t) / (10 + t)).
-SWA: the plain mean of the weights at the end of each epoch of the last quarter (Izmailov et al. 2018, arXiv 1803.05407).
+SWA: the plain mean of the weights at the end of each epoch of the last quarter (Izmailov et al.
+2018, arXiv 1803.05407).
 """
 
 from collections.abc import Sequence

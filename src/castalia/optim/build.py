@@ -24,7 +24,12 @@ OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
     "adadelta": (torch.optim.Adadelta, {}),
     "lbfgs": (torch.optim.LBFGS, {"line_search_fn": "strong_wolfe"}),
 }
-FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad)
+FUSED: dict[type[Optimizer], tuple[str, ...]] = {
+    torch.optim.SGD: ("cpu", "cuda"),
+    torch.optim.Adam: ("cpu", "cuda"),
+    torch.optim.AdamW: ("cpu", "cuda"),
+    torch.optim.Adagrad: ("cpu",),
+}
 SHARDED_FUSED = (torch.optim.Adam, torch.optim.AdamW)  # DTensor has no rule for the other kernels
 CAPTURABLE = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adadelta)
 
@@ -50,7 +55,8 @@ def build_optimizer(
     weight_decay
         Decay passed to the optimizer; on weight matrices only, biases and scales are exempt.
     capture
-        Make its step safe to record in a CUDA graph: the rate is a tensor, the counters live on the device.
+        Make its step safe to record in a CUDA graph: the rate is a tensor, the counters live on the
+        device.
 
     Examples
     --------
@@ -65,14 +71,11 @@ def build_optimizer(
             f"Training: `optimizer` must be {listing(OPTIMIZERS)} or a callable; got {kind!r}."
             f"{did_you_mean(str(kind), OPTIMIZERS)}"
         )
+    cls: Any
     cls, arguments = OPTIMIZERS[kind]
     device = parameters[0].device
     sharded = any(hasattr(p, "full_tensor") for p in parameters)
-    if (
-        cls in (SHARDED_FUSED if sharded else FUSED)
-        and device.type in ("cpu", "cuda")
-        and all(p.is_floating_point() for p in parameters)
-    ):
+    if device.type in FUSED.get(cls, ()) and (not sharded or cls in SHARDED_FUSED):
         arguments = {**arguments, "fused": True}
     if capture:
         arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}
@@ -85,7 +88,8 @@ def _groups(cls: type[Optimizer], parameters: list[Tensor], decay: float) -> lis
         return parameters
     if cls is torch.optim.LBFGS:
         raise InvalidParameter(
-            f"Training: `weight_decay` must be 0 with optimizer 'lbfgs'; got {decay}. Add an L2 penalty instead."
+            f"Training: `weight_decay` must be 0 with optimizer 'lbfgs'; got {decay}. Add an L2 "
+            "penalty instead."
         )
     matrices = [p for p in parameters if p.ndim >= 2]
     others = [p for p in parameters if p.ndim < 2]

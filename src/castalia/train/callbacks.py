@@ -72,6 +72,7 @@ class Dispatch:
         }
 
     def __call__(self, event: str, state: TrainState) -> None:
+        """Call everybody who listens to the event."""
         for listener in self.listeners[event]:
             listener(state)
 

@@ -14,7 +14,7 @@ from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["check_training"]
 
-PRECISIONS = ("auto", "float32", "float64", "bf16")
+PRECISIONS = ("auto", "float32", "tf32", "bf16", "float64")
 STRATEGIES = ("auto", "single", "ddp", "fsdp")
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 
@@ -38,7 +38,8 @@ def check_training(training: Training) -> None:
         )
     if not isinstance(training.compile, bool) and training.compile not in ("auto", *COMPILE_MODES):
         raise InvalidParameter(
-            f"Training: `compile` must be True, False, 'auto' or {listing(COMPILE_MODES)}; got {training.compile!r}."
+            f"Training: `compile` must be True, False, 'auto' or {listing(COMPILE_MODES)}; got "
+            f"{training.compile!r}."
         )
     build_schedule(training.schedule)
     resolve_device(training.device)
@@ -64,18 +65,21 @@ def _check_validation(training: Training) -> None:
         )
     if training.checkpoint_every is not None and training.run is None:
         raise InvalidParameter(
-            f"Training: `checkpoint_every={training.checkpoint_every}` needs a place to write; set `run`."
+            f"Training: `checkpoint_every={training.checkpoint_every}` needs a place to write; "
+            "set `run`."
         )
 
 
 def _check_strategy(training: Training) -> None:
     if training.strategy in ("ddp", "fsdp") and "WORLD_SIZE" not in os.environ:
         raise InvalidParameter(
-            f"Training: `strategy={training.strategy!r}` needs several processes; start the script with torchrun."
+            f"Training: `strategy={training.strategy!r}` needs several processes; start the "
+            "script with torchrun."
         )
     if training.strategy == "fsdp" and training.average is not None:
         raise InvalidParameter(
-            f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use 'ddp' or average=None."
+            f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use "
+            "'ddp' or average=None."
         )
     if training.strategy in ("ddp", "fsdp") and training.optimizer == "lbfgs":
         raise InvalidParameter(
@@ -91,7 +95,8 @@ def _choice(name: str, value: Any, allowed: Any, callables: bool = False) -> Non
     if (isinstance(value, str) and value in allowed) or (callables and callable(value)):
         return
     raise InvalidParameter(
-        f"Training: `{name}` must be {listing(allowed)}; got {value!r}.{did_you_mean(str(value), allowed)}"
+        f"Training: `{name}` must be {listing(allowed)}; got "
+        f"{value!r}.{did_you_mean(str(value), allowed)}"
     )
 
 
@@ -103,5 +108,6 @@ def _at_least(
     if not _is_number(value) or value < least or (whole and int(value) != value):
         kind = "a whole number" if whole else "a number"
         raise InvalidParameter(
-            f"Training: `{name}` must be {kind} of at least {least}{' or None' if optional else ''}; got {value!r}."
+            f"Training: `{name}` must be {kind} of at least "
+            f"{least}{' or None' if optional else ''}; got {value!r}."
         )

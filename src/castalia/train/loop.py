@@ -134,7 +134,7 @@ class _Loop:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
         work = step_work(self.net, _row_shape(self.data), self.batch_size)
-        with cpu_scope(self.device, work) as cores:
+        with cpu_scope(self.device, work) as cores, self.precision.products(self.device):
             state.settings = {
                 "device": str(self.device),
                 "precision": self.precision.name,
@@ -269,8 +269,9 @@ class _Loop:
         first = next(i for i, value in enumerate(values) if not math.isfinite(value))
         step = state.total - len(values) + first + 1
         raise Diverged(
-            f"Training: the {term} became {values[first]} in epoch {state.epoch + 1}, at step {step}, with lr={state.lr:g}. "
-            "Lower `lr`, clip gradients with Training(clip=1.0), or check the data for extreme values.",
+            f"Training: the {term} became {values[first]} in epoch {state.epoch + 1}, at step "
+            f"{step}, with lr={state.lr:g}. Lower `lr`, clip gradients with Training(clip=1.0), or "
+            "check the data for extreme values.",
             step=step,
             epoch=state.epoch,
             term=term,
@@ -399,7 +400,7 @@ class _Loop:
 
 
 def _mean(values: list[float], rows: list[int]) -> float:
-    """Mean over steps, each counting by its rows; steps where a term was not computed are left out."""
+    """Mean over steps, each counting by its rows; steps without the term are left out."""
     known = [(v, n) for v, n in zip(values, rows, strict=True) if not math.isnan(v)]
     return sum(v * n for v, n in known) / sum(n for _, n in known) if known else math.nan
 

@@ -35,7 +35,9 @@ class ProgressBar(Callback):
     """
 
     def __init__(self, delay: float = 0.0) -> None:
-        self.delay, self.bar, self.task = delay, None, None  # type: Any
+        self.delay = delay
+        self.bar: Any = None
+        self.task: Any = None
 
     def on_fit_start(self, state: TrainState) -> None:
         """Start the clock."""

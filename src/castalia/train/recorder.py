@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from castalia.train.checkpoint import flatten, latest_checkpoint, unflatten, write_checkpoint
+from castalia.train.checkpoint import latest_checkpoint, write_checkpoint
 from castalia.train.runs import Run, RunStore
 from castalia.train.state import TrainState
 from castalia.train.strategy import Single
+from castalia.train.trees import flatten, unflatten
 
 __all__ = ["Recorder"]
 
@@ -44,6 +45,7 @@ class Recorder:
             path = Path(path)
             self.store = RunStore(path.parent)
             self.run = self.store.open_run(path.name, fingerprint, {**(config or {}), "seed": seed})
+            self.run.resume()
             self.seed = int(self.run.config["seed"])
             self.folder = self.run.folder / "checkpoints"
 

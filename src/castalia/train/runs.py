@@ -19,9 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
-from castalia.train.checkpoint import WriteFailed, writing
-from castalia.utils.files import atomic_write
+from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, WriteFailed
+from castalia.utils.files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["STATUSES", "Run", "RunStore"]

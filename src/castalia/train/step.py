@@ -97,7 +97,7 @@ class Stepper:
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window of samples and the order of its rows."""
-        self.samples, self.batches = samples, order.split(self.batch_size)
+        self.samples, self.order = samples, order
 
     def set_rate(self, factor: float) -> None:
         """Set every optimizer's rate to ``factor`` times its base."""
@@ -109,8 +109,8 @@ class Stepper:
                     group["lr"] = rate * factor
 
     def step(self, i: int, number: int) -> Tensor:
-        """Take the step of the i-th batch of the window, the ``number``-th of the epoch; return its loss."""
-        index = self.batches[i]
+        """Take the step of the window's i-th batch, the epoch's ``number``-th; return its loss."""
+        index = self.order[i * self.batch_size : (i + 1) * self.batch_size]
         terms = self._phases(index, number)
         if not terms:  # no phase was due: nothing to record
             return self.missing
@@ -119,7 +119,7 @@ class Stepper:
         return terms["loss"]
 
     def collect(self) -> tuple[dict[str, Tensor], list[int]]:
-        """Return the terms of the steps since the last call, each (steps,), and the rows of those steps."""
+        """Return the terms of the steps since the last call, each (steps,), and their rows."""
         record, rows = self.record, self.rows
         self.record, self.rows = [], []
         names = dict.fromkeys(name for terms in record for name in terms)  # in order of appearance
@@ -144,9 +144,9 @@ class Stepper:
         if isinstance(self.optimizers[k], torch.optim.LBFGS):
             last: Terms = {}
 
-            def closure() -> Tensor:
+            def closure() -> float:
                 last.update(self._ready_gradients(index, phase))
-                return last["loss"]
+                return float(last["loss"])
 
             self.optimizers[k].step(closure)
             return last
@@ -164,7 +164,7 @@ class Stepper:
         return terms
 
     def _gradients(self, index: Tensor, phase: Phase) -> Terms:
-        """Gradients of the batch; when memory runs out, the micro-batches are halved and the batch stays."""
+        """Gradients of the batch; when memory runs out, the micro-batches are halved."""
         while True:
             try:
                 return self._accumulate(index, phase)
@@ -188,7 +188,8 @@ class Stepper:
             parameter.grad = None
         whole = self._weight(index)
         mine = self.strategy.share(index)
-        # Every process takes as many parts as the largest share has: sharded networks meet in each of them.
+        # Every process takes as many parts as the largest share has: sharded networks meet in each
+        # of them.
         parts = min(self.micro, -(-len(index) // self.strategy.world))
         total: Terms = {}
         for part in mine.tensor_split(parts) if parts > 1 else (mine,):

@@ -1,7 +1,7 @@
 """How many processes train together, and what they exchange.
 
-Every process walks through the same batches and takes its share of each; gradients are summed with each share's weight, so
-the step equals that of one process on the whole batch.
+Every process walks through the same batches and takes its share of each; gradients are summed with
+each share's weight, so the step equals that of one process on the whole batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Single:
         return index
 
     def scale(self, part: Any, whole: Any) -> Any:
-        """Return the factor of the local mean loss, given the weights of the part and of the whole batch."""
+        """Return the factor of the local mean loss, from the weights of the part and the whole."""
         return part / whole
 
     def sync(self, parameters: Sequence[Tensor]) -> None:
@@ -49,7 +49,7 @@ class Single:
         """Return the whole network's weights."""
         return net.state_dict()
 
-    def load_state_dict(self, net: nn.Module, state: dict[str, Tensor]) -> None:
+    def load_state_dict(self, net: nn.Module, state: dict[str, Any]) -> None:
         """Put the whole network's weights in place."""
         net.load_state_dict(state)
 
@@ -154,9 +154,10 @@ class FullyShardedParallel(DataParallel):
         """Gather the whole network's weights."""
         from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 
-        return get_model_state_dict(net, options=StateDictOptions(full_state_dict=True))
+        whole: Any = get_model_state_dict(net, options=StateDictOptions(full_state_dict=True))
+        return whole
 
-    def load_state_dict(self, net: nn.Module, state: dict[str, Tensor]) -> None:
+    def load_state_dict(self, net: nn.Module, state: dict[str, Any]) -> None:
         """Divide the whole network's weights among the processes."""
         from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 
@@ -189,7 +190,7 @@ class FullyShardedParallel(DataParallel):
 
 
 def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Group gradients into buckets; a missing one counts as zero, since every process must send the same."""
+    """Group gradients into buckets; a missing one is zero: every process must send the same."""
     buckets: list[list[Tensor]] = [[]]
     size = 0
     for parameter in parameters:

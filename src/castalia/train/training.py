@@ -33,26 +33,31 @@ class Training:
     patience
         Stop after this many epochs without a better validation loss, and restore the best weights.
     validation
-        Share of the rows held out (none when that gives fewer than 10 rows), 0 to train on everything, or ``(X, y)``.
+        Share of the rows held out (none when that gives fewer than 10 rows), 0 to train on
+        everything, or ``(X, y)``.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
     precision
-        ``"float32"``, ``"float64"``, ``"bf16"``, or ``"auto"``: bf16 where the chip has it and the step is large, float64
-        on the CPU for tables so small that it costs nothing, float32 otherwise.
+        ``"float32"``, ``"tf32"``, ``"bf16"``, ``"float64"``, or ``"auto"``: on CUDA bf16 where the
+        chip has it and the step is large, tf32 products otherwise; on the CPU float64 for at most
+        100 rows, float32 otherwise.
     compile
-        ``"auto"`` records small CUDA steps as a graph; True or a ``torch.compile`` mode compiles the network; False neither.
+        ``"auto"`` records small CUDA steps as a graph; True or a ``torch.compile`` mode compiles
+        the network; False neither.
     strategy
         ``"single"``, ``"ddp"``, ``"fsdp"``; ``"auto"`` is ddp under ``torchrun``, single otherwise.
     callbacks
         ``castalia.Callback`` objects.
     run
-        Folder of the run, such as ``"runs/titanic"``; metrics and checkpoints go there, and the same call resumes it.
+        Folder of the run, such as ``"runs/titanic"``; metrics and checkpoints go there, and the
+        same call resumes it.
     checkpoint_every
         Steps between checkpoints; None: every epoch when ``run`` is set.
     watch
         Reserved for the doctor: how closely to watch the inside of the network.
     verbose
-        True, False, or ``"auto"``: a progress bar on a terminal when the training takes more than a second.
+        True, False, or ``"auto"``: a progress bar on a terminal when the training takes more than a
+        second.
 
     Examples
     --------
@@ -88,7 +93,8 @@ class Training:
         for name, value in settings.items():
             if name not in known:
                 raise InvalidParameter(
-                    f"Training: has no setting `{name}`; it has {listing(known, 'and', 20)}.{did_you_mean(name, known)}"
+                    f"Training: has no setting `{name}`; it has "
+                    f"{listing(known, 'and', 20)}.{did_you_mean(name, known)}"
                 )
             setattr(self, name, value)
         return self

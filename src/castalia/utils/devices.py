@@ -31,7 +31,9 @@ def resolve_device(device: Any) -> torch.device:
             f"Training: `device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps'; got {device!r}."
         ) from error
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidParameter(f"Training: `device` is {device!r}, but torch sees no CUDA device. Use device='cpu'.")
+        raise InvalidParameter(
+            f"Training: `device` is {device!r}, but torch sees no CUDA device. Use device='cpu'."
+        )
     if found.type == "cuda" and found.index is None:
         found = torch.device("cuda", torch.cuda.current_device())
     return found
@@ -39,7 +41,10 @@ def resolve_device(device: Any) -> torch.device:
 
 def wait_policy() -> str:
     """Say how idle OpenMP threads wait in this process; 'passive' shares cores well."""
-    passive = os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE" or os.environ.get("GOMP_SPINCOUNT") == "0"
+    passive = (
+        os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE"
+        or os.environ.get("GOMP_SPINCOUNT") == "0"
+    )
     return "passive" if passive else "default"
 
 
@@ -47,8 +52,8 @@ def wait_policy() -> str:
 def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
     """Run small CPU steps on one thread and on plain BLAS; restore both afterwards.
 
-    A spinning second thread slows a small step many times over when another process wants the core, and the
-    oneDNN dispatch costs more than a small matrix product.
+    A spinning second thread slows a small step many times over when another process wants the core,
+    and the oneDNN dispatch costs more than a small matrix product.
 
     Parameters
     ----------
@@ -69,7 +74,11 @@ def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
             if threads != 1:
                 torch.set_num_threads(1)
             torch._C._set_mkldnn_enabled(False)
-        yield {"threads": torch.get_num_threads(), "onednn": onednn and not small, "waiting": wait_policy()}
+        yield {
+            "threads": torch.get_num_threads(),
+            "onednn": onednn and not small,
+            "waiting": wait_policy(),
+        }
     finally:
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -10,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["atomic_folder", "atomic_write", "digest", "sync_folder"]
+from castalia.errors import CastaliaError, WriteFailed
+
+__all__ = ["atomic_folder", "atomic_write", "digest", "sync_folder", "writing"]
 
 
 def digest(path: str | os.PathLike[str]) -> str:
@@ -78,3 +81,21 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
         if path.exists():
             shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def writing(owner: str, path: str | Path) -> Iterator[None]:
+    """Turn the system's error while writing into one sentence."""
+    try:
+        yield
+    except CastaliaError:
+        raise
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        remedy = "Free some space and save again" if full else "Choose a path you can write to"
+        failed = WriteFailed(
+            f"{owner}: `{path}` could not be written ({error.strerror or error}); "
+            f"what was saved before is untouched. {remedy}."
+        )
+        failed.errno = error.errno
+        raise failed from error

@@ -28,5 +28,9 @@ def require(package: str, *, caller: str, extra: str | None = None) -> ModuleTyp
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        command = f"pip install 'castalia[{extra}]'" if extra else f"pip install {package.split('.')[0]}"
-        raise MissingPackage(f"{caller}: needs the package `{package}`; install it with `{command}`.") from error
+        command = (
+            f"pip install 'castalia[{extra}]'" if extra else f"pip install {package.split('.')[0]}"
+        )
+        raise MissingPackage(
+            f"{caller}: needs the package `{package}`; install it with `{command}`."
+        ) from error

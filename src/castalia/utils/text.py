@@ -29,7 +29,13 @@ def listing(words: Iterable[object], last: str = "or", most: int = 12) -> str:
     names = [f"`{w}`" for w in words]
     if len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else "nothing"
+    return (
+        names[0]
+        if len(names) == 1
+        else f"{', '.join(names[:-1])} {last} {names[-1]}"
+        if names
+        else "nothing"
+    )
 
 
 def plural(count: int, noun: str) -> str:

@@ -25,13 +25,14 @@ __all__ = ["DistributionRegressor"]
 class DistributionRegressor(Regressor, Estimator):
     """Dense network whose outputs are the parameters of a likelihood.
 
-    Minimises - log p(y | theta(x)). Right when the spread of y changes with x, when y is a count, or when several answers are possible;
-    for the mean alone ``MLPRegressor`` is simpler.
+    Minimises - log p(y | theta(x)). Right when the spread of y changes with x, when y is a count,
+    or when several answers are possible; for the mean alone ``MLPRegressor`` is simpler.
 
     Parameters
     ----------
     likelihood
-        ``"gaussian"``, ``"laplace"`` (heavy tails), ``"poisson"`` (counts) or ``"mixture"`` (of normals).
+        ``"gaussian"``, ``"laplace"`` (heavy tails), ``"poisson"`` (counts) or ``"mixture"`` (of
+        normals).
     components
         Number of normals of a mixture.
     hidden
@@ -58,8 +59,8 @@ class DistributionRegressor(Regressor, Estimator):
 
     References
     ----------
-    1994, Nix, Weigend, Estimating the mean and variance of the target probability distribution, ICNN.
-    1994, Bishop, Mixture density networks, NCRG/94/004.
+    1994, Nix, Weigend, Estimating the mean and variance of the target probability distribution,
+    ICNN. 1994, Bishop, Mixture density networks, NCRG/94/004.
 
     See Also
     --------
@@ -109,7 +110,8 @@ class DistributionRegressor(Regressor, Estimator):
             values = torch.from_numpy(np.asarray(y, dtype=np.float64).reshape(len(y), -1))
             if bool((values < 0).any()):
                 raise InvalidData(
-                    f"{type(self).__name__}: y must hold counts or rates of at least 0 for likelihood "
+                    f"{type(self).__name__}: y must hold counts or rates of at least 0 for "
+                    "likelihood "
                     f"{self.likelihood!r}; got {float(values.min()):g}. Use 'gaussian' instead."
                 )
             self.target_mean_, self.target_scale_ = (
@@ -119,7 +121,7 @@ class DistributionRegressor(Regressor, Estimator):
         return Target(values, likelihood.outputs(target.outputs), target.weight)
 
     def predict_distribution(self, X: Any) -> Distribution:
-        """Return the distribution of y for each row, in the units of y, as a ``torch.distributions`` object.
+        """Return the distribution of y for each row as a ``torch.distributions`` object.
 
         Parameters
         ----------
@@ -198,7 +200,7 @@ class DistributionRegressor(Regressor, Estimator):
 
 
 class _Rescaled(TransformedDistribution):
-    """A distribution in standardised units, shifted and scaled back; it keeps its mean and variance."""
+    """A distribution in standardised units, shifted and scaled back, with mean and variance."""
 
     def __init__(self, base: Distribution, mean: torch.Tensor, scale: torch.Tensor) -> None:
         self.shift, self.factor = mean, scale

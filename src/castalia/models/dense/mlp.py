@@ -39,9 +39,10 @@ class _Dense(Estimator):
 class MLPClassifier(Classifier, _Dense):
     """Multi-layer perceptron that classifies the rows of a table.
 
-    Minimises the cross-entropy -log softmax(f(x))_y (binary cross-entropy for several labels at once), where f is a stack of dense
-    layers. Numbers are standardised, missing values flagged and categories embedded. Right for a few thousand rows or more
-    with smooth dependence on many columns; on small or very irregular tables gradient boosting is often better.
+    Minimises the cross-entropy -log softmax(f(x))_y (binary cross-entropy for several labels at
+    once), where f is a stack of dense layers. Numbers are standardised, missing values flagged and
+    categories embedded. Right for a few thousand rows or more with smooth dependence on many
+    columns; on small or very irregular tables gradient boosting is often better.
 
     Parameters
     ----------
@@ -69,15 +70,18 @@ class MLPClassifier(Classifier, _Dense):
 
     Shapes
     ------
-    X: (n, D) numbers, or a frame with named columns of any kind.  y: (n,) classes, or (n, L) of 0 and 1.
+    X: (n, D) numbers, or a frame with named columns of any kind.  y: (n,) classes, or (n, L) of 0
+    and 1.
 
     Notes
     -----
-    An epoch costs O(n P) for P weights. Tables larger than memory are streamed (``castalia.data.read``).
+    An epoch costs O(n P) for P weights. Tables larger than memory are streamed
+    (``castalia.data.read``).
 
     References
     ----------
-    1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, Nature 323.
+    1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, Nature
+    323.
 
     See Also
     --------
@@ -99,7 +103,8 @@ class MLPClassifier(Classifier, _Dense):
 class MLPRegressor(Regressor, _Dense):
     """Multi-layer perceptron that predicts numbers from the rows of a table.
 
-    Minimises the mean squared error between f(x) and the standardised targets. Handles several targets at once.
+    Minimises the mean squared error between f(x) and the standardised targets. Handles several
+    targets at once.
 
     Parameters
     ----------
@@ -129,7 +134,8 @@ class MLPRegressor(Regressor, _Dense):
 
     References
     ----------
-    1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, Nature 323.
+    1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, Nature
+    323.
 
     See Also
     --------

@@ -1,7 +1,8 @@
 """Multi-layer perceptron: a composition of affine maps and elementwise non-linearities.
 
 h(l) = g(W(l) h(l-1) + b(l)),  f(x) = W(L) h(L-1) + b(L).  Shapes: B batch, D inputs, K outputs.
-Reference: 1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors, Nature 323.
+Reference: 1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors,
+Nature 323.
 """
 
 from collections.abc import Sequence
@@ -57,6 +58,7 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
 
     def forward(self, x: Tensor) -> Tensor:  # (B, D)
+        """Return the outputs."""
         if self.embed is not None:
             x = self.embed(x)
         return self.layers(x)  # (B, K)

@@ -1,0 +1,5 @@
+"""``python -m castalia.cli``."""
+
+from castalia.cli.app import main
+
+main()

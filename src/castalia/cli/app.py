@@ -1,0 +1,62 @@
+"""The verbs of ``castalia``, and what holds for all of them.
+
+Nothing heavy is imported here: each verb brings in what it needs when it runs, so help stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from castalia import __version__
+from castalia.cli.course import course
+from castalia.cli.demo import demo
+from castalia.cli.evaluate import evaluate
+from castalia.cli.fit import fit
+from castalia.cli.guard import DEBUG, guarded
+from castalia.cli.models import models
+from castalia.cli.predict import predict
+from castalia.cli.report import report
+from castalia.cli.runs import runs
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="castalia",
+    help="Deep learning with scikit-learn's manners: fit a table, see whether a network is worth it.",
+    rich_markup_mode=None,  # rich takes longer to import than the rest together
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"castalia {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _everything(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option(help="Show the traceback of a bug.")] = False,
+) -> None:
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+for verb in (fit, predict, evaluate, report, runs, models, course, demo):
+    app.command()(guarded(verb))
+
+
+def main() -> None:
+    """Run the command line."""
+    # Idle threads that spin slow small steps many times over; this must be set before torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    app()

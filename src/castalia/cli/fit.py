@@ -1,0 +1,90 @@
+"""``castalia fit``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from castalia.cli.output import AsJson
+
+__all__ = ["fit"]
+
+
+def fit(
+    data: Annotated[
+        str,
+        typer.Argument(help="Table: CSV, TSV, Parquet or JSON lines; or a known name: penguins."),
+    ],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    model: Annotated[
+        str | None, typer.Option(help="System of the catalogue; `castalia models` lists them.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Setting of model or training: hidden=64,64 or lr=0.01."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="classification or regression; told by the target.")
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="What decides: accuracy, balanced_accuracy, r2, rmse or mae."),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="Run folder [castalia-runs/<data>-<target>].")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Trainings with different seeds [3].")
+    ] = None,
+    cv: Annotated[int | None, typer.Option(help="Folds: test every row once.")] = None,
+    test: Annotated[float, typer.Option(help="Share of rows in the test part.")] = 0.2,
+    group: Annotated[
+        str | None, typer.Option(help="Column whose values stay on one side of the split.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Column to split by: the latest rows are tested.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for all trainings together.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of the split and the first training.")] = 0,
+    header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
+    boosting_rounds: Annotated[int, typer.Option(help="Trees of the boosting baseline.")] = 100,
+    preflight_seconds: Annotated[
+        float, typer.Option(help="Time for checks before training; 0 for none.")
+    ] = 10.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a table: baselines, checks, a network, and whether it is worth using.
+
+    Run the same command again after an interruption and it goes on where it stopped.
+    """
+    from castalia.cli.telling import fit_and_tell
+    from castalia.method import FitPlan
+    from castalia.method.settings import parse_settings
+
+    plan = FitPlan(
+        data=data,
+        target=target,
+        model=model,
+        settings=parse_settings(settings or []),
+        task=task,
+        metric=metric,
+        run=run,
+        seeds=seeds,
+        cv=cv,
+        test=test,
+        group=group,
+        time=time,
+        time_limit=time_limit,
+        device=device,
+        seed=seed,
+        header=header,
+        boosting_rounds=boosting_rounds,
+        preflight_seconds=preflight_seconds,
+        verbose=not quiet,
+    )
+    fit_and_tell(plan, as_json)

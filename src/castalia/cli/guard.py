@@ -1,0 +1,82 @@
+"""Every error as one sentence and an exit code: 0 fine, 2 the user can mend it, 1 a bug."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from castalia.errors import CastaliaError
+from castalia.utils.text import shorten
+
+__all__ = ["DEBUG", "Interrupted", "guarded"]
+
+DEBUG = "CASTALIA_DEBUG"
+USER, BUG = 2, 1
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error
+    """Somebody pressed Ctrl-C; the words say how to go on."""
+
+
+def guarded(verb: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a verb so that no error leaves it as a traceback."""
+
+    @functools.wraps(verb)
+    def wrapped(*args: Any, **options: Any) -> None:
+        as_json = bool(options.get("as_json"))
+        try:
+            verb(*args, **options)
+        except BrokenPipeError:  # the reader of a pipe has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except Interrupted as stop:
+            _leave(str(stop), USER, as_json)
+        except KeyboardInterrupt:
+            _leave("Interrupted.", USER, as_json)
+        except CastaliaError as error:
+            _leave(str(error), USER, as_json)
+        except MemoryError:
+            _leave(f"{verb.__name__}: there is not enough memory for this table.", USER, as_json)
+        except OSError as error:
+            _leave(_system_words(verb.__name__, error), USER, as_json)
+        except Exception as error:
+            _leave(_bug_words(error), BUG, as_json)
+
+    return wrapped
+
+
+def _leave(words: str, code: int, as_json: bool) -> None:
+    """Say one sentence on standard error, and as JSON where that was asked for; then end."""
+    line = " ".join(words.split())
+    typer.echo(
+        f"castalia {line}" if line.startswith("castalia.") else f"castalia: {line}", err=True
+    )
+    if as_json:
+        typer.echo(json.dumps({"error": line, "exit_code": code}, ensure_ascii=False))
+    raise typer.Exit(code)
+
+
+def _system_words(verb: str, error: OSError) -> str:
+    where = f"`{error.filename}` " if error.filename else ""
+    return (
+        f"{verb}: {where}cannot be used ({error.strerror or error}). Nothing saved before is lost."
+    )
+
+
+def _bug_words(error: Exception) -> str:
+    what = f"{type(error).__name__}: {shorten(str(error), 200)}"
+    if os.environ.get(DEBUG):
+        traceback.print_exc()
+        return f"this is a bug in Castalia ({what})."
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="castalia-", suffix=".log", delete=False, encoding="utf-8"
+    ) as file:
+        traceback.print_exc(file=file)
+    return f"this is a bug in Castalia ({what}); the traceback is in {file.name}."

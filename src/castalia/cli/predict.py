@@ -1,0 +1,42 @@
+"""``castalia predict``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from castalia.cli.output import AsJson, Output
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
+    data: Annotated[str, typer.Argument(help="Table with the columns the model was trained on.")],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", help="File to write: .csv, .parquet or .jsonl [CSV to stdout]."
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse values never seen in training.")
+    ] = False,
+    header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the rows of a table with a saved model."""
+    from castalia.method import predict as predict_rows
+
+    found = predict_rows(model, data, header=header, strict=strict)
+    for note in found.notes:
+        typer.echo(f"Note: {note}", err=True)
+    path = None if out is None else found.write(out)
+    if as_json:
+        content = {"rows": len(found), "notes": found.notes}
+        Output(True).data(content | ({"out": path} if path else {"predictions": found.rows()}))
+    elif path is None:
+        typer.echo(found.to_bytes(".csv").decode(), nl=False)
+    else:
+        typer.echo(f"{len(found):,} predictions in {path}")

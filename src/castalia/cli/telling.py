@@ -1,0 +1,145 @@
+"""Telling a fit on the terminal while it goes on, and its outcome at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from castalia.cli.guard import Interrupted
+from castalia.cli.output import Output
+from castalia.method import FitPlan, FitResult, Narrator, run
+from castalia.method.report import Contender
+from castalia.method.report.formats import duration, metric_label, score, score_range
+from castalia.utils.text import plural
+
+__all__ = ["Teller", "fit_and_tell"]
+
+
+def fit_and_tell(plan: FitPlan, as_json: bool) -> None:
+    """Carry out a plan, tell it, and print its outcome."""
+    out = Output(as_json)
+    teller = Teller(out)
+    try:
+        result = run(plan, teller)
+    except KeyboardInterrupt:
+        where = f" (run folder {teller.folder})" if teller.folder else ""
+        raise Interrupted(f"Interrupted; run the same command to continue{where}.") from None
+    tell_result(out, result)
+    out.data(
+        {
+            "run": result.folder,
+            "model": result.model,
+            "report": result.page,
+            **result.summary,
+        }
+    )
+
+
+class Teller(Narrator):
+    """Writes every event of a fit as a line or two."""
+
+    def __init__(self, out: Output) -> None:
+        self.out, self.folder = out, None  # type: Output, Path | None
+        self._section = ""
+
+    def _head(self, words: str) -> None:
+        if words != self._section:
+            self.out.say()
+            self.out.say(words, "head")
+            self._section = words
+
+    def started(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Say what is fitted, and where the run lies."""
+        self.folder = folder
+        classes = f", {facts['classes']} classes" if facts["classes"] else ""
+        self.out.say(f"{facts['source']}", "head")
+        self.out.say(
+            f"  {plural(facts['rows'], 'row')}, {facts['used']} of {facts['columns'] - 1} columns to learn from"
+        )
+        self.out.wrapped(
+            f"Target: {facts['target']} ({facts['task']}{classes}), because {facts['why']}"
+        )
+        self.out.say(f"  Split: {facts['split']} ({facts['tested']:,})")
+        self.out.say(f"  Run folder: {folder}")
+
+    def note(self, words: str) -> None:
+        """Say a remark."""
+        self.out.wrapped(words, "Note: ")
+
+    def baseline(self, contender: Contender, metric: str) -> None:
+        """Say what a baseline scored."""
+        self._head(f"Baselines ({metric_label(metric)} on the test rows, 95 % interval)")
+        reach = score_range(contender.interval, metric)
+        self.out.say(
+            f"  {contender.name:<30}{score(contender.scores[metric], metric):>8}   {reach:<18}"
+            f"{duration(contender.seconds):>8}"
+        )
+
+    def checked(self, checks: Sequence[dict[str, Any]]) -> None:
+        """Say what the preflight checks found."""
+        if not checks:
+            return
+        passed = sum(bool(c["passed"]) for c in checks)
+        self._head(f"Preflight checks: {passed} of {len(checks)} passed")
+        for check in checks:
+            word, style = ("ok    ", "") if check["passed"] else ("FAILED", "bad")
+            self.out.wrapped(f"{check['message']}", f"{word}  {check['name']:<16}", style)
+
+    def training(self, number: int, of: int, words: str) -> None:
+        """Say that a training begins."""
+        self._head("Training")
+        self.out.say(f"  {number}/{of}  {words}")
+
+    def trained(self, number: int, of: int, words: str) -> None:
+        """Say how it went."""
+        self._head("Training")
+        self.out.say(f"  {number}/{of}  {words}")
+
+
+def tell_result(out: Output, result: FitResult) -> None:
+    """Write scores, verdict, advice and where things lie."""
+    report, summary = result.report, result.summary
+    out.say()
+    out.say(f"Scores on the {summary['rows']['tested']:,} test rows", "head")
+    _score_table(out, report.contenders, report.metric)
+    seeds = summary["seeds"]
+    if seeds["n"] > 1:
+        reach = score_range([seeds["low"], seeds["high"]], report.metric)
+        out.say(
+            f"  The network over {seeds['n']} seeds: {metric_label(report.metric)} "
+            f"{score(seeds['mean'], report.metric)}, 95 % interval {reach}"
+        )
+    out.say()
+    out.say("Verdict", "head")
+    out.wrapped(report.verdict)
+    if report.advice:
+        out.say()
+        out.say("Advice", "head")
+        for line in report.advice:
+            out.wrapped(line, "- ")
+    out.say()
+    out.say(f"Model:  {result.model}")
+    out.say(f"Report: {result.page.resolve()}", "head")
+
+
+def _score_table(out: Output, contenders: Sequence[Contender], metric: str) -> None:
+    names = [metric, *(m for m in contenders[-1].scores if m != metric)][:4]
+    heads = [
+        "",
+        metric_label(metric),
+        "95 % interval",
+        *(metric_label(m) for m in names[1:]),
+        "time",
+    ]
+    rows = [
+        [
+            c.name,
+            score(c.scores.get(metric), metric),
+            score_range(c.interval, metric),
+            *(score(c.scores.get(m), m) for m in names[1:]),
+            duration(c.seconds),
+        ]
+        for c in contenders
+    ]
+    out.table(heads, rows, right="1234567")

@@ -1,0 +1,20 @@
+"""The practical method on a table: baselines first, then the network, and whether it is worth it."""
+
+from castalia.method.evaluate import Evaluation, evaluate
+from castalia.method.fit import fit, run
+from castalia.method.narrator import Narrator
+from castalia.method.plan import FitPlan
+from castalia.method.predict import Predictions, predict
+from castalia.method.result import FitResult
+
+__all__ = [
+    "Evaluation",
+    "FitPlan",
+    "FitResult",
+    "Narrator",
+    "Predictions",
+    "evaluate",
+    "fit",
+    "predict",
+    "run",
+]

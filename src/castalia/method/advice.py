@@ -1,0 +1,144 @@
+"""What to do next, from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from castalia.data import Schema
+from castalia.evaluate import Interval, higher_is_better
+from castalia.method.compare import Verdict
+from castalia.method.report.formats import score
+from castalia.method.task import Task
+from castalia.utils.text import listing, plural
+
+__all__ = ["give_advice"]
+
+MOST = 6
+_TINY = 500
+_RARE = 0.1
+
+
+def give_advice(
+    *,
+    task: Task,
+    schema: Schema,
+    target: str,
+    verdict: Verdict,
+    metric: str,
+    seeds: Interval,
+    facts: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+    model: str,
+) -> list[str]:
+    """Return a handful of next actions, the most pressing first.
+
+    Parameters
+    ----------
+    task, schema, target
+        What is predicted, and from what.
+    verdict, metric
+        The outcome of the comparison.
+    seeds
+        Scores over seeds.
+    facts
+        What the training of the saved model left: history, epochs, why it stopped.
+    checks
+        Preflight checks as mappings.
+    model
+        Name of the network.
+    """
+    found = [
+        *_checks(checks),
+        *_verdict(verdict, model, seeds, metric),
+        *_training(facts),
+        *_balance(task, metric),
+        *_columns(schema, target),
+        *_rows(schema.rows, verdict),
+    ]
+    return found[:MOST]
+
+
+def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"Preflight check {c['name']} failed. {c['message']}" for c in checks if not c["passed"]
+    ]
+
+
+def _verdict(verdict: Verdict, model: str, seeds: Interval, metric: str) -> list[str]:
+    found = []
+    if verdict.outcome == "worse":
+        found.append(
+            f"The gap to {verdict.rival.lower()} is real; try other settings (--set hidden=256,256, --set lr=0.001) before "
+            f"giving up on {model}."
+        )
+    wide = seeds.high - seeds.low if seeds.known else 0.0
+    if wide > 0.05 and higher_is_better(metric) and verdict.outcome == "equal":
+        found.append(
+            f"Seeds differ ({score(max(seeds.low, -9.0), metric)} to {score(min(seeds.high, 1.0), metric)}); compare on all "
+            "rows with --cv 5 before deciding on a small difference."
+        )
+    return found
+
+
+def _training(facts: Mapping[str, Any]) -> list[str]:
+    lines = [h for h in facts.get("history", []) if "val_loss" in h]
+    if not lines:
+        return []
+    best = min(lines, key=lambda h: h["val_loss"])
+    if facts.get("stopped") and "time limit" in str(facts["stopped"]):
+        return [
+            "Training was cut by the time limit while it may still have improved; raise --time-limit."
+        ]
+    if not facts.get("stopped") and best["epoch"] >= 0.9 * lines[-1]["epoch"]:
+        longer = 2 * int(facts["most_epochs"])
+        return [
+            f"The validation loss was still falling in the last epoch; train longer with --set epochs={longer}."
+        ]
+    if (
+        best["loss"] > 0
+        and best["val_loss"] > 2 * best["loss"]
+        and best["val_loss"] - best["loss"] > 0.05
+    ):
+        return [
+            f"The network overfits (loss {best['loss']:.3f} in training, {best['val_loss']:.3f} in validation at its best): "
+            "more rows help most; otherwise --set dropout=0.3 or a smaller --set hidden=32."
+        ]
+    return []
+
+
+def _balance(task: Task, metric: str) -> list[str]:
+    counts = sorted(task.counts.items(), key=lambda pair: pair[1])
+    if not counts or counts[0][1] / len(task.y) >= _RARE:
+        return []
+    (rare, few), (common, many) = counts[0], counts[-1]
+    act = "decide by --metric balanced_accuracy and try --set class_weight=balanced"
+    if metric == "balanced_accuracy":
+        act = "try --set class_weight=balanced"
+    return [f"Classes are uneven ({rare} has {plural(few, 'row')}, {common} {many:,}): {act}."]
+
+
+def _columns(schema: Schema, target: str) -> list[str]:
+    found, inputs = [], [c for c in schema if c.name != target]
+    empty = [c.name for c in inputs if c.used and c.missing > 0.3 * schema.rows]
+    if empty:
+        found.append(
+            f"More than 30 % of {listing(empty, 'and', 5)} is missing; filling in those values may help more than any model."
+        )
+    text = [c.name for c in inputs if c.kind == "text"]
+    if text:
+        found.append(
+            f"Free text is not used ({listing(text, 'and', 5)}); columns made from it, such as a title or a length, may help."
+        )
+    return found
+
+
+def _rows(rows: int, verdict: Verdict) -> list[str]:
+    if rows >= _TINY:
+        return []
+    act = (
+        ""
+        if verdict.outcome == "better"
+        else "; networks rarely win on so few, and more rows change more than settings"
+    )
+    return [f"The table has only {plural(rows, 'row')}{act}. Use --cv 5 to test on all of them."]

@@ -1,0 +1,124 @@
+"""Is the network worth using here? The answer in words, no surer than the test rows allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from castalia.evaluate import Interval, higher_is_better, paired_difference
+from castalia.evaluate import metric as metric_named
+from castalia.method.report import Contender
+from castalia.method.report.formats import duration, score
+from castalia.method.scores import Answers, measure, stacked
+from castalia.utils.text import plural
+
+__all__ = ["Verdict", "best_baseline", "compare"]
+
+_FEW = 100  # test rows below which small differences cannot be seen
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to use the network.
+
+    Attributes
+    ----------
+    outcome
+        ``"better"``, ``"equal"`` or ``"worse"`` than the best baseline; ``"none"`` when nothing beats guessing.
+    words
+        The same for people.
+    rival
+        Name of the best baseline.
+    difference
+        Score of the network less that of the baseline, above 0 when the network is better.
+    """
+
+    outcome: str
+    words: str
+    rival: str
+    difference: Interval
+
+
+def best_baseline(contenders: Sequence[Contender], metric: str) -> Contender:
+    """Return the baseline with the best score."""
+    pick = max if higher_is_better(metric) else min
+    return pick((c for c in contenders if c.role == "baseline"), key=lambda c: c.scores[metric])
+
+
+def compare(
+    metric: str,
+    y: np.ndarray,
+    network: Sequence[Answers],
+    rival: Answers,
+    shown: tuple[Contender, Contender],
+) -> Verdict:
+    """Compare the network, averaged over seeds, with the best baseline on the same test rows.
+
+    Parameters
+    ----------
+    metric
+        The measure that decides.
+    y
+        Class numbers or numbers of the test rows.
+    network
+        Answers of each seed.
+    rival
+        Answers of the best baseline.
+    shown
+        The two contenders, network first, for names, scores and times.
+    """
+    found = paired_difference(measure(metric), y, stacked(network), stacked([rival]))
+    if not higher_is_better(metric):
+        found = Interval(-found.mean, -found.high, -found.low, found.n)
+    outcome = _outcome(found, shown[1])
+    return Verdict(outcome, _words(outcome, metric, found, shown, len(y)), shown[1].name, found)
+
+
+def _outcome(found: Interval, rival: Contender) -> str:
+    if found.known and found.low > 0:
+        return "better"
+    if found.known and found.high < 0:
+        return "worse"
+    return "none" if rival.name.startswith("Guessing") else "equal"
+
+
+def _words(
+    outcome: str, metric: str, found: Interval, shown: tuple[Contender, Contender], rows: int
+) -> str:
+    ours, theirs = shown
+    label = metric_named(metric).label
+    label = label if label.isupper() or label.startswith("R²") else label.lower()
+    pair = f"{label} {score(ours.scores[metric], metric)} against {score(theirs.scores[metric], metric)}"
+    gap = f"difference {score(found.mean, metric, sign=True)}{_range(found, metric)}"
+    name = theirs.name.lower() if theirs.name.startswith("Guess") else theirs.name
+    lower = name[0].lower() + name[1:]
+    if outcome == "better":
+        return f"The network is worth using here: {pair} for the best baseline, {lower} ({gap})."
+    if outcome == "worse":
+        return f"Use {lower}, not the network: {pair} for {lower} ({gap})."
+    if outcome == "none":
+        return (
+            f"Nothing here beats {lower}: the network has {pair} ({gap}). The columns say little about the target, or "
+            "there are too few rows to see it."
+        )
+    doubt = (
+        f" With only {plural(rows, 'test row')}, small differences cannot be seen."
+        if rows < _FEW
+        else ""
+    )
+    speed = _speed(ours, theirs)
+    return f"{theirs.name} does as well as the network ({pair}; {gap}) and {speed}: use it.{doubt}"
+
+
+def _range(found: Interval, metric: str) -> str:
+    if not found.known:
+        return ""
+    return f", 95 % interval {score(found.low, metric, sign=True)} to {score(found.high, metric, sign=True)}"
+
+
+def _speed(ours: Contender, theirs: Contender) -> str:
+    if not ours.seconds or not theirs.seconds or ours.seconds < 1.5 * theirs.seconds:
+        return "is simpler"
+    return f"trains faster ({duration(theirs.seconds)} against {duration(ours.seconds)})"

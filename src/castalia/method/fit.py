@@ -1,0 +1,407 @@
+"""The whole method on a table: split, baselines, checks, training, scores, verdict, advice, report.
+
+Every stage that is done is kept in the run's folder, so an interrupted fit goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from castalia import __version__
+from castalia.base import load, save
+from castalia.data import Dataset
+from castalia.diagnose import preflight
+from castalia.errors import DamagedFile, InvalidParameter
+from castalia.evaluate import Interval, interval, primary_metric
+from castalia.method.advice import give_advice
+from castalia.method.baselines import BASELINES, baseline_name, fit_baseline
+from castalia.method.compare import Verdict, best_baseline, compare
+from castalia.method.narrator import Narrator
+from castalia.method.plan import METRICS, FitPlan
+from castalia.method.report import Contender
+from castalia.method.report.formats import duration, score
+from castalia.method.result import RESULT, FitResult
+from castalia.method.scores import Answers, joined, mean_scores, row_interval
+from castalia.method.split import Part, hold_validation, make_parts
+from castalia.method.stages import Stages
+from castalia.method.table import load_table, usable_columns
+from castalia.method.task import Task, find_task
+from castalia.method.train import build_network, train_network
+from castalia.method.writing import make_report
+from castalia.train.runs import Run, RunStore
+from castalia.utils.text import listing, plural
+
+__all__ = ["Fit", "fit", "run"]
+
+
+def fit(data: Any, target: str, *, plan: FitPlan | None = None) -> FitResult:
+    """Fit a table with the default plan, or with another one's settings.
+
+    Parameters
+    ----------
+    data
+        What ``castalia.read`` takes.
+    target
+        The column to predict.
+    plan
+        Further settings; its data and target are not used.
+    """
+    from dataclasses import replace
+
+    base = plan if plan is not None else FitPlan(data=data, target=target)
+    return run(replace(base, data=data, target=target))
+
+
+def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
+    """Carry out a plan, or the rest of it when it was begun before.
+
+    Parameters
+    ----------
+    plan
+        What to do.
+    narrator
+        Who is told about it.
+
+    Returns
+    -------
+    FitResult
+        The finished run: its folder holds the model, the report and the results.
+    """
+    table, notes = load_table(plan.data, header=plan.header)
+    work = Fit(plan, table.with_target(plan.target), notes, narrator or Narrator())
+    folder = plan.folder
+    with RunStore(folder.parent) as store:
+        record = store.open_run(folder.name, work.fingerprint, _config(plan))
+        try:
+            return work.go_on(record)
+        except BaseException as error:
+            record.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+            raise
+
+
+def _config(plan: FitPlan) -> dict[str, Any]:
+    return {"command": plan.command(), **plan.deciding()}
+
+
+class Fit:
+    """One fit on its way: the table, the task, the parts, and what each stage found."""
+
+    def __init__(self, plan: FitPlan, data: Dataset, notes: list[str], narrator: Narrator) -> None:
+        self.plan, self.data, self.narrator = plan, data, narrator
+        self.task: Task = find_task(data, plan.task)
+        self.metric = _metric(plan, self.task)
+        split_by = [name for name in (plan.group, plan.time) if name is not None]
+        self.used, remarks = usable_columns(data.schema, [plan.target, *split_by])
+        self.parts, more = make_parts(data, self.task, plan)
+        self.notes = [*notes, *remarks, *more]
+        if split_by:
+            self.notes.append(f"Column `{split_by[0]}` serves to split and is not learnt from.")
+        self.X = data.select(self.used)
+        self.tested = np.concatenate([part.test for part in self.parts])
+        build_network(plan, self.task, len(data))  # a wrong setting is told before any work
+        self.began = time.monotonic()
+
+    @property
+    def fingerprint(self) -> str:
+        """What decides the result: version, settings and data."""
+        text = json.dumps(
+            [__version__, self.plan.deciding(), self.data.fingerprint()],
+            sort_keys=True,
+            default=repr,
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def go_on(self, record: Run) -> FitResult:
+        """Do what is not done yet."""
+        self.folder = record.folder
+        self.stages = Stages(record.folder / "stages", self.fingerprint)
+        self.narrator.started(record.folder, self._facts())
+        for note in self.notes:
+            self.narrator.note(note)
+        finished = self._finished(record)
+        if finished is not None:
+            return finished
+        record.resume()
+        result = self._do()
+        record.finish("finished")
+        return result
+
+    def _finished(self, record: Run) -> FitResult | None:
+        """Return the result of a run that was finished before, told once more."""
+        if record.status != "finished" or not (record.folder / RESULT).is_file():
+            return None
+        try:
+            result = FitResult.load(record.folder)
+            load(result.model)
+        except DamagedFile:
+            return None
+        for contender in result.report.contenders:
+            if contender.role == "baseline":
+                self.narrator.baseline(contender, self.metric)
+        self.narrator.checked(result.report.preflight)
+        return result
+
+    def _do(self) -> FitResult:
+        created = self.stages.do("created", lambda: datetime.now().strftime("%Y-%m-%d %H:%M"))
+        baselines = {key: self._baseline(key) for key in BASELINES}
+        contenders = [self._contender(key, [found]) for key, found in baselines.items()]
+        checks = self._preflight()
+        seeds = self._train()
+        model = self._network_contender(seeds)
+        contenders.append(model)
+        rival = best_baseline(contenders, self.metric)
+        key = next(k for k in BASELINES if baseline_name(k, self.task.kind) == rival.name)
+        verdict = compare(self.metric, self.truth, seeds, baselines[key], (model, rival))
+        chosen = self._choose(seeds)
+        return self._finish(created, contenders, checks, seeds, chosen, verdict)
+
+    # -- stages --------------------------------------------------------------------------
+
+    @property
+    def truth(self) -> np.ndarray:
+        """Class numbers or numbers of the tested rows, in the order of the answers."""
+        return self.task.codes[self.tested]
+
+    def _rows(self, index: np.ndarray) -> tuple[Dataset, np.ndarray]:
+        return self.X.take(index), self.task.y[index]
+
+    def _baseline(self, key: str) -> Answers:
+        found = joined([self._baseline_part(key, part) for part in self.parts])
+        self.narrator.baseline(self._contender(key, [found]), self.metric)
+        return found
+
+    def _baseline_part(self, key: str, part: Part) -> Answers:
+        def work() -> dict[str, Any]:
+            train, y = self._rows(part.train)
+            return fit_baseline(
+                key,
+                train,
+                self.X.take(part.test),
+                y,
+                self.task,
+                schema=self.data.schema,
+                rounds=self.plan.boosting_rounds,
+                seed=self.plan.seed,
+            ).record()
+
+        return Answers.of(self.stages.do(_name(part, key), work))
+
+    def _contender(self, key: str, answers: list[Answers]) -> Contender:
+        reach = row_interval(self.metric, self.truth, answers)
+        return Contender(
+            baseline_name(key, self.task.kind),
+            "baseline",
+            mean_scores(self.task, self.truth, answers),
+            [reach.low, reach.high] if reach.known else None,
+            answers[0].seconds,
+        )
+
+    def _preflight(self) -> list[dict[str, Any]]:
+        if self.plan.preflight_seconds <= 0:
+            return []
+
+        def work() -> list[dict[str, Any]]:
+            rows = self.parts[0].train
+            model = build_network(self.plan, self.task, len(rows), self.plan.seed)
+            checks = preflight(model, *self._rows(rows), seconds=self.plan.preflight_seconds)
+            return [asdict(check) for check in checks]
+
+        found: list[dict[str, Any]] = self.stages.do("preflight", work)
+        self.narrator.checked(found)
+        return found
+
+    def _train(self) -> list[Answers]:
+        """Train every seed on every part; with a time limit, at least the first seed."""
+        jobs = [(seed, part) for seed in range(self.plan.n_seeds) for part in self.parts]
+        extra = 1 if self.plan.cv else 0  # the model on all rows
+        total, found = len(jobs) + extra, dict[int, list[Answers]]()
+        for number, (seed, part) in enumerate(jobs, start=1):
+            name = _name(part, f"seed-{seed}")
+            if seed and self._late() and self.stages.done(name) is None:
+                self.notes.append(f"The time limit left no time for seed {seed} and later ones.")
+                self.narrator.note(self.notes[-1])
+                break
+            share = self._share(total - number + 1)
+            found.setdefault(seed, []).append(self._job(name, seed, part, share, number, total))
+        whole = [parts for parts in found.values() if len(parts) == len(self.parts)]
+        if extra:
+            everything = Part("", np.arange(len(self.data)), self.parts[0].test)
+            self._job("final", 0, everything, self._share(1), total, total)
+        return [joined(parts) for parts in whole]
+
+    def _job(
+        self, name: str, seed: int, part: Part, share: float | None, number: int, total: int
+    ) -> Answers:
+        rows = len(part.train)
+
+        def work() -> dict[str, Any]:
+            model = build_network(self.plan, self.task, rows, self.plan.seed + seed)
+            self.narrator.training(number, total, _job_words(name, type(model).__name__, rows))
+            train, validation = self._validation(part.train, model.training.validation)
+            return train_network(
+                model,
+                self._rows(train),
+                self.X.take(part.test),
+                self.task,
+                run=self.folder / name,
+                verbose=self.plan.verbose,
+                time_limit=share,
+                validation=None if validation is None else self._rows(validation),
+            )
+
+        found = Answers.of(self.stages.do(name, work))
+        self.narrator.trained(number, total, _trained_words(name, found))
+        return found
+
+    def _validation(self, rows: np.ndarray, share: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        cut = hold_validation(self.data, rows, self.plan, share)
+        return (rows, None) if cut is None or not len(cut[1]) else cut
+
+    def _share(self, left: int) -> float | None:
+        """Return the seconds one of the trainings that are left may take."""
+        if self.plan.time_limit is None:
+            return None
+        spent = time.monotonic() - self.began
+        return max((self.plan.time_limit - spent) / left, 0.1)
+
+    def _late(self) -> bool:
+        limit = self.plan.time_limit
+        return limit is not None and time.monotonic() - self.began > limit
+
+    # -- results -------------------------------------------------------------------------
+
+    def _network_contender(self, seeds: list[Answers]) -> Contender:
+        reach = row_interval(self.metric, self.truth, seeds)
+        over = self._over_seeds(seeds)
+        note = f"{plural(over.n, 'seed')}"
+        if over.known:
+            note += f", mean of {', '.join(score(v, self.metric) for v in self._values(seeds))}"
+        return Contender(
+            self._model_name(),
+            "model",
+            mean_scores(self.task, self.truth, seeds),
+            [reach.low, reach.high] if reach.known else None,
+            float(np.mean([a.seconds for a in seeds])),
+            note,
+        )
+
+    def _model_name(self) -> str:
+        return type(build_network(self.plan, self.task, len(self.data))).__name__
+
+    def _values(self, seeds: list[Answers]) -> list[float]:
+        return [mean_scores(self.task, self.truth, [a])[self.metric] for a in seeds]
+
+    def _over_seeds(self, seeds: list[Answers]) -> Interval:
+        found = interval(self._values(seeds))
+        if self.metric not in ("rmse", "mae") and found.known:
+            low = found.low if self.metric == "r2" else max(found.low, 0.0)
+            return Interval(found.mean, low, min(found.high, 1.0), found.n)
+        return found
+
+    def _choose(self, seeds: list[Answers]) -> int:
+        """Pick the seed with the lowest validation loss: the test rows have no say."""
+        if self.plan.cv:
+            return 0
+        losses = [(a.facts["best"] or {}).get("val_loss", np.inf) for a in seeds]
+        return int(np.argmin(losses))
+
+    def _finish(
+        self,
+        created: str,
+        contenders: list[Contender],
+        checks: list[dict[str, Any]],
+        seeds: list[Answers],
+        chosen: int,
+        verdict: Verdict,
+    ) -> FitResult:
+        source = self.folder / ("final" if self.plan.cv else f"seed-{chosen}") / "model"
+        model = load(source)
+        save(model, self.folder / "model")
+        over = self._over_seeds(seeds)
+        advice = give_advice(
+            task=self.task,
+            schema=self.data.schema,
+            target=self.plan.target,
+            verdict=verdict,
+            metric=self.metric,
+            seeds=over,
+            facts=seeds[chosen].facts,
+            checks=checks,
+            model=self._model_name(),
+        )
+        report = make_report(
+            self, created, contenders, checks, seeds[chosen], verdict, advice, model
+        )
+        result = FitResult(self.folder, report, self._summary(contenders, over, verdict, advice))
+        result.save()
+        return result
+
+    def _summary(
+        self, contenders: list[Contender], over: Interval, verdict: Verdict, advice: list[str]
+    ) -> dict[str, Any]:
+        difference = verdict.difference
+        return {
+            "task": self.task.kind,
+            "why": self.task.why,
+            "target": self.plan.target,
+            "metric": self.metric,
+            "rows": {"all": len(self.data), "tested": len(self.tested)},
+            "contenders": [asdict(c) for c in contenders],
+            "seeds": {"n": over.n, "mean": over.mean, "low": over.low, "high": over.high},
+            "outcome": verdict.outcome,
+            "difference": [difference.mean, difference.low, difference.high],
+            "verdict": verdict.words,
+            "advice": advice,
+            "notes": self.notes,
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "source": self.data.source,
+            "rows": len(self.data),
+            "columns": len(self.data.columns),
+            "used": len(self.used),
+            "target": self.plan.target,
+            "task": self.task.kind,
+            "why": self.task.why,
+            "classes": len(self.task.classes),
+            "metric": self.metric,
+            "tested": len(self.tested),
+            "split": _split_words(self.plan),
+        }
+
+
+def _metric(plan: FitPlan, task: Task) -> str:
+    allowed = METRICS[task.kind]
+    if plan.metric is not None and plan.metric not in allowed:
+        raise InvalidParameter(
+            f"fit: `metric` must be {listing(allowed)} for a {task.kind}; got {plan.metric!r}."
+        )
+    return plan.metric or primary_metric(task.kind)
+
+
+def _split_words(plan: FitPlan) -> str:
+    how = f"{plan.cv} folds" if plan.cv else f"{100 * plan.test:.0f} % of the rows tested"
+    if plan.group:
+        return f"{how}, groups of `{plan.group}` kept together"
+    return f"{how}, the latest by `{plan.time}`" if plan.time else how
+
+
+def _name(part: Part, stage: str) -> str:
+    return f"{part.name}-{stage}" if part.name else stage
+
+
+def _job_words(name: str, model: str, rows: int) -> str:
+    return f"{model} on {plural(rows, 'row')} ({name})"
+
+
+def _trained_words(name: str, found: Answers) -> str:
+    why = f", {found.facts['stopped']}" if found.facts.get("stopped") else ""
+    return f"{name}: {plural(found.facts['epochs'], 'epoch')} in {duration(found.seconds)}{why}"

@@ -1,0 +1,40 @@
+"""How a fit tells what it is doing; the command line and other front ends listen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from castalia.method.report import Contender
+
+__all__ = ["Narrator"]
+
+
+class Narrator:
+    """Gets every event of a fit; override what you want to show.
+
+    Examples
+    --------
+    >>> class Quiet(Narrator):
+    ...     def baseline(self, contender, metric):
+    ...         self.last = contender.name
+    """
+
+    def started(self, folder: Path, facts: dict[str, Any]) -> None:
+        """The table is read; the run lies in this folder."""
+
+    def note(self, words: str) -> None:
+        """Something about the data deserves a look."""
+
+    def baseline(self, contender: Contender, metric: str) -> None:
+        """A baseline is scored."""
+
+    def checked(self, checks: Sequence[dict[str, Any]]) -> None:
+        """The preflight checks are done."""
+
+    def training(self, number: int, of: int, words: str) -> None:
+        """A training begins, the first one being number 1."""
+
+    def trained(self, number: int, of: int, words: str) -> None:
+        """A training is done."""

@@ -1,0 +1,177 @@
+"""What one wants fitted, and how: the settings of a whole fit as one value."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from castalia.errors import InvalidParameter
+from castalia.evaluate import metric as known_metric
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["METRICS", "TASKS", "FitPlan"]
+
+TASKS = ("classification", "regression")
+METRICS = {
+    "classification": ("accuracy", "balanced_accuracy"),
+    "regression": ("r2", "rmse", "mae"),
+}
+# Settings that leave the result as it is.
+_NOT_FINGERPRINTED = ("data", "run", "verbose")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitPlan:
+    """Settings of a fit: what the command line takes, by the same names.
+
+    Parameters
+    ----------
+    data
+        A path, a frame, an array or a ``Dataset``.
+    target
+        The column to predict.
+    model
+        A system of the catalogue for tables; None takes the one that suits the task.
+    settings
+        Settings of the model or of its training, such as ``{"hidden": (64, 64), "patience": 5}``.
+    task
+        ``"classification"``, ``"regression"`` or None to tell by the target.
+    metric
+        The measure that decides; None takes accuracy or R².
+    run
+        Folder of the run; None takes ``castalia-runs/<data>-<target>``.
+    seeds
+        Trainings with different seeds; None: 3, or 1 with ``cv``.
+    cv
+        Number of folds: every row is tested once. None: one test part.
+    test
+        Share of the rows in the test part.
+    group
+        Column whose values stay together on one side of a split.
+    time
+        Column to split by: the latest rows are tested.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
+    time_limit
+        Seconds for all trainings together.
+    seed
+        Seed of the split and the first training.
+    header
+        Whether a text file starts with column names.
+    boosting_rounds
+        Trees of the boosting baseline.
+    preflight_seconds
+        Time for the checks before training; 0 leaves them out.
+    verbose
+        Progress of the trainings: True, False or ``"auto"``.
+
+    Examples
+    --------
+    >>> FitPlan(data="penguins.csv", target="species", seeds=1).command()
+    'castalia fit penguins.csv --target species --seeds 1'
+    """
+
+    data: Any
+    target: str
+    model: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    task: str | None = None
+    metric: str | None = None
+    run: Any = None
+    seeds: int | None = None
+    cv: int | None = None
+    test: float = 0.2
+    group: str | None = None
+    time: str | None = None
+    device: str = "auto"
+    time_limit: float | None = None
+    seed: int = 0
+    header: bool = True
+    boosting_rounds: int = 100
+    preflight_seconds: float = 10.0
+    verbose: Any = False
+
+    def __post_init__(self) -> None:
+        _choice("task", self.task, TASKS)
+        if self.metric is not None:
+            known_metric(self.metric)
+        for name, least in (("seeds", 1), ("cv", 2), ("seed", 0), ("boosting_rounds", 1)):
+            _at_least(name, getattr(self, name), least)
+        if not 0 < self.test < 1:
+            raise InvalidParameter(
+                f"fit: `test` must be a share between 0 and 1; got {self.test!r}."
+            )
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InvalidParameter(
+                f"fit: `time_limit` must be above 0 seconds; got {self.time_limit!r}."
+            )
+        if self.group is not None and self.time is not None:
+            raise InvalidParameter("fit: `group` and `time` exclude each other; give one of them.")
+
+    @property
+    def n_seeds(self) -> int:
+        """How many seeds to train with."""
+        return self.seeds if self.seeds is not None else 1 if self.cv else 3
+
+    @property
+    def name(self) -> str:
+        """What the data is called: the file's name without its endings."""
+        if isinstance(self.data, str | Path):
+            return Path(self.data).name.split(".")[0] or "table"
+        source = str(getattr(self.data, "source", "table"))
+        return "table" if " " in source else Path(source).name.split(".")[0]
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the run as asked for."""
+        if self.run is not None:
+            return Path(self.run)
+        plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.target)
+        return Path("castalia-runs") / f"{self.name}-{plain.strip('.-') or 'target'}"
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the settings that decide the result, as plain values."""
+        kept = [f.name for f in fields(self) if f.name not in _NOT_FINGERPRINTED]
+        return {name: getattr(self, name) for name in kept}
+
+    def command(self) -> str:
+        """Return the command line that asks for this."""
+        words = ["castalia", "fit", self.name if _in_memory(self.data) else str(self.data)]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name in _UNSPOKEN or (option.name != "target" and value == option.default):
+                continue
+            words += [f"--{option.name.replace('_', '-')}", str(value)]
+        if not self.header:
+            words.append("--no-header")
+        for name, value in self.settings.items():
+            words += ["--set", f"{name}={_written(value)}"]
+        return shlex.join(words)
+
+
+_UNSPOKEN = ("data", "settings", "header", "verbose")
+
+
+def _in_memory(data: Any) -> bool:
+    return not isinstance(data, str | Path)
+
+
+def _written(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value is not None and value not in allowed:
+        raise InvalidParameter(
+            f"fit: `{name}` must be {listing(allowed)}; got {value!r}.{did_you_mean(str(value), allowed)}"
+        )
+
+
+def _at_least(name: str, value: Any, least: int) -> None:
+    if value is not None and (not isinstance(value, int) or value < least):
+        raise InvalidParameter(
+            f"fit: `{name}` must be a whole number of at least {least}; got {value!r}."
+        )

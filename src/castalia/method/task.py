@@ -1,0 +1,129 @@
+"""Telling classification from regression by the target, and saying why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from castalia.data import Dataset
+from castalia.errors import InvalidData
+from castalia.utils.text import plural, shorten
+
+__all__ = ["MOST_CODES", "Task", "find_task"]
+
+MOST_CODES = 10  # more distinct whole numbers than this are taken as quantities
+ROWS_A_CODE = 5  # fewer rows for each distinct number than this, and it is a quantity
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be predicted.
+
+    Attributes
+    ----------
+    kind
+        ``"classification"`` or ``"regression"``.
+    why
+        The reason for taking it so.
+    y
+        The target of each row, (n,).
+    classes
+        The classes in order; empty for a regression.
+    """
+
+    kind: str
+    why: str
+    y: np.ndarray
+    classes: np.ndarray
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Class numbers, or the numbers themselves."""
+        return np.searchsorted(self.classes, self.y) if len(self.classes) else self.y
+
+    @property
+    def counts(self) -> dict[Any, int]:
+        """Rows of each class."""
+        if not len(self.classes):
+            return {}
+        found = np.bincount(self.codes, minlength=len(self.classes))
+        return {str(label): int(n) for label, n in zip(self.classes.tolist(), found, strict=True)}
+
+
+def find_task(data: Dataset, asked: str | None = None) -> Task:
+    """Look at the target of a table and say what task it sets.
+
+    Parameters
+    ----------
+    data
+        A table with a target.
+    asked
+        The task the user wants, or None.
+
+    Examples
+    --------
+    >>> from castalia.data import datasets
+    >>> task = find_task(datasets.load("penguins").with_target("species"))
+    >>> task.kind, task.why
+    ('classification', '`species` holds words')
+    """
+    name, y = str(data.target), data.labels()
+    if y.dtype.kind == "M":
+        raise InvalidData(
+            f"fit: target `{name}` must hold classes or numbers; got dates. Turn it into a number, such as days."
+        )
+    y = np.array([str(v) for v in y]) if y.dtype == object else y
+    distinct = np.unique(y)
+    if len(distinct) < 2:
+        raise InvalidData(
+            f"fit: target `{name}` must have two classes or values at least; all "
+            f"{plural(len(y), 'row')} hold {distinct.tolist()[0]!r}, so there is nothing to predict."
+        )
+    kind, why = (asked, "as asked") if asked else _guess(name, y, distinct)
+    if kind == "regression":
+        return Task(kind, why, _numbers(name, y), np.array([]))
+    return _classes(name, why, y)
+
+
+def _guess(name: str, y: np.ndarray, distinct: np.ndarray) -> tuple[str, str]:
+    if y.dtype.kind == "U":
+        return "classification", f"`{name}` holds words"
+    if y.dtype.kind == "b":
+        return "classification", f"`{name}` holds true and false"
+    if not np.array_equal(distinct, np.round(distinct)):
+        return "regression", f"`{name}` holds numbers with fractions"
+    many = f"{len(distinct):,} different whole numbers"
+    if len(distinct) == 2 or len(distinct) <= min(MOST_CODES, len(y) // ROWS_A_CODE):
+        return (
+            "classification",
+            f"`{name}` holds only {many}; --task regression if they are quantities",
+        )
+    return "regression", f"`{name}` holds {many}"
+
+
+def _numbers(name: str, y: np.ndarray) -> np.ndarray:
+    if y.dtype.kind == "U":
+        raise InvalidData(
+            f"fit: target `{name}` must hold numbers for a regression; got {shorten(repr(str(y[0])), 40)}. "
+            "Use --task classification for words."
+        )
+    return y.astype(np.float64)
+
+
+def _classes(name: str, why: str, y: np.ndarray) -> Task:
+    if y.dtype.kind == "f" and np.array_equal(y, np.round(y)):
+        y = y.astype(np.int64)
+    if y.dtype.kind == "f":
+        raise InvalidData(
+            f"fit: target `{name}` must hold words or whole numbers for a classification; got {y[0]!r}. "
+            "Use --task regression for quantities."
+        )
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.max() == 1:
+        raise InvalidData(
+            f"fit: target `{name}` must have classes of several rows; each of its {len(classes):,} values occurs "
+            "once, like an identifier. Choose another target."
+        )
+    return Task("classification", why, y, classes)
