@@ -190,7 +190,7 @@ class _Loop:
         while state.epoch < epochs and not state.stopped:
             self._epoch()
         if self.training.patience is not None and self.best is not None:
-            self.net.load_state_dict(self.best)
+            self.strategy.load_state_dict(self.net, self.best)
         elif self.average is not None:
             self.average.swap()
 
@@ -338,7 +338,8 @@ class _Loop:
             if patience is not None:
                 if self.average is not None:
                     self.average.swap()
-                self.best = {k: v.detach().clone() for k, v in self.net.state_dict().items()}
+                whole = self.strategy.state_dict(self.net)
+                self.best = {k: v.detach().clone() for k, v in whole.items()}
                 if self.average is not None:
                     self.average.swap()
         elif patience is not None and state.epoch - state.best["epoch"] >= patience:

@@ -161,7 +161,8 @@ class FullyShardedParallel(DataParallel):
         """Divide the whole network's weights among the processes."""
         from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 
-        set_model_state_dict(net, state, options=StateDictOptions(full_state_dict=True))
+        # torch writes its shards into the dict it is given
+        set_model_state_dict(net, dict(state), options=StateDictOptions(full_state_dict=True))
 
     def optimizer_state(self, net: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
         """Gather the whole optimizer's state."""
