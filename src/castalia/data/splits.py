@@ -79,11 +79,19 @@ def _grouped(groups: np.ndarray, fraction: float, seed: int) -> np.ndarray:
     return next(splitter.split(np.empty((len(groups), 0)), None, groups))[1]
 
 
+def _counted(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count each class; class numbers are counted without sorting, for they may be many."""
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < 2**16:
+        counts = np.bincount(labels)
+        return np.flatnonzero(counts), counts[counts > 0]
+    return np.unique(labels, return_counts=True)
+
+
 def _shares(labels: np.ndarray, size: int) -> list[tuple[Any, int]] | None:
     """Say how many rows of each class to hold out, by largest remainder; None if that cannot be."""
     if labels.ndim != 1:
         return None
-    classes, counts = np.unique(labels, return_counts=True)
+    classes, counts = _counted(labels)
     if len(classes) < 2 or counts.min() < 2 or len(classes) > min(size, len(labels) - size):
         return None
     exact = counts * (size / len(labels))

@@ -58,7 +58,7 @@ class TableEncoder:
         self._named = False
         self._numeric: list[str] = []
         self._kinds: list[str] = []
-        self._mean, self._scale = np.zeros(0), np.ones(0)
+        self._mean, self._scale, self._inverse = np.zeros(0), np.ones(0), np.ones(0)
         self._flagged: list[int] = []  # positions in _numeric
         self._words: dict[str, list[str]] = {}
 
@@ -181,6 +181,7 @@ class TableEncoder:
     def _set_scale(self, mean: Floats, spread: Floats, missing: NDArray[Any]) -> None:
         self._mean = mean
         self._scale = np.where(spread > 0, spread, 1.0)
+        self._inverse = 1.0 / self._scale
         self._flagged = [int(i) for i in np.flatnonzero(missing)]
 
     # -- encoding ------------------------------------------------------------------------
@@ -241,7 +242,7 @@ class TableEncoder:
         out[:, width : width + flags] = 0
         with np.errstate(over="ignore", invalid="ignore"):
             work = np.subtract(block, self._mean, dtype=np.float64, casting="same_kind")
-            work /= self._scale
+            work *= self._inverse
             total = work.sum()
         if not np.isfinite(total):  # otherwise there is neither NaN nor infinity in the block
             self._mend(block, work, out, start)
@@ -329,6 +330,7 @@ class TableEncoder:
         self._columns, self._named = [str(name) for name in state["columns"]], bool(state["named"])
         self._numeric, self._kinds = list(state["numeric"]), list(state["kinds"])
         self._mean, self._scale = (np.array(state[key], np.float64) for key in ("mean", "scale"))
+        self._inverse = 1.0 / self._scale
         self._flagged = [int(i) for i in state["flagged"]]
         self._words = {str(name): list(words) for name, words in state["words"]}
         self.ignored = dict(state["ignored"])
