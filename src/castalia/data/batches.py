@@ -146,7 +146,7 @@ class Samples:
 
     def _load(self, positions: Tensor, device: Any) -> Samples:
         """Read a window from disk, block by block."""
-        parts = [self.x.take(part) for part in _runs(positions)]
+        parts = [self.x.take(run) for part in positions.split(BLOCK) for run in _runs(part)]
         y = None if self.y is None else self.y[positions.to(self.y.device)]
         weight = None if self.weight is None else self.weight[positions.to(self.weight.device)]
         return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
