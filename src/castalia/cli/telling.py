@@ -72,7 +72,7 @@ class Teller(Narrator):
         self._head(f"Baselines ({metric_label(metric)} on the test rows, 95 % interval)")
         reach = score_range(contender.interval, metric)
         self.out.say(
-            f"  {contender.name:<30}{score(contender.scores[metric], metric):>8}   {reach:<18}"
+            f"  {contender.name:<22}{score(contender.scores[metric], metric):>8}   {reach:<18}"
             f"{duration(contender.seconds):>8}"
         )
 

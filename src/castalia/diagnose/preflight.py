@@ -173,6 +173,9 @@ def _expected_loss(model: Any, trial: _Trial) -> tuple[float | None, str]:
 def _tiny_fit(trial: _Trial) -> Check:
     index = _distinct(trial)
     X, y = _take(trial.X, index), trial.y[index]
+    if len(np.unique(y)) < 2:
+        message = "The rows cannot be told apart by their columns."
+        return Check("tiny-fit", False, 0.0, "rows that differ", message)
     plain = {"optimizer": "adam", "weight_decay": 0.0, "schedule": None, "clip": None}
     extra = {"dropout": 0.0} if "dropout" in trial.estimator.get_params() else {}
     model = trial.fit(X, y, TINY_STEPS, len(y), lr=1e-2, training=plain, **extra)

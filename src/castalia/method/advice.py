@@ -56,7 +56,7 @@ def give_advice(
         *_columns(schema, target),
         *_rows(schema.rows, verdict),
     ]
-    return found[:MOST]
+    return [words.replace("`", "") for words in found[:MOST]]
 
 
 def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -10,8 +10,7 @@ from typing import Any
 from castalia.errors import DamagedFile, InvalidData
 from castalia.method.report import RunReport, write
 from castalia.method.report.plain import from_text, to_text
-from castalia.train.checkpoint import writing
-from castalia.utils.files import atomic_write
+from castalia.utils.files import atomic_write, writing
 from castalia.utils.text import did_you_mean
 
 __all__ = ["MODEL", "PAGE", "RESULT", "FitResult"]

@@ -81,7 +81,7 @@ def find_task(data: Dataset, asked: str | None = None) -> Task:
             f"fit: target `{name}` must have two classes or values at least; all "
             f"{plural(len(y), 'row')} hold {distinct.tolist()[0]!r}, so there is nothing to predict."
         )
-    kind, why = (asked, "as asked") if asked else _guess(name, y, distinct)
+    kind, why = (asked, "it was asked for") if asked else _guess(name, y, distinct)
     if kind == "regression":
         return Task(kind, why, _numbers(name, y), np.array([]))
     return _classes(name, why, y)
@@ -95,7 +95,9 @@ def _guess(name: str, y: np.ndarray, distinct: np.ndarray) -> tuple[str, str]:
     if not np.array_equal(distinct, np.round(distinct)):
         return "regression", f"`{name}` holds numbers with fractions"
     many = f"{len(distinct):,} different whole numbers"
-    if len(distinct) == 2 or len(distinct) <= min(MOST_CODES, len(y) // ROWS_A_CODE):
+    if len(distinct) == 2:
+        return "classification", f"`{name}` holds only two values"
+    if len(distinct) <= min(MOST_CODES, len(y) // ROWS_A_CODE):
         return (
             "classification",
             f"`{name}` holds only {many}; --task regression if they are quantities",

@@ -68,8 +68,7 @@ def evaluate(
         raise InvalidParameter(
             f"evaluate: `{model}` does not say what it predicts; name the column with --target."
         )
-    table, notes = load_table(data, header=header)
-    table = table.with_target(target)
+    table, notes = load_table(data, target=target, header=header)
     check_columns(estimator, table)
     task = _task(estimator, table)
     X = table.select(estimator.adapter_.encoder.used)
@@ -80,7 +79,7 @@ def evaluate(
         task.codes,
         answers.prediction,
         answers.probability,
-        np.arange(len(task.classes)) if len(task.classes) else None,
+        range(len(task.classes)) if len(task.classes) else None,
     )
     reach = row_interval(metric, task.codes, [answers])
     notes += unseen_categories(estimator, X)
