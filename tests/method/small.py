@@ -1,4 +1,4 @@
-"""A small table with words, gaps and a target that can be learnt, and a plan that takes a second."""
+"""A small table with words, gaps and a target, and a plan that takes a second."""
 
 import numpy as np
 

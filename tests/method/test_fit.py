@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from tests.method.small import quick_plan, write_table
 
 import castalia
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method import FitResult, Narrator, run
 from castalia.method.fitting import Fit
-from tests.method.small import quick_plan, write_table
 
 
 @pytest.fixture(scope="module")

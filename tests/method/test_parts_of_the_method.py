@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.method.small import quick_plan
 
 from castalia.data import read
 from castalia.errors import InvalidData, InvalidParameter
@@ -13,7 +14,6 @@ from castalia.method.scores import Answers, measure, row_interval
 from castalia.method.settings import parse_settings
 from castalia.method.split import make_parts
 from castalia.method.task import find_task
-from tests.method.small import quick_plan
 
 
 def task_of(values, asked=None):
@@ -126,7 +126,8 @@ def test_a_clear_win_is_said_with_both_scores():
     found = verdict(198, 160)
     assert found.outcome == "better"
     assert found.words.startswith(
-        "The network is worth using here: accuracy 0.990 against 0.800 for the best baseline, gradient boosting"
+        "The network is worth using here: accuracy 0.990 against 0.800 for the best baseline, "
+        "gradient boosting"
     )
 
 

@@ -33,7 +33,8 @@ def course(
         rows = tagged or [row for row in rows if area.lower() in row.area.lower()]
         if not rows:
             raise InvalidParameter(
-                f"course: `area` must be {listing(tags, 'or', 40)}, or part of an area's name; got {area!r}."
+                f"course: `area` must be {listing(tags, 'or', 40)}, or part of an area's name; "
+                f"got {area!r}."
                 f"{did_you_mean(area.upper(), tags)}"
             )
     if only_open:

@@ -55,7 +55,8 @@ class Teller(Narrator):
         classes = f", {facts['classes']} classes" if facts["classes"] else ""
         self.out.say(f"{facts['source']}", "head")
         self.out.say(
-            f"  {plural(facts['rows'], 'row')}, {facts['used']} of {facts['columns'] - 1} columns to learn from"
+            f"  {plural(facts['rows'], 'row')}, {facts['used']} of {facts['columns'] - 1} "
+            "columns to learn from"
         )
         self.out.wrapped(
             f"Target: {facts['target']} ({facts['task']}{classes}), because {facts['why']}"

@@ -1,4 +1,4 @@
-"""The practical method on a table: baselines first, then the network, and whether it is worth it."""
+"""The practical method on a table: baselines first, then the network, and a verdict."""
 
 from castalia.method.evaluating import Evaluation, evaluate
 from castalia.method.fitting import fit, run

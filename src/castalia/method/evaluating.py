@@ -96,7 +96,8 @@ def _task(estimator: Any, table: Any) -> Task:
     strange = sorted({str(v) for v in y[~np.isin(y, classes)].tolist()})
     if strange:
         raise InvalidData(
-            f"evaluate: `{table.target}` must hold classes the model knows, {listing(classes.tolist(), 'and', 6)}; "
+            f"evaluate: `{table.target}` must hold classes the model knows, "
+            f"{listing(classes.tolist(), 'and', 6)}; "
             f"got {listing(strange, 'and', 5)}."
         )
     return Task("classification", "", y, np.asarray(classes))

@@ -1,6 +1,6 @@
 """The whole method on a table: split, baselines, checks, training, scores, verdict, advice, report.
 
-Every stage that is done is kept in the run's folder, so an interrupted fit goes on where it stopped.
+Every finished stage is kept in the run's folder, so an interrupted fit goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from castalia.method.narrator import Narrator
 from castalia.method.plan import METRICS, FitPlan
 from castalia.method.report import Contender
 from castalia.method.report.formats import duration, score
+from castalia.method.reporting import make_report
 from castalia.method.result import RESULT, FitResult
 from castalia.method.scores import Answers, joined, mean_scores, row_interval
 from castalia.method.split import Part, hold_validation, make_parts
@@ -34,7 +35,6 @@ from castalia.method.stages import Stages
 from castalia.method.table import load_table, usable_columns
 from castalia.method.task import Task, find_task
 from castalia.method.train import build_network, train_network
-from castalia.method.reporting import make_report
 from castalia.train.runs import Run, RunStore
 from castalia.utils.text import listing, plural
 

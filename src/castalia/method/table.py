@@ -102,7 +102,8 @@ def usable_columns(schema: Schema, left_out: Sequence[str]) -> tuple[list[str], 
     if not used:
         unused = [c.name for c in schema if c.name not in left_out]
         raise InvalidData(
-            f"fit: the table must have a column to learn from; {plural(len(unused), 'column')} beside the target "
+            f"fit: the table must have a column to learn from; {plural(len(unused), 'column')} "
+            "beside the target "
             f"hold one value, free text or identifiers only: {listing(unused, 'and')}."
         )
     if unused:
