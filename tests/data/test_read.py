@@ -372,3 +372,8 @@ def test_arrays_of_anything_raise_nothing_but_invalid_data(rows):
     array[:] = rows
     with contextlib.suppress(InvalidData):
         assert len(read(array).schema.summary().splitlines()) == 3
+
+
+def test_pandas_columns_may_be_named_by_numbers():
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=[0, 1])
+    assert read(frame).column("1").tolist() == [2.0, 4.0]

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base.inputs import check_target, check_weight, check_X, split_target
+from castalia.base.inputs import check_target, check_weight, check_X, is_frame, split_target
 from castalia.base.params import Interval, RandomState, check_parameters
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.tasks import Target
@@ -22,7 +22,15 @@ from castalia.data.adapters import TableAdapter
 from castalia.data.batches import Samples
 from castalia.data.splits import SMALLEST, holdout
 from castalia.protocols import Objective, Spec, Stage
-from castalia.train import Recorder, Training, check_training, resolve_precision, step_work, train
+from castalia.train import (
+    Recorder,
+    Training,
+    build_strategy,
+    check_training,
+    resolve_precision,
+    step_work,
+    train,
+)
 from castalia.utils.devices import cpu_scope, resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
 
@@ -114,7 +122,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _train(self, X: Any, y: np.ndarray, target: Target, training: Training) -> None:
         device = resolve_device(training.device)
-        recorder = self._recorder(training, X, target, seed_from(self.random_state))
+        drawn = build_strategy(training, device).agree(seed_from(self.random_state))
+        recorder = self._recorder(training, X, target, drawn)
         seed = recorder.seed
         with seed_scope(seed, device):
             net = self._network(self.spec_)
@@ -196,7 +205,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         own = {k: v for k, v in self.get_params(deep=False).items() if k != "training"}
         loop = {k: v for k, v in training.get_params().items() if k not in _NOT_FINGERPRINTED}
         config = {"estimator": type(self).__name__, "parameters": own, "training": loop}
-        text = json.dumps(config, sort_keys=True, default=repr)
+        text = json.dumps(config, sort_keys=True, default=_described)
         mark = hashlib.sha256(text.encode())
         mark.update(_content(X).encode())
         mark.update(np.ascontiguousarray(target.y.numpy()).tobytes())
@@ -248,6 +257,15 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 # Settings that do not change the weights a training ends with, so a run is resumed across them.
 _NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch")
+
+
+def _described(value: Any) -> str:
+    """Return a setting as text that is the same in every process: functions by name, data by content."""
+    if isinstance(value, np.ndarray) or is_frame(value):
+        return _content(value)
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
 
 
 def _content(X: Any) -> str:

@@ -105,7 +105,8 @@ class Samples:
         """Return the same samples held on a device."""
         y = None if self.y is None else self.y.to(device)
         weight = None if self.weight is None else self.weight.to(device)
-        return replace(self, x=self.x.to(device), y=y, weight=weight)
+        rows = None if self.rows is None else self.rows.to(device)
+        return replace(self, x=self.x.to(device), y=y, weight=weight, rows=rows)
 
     def batch(self, index: Tensor) -> Batch:
         """Return the batch at these absolute positions."""
@@ -132,15 +133,15 @@ class Samples:
         device
             Where the batches are needed.
         """
-        for blocks, order in _orders(len(self), seed, epoch):
+        for blocks, order in _orders(len(self), seed, epoch, device):
             positions = (
                 self.rows if blocks is None else blocks if self.rows is None else self.rows[blocks]
             )
             if isinstance(self.x, DiskRows):
                 found = torch.arange(len(self)) if positions is None else positions
-                yield self._load(found, device), order.to(device)
+                yield self._load(found, device), order
             else:
-                yield self, (order if positions is None else positions[order]).to(device)
+                yield self, order if positions is None else positions[order]
 
     def _load(self, positions: Tensor, device: Any) -> Samples:
         """Read a window from disk, block by block."""
@@ -150,12 +151,16 @@ class Samples:
         return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
 
 
-def _orders(n: int, seed: int | None, epoch: int) -> Iterator[tuple[Tensor | None, Tensor]]:
+def _orders(
+    n: int, seed: int | None, epoch: int, device: Any
+) -> Iterator[tuple[Tensor | None, Tensor]]:
     """Yield each window's positions, block after block (None: all), and a permutation of them."""
-    source = None if seed is None else generator(seed, epoch)
+    source = None if seed is None else generator(seed, epoch, device=device)
 
     def order(size: int) -> Tensor:
-        return torch.arange(size) if source is None else torch.randperm(size, generator=source)
+        if source is None:
+            return torch.arange(size, device=device)
+        return torch.randperm(size, generator=source, device=device)
 
     if n <= BLOCK * WINDOW:
         yield None, order(n)

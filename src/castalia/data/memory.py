@@ -161,7 +161,9 @@ def _frame_columns(frame: Any) -> list[tuple[str, Any]]:
             f"Arrow; got {type(frame).__name__}."
         ) from error
     check_names([str(name) for name in known.columns], _called(frame))
-    return [(str(name), _frame_column(known[name])) for name in known.columns]
+    # By position: an integer in brackets would mean a row, and pandas' names may be integers.
+    named = zip(known.columns, known.iter_columns(), strict=True)
+    return [(str(name), _frame_column(series)) for name, series in named]
 
 
 def _called(frame: Any) -> str:

@@ -30,6 +30,7 @@ FUSED: dict[type[Optimizer], tuple[str, ...]] = {
     torch.optim.AdamW: ("cpu", "cuda"),
     torch.optim.Adagrad: ("cpu",),
 }
+SHARDED_FUSED = (torch.optim.Adam, torch.optim.AdamW)  # DTensor has no rule for the other kernels
 CAPTURABLE = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adadelta)
 
 
@@ -73,7 +74,8 @@ def build_optimizer(
     cls: Any
     cls, arguments = OPTIMIZERS[kind]
     device = parameters[0].device
-    if device.type in FUSED.get(cls, ()):
+    sharded = any(hasattr(p, "full_tensor") for p in parameters)
+    if device.type in FUSED.get(cls, ()) and (not sharded or cls in SHARDED_FUSED):
         arguments = {**arguments, "fused": True}
     if capture:
         arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}

@@ -7,6 +7,7 @@ from castalia.train.precision import Precision, resolve_precision
 from castalia.train.recorder import Recorder
 from castalia.train.runs import Run, RunStore
 from castalia.train.state import TrainState
+from castalia.train.strategy import build_strategy
 from castalia.train.training import Training
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "RunStore",
     "TrainState",
     "Training",
+    "build_strategy",
     "check_training",
     "resolve_precision",
     "step_work",

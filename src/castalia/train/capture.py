@@ -37,28 +37,25 @@ class CapturedStepper(Stepper):
         self.failed: str | None = None
         self.warm = 0
         self.cursor = torch.zeros(1, dtype=torch.long, device=self.device)
-        self.lanes = torch.arange(self.batch_size, device=self.device)
-        self.order = torch.zeros(0, dtype=torch.long, device=self.device)
+        self.table = torch.zeros(0, self.batch_size, dtype=torch.long, device=self.device)
         self.source: Samples | None = None
         self.next = self.replayed = 0
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window; a window of another size or place needs a new recording."""
         super().begin(samples, order)
-        if self.source is not samples or len(self.order) != len(order):
-            self.source, self.order, self.recorded = samples, order.clone(), None
-            self.losses = torch.zeros(len(self.batches), device=self.device)
+        whole = len(order) // self.batch_size
+        rows = order[: whole * self.batch_size].view(whole, self.batch_size)
+        if self.source is not samples or len(self.table) != whole:
+            self.source, self.table, self.recorded = samples, rows.clone(), None
+            self.losses = torch.zeros(whole, device=self.device)
         else:
-            self.order.copy_(order)
+            self.table.copy_(rows)
         self.next = -1
 
     def step(self, i: int, number: int) -> Tensor:
         """Replay the recorded step, or take an eager one."""
-        if (
-            self.failed
-            or len(self.batches[i]) != self.batch_size
-            or not isinstance(self.samples.x, TensorRows)
-        ):
+        if self.failed or i >= len(self.table) or not isinstance(self.samples.x, TensorRows):
             return super().step(i, number)
         if self.warm < WARM_UP:
             return self._warm_step(i, number)
@@ -66,7 +63,6 @@ class CapturedStepper(Stepper):
             return super().step(i, number)
         if i != self.next:
             self.cursor.fill_(i)
-            self.first = i
         self.recorded.replay()  # type: ignore[union-attr]
         self.next = i + 1
         self.replayed += 1
@@ -97,7 +93,7 @@ class CapturedStepper(Stepper):
         torch.cuda.synchronize()
         try:
             with torch.cuda.graph(graph):
-                index = self.order.index_select(0, self.cursor * self.batch_size + self.lanes)
+                index = self.table.index_select(0, self.cursor)[0]  # (B,)
                 terms: Terms = self._phases(index, 0)
                 self.losses.index_copy_(0, self.cursor, terms["loss"].float().reshape(1))
                 self.cursor.add_(1)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from castalia.data.batches import Samples
 from castalia.errors import Diverged
-from castalia.optim import build_average, build_schedule
+from castalia.optim import Average, build_average, build_schedule
 from castalia.protocols import Batch, Stage
 from castalia.train.callbacks import Callback, Dispatch
 from castalia.train.capture import CapturedStepper
@@ -124,9 +124,8 @@ class _Loop:
         progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
         self.state = TrainState(net)
-        self.average = build_average(
-            training.average, [p for p in net.parameters() if p.requires_grad]
-        )
+        self._stale = f"no better validation loss for {training.patience} epochs"
+        self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
         self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
         self.rows: list[int] = []
@@ -156,9 +155,11 @@ class _Loop:
                     if number >= state.stage_index:
                         self._stage(number, stage, epochs, lr, saved, work)
                         saved = None
-            except BaseException:
+                        if number + 1 < len(stages) and state.stopped == self._stale:
+                            state.stopped = None  # patience ends its stage, not the training
+            except BaseException as error:
                 self.dispatch("on_failure", state)
-                self.recorder.fail()
+                self.recorder.fail(error)
                 raise
             self._finish()
         return state
@@ -178,6 +179,9 @@ class _Loop:
         state.stage, state.stage_index, state.epochs = stage.name, number, epochs
         state.steps = self.data.n_batches(self.batch_size)
         self.stepper = self._build_stepper(stage, lr, work)
+        self.average = build_average(
+            self.training.average, [p for p in self.net.parameters() if p.requires_grad]
+        )
         self.lr, self.factor = lr, 1.0
         self.order_seed = derive(self.seed, number)
         self.schedule = build_schedule(self.training.schedule)
@@ -186,7 +190,7 @@ class _Loop:
         while state.epoch < epochs and not state.stopped:
             self._epoch()
         if self.training.patience is not None and self.best is not None:
-            self.net.load_state_dict(self.best)
+            self.strategy.load_state_dict(self.net, self.best)
         elif self.average is not None:
             self.average.swap()
 
@@ -251,23 +255,24 @@ class _Loop:
     def _collect(self) -> None:
         """Move the steps' terms to the host, and stop at the first that is not a number."""
         values, rows = self.stepper.collect()
-        for name, tensor in values.items():
-            found = (
-                self.strategy.total(tensor).tolist() if self.strategy.world > 1 else tensor.tolist()
-            )
-            self.seen.setdefault(name, []).extend(found)
+        for name in dict.fromkeys([*self.seen, *values]):
+            found = [math.nan] * len(rows)  # stands for a term that none of these steps computed
+            if name in values:
+                found = self.strategy.total(values[name]).tolist()
+            self.seen.setdefault(name, [math.nan] * len(self.rows)).extend(found)
             if name == "loss" and not all(map(math.isfinite, found)):
-                self._diverged(name, next(v for v in found if not math.isfinite(v)))
+                self._diverged(name, found)
         self.rows.extend(rows)
 
-    def _diverged(self, term: str, value: float) -> None:
+    def _diverged(self, term: str, values: list[float]) -> None:
         state = self.state
+        first = next(i for i, value in enumerate(values) if not math.isfinite(value))
+        step = state.total - len(values) + first + 1
         raise Diverged(
-            f"Training: the {term} became {value} in epoch {state.epoch + 1}, by step "
-            f"{state.total}, at lr={state.lr:g}. "
-            "Lower `lr`, clip gradients with Training(clip=1.0), or check the data for extreme "
-            "values.",
-            step=state.total,
+            f"Training: the {term} became {values[first]} in epoch {state.epoch + 1}, at step "
+            f"{step}, with lr={state.lr:g}. Lower `lr`, clip gradients with Training(clip=1.0), or "
+            "check the data for extreme values.",
+            step=step,
             epoch=state.epoch,
             term=term,
             lr=state.lr,
@@ -333,11 +338,12 @@ class _Loop:
             if patience is not None:
                 if self.average is not None:
                     self.average.swap()
-                self.best = {k: v.detach().clone() for k, v in self.net.state_dict().items()}
+                whole = self.strategy.state_dict(self.net)
+                self.best = {k: v.detach().clone() for k, v in whole.items()}
                 if self.average is not None:
                     self.average.swap()
         elif patience is not None and state.epoch - state.best["epoch"] >= patience:
-            state.stop(f"no better validation loss for {patience} epochs")
+            state.stop(self._stale)
 
     def _finish(self) -> None:
         self.net.eval()
@@ -382,6 +388,7 @@ class _Loop:
         for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
             self.strategy.load_optimizer_state(self.net, optimizer, found)
         self.stepper.prepare()
+        self.factor = math.nan  # the optimizers hold the rate of another step: set it anew
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         self.best = saved["best"]

@@ -16,7 +16,7 @@ from castalia.train.trees import flatten, unflatten
 
 __all__ = ["Recorder"]
 
-POSITION = ("stage", "stage_index", "epoch", "step", "total", "history", "best", "stopped")
+POSITION = ("stage", "stage_index", "epoch", "step", "total", "lr", "history", "best", "stopped")
 
 
 class Recorder:
@@ -63,7 +63,10 @@ class Recorder:
             return None
         tensors, state = found
         saved = unflatten(tensors, state)
-        self.run.truncate(saved["position"]["total"])
+        if self.strategy.rank == 0:
+            self.run.truncate(saved["position"]["total"])
+            if not saved["finished"]:
+                self.run.resume()
         return saved
 
     def save(self, state: TrainState, payload: dict[str, Any]) -> None:
@@ -86,9 +89,9 @@ class Recorder:
             self.run.log(state.total, int(line["epoch"]), numbers)
             self.run.flush()
 
-    def fail(self) -> None:
-        """Mark the run as interrupted; its last checkpoint stays."""
-        self._close("interrupted")
+    def fail(self, error: BaseException) -> None:
+        """Mark the run as failed, or as interrupted by Ctrl-C; its last checkpoint stays."""
+        self._close("failed" if isinstance(error, Exception) else "interrupted")
 
     def finish(self) -> None:
         """Mark the run as finished."""

@@ -97,7 +97,7 @@ class Stepper:
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window of samples and the order of its rows."""
-        self.samples, self.batches = samples, order.split(self.batch_size)
+        self.samples, self.order = samples, order
 
     def set_rate(self, factor: float) -> None:
         """Set every optimizer's rate to ``factor`` times its base."""
@@ -110,8 +110,10 @@ class Stepper:
 
     def step(self, i: int, number: int) -> Tensor:
         """Take the step of the window's i-th batch, the epoch's ``number``-th; return its loss."""
-        index = self.batches[i]
+        index = self.order[i * self.batch_size : (i + 1) * self.batch_size]
         terms = self._phases(index, number)
+        if not terms:  # no phase was due: nothing to record
+            return self.missing
         self.record.append(terms)
         self.rows.append(len(index))
         return terms["loss"]
@@ -134,8 +136,8 @@ class Stepper:
                     terms = self._update(index, phase, k)
                     self.objective.after_step(self.net)
                 found.update(terms if len(self.phases) == 1 else _named(terms, phase.name))
-        if "loss" not in found:
-            found["loss"] = next(iter(found.values())) if found else self.missing
+        if found and "loss" not in found:
+            found["loss"] = next(iter(found.values()))
         return found
 
     def _update(self, index: Tensor, phase: Phase, k: int) -> Terms:
@@ -167,6 +169,11 @@ class Stepper:
             try:
                 return self._accumulate(index, phase)
             except torch.OutOfMemoryError as error:
+                if self.strategy.name == "fsdp":  # the others already wait in the next exchange
+                    raise InvalidParameter(
+                        f"Training: a micro-batch does not fit into the memory of {self.device}. "
+                        f"Set Training(accumulate={2 * self.micro})."
+                    ) from error
                 if self.micro >= len(index):
                     raise InvalidParameter(
                         f"Training: one row does not fit into the memory of {self.device}. "
@@ -181,25 +188,25 @@ class Stepper:
             parameter.grad = None
         whole = self._weight(index)
         mine = self.strategy.share(index)
-        idle = len(mine) == 0  # fewer rows than processes: join in with weight 0
-        if idle:
-            mine = index[:1]
+        # Every process takes as many parts as the largest share has: sharded networks meet in each
+        # of them.
+        parts = min(self.micro, -(-len(index) // self.strategy.world))
         total: Terms = {}
-        for part in mine.tensor_split(self.micro) if self.micro > 1 else (mine,):
-            if len(part):
-                batch = self._batch(part)
-                with self.precision.autocast(self.device):
-                    terms = self.objective.terms(self.net, batch, phase.name)
-                if len(part) == len(index):
-                    terms["loss"].backward()
-                    total = {name: value.detach() for name, value in terms.items()}
-                    break
-                scale = self.strategy.scale(0.0 if idle else self._weight(part), whole)
-                (terms["loss"] * scale).backward()
-                for name, value in terms.items():
-                    total[name] = total.get(name, 0.0) + value.detach() * (
-                        scale / self.strategy.scale(1.0, 1.0)
-                    )
+        for part in mine.tensor_split(parts) if parts > 1 else (mine,):
+            idle = len(part) == 0  # fewer rows than processes: join in with weight 0
+            batch = self._batch(index[:1] if idle else part)
+            with self.precision.autocast(self.device):
+                terms = self.objective.terms(self.net, batch, phase.name)
+            if len(part) == len(index) and self.strategy.world == 1:
+                terms["loss"].backward()
+                total = {name: value.detach() for name, value in terms.items()}
+                break
+            scale = self.strategy.scale(0.0 if idle else self._weight(part), whole)
+            (terms["loss"] * scale).backward()
+            for name, value in terms.items():
+                total[name] = total.get(name, 0.0) + value.detach() * (
+                    scale / self.strategy.scale(1.0, 1.0)
+                )
         self.strategy.sync(phase.parameters)
         return total
 

@@ -67,6 +67,10 @@ class Single:
         """Return this tensor of every process, by rank."""
         return [value]
 
+    def agree(self, number: int) -> int:
+        """Return the first process's number."""
+        return number
+
     def barrier(self) -> None:
         """Wait for the others."""
 
@@ -112,6 +116,13 @@ class DataParallel(Single):
         dist.all_gather(found, value)
         return found
 
+    def agree(self, number: int) -> int:
+        """Return the first process's number."""
+        on_gpu = dist.get_backend() == "nccl"
+        shared = torch.tensor([number], device="cuda" if on_gpu else "cpu")
+        dist.broadcast(shared, src=0)
+        return int(shared)
+
     def barrier(self) -> None:
         """Wait for the others."""
         dist.barrier()
@@ -150,7 +161,8 @@ class FullyShardedParallel(DataParallel):
         """Divide the whole network's weights among the processes."""
         from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 
-        set_model_state_dict(net, state, options=StateDictOptions(full_state_dict=True))
+        # torch writes its shards into the dict it is given
+        set_model_state_dict(net, dict(state), options=StateDictOptions(full_state_dict=True))
 
     def optimizer_state(self, net: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
         """Gather the whole optimizer's state."""

@@ -56,11 +56,11 @@ def _mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
-def generator(seed: int, *path: int) -> torch.Generator:
-    """Return a CPU generator for a numbered part."""
+def generator(seed: int, *path: int, device: Any = "cpu") -> torch.Generator:
+    """Return a generator for a numbered part."""
     import torch
 
-    return torch.Generator().manual_seed(derive(seed, *path))
+    return torch.Generator(device).manual_seed(derive(seed, *path))
 
 
 @contextmanager

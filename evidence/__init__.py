@@ -1,0 +1,3 @@
+"""Trainings on real data beside published figures: ``python -m evidence [names…]``."""
+
+NAMES = ("tables", "regression")

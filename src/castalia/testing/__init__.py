@@ -1,0 +1,6 @@
+"""Toy problems and contract checks, for our own tests and for those of other people's estimators."""
+
+from castalia.testing import contract, toys
+from castalia.testing.toys import TOYS, toy
+
+__all__ = ["TOYS", "contract", "toy", "toys"]

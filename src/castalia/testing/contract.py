@@ -1,0 +1,271 @@
+"""What every estimator owes: one function a promise, each raising ``ContractBroken`` with what was found.
+
+A check takes a catalogue record, or anything with its ``path``, ``small``, ``toy`` and ``pass_mark``.
+
+>>> from castalia.catalog import SYSTEMS
+>>> run_contract(SYSTEMS["MLPClassifier"], only=["check_parameters"])
+['check_parameters']
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pickle
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import torch
+from sklearn.base import clone, is_classifier
+
+from castalia.base import Constraint, load, save
+from castalia.errors import CastaliaError, CastaliaWarning, InvalidData, InvalidParameter
+from castalia.testing.toys import toy
+
+__all__ = ["CHECKS", "ContractBroken", "make", "run_contract"]
+
+SECTIONS = ("Attributes", "Shapes", "Notes", "References", "See Also", "Examples")
+SHARED = ("epochs", "batch_size", "lr", "training", "random_state")
+
+
+class ContractBroken(CastaliaError, AssertionError):
+    """An estimator does not keep a promise."""
+
+
+def _demand(holds: bool, record: Any, promise: str) -> None:
+    if not holds:
+        raise ContractBroken(f"{record.name}: {promise}")
+
+
+def load_class(record: Any) -> type:
+    """Import the class of a record."""
+    package, attribute = record.path.split(":")
+    return getattr(importlib.import_module(package), attribute)
+
+
+def make(record: Any, **settings: Any) -> Any:
+    """Make the small configuration of a record, seeded."""
+    return load_class(record)(**{"random_state": 0, **record.small, **settings})
+
+
+def _quick(record: Any, **settings: Any) -> Any:
+    """Make a configuration that fits at once; its quality does not matter."""
+    short = {"epochs": 2} if "epochs" in inspect.signature(load_class(record)).parameters else {}
+    return make(record, **{**short, **settings})
+
+
+def _weights(model: Any) -> dict[str, torch.Tensor]:
+    return {name: value.cpu() for name, value in model.module_.state_dict().items()}
+
+
+def _same(first: Any, second: Any) -> bool:
+    one, other = _weights(first), _weights(second)
+    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
+
+
+def _answers(model: Any, X: np.ndarray) -> np.ndarray:
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+
+
+def check_parameters(record: Any) -> None:
+    """The constructor only stores; get, set, clone and repr agree with it."""
+    cls = load_class(record)
+    model = make(record)
+    for name, value in record.small.items():
+        _demand(getattr(model, name) is value, record, f"the constructor must store `{name}` as is")
+    _demand(
+        set(model.get_params(deep=False)) == {f.name for f in fields(cls) if f.init},
+        record,
+        "get_params must name every constructor parameter",
+    )
+    copy = clone(model)
+    _demand(copy is not model and repr(copy) == repr(model), record, "a clone must read the same")
+    _demand(cls.__name__ in repr(model), record, "repr must name the class")
+    first = next(iter(record.small))
+    _demand(
+        model.set_params(**{first: record.small[first]}) is model,
+        record,
+        "set_params returns itself",
+    )
+
+
+def check_determinism(record: Any) -> None:
+    """The same seed gives the same weights, another seed others."""
+    data = toy(record.toy)
+    first, second = _quick(record).fit(*data), _quick(record).fit(*data)
+    _demand(_same(first, second), record, "the same seed must give the same weights, bit for bit")
+    other = _quick(record, random_state=1).fit(*data)
+    _demand(not _same(first, other), record, "another seed must give other weights")
+    _demand(_same(first, first.fit(*data)), record, "a second fit must start afresh")
+
+
+def check_random_state_is_local(record: Any) -> None:
+    """Fitting and predicting neither read nor change the global random states."""
+    X, y = toy(record.toy)
+    before = torch.get_rng_state(), repr(np.random.get_state())
+    first = _quick(record).fit(X, y)
+    first.predict(X)
+    now = torch.get_rng_state(), repr(np.random.get_state())
+    _demand(torch.equal(before[0], now[0]), record, "torch's random state must stay untouched")
+    _demand(before[1] == now[1], record, "numpy's random state must stay untouched")
+    torch.rand(3), np.random.random(3)
+    _demand(_same(first, _quick(record).fit(X, y)), record, "no global random state may be read")
+
+
+def check_saving(record: Any) -> None:
+    """What is saved and loaded, or pickled, answers the same."""
+    X, y = toy(record.toy)
+    model = _quick(record).fit(X, y)
+    expected = _answers(model, X)
+    with tempfile.TemporaryDirectory() as folder:
+        save(model, Path(folder) / "model")
+        loaded = load(Path(folder) / "model")
+    _demand(np.array_equal(_answers(loaded, X), expected), record, "a loaded model must answer alike")
+    _demand(repr(loaded) == repr(model), record, "a loaded model must keep its parameters")
+    copy = pickle.loads(pickle.dumps(model))
+    _demand(np.array_equal(_answers(copy, X), expected), record, "a pickle must answer alike")
+
+
+def check_gradients(record: Any) -> None:
+    """Every parameter of the network gets a gradient, and training moves it."""
+    X, y = toy(record.toy)
+    start = _quick(record, epochs=1, lr=1e-30).fit(X, y)
+    end = _quick(record).fit(X, y)
+    still = [k for k, v in _weights(start).items() if torch.equal(v, _weights(end)[k])]
+    _demand(not still, record, f"every parameter must be trained; these stood still: {still}")
+
+
+def check_batches(record: Any) -> None:
+    """A row's answer does not depend on the rows beside it."""
+    X, y = toy(record.toy)
+    model = _quick(record).fit(X, y)
+    whole, one = _answers(model, X[:20]), np.concatenate([_answers(model, X[:1]) for _ in "a"])
+    _demand(np.allclose(whole[:1], one, atol=1e-6), record, "a row alone must get the same answer")
+    _demand(np.array_equal(_answers(model, X), _answers(model, X)), record, "predict must repeat")
+
+
+def check_bad_input(record: Any) -> None:
+    """Data that cannot be used is refused in a sentence that names it."""
+    X, y = toy(record.toy)
+    name = load_class(record).__name__
+    holed = np.where(np.arange(len(y)) == 3, np.nan, y.astype(float))
+    _refused(record, lambda: _quick(record).fit(X, holed), f"{name}: .*NaN.*first in row 3")
+    _refused(record, lambda: _quick(record).fit(X, y[:-1]), "same number of rows")
+    if is_classifier(make(record)):
+        _refused(record, lambda: _quick(record).fit(X, np.zeros(len(X))), "got one class")
+    model = _quick(record).fit(X, y)
+    wide = np.concatenate([X, X], axis=1)
+    _refused(record, lambda: model.predict(wide), f"X has {wide.shape[1]} features")
+
+
+def _refused(record: Any, act: Callable[[], Any], pattern: str) -> None:
+    try:
+        act()
+    except (InvalidData, ValueError) as error:
+        if not re.search(pattern, str(error)):
+            raise ContractBroken(f"{record.name}: expected /{pattern}/, got: {error}") from error
+    else:
+        raise ContractBroken(f"{record.name}: bad data was accepted where /{pattern}/ was due")
+
+
+def check_constraints(record: Any) -> None:
+    """A value outside a declared constraint is named together with the rule."""
+    cls = load_class(record)
+    X, y = toy(record.toy)
+    for name, rule in constraints(cls).items():
+        bad = "no such value"
+        pattern = rf"{cls.__name__}: `{name}` must be {re.escape(rule.rule())}; got 'no such value'"
+        try:
+            make(record, **{name: bad}).fit(X, y)
+        except InvalidParameter as error:
+            _demand(bool(re.search(pattern, str(error))), record, f"`{name}`: {error}")
+        else:
+            raise ContractBroken(f"{record.name}: `{name}={bad!r}` was accepted")
+
+
+def constraints(cls: type) -> dict[str, Constraint]:
+    """Return the declared constraints of a class, by parameter."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {
+        name: rule
+        for name, hint in hints.items()
+        if get_origin(hint) is Annotated
+        for rule in get_args(hint)[1:]
+        if isinstance(rule, Constraint)
+    }
+
+
+def check_toy(record: Any) -> None:
+    """The small configuration reaches its pass mark on its toy problem, on rows it has not seen."""
+    X, y = toy(record.toy)
+    half = len(X) // 2
+    score = make(record).fit(X[:half], y[:half]).score(X[half:], y[half:])
+    _demand(score >= record.pass_mark, record, f"scores {score:.3f}, below {record.pass_mark}")
+
+
+def check_docstring(record: Any) -> None:
+    """The docstring has its sections and a line for each parameter of its own."""
+    cls = load_class(record)
+    text = inspect.getdoc(cls) or ""
+    missing = [s for s in SECTIONS if not re.search(rf"^{s}\n-+$", text, re.MULTILINE)]
+    _demand(not missing, record, f"the docstring lacks {missing}")
+    own = [f.name for f in fields(cls) if f.init and f.name not in SHARED]
+    block = re.search(r"^Parameters\n-+\n(.*?)^\w[\w ]*\n-+$", text, re.MULTILINE | re.DOTALL)
+    named = re.findall(r"^(\w[\w, ]*)", block.group(1) if block else "", re.MULTILINE)
+    said = {name for line in named for name in line.split(", ")}
+    _demand(not set(own) - said, record, f"undocumented parameters {sorted(set(own) - said)}")
+
+
+def check_doctest(record: Any) -> None:
+    """The example of the docstring runs."""
+    cls = load_class(record)
+    names = dict(vars(importlib.import_module(cls.__module__)))
+    runner = doctest.DocTestRunner(verbose=False)
+    said: list[str] = []
+    for test in doctest.DocTestFinder(recurse=False).find(cls, cls.__name__, globs=names):
+        runner.run(test, out=said.append)
+    _demand(runner.tries > 0, record, "the docstring has no example")
+    _demand(runner.failures == 0, record, f"the example fails:\n{''.join(said)}")
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {
+    check.__name__: check
+    for check in (
+        check_parameters,
+        check_determinism,
+        check_random_state_is_local,
+        check_saving,
+        check_gradients,
+        check_batches,
+        check_bad_input,
+        check_constraints,
+        check_toy,
+        check_docstring,
+        check_doctest,
+    )
+}
+
+
+def run_contract(record: Any, only: Sequence[str] | None = None) -> list[str]:
+    """Run the checks on a record and return their names.
+
+    Parameters
+    ----------
+    record
+        A catalogue record.
+    only
+        Names of the checks to run; all by default.
+    """
+    chosen = [CHECKS[name] for name in only] if only is not None else list(CHECKS.values())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CastaliaWarning)
+        for check in chosen:
+            check(record)
+    return [check.__name__ for check in chosen]

@@ -1,0 +1,73 @@
+"""Small data sets with known answers: a fit takes a second, and a good score means that something was learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["TOYS", "blobs", "counts", "moons", "sine", "toy"]
+
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def moons(n: int = 400, noise: float = 0.15, seed: int = 0) -> Data:
+    """Two interleaved half circles: no straight line parts them.
+
+    >>> X, y = moons()
+    >>> X.shape, sorted(set(y.tolist()))
+    ((400, 2), [0, 1])
+    """
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    angle = random.uniform(0, np.pi, n)
+    upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    lower = np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], axis=1)
+    return np.where(y[:, None] == 0, upper, lower) + noise * random.normal(size=(n, 2)), y
+
+
+def blobs(n: int = 300, classes: int = 3, seed: int = 0) -> Data:
+    """Normal clouds around the corners of a regular polygon, one a class."""
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    angle = 2 * np.pi * y / classes
+    centres = 3 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return centres + random.normal(size=(n, 2)), y
+
+
+def sine(n: int = 300, noise: float = 0.1, seed: int = 0) -> Data:
+    """One period and a half of a noisy sine; the best possible R2 is about 0.98."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(-1, 1, n)
+    return x[:, None], np.sin(1.5 * np.pi * x) + noise * random.normal(size=n)
+
+
+def counts(n: int = 400, seed: int = 0) -> Data:
+    """Poisson counts whose log-rate is 1 + x."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(-1, 1, n)
+    return x[:, None], random.poisson(np.exp(1 + x)).astype(float)
+
+
+TOYS: dict[str, Callable[[], Data]] = {
+    "moons": moons,
+    "blobs": blobs,
+    "sine": sine,
+    "counts": counts,
+}
+
+
+def toy(name: str) -> Data:
+    """Return the toy problem of a name, as a catalogue record gives it.
+
+    >>> toy("sine")[0].shape
+    (300, 1)
+    """
+    if name not in TOYS:
+        raise InvalidParameter(
+            f"testing: `toy` must be {listing(TOYS)}; got {name!r}.{did_you_mean(name, TOYS)}"
+        )
+    return TOYS[name]()

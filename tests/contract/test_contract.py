@@ -1,0 +1,77 @@
+"""Every promise, over every estimator of the catalogue; and scikit-learn's own checks."""
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from castalia import DistributionRegressor, MLPClassifier
+from castalia.catalog import SYSTEMS
+from castalia.objectives import LIKELIHOODS
+from castalia.testing.contract import CHECKS, ContractBroken, make
+
+RECORDS = list(SYSTEMS.values())
+TABLES = [record for record in RECORDS if record.data == "table"]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_the_estimator_keeps_its_promise(record, check):
+    CHECKS[check](record)
+
+
+def conform(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)
+        results = check_estimator(model, on_fail="raise")
+    assert not [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
+    assert sum(r["status"] == "passed" for r in results) > 40
+
+
+@pytest.mark.parametrize("record", TABLES, ids=lambda record: record.name)
+def test_scikit_learn_finds_no_fault(record):
+    conform(make(record, epochs=30))
+
+
+@pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "gaussian"])
+def test_scikit_learn_finds_no_fault_with_this_likelihood(likelihood):
+    conform(DistributionRegressor(likelihood=likelihood, hidden=(16,), epochs=30, lr=1e-2))
+
+
+# ---- the checks notice a fault ----
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Careless(MLPClassifier):
+    """A classifier that breaks promises."""
+
+    def __post_init__(self):
+        self.hidden = list(self.hidden)
+
+    def fit(self, X, y=None, sample_weight=None):
+        np.random.random()
+        self.random_state = None
+        X = np.nan_to_num(np.asarray(X, dtype=float))
+        return super().fit(X, np.nan_to_num(np.asarray(y, dtype=float)), sample_weight)
+
+
+@pytest.mark.parametrize(
+    "check, message",
+    [
+        ("check_parameters", "must store `hidden` as is"),
+        ("check_determinism", "the same seed must give the same weights"),
+        ("check_random_state_is_local", "numpy's random state must stay untouched"),
+        ("check_bad_input", "bad data was accepted"),
+        ("check_docstring", "lacks"),
+        ("check_doctest", "no example"),
+        ("check_toy", "below 1.01"),
+    ],
+)
+def test_a_careless_estimator_is_found_out(monkeypatch, check, message):
+    record = replace(SYSTEMS["MLPClassifier"], pass_mark=1.01)
+    monkeypatch.setattr("castalia.testing.contract.load_class", lambda record: Careless)
+    with pytest.raises(ContractBroken, match=message):
+        CHECKS[check](record)
