@@ -72,9 +72,9 @@ class Predictions:
             pq.write_table(pa.table({k: pa.array(plain(v)) for k, v in self.columns.items()}), sink)
             return sink.getvalue()
         text = io.StringIO()
-        lines = csv.writer(text, lineterminator="\n")
-        lines.writerow(self.columns)
-        lines.writerows(zip(*(plain(v) for v in self.columns.values()), strict=True))
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow(self.columns)
+        out.writerows(zip(*(plain(v) for v in self.columns.values()), strict=True))
         return text.getvalue().encode()
 
 
