@@ -127,7 +127,9 @@ def check_saving(record: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         save(model, Path(folder) / "model")
         loaded = load(Path(folder) / "model")
-    _demand(np.array_equal(_answers(loaded, X), expected), record, "a loaded model must answer alike")
+    _demand(
+        np.array_equal(_answers(loaded, X), expected), record, "a loaded model must answer alike"
+    )
     _demand(repr(loaded) == repr(model), record, "a loaded model must keep its parameters")
     copy = pickle.loads(pickle.dumps(model))
     _demand(np.array_equal(_answers(copy, X), expected), record, "a pickle must answer alike")
