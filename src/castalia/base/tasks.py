@@ -77,7 +77,7 @@ class Classifier(ClassifierMixin):
         if len(self.classes_) < 2:
             raise InvalidData(
                 f"{type(self).__name__}: the target must hold two classes or more; got one class, "
-                f"{self.classes_[0]!r}. There is nothing to tell apart."
+                f"{self.classes_.tolist()[0]!r}. There is nothing to tell apart."
             )
         return Target(
             torch.from_numpy(codes), len(self.classes_), self._class_weights(codes, weight), codes
@@ -94,7 +94,7 @@ class Classifier(ClassifierMixin):
             raise InvalidData(
                 f"{type(self).__name__}: the validation target must hold only classes seen in "
                 "training; "
-                f"got {y[~known][0]!r}."
+                f"got {y[~known].tolist()[0]!r}."
             )
         return Target(torch.from_numpy(np.searchsorted(self.classes_, y)), len(self.classes_), None)
 
