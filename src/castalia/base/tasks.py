@@ -69,6 +69,11 @@ class Classifier(ClassifierMixin):
                     "column a label); "
                     f"got values {np.unique(y)[:5].tolist()}. Fit one classifier a column instead."
                 )
+            if self.class_weight is not None:
+                raise InvalidParameter(
+                    f"{type(self).__name__}: `class_weight` must be None for several labels at once; got "
+                    f"{self.class_weight!r}. It needs exclusive classes; use `sample_weight` instead."
+                )
             self.classes_ = np.arange(y.shape[1])
             return Target(torch.from_numpy(y.astype(np.float64)), y.shape[1], weight)
         encoder = LabelEncoder()
