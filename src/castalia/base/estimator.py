@@ -112,8 +112,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         X = check_X(self, X, reset=True, y=y)
         y = check_target(self, X, y)
         X, y, weight = _drop_weightless(X, y, check_weight(self, X, sample_weight))
-        self.adapter_ = self.adapter().fit(X, weight)
         target = self._encode_target(y, weight)  # type: ignore[attr-defined]
+        self.adapter_ = self.adapter().fit(X, target.weight)
         self.spec_ = Spec(
             self.adapter_.inputs, target.outputs, tuple(self.adapter_.categories), rows=len(y)
         )

@@ -70,13 +70,18 @@ class Classifier(ClassifierMixin):
                     "column a label); "
                     f"got values {np.unique(y)[:5].tolist()}. Fit one classifier a column instead."
                 )
+            if self.class_weight is not None:
+                raise InvalidParameter(
+                    f"{type(self).__name__}: `class_weight` must be None for several labels at once; got "
+                    f"{self.class_weight!r}. It needs exclusive classes; use `sample_weight` instead."
+                )
             self.classes_ = np.arange(y.shape[1])
             return Target(torch.from_numpy(y.astype(np.float64)), y.shape[1], weight)
         self.classes_, codes = _class_codes(column_or_1d(y, warn=True))
         if len(self.classes_) < 2:
             raise InvalidData(
                 f"{type(self).__name__}: the target must hold two classes or more; got one class, "
-                f"{self.classes_[0]!r}. There is nothing to tell apart."
+                f"{self.classes_.tolist()[0]!r}. There is nothing to tell apart."
             )
         return Target(
             torch.from_numpy(codes), len(self.classes_), self._class_weights(codes, weight), codes
@@ -93,7 +98,7 @@ class Classifier(ClassifierMixin):
             raise InvalidData(
                 f"{type(self).__name__}: the validation target must hold only classes seen in "
                 "training; "
-                f"got {y[~known][0]!r}."
+                f"got {y[~known].tolist()[0]!r}."
             )
         return Target(torch.from_numpy(np.searchsorted(self.classes_, y)), len(self.classes_), None)
 

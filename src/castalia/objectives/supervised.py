@@ -67,9 +67,8 @@ class CrossEntropy(Supervised):
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:  # (B, K), (B,)
         """Return the cross-entropy of each row."""
         if self.label_smoothing and self.convention == "notes":
-            targets = smooth_labels(targets, outputs.shape[1], self.label_smoothing, "notes").to(
-                outputs.dtype
-            )
+            spread, classes = self.label_smoothing, outputs.shape[1]
+            targets = smooth_labels(targets, classes, spread, "notes", dtype=outputs.dtype)
             return F.cross_entropy(outputs, targets, reduction="none")
         return F.cross_entropy(
             outputs, targets, reduction="none", label_smoothing=self.label_smoothing
@@ -91,13 +90,20 @@ class BinaryCrossEntropy(Supervised):
         return F.binary_cross_entropy_with_logits(outputs, targets, reduction="none").mean(dim=1)
 
 
-def smooth_labels(targets: Tensor, classes: int, eps: float, convention: str = "notes") -> Tensor:
+def smooth_labels(
+    targets: Tensor,
+    classes: int,
+    eps: float,
+    convention: str = "notes",
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
     """Return smoothed one-hot targets, (B, K).
 
     >>> smooth_labels(torch.tensor([0]), 3, 0.1)
     tensor([[0.9000, 0.0500, 0.0500]])
     """
-    hard = F.one_hot(targets, classes).to(torch.get_default_dtype())
+    hard = F.one_hot(targets, classes).to(dtype or torch.get_default_dtype())
     if convention == "torch":
         return hard * (1 - eps) + eps / classes
     return hard * (1 - eps) + (1 - hard) * eps / (classes - 1)

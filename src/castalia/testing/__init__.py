@@ -1,6 +1,7 @@
 """Toy problems and contract checks, for our own tests and for those of other people's estimators."""
 
 from castalia.testing import contract, toys
+from castalia.testing.loop import train_tensors
 from castalia.testing.toys import TOYS, toy
 
-__all__ = ["TOYS", "contract", "toy", "toys"]
+__all__ = ["TOYS", "contract", "toy", "toys", "train_tensors"]

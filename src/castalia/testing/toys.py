@@ -38,11 +38,11 @@ def blobs(n: int = 300, classes: int = 3, seed: int = 0) -> Data:
     return centres + random.normal(size=(n, 2)), y
 
 
-def sine(n: int = 300, noise: float = 0.1, seed: int = 0) -> Data:
-    """One period and a half of a noisy sine; the best possible R2 is about 0.98."""
+def sine(n: int = 800, noise: float = 0.1, seed: int = 0) -> Data:
+    """Nearly a whole period of a noisy sine; the best possible R2 is about 0.98."""
     random = np.random.default_rng(seed)
     x = random.uniform(-1, 1, n)
-    return x[:, None], np.sin(1.5 * np.pi * x) + noise * random.normal(size=n)
+    return x[:, None], np.sin(3 * x) + noise * random.normal(size=n)
 
 
 def counts(n: int = 400, seed: int = 0) -> Data:
@@ -64,7 +64,7 @@ def toy(name: str) -> Data:
     """Return the toy problem of a name, as a catalogue record gives it.
 
     >>> toy("sine")[0].shape
-    (300, 1)
+    (800, 1)
     """
     if name not in TOYS:
         raise InvalidParameter(
