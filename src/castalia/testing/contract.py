@@ -1,6 +1,7 @@
 """What every estimator owes: one function a promise, each raising ``ContractBroken`` with what was found.
 
-A check takes a catalogue record, or anything with its ``path``, ``small``, ``toy`` and ``pass_mark``.
+A check takes a catalogue record, or anything with its ``path``, ``small``, ``toy`` and
+``pass_mark``.
 
 >>> from castalia.catalog import SYSTEMS
 >>> run_contract(SYSTEMS["MLPClassifier"], only=["check_parameters"])
