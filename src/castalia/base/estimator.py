@@ -223,7 +223,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.module_.eval()
         result = torch.empty(len(X), self.spec_.outputs, dtype=dtype)
         start = 0
-        with cpu_scope(device, step_work(self.module_, torch.Size(), min(len(X), 8192))):
+        with cpu_scope(device, step_work(self.module_, torch.Size(), len(X))):
             for block in self.adapter_.blocks(X, _NUMPY[dtype]):
                 stop = start + len(block)
                 result[start:stop] = self.module_(torch.from_numpy(block).to(device))

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
 from castalia.base.params import OneOf
+from castalia.data.moments import spans
 from castalia.errors import InvalidData, InvalidParameter
 
 __all__ = ["Classifier", "Regressor", "Target"]
@@ -60,7 +60,8 @@ class Classifier(ClassifierMixin):
     calibrate: Annotated[bool, OneOf(True, False)] = False
 
     def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        check_classification_targets(y)
+        if y.ndim == 2:
+            check_classification_targets(y)
         self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
         if self.multilabel_:
             if type_of_target(y) != "multilabel-indicator":
@@ -76,9 +77,7 @@ class Classifier(ClassifierMixin):
                 )
             self.classes_ = np.arange(y.shape[1])
             return Target(torch.from_numpy(y.astype(np.float64)), y.shape[1], weight)
-        encoder = LabelEncoder()
-        codes = encoder.fit_transform(column_or_1d(y, warn=True))
-        self.classes_ = encoder.classes_
+        self.classes_, codes = _class_codes(column_or_1d(y, warn=True))
         if len(self.classes_) < 2:
             raise InvalidData(
                 f"{type(self).__name__}: the target must hold two classes or more; got one class, "
@@ -142,10 +141,8 @@ class Classifier(ClassifierMixin):
             return
         if self.calibrate:
             self.temperature_ = fit_temperature(outputs, targets)
-        confidence = self._probability(outputs).amax(dim=1)
-        self.confidence_ = torch.quantile(
-            confidence.double(), torch.linspace(0, 1, 101, dtype=torch.float64)
-        ).numpy()
+        confidence = self._probability(outputs).amax(dim=1).double().numpy()
+        self.confidence_ = np.quantile(confidence, np.linspace(0, 1, 101))
 
     def _probability(self, outputs: Tensor) -> Tensor:
         scaled = outputs / self.temperature_ if self.temperature_ != 1.0 else outputs
@@ -210,6 +207,17 @@ class Classifier(ClassifierMixin):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes and each row's class number, a chunk at a time: y may be very long."""
+    chunks = [y[span] for span in spans(len(y))]
+    classes = np.unique(np.concatenate([np.unique(chunk) for chunk in chunks]))
+    check_classification_targets(classes if y.dtype.kind == "f" else y[: len(chunks[0])])
+    codes = np.empty(len(y), dtype=np.int64)
+    for span, chunk in zip(spans(len(y)), chunks, strict=True):
+        codes[span] = np.searchsorted(classes, chunk)
+    return classes, codes
 
 
 def fit_temperature(outputs: Tensor, targets: Tensor) -> float:

@@ -25,7 +25,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="castalia",
-    help="Deep learning with scikit-learn's manners: fit a table, see whether a network is worth it.",
+    help="Deep learning with scikit-learn's manners: fit tables, see what a network adds.",
     rich_markup_mode=None,  # rich takes longer to import than the rest together
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -57,6 +57,6 @@ for verb in (fit, predict, evaluate, report, runs, models, course, demo):
 
 def main() -> None:
     """Run the command line."""
-    # Idle threads that spin slow small steps many times over; this must be set before torch is imported.
+    # Idle threads that spin slow small steps many times over; torch reads this when imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     app()

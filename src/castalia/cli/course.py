@@ -29,14 +29,12 @@ def course(
     out, rows = Output(as_json), load_course()
     if area is not None:
         tags = list(dict.fromkeys(row.id.rpartition("-")[0] for row in rows))
-        rows = [
-            row
-            for row in rows
-            if row.id.rpartition("-")[0] == area.upper() or area.lower() in row.area.lower()
-        ]
+        tagged = [row for row in rows if row.id.rpartition("-")[0] == area.upper()]
+        rows = tagged or [row for row in rows if area.lower() in row.area.lower()]
         if not rows:
             raise InvalidParameter(
-                f"course: `area` must be {listing(tags, 'or', 40)}, or part of an area's name; got {area!r}."
+                f"course: `area` must be {listing(tags, 'or', 40)}, or part of an area's name; "
+                f"got {area!r}."
                 f"{did_you_mean(area.upper(), tags)}"
             )
     if only_open:

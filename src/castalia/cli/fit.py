@@ -34,9 +34,7 @@ def fit(
     run: Annotated[
         str | None, typer.Option(help="Run folder [castalia-runs/<data>-<target>].")
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(help="Trainings with different seeds [3].")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Trainings with different seeds [3].")] = None,
     cv: Annotated[int | None, typer.Option(help="Folds: test every row once.")] = None,
     test: Annotated[float, typer.Option(help="Share of rows in the test part.")] = 0.2,
     group: Annotated[

@@ -33,8 +33,12 @@ class Output:
 
     def say(self, words: str = "", style: str = "") -> None:
         """Write one line."""
-        colours = {"head": {"bold": True}, "good": {"fg": "green"}, "bad": {"fg": "red"}}
-        look: dict[str, Any] = colours.get(style, {}) if self.terminal else {}
+        colours: dict[str, dict[str, Any]] = {
+            "head": {"bold": True},
+            "good": {"fg": "green"},
+            "bad": {"fg": "red"},
+        }
+        look = colours.get(style, {}) if self.terminal else {}
         typer.echo(typer.style(words, **look) if look else words, err=self.as_json)
 
     def wrapped(self, words: str, mark: str = "", style: str = "") -> None:

@@ -23,7 +23,7 @@ def report(
 
     from castalia.method import FitResult
     from castalia.method.report import write
-    from castalia.train.checkpoint import writing
+    from castalia.utils.files import writing
 
     result = FitResult.load(run)
     path = result.page if out is None else Path(out)

@@ -26,7 +26,8 @@ def runs(
 
     if not (Path(folder) / "castalia.db").is_file():
         raise InvalidData(
-            f"runs: `{folder}` must be a folder of runs; it has no `castalia.db`. `castalia fit` makes one."
+            f"runs: `{folder}` must be a folder of runs; it has no `castalia.db`. `castalia "
+            "fit` makes one."
         )
     with RunStore(folder) as store:
         found = store.runs()

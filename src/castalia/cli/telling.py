@@ -55,7 +55,8 @@ class Teller(Narrator):
         classes = f", {facts['classes']} classes" if facts["classes"] else ""
         self.out.say(f"{facts['source']}", "head")
         self.out.say(
-            f"  {plural(facts['rows'], 'row')}, {facts['used']} of {facts['columns'] - 1} columns to learn from"
+            f"  {plural(facts['rows'], 'row')}, {facts['used']} of {facts['columns'] - 1} "
+            "columns to learn from"
         )
         self.out.wrapped(
             f"Target: {facts['target']} ({facts['task']}{classes}), because {facts['why']}"
@@ -72,7 +73,7 @@ class Teller(Narrator):
         self._head(f"Baselines ({metric_label(metric)} on the test rows, 95 % interval)")
         reach = score_range(contender.interval, metric)
         self.out.say(
-            f"  {contender.name:<30}{score(contender.scores[metric], metric):>8}   {reach:<18}"
+            f"  {contender.name:<22}{score(contender.scores[metric], metric):>8}   {reach:<18}"
             f"{duration(contender.seconds):>8}"
         )
 

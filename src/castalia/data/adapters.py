@@ -16,7 +16,7 @@ from castalia.protocols import Rows
 
 __all__ = ["TableAdapter"]
 
-BLOCK = 8192  # rows encoded at a time when predicting: a block and its activations stay in cache
+BLOCK = 65_536  # rows encoded at a time when predicting: few calls, little memory
 
 
 class TableAdapter:

@@ -24,6 +24,7 @@ __all__ = ["DiskRows", "Samples", "TensorRows"]
 
 BLOCK = 65_536
 WINDOW = 16  # blocks
+GAP = 1024  # rows: reading over a narrower gap is cheaper than a second read
 
 
 class TensorRows:
@@ -97,8 +98,8 @@ class Samples:
         return len(self.x) if self.rows is None else len(self.rows)
 
     def subset(self, index: np.ndarray | Tensor) -> Samples:
-        """Return the samples at these positions without copying them."""
-        chosen = torch.as_tensor(index).sort().values
+        """Return the samples at these ascending positions without copying them."""
+        chosen = torch.as_tensor(index)
         return replace(self, rows=chosen if self.rows is None else self.rows[chosen])
 
     def to(self, device: Any) -> Samples:
@@ -145,7 +146,7 @@ class Samples:
 
     def _load(self, positions: Tensor, device: Any) -> Samples:
         """Read a window from disk, block by block."""
-        parts = [self.x.take(part) for part in _runs(positions)]
+        parts = [self.x.take(run) for part in positions.split(BLOCK) for run in _runs(part)]
         y = None if self.y is None else self.y[positions.to(self.y.device)]
         weight = None if self.weight is None else self.weight[positions.to(self.weight.device)]
         return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
@@ -173,6 +174,7 @@ def _orders(
 
 
 def _runs(positions: Tensor) -> list[Tensor]:
-    """Cut positions into ascending runs, so that each can be read in one go."""
-    cuts = (positions.diff() < 0).nonzero().flatten() + 1
+    """Cut positions into ascending runs without wide gaps, so that each is one short read."""
+    step = positions.diff()
+    cuts = ((step < 0) | (step > GAP)).nonzero().flatten() + 1
     return list(positions.tensor_split(cuts))

@@ -42,7 +42,8 @@ class ParquetSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order, these columns only."""
         try:
-            with pq.ParquetFile(self.path) as file:
+            # Without pre-buffering, which would keep the whole file in memory while it is read.
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=2**20) as file:
                 for batch in file.iter_batches(CHUNK, columns=list(columns)):
                     found = [normal(batch.column(name)) for name in columns]
                     yield pa.RecordBatch.from_arrays(found, names=list(columns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import GroupShuffleSplit
 
 from castalia.errors import InvalidData
 
@@ -53,28 +53,49 @@ def holdout(
     size = int(n * fraction)
     if size < max(smallest, 1):
         return np.arange(n), np.arange(0)
+    held = np.zeros(n, dtype=bool)
     if order is not None:
-        by_time = np.argsort(order, kind="stable")
-        return np.sort(by_time[: n - size]), np.sort(by_time[n - size :])
-    splitter: Any = ShuffleSplit(1, test_size=size, random_state=seed % 2**32)
-    target: Any = None
-    if groups is not None:
-        if len(np.unique(groups)) < 2:
-            raise InvalidData(
-                "holdout: `groups` must hold two groups or more; got one. Split at random instead."
-            )
-        splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed % 2**32)
-    elif labels is not None and _can_stratify(labels, size):
-        splitter, target = (
-            StratifiedShuffleSplit(1, test_size=size, random_state=seed % 2**32),
-            labels,
+        held[np.argsort(order, kind="stable")[n - size :]] = True
+    elif groups is not None:
+        held[_grouped(np.asarray(groups), fraction, seed)] = True
+    else:
+        rng = np.random.default_rng(seed)
+        shares = _shares(labels, size) if labels is not None else None
+        if labels is None or shares is None:
+            held[rng.choice(n, size, replace=False, shuffle=False)] = True
+        else:
+            for label, count in shares:
+                rows = np.flatnonzero(labels == label)
+                held[rng.choice(rows, count, replace=False, shuffle=False)] = True
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _grouped(groups: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    if len(np.unique(groups)) < 2:
+        raise InvalidData(
+            "holdout: `groups` must hold two groups or more; got one. Split at random instead."
         )
-    kept, held = next(splitter.split(np.empty((n, 0)), target, groups))
-    return np.sort(kept), np.sort(held)
+    splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed % 2**32)
+    return next(splitter.split(np.empty((len(groups), 0)), None, groups))[1]
 
 
-def _can_stratify(labels: np.ndarray, size: int) -> bool:
+def _counted(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count each class; class numbers are counted without sorting, for they may be many."""
+    if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < 2**16:
+        counts = np.bincount(labels)
+        return np.flatnonzero(counts), counts[counts > 0]
+    return np.unique(labels, return_counts=True)
+
+
+def _shares(labels: np.ndarray, size: int) -> list[tuple[Any, int]] | None:
+    """Say how many rows of each class to hold out, by largest remainder; None if that cannot be."""
     if labels.ndim != 1:
-        return False
-    counts = np.unique(labels, return_counts=True)[1]
-    return len(counts) >= 2 and counts.min() >= 2 and len(counts) <= min(size, len(labels) - size)
+        return None
+    classes, counts = _counted(labels)
+    if len(classes) < 2 or counts.min() < 2 or len(classes) > min(size, len(labels) - size):
+        return None
+    exact = counts * (size / len(labels))
+    shares = np.floor(exact).astype(int)
+    most = np.argsort(shares - exact, kind="stable")[: size - shares.sum()]
+    shares[most] += 1
+    return list(zip(classes, np.minimum(shares, counts - 1), strict=True))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["TableEncoder"]
 
 _COLUMNS = 16  # columns whose moments are gathered together
-_BLOCK = 2**17  # numbers standardised at a time: one megabyte of float64 stays in the cache
+_BLOCK = 2**18  # numbers standardised at a time: two megabytes of float64 stay in the cache
 _EMPTY = "all values are missing"
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ class TableEncoder:
         self._named = False
         self._numeric: list[str] = []
         self._kinds: list[str] = []
-        self._mean, self._scale = np.zeros(0), np.ones(0)
+        self._mean, self._scale, self._inverse = np.zeros(0), np.ones(0), np.ones(0)
         self._flagged: list[int] = []  # positions in _numeric
         self._words: dict[str, list[str]] = {}
 
@@ -181,6 +181,7 @@ class TableEncoder:
     def _set_scale(self, mean: Floats, spread: Floats, missing: NDArray[Any]) -> None:
         self._mean = mean
         self._scale = np.where(spread > 0, spread, 1.0)
+        self._inverse = 1.0 / self._scale
         self._flagged = [int(i) for i in np.flatnonzero(missing)]
 
     # -- encoding ------------------------------------------------------------------------
@@ -237,13 +238,14 @@ class TableEncoder:
 
     def _standardise(self, block: NDArray[Any], out: NDArray[Any], start: int) -> None:
         """Write the numbers of ``block`` (rows, numeric) and their indicators into ``out``."""
+        import torch  # here, so that reading a table does not load it; its loops use every core
+
         width, flags = len(self._numeric), len(self._flagged)
         out[:, width : width + flags] = 0
-        with np.errstate(over="ignore", invalid="ignore"):
-            work = np.subtract(block, self._mean, dtype=np.float64, casting="same_kind")
-            work /= self._scale
-            total = work.sum()
-        if not np.isfinite(total):  # otherwise there is neither NaN nor infinity in the block
+        work = block.astype(np.float64)
+        scaled = torch.from_numpy(work).sub_(torch.from_numpy(self._mean))
+        scaled.mul_(torch.from_numpy(self._inverse))
+        if not np.isfinite(float(scaled.sum())):  # a finite sum proves there is neither NaN nor inf
             self._mend(block, work, out, start)
         try:
             with np.errstate(over="raise"):
@@ -329,6 +331,7 @@ class TableEncoder:
         self._columns, self._named = [str(name) for name in state["columns"]], bool(state["named"])
         self._numeric, self._kinds = list(state["numeric"]), list(state["kinds"])
         self._mean, self._scale = (np.array(state[key], np.float64) for key in ("mean", "scale"))
+        self._inverse = 1.0 / self._scale
         self._flagged = [int(i) for i in state["flagged"]]
         self._words = {str(name): list(words) for name, words in state["words"]}
         self.ignored = dict(state["ignored"])

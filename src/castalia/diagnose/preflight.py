@@ -1,7 +1,7 @@
 """Four quick checks before a training that takes long.
 
-A network that starts with the wrong loss, cannot learn two dozen rows by heart, does not look at its input or scores above
-chance on shuffled labels has a fault that no amount of training mends.
+A network that starts with the wrong loss, cannot learn two dozen rows by heart, does not look at
+its input or scores above chance on shuffled labels has a fault that no amount of training mends.
 """
 
 from __future__ import annotations
@@ -173,6 +173,9 @@ def _expected_loss(model: Any, trial: _Trial) -> tuple[float | None, str]:
 def _tiny_fit(trial: _Trial) -> Check:
     index = _distinct(trial)
     X, y = _take(trial.X, index), trial.y[index]
+    if len(np.unique(y)) < 2:
+        message = "The rows cannot be told apart by their columns."
+        return Check("tiny-fit", False, 0.0, "rows that differ", message)
     plain = {"optimizer": "adam", "weight_decay": 0.0, "schedule": None, "clip": None}
     extra = {"dropout": 0.0} if "dropout" in trial.estimator.get_params() else {}
     model = trial.fit(X, y, TINY_STEPS, len(y), lr=1e-2, training=plain, **extra)
@@ -200,14 +203,15 @@ def _input_matters(trial: _Trial) -> Check:
     honest = trial.losses(model, trial.X, trial.y)
     mixed = trial.losses(model, _take(trial.X, order), trial.y)
     ratio = float(mixed.mean() / max(honest.mean(), 1e-12))
-    # A network that ignores its input has equal losses row by row; chance alone stays below three standard errors.
+    # A network that ignores its input has equal losses row by row; chance stays below 3 errors.
     gap = mixed - honest
     sure = float(gap.mean()) > 3 * float(gap.std()) / len(gap) ** 0.5
     passed = ratio > 1.01 and sure
     message = (
         f"With the rows of X mixed up the loss is {_times(ratio)} times as large."
         if passed
-        else "Mixing up the rows of X hardly changes the loss: the columns say little about the target, or do not "
+        else "Mixing up the rows of X hardly changes the loss: the columns say little about "
+        "the target, or do not "
         "reach the output."
     )
     return Check("input-matters", passed, ratio, "above 1.01 times the loss", message)
@@ -227,7 +231,8 @@ def _shuffled_labels(trial: _Trial) -> Check:
     message = (
         "With shuffled labels the network does no better than chance."
         if passed
-        else "With shuffled labels the network still beats chance: something leaks from training rows to test rows."
+        else "With shuffled labels the network still beats chance: something leaks from "
+        "training rows to test rows."
     )
     return Check("shuffled-labels", passed, score, f"{what} of at most {number(bar, 3)}", message)
 
@@ -252,7 +257,7 @@ def _sample(labels: np.ndarray | None, n: int, most: int) -> np.ndarray:
 
 
 def _distinct(trial: _Trial) -> np.ndarray:
-    """Return a few rows that differ in X, turn about from every class: equal rows cannot be told apart."""
+    """Return a few rows that differ in X, turn about from every class."""
     model = trial.fit(trial.X, trial.y, 1, len(trial.y), lr=1e-12)
     encoded = np.concatenate(list(model.adapter_.blocks(_as_rows(trial.X), np.float32)))
     different = np.sort(np.unique(encoded, axis=0, return_index=True)[1])

@@ -1,10 +1,10 @@
-"""The practical method on a table: baselines first, then the network, and whether it is worth it."""
+"""The practical method on a table: baselines first, then the network, and a verdict."""
 
-from castalia.method.evaluate import Evaluation, evaluate
-from castalia.method.fit import fit, run
+from castalia.method.evaluating import Evaluation, evaluate
+from castalia.method.fitting import fit, run
 from castalia.method.narrator import Narrator
 from castalia.method.plan import FitPlan
-from castalia.method.predict import Predictions, predict
+from castalia.method.predicting import Predictions, predict
 from castalia.method.result import FitResult
 
 __all__ = [

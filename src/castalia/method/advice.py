@@ -56,7 +56,7 @@ def give_advice(
         *_columns(schema, target),
         *_rows(schema.rows, verdict),
     ]
-    return found[:MOST]
+    return [words.replace("`", "") for words in found[:MOST]]
 
 
 def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -69,13 +69,15 @@ def _verdict(verdict: Verdict, model: str, seeds: Interval, metric: str) -> list
     found = []
     if verdict.outcome == "worse":
         found.append(
-            f"The gap to {verdict.rival.lower()} is real; try other settings (--set hidden=256,256, --set lr=0.001) before "
+            f"The gap to {verdict.rival.lower()} is real; try other settings (--set "
+            "hidden=256,256, --set lr=0.001) before "
             f"giving up on {model}."
         )
     wide = seeds.high - seeds.low if seeds.known else 0.0
     if wide > 0.05 and higher_is_better(metric) and verdict.outcome == "equal":
         found.append(
-            f"Seeds differ ({score(max(seeds.low, -9.0), metric)} to {score(min(seeds.high, 1.0), metric)}); compare on all "
+            f"Seeds differ ({score(max(seeds.low, -9.0), metric)} to "
+            f"{score(min(seeds.high, 1.0), metric)}); compare on all "
             "rows with --cv 5 before deciding on a small difference."
         )
     return found
@@ -88,12 +90,14 @@ def _training(facts: Mapping[str, Any]) -> list[str]:
     best = min(lines, key=lambda h: h["val_loss"])
     if facts.get("stopped") and "time limit" in str(facts["stopped"]):
         return [
-            "Training was cut by the time limit while it may still have improved; raise --time-limit."
+            "Training was cut by the time limit while it may still have improved; raise "
+            "--time-limit."
         ]
     if not facts.get("stopped") and best["epoch"] >= 0.9 * lines[-1]["epoch"]:
         longer = 2 * int(facts["most_epochs"])
         return [
-            f"The validation loss was still falling in the last epoch; train longer with --set epochs={longer}."
+            "The validation loss was still falling in the last epoch; train longer with --set "
+            f"epochs={longer}."
         ]
     if (
         best["loss"] > 0
@@ -101,7 +105,8 @@ def _training(facts: Mapping[str, Any]) -> list[str]:
         and best["val_loss"] - best["loss"] > 0.05
     ):
         return [
-            f"The network overfits (loss {best['loss']:.3f} in training, {best['val_loss']:.3f} in validation at its best): "
+            f"The network overfits (loss {best['loss']:.3f} in training, "
+            f"{best['val_loss']:.3f} in validation at its best): "
             "more rows help most; otherwise --set dropout=0.3 or a smaller --set hidden=32."
         ]
     return []
@@ -123,12 +128,14 @@ def _columns(schema: Schema, target: str) -> list[str]:
     empty = [c.name for c in inputs if c.used and c.missing > 0.3 * schema.rows]
     if empty:
         found.append(
-            f"More than 30 % of {listing(empty, 'and', 5)} is missing; filling in those values may help more than any model."
+            f"More than 30 % of {listing(empty, 'and', 5)} is missing; filling in those values "
+            "may help more than any model."
         )
     text = [c.name for c in inputs if c.kind == "text"]
     if text:
         found.append(
-            f"Free text is not used ({listing(text, 'and', 5)}); columns made from it, such as a title or a length, may help."
+            f"Free text is not used ({listing(text, 'and', 5)}); columns made from it, such as "
+            "a title or a length, may help."
         )
     return found
 

@@ -21,12 +21,16 @@ from castalia.method.matrix import Matrix
 from castalia.method.scores import Answers, answers_of
 from castalia.method.task import Task
 
-__all__ = ["BASELINES", "baseline_name", "fit_baseline"]
+__all__ = ["BASELINES", "GUESSES", "baseline_name", "fit_baseline"]
 
 BASELINES = ("guess", "linear", "boosting")
+GUESSES = {
+    "classification": "always the commonest class",
+    "regression": "always the mean",
+}
 _NAMES = {
-    ("guess", "classification"): "Guessing the commonest class",
-    ("guess", "regression"): "Guessing the mean",
+    ("guess", "classification"): "Guessing",
+    ("guess", "regression"): "Guessing",
     ("linear", "classification"): "Logistic regression",
     ("linear", "regression"): "Ridge regression",
     ("boosting", "classification"): "Gradient boosting",

@@ -26,7 +26,8 @@ class Verdict:
     Attributes
     ----------
     outcome
-        ``"better"``, ``"equal"`` or ``"worse"`` than the best baseline; ``"none"`` when nothing beats guessing.
+        ``"better"``, ``"equal"`` or ``"worse"`` than the best baseline; ``"none"`` when nothing
+        beats guessing.
     words
         The same for people.
     rival
@@ -90,7 +91,8 @@ def _words(
     ours, theirs = shown
     label = metric_named(metric).label
     label = label if label.isupper() or label.startswith("R²") else label.lower()
-    pair = f"{label} {score(ours.scores[metric], metric)} against {score(theirs.scores[metric], metric)}"
+    scores = [score(c.scores[metric], metric) for c in shown]
+    pair = f"{label} {scores[0]} against {scores[1]}"
     gap = f"difference {score(found.mean, metric, sign=True)}{_range(found, metric)}"
     name = theirs.name.lower() if theirs.name.startswith("Guess") else theirs.name
     lower = name[0].lower() + name[1:]
@@ -100,7 +102,8 @@ def _words(
         return f"Use {lower}, not the network: {pair} for {lower} ({gap})."
     if outcome == "none":
         return (
-            f"Nothing here beats {lower}: the network has {pair} ({gap}). The columns say little about the target, or "
+            f"Nothing here beats {lower}: the network has {pair} ({gap}). The columns say "
+            "little about the target, or "
             "there are too few rows to see it."
         )
     doubt = (
@@ -115,7 +118,8 @@ def _words(
 def _range(found: Interval, metric: str) -> str:
     if not found.known:
         return ""
-    return f", 95 % interval {score(found.low, metric, sign=True)} to {score(found.high, metric, sign=True)}"
+    low, high = (score(bound, metric, sign=True) for bound in (found.low, found.high))
+    return f", 95 % interval {low} to {high}"
 
 
 def _speed(ours: Contender, theirs: Contender) -> str:

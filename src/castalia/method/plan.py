@@ -166,7 +166,8 @@ def _written(value: Any) -> str:
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value is not None and value not in allowed:
         raise InvalidParameter(
-            f"fit: `{name}` must be {listing(allowed)}; got {value!r}.{did_you_mean(str(value), allowed)}"
+            f"fit: `{name}` must be {listing(allowed)}; got "
+            f"{value!r}.{did_you_mean(str(value), allowed)}"
         )
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from castalia.errors import DamagedFile, InvalidData
 from castalia.method.report import RunReport, write
 from castalia.method.report.plain import from_text, to_text
-from castalia.train.checkpoint import writing
-from castalia.utils.files import atomic_write
+from castalia.utils.files import atomic_write, writing
 from castalia.utils.text import did_you_mean
 
 __all__ = ["MODEL", "PAGE", "RESULT", "FitResult"]
@@ -68,7 +67,8 @@ class FitResult:
         if not folder.is_dir():
             near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
             raise InvalidData(
-                f"report: `{folder}` must be the folder of a run; there is none.{did_you_mean(folder.name, near)}"
+                f"report: `{folder}` must be the folder of a run; there is "
+                f"none.{did_you_mean(folder.name, near)}"
             )
         if not path.is_file():
             raise InvalidData(
@@ -81,5 +81,6 @@ class FitResult:
             return cls(folder, report, found["summary"])
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFile(
-                f"report: `{path}` is truncated or was altered. Run `castalia fit` again to make it anew."
+                f"report: `{path}` is truncated or was altered. Run `castalia fit` again to "
+                "make it anew."
             ) from error

@@ -22,7 +22,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         return load(path / MODEL)
     if path.is_dir() and (path / "stages").is_dir():
         raise InvalidData(
-            f"predict: `{path}` must be a finished run; its training is not done. Run the same `castalia fit` again."
+            f"predict: `{path}` must be a finished run; its training is not done. Run the same "
+            "`castalia fit` again."
         )
     return load(path)
 
@@ -57,6 +58,7 @@ def unseen_categories(model: Any, data: Dataset) -> list[str]:
         if new:
             values = listing([shorten(v, 30) for v in dict.fromkeys(new)], "and", 5)
             found.append(
-                f"Column `{name}` holds values unseen in training in {plural(len(new), 'row')}, taken as missing: {values}."
+                f"Column `{name}` holds values unseen in training in "
+                f"{plural(len(new), 'row')}, taken as missing: {values}."
             )
     return found

@@ -73,7 +73,7 @@ def joined(parts: Sequence[Answers]) -> Answers:
 
 def mean_scores(task: Task, y: np.ndarray, answers: Sequence[Answers]) -> dict[str, float]:
     """Return every score of the task, averaged over seeds; ``y`` holds class numbers or numbers."""
-    classes = np.arange(len(task.classes)) if len(task.classes) else None
+    classes = range(len(task.classes)) if len(task.classes) else None
     found = [scores(task.kind, y, a.prediction, a.probability, classes) for a in answers]
     return {name: float(np.mean([f[name] for f in found])) for name in found[0]}
 

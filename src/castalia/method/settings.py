@@ -61,7 +61,8 @@ def apply_settings(model: Any, settings: Mapping[str, Any]) -> Any:
             setattr(model.training, name, value)
         else:
             raise InvalidParameter(
-                f"fit: `{given}` must be a setting of {type(model).__name__} ({listing(own, 'and', 20)}) or of its "
+                f"fit: `{given}` must be a setting of {type(model).__name__} "
+                f"({listing(own, 'and', 20)}) or of its "
                 f"training ({listing(loop, 'and', 20)}).{did_you_mean(name, [*own, *loop])}"
             )
     return model

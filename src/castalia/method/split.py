@@ -36,7 +36,8 @@ def make_parts(data: Dataset, task: Task, plan: FitPlan) -> tuple[list[Part], li
     """
     if len(data) < LEAST_ROWS:
         raise InvalidData(
-            f"fit: {data.source} must have {LEAST_ROWS} rows at least to train and test; got {len(data)}."
+            f"fit: {data.source} must have {LEAST_ROWS} rows at least to train and test; got "
+            f"{len(data)}."
         )
     groups = _column(data, plan.group)
     order = _column(data, plan.time)
@@ -68,7 +69,8 @@ def _column(data: Dataset, name: str | None) -> Any:
     if missing.any():
         raise InvalidData(
             f"fit: column `{name}` must have a value in every row to split by; "
-            f"{missing.sum():,} of {len(values):,} are missing, first in row {int(missing.argmax())}."
+            f"{missing.sum():,} of {len(values):,} are missing, first in row "
+            f"{int(missing.argmax())}."
         )
     return np.array([str(v) for v in values]) if values.dtype == object else values
 
@@ -88,7 +90,8 @@ def _one(task: Task, plan: FitPlan, groups: Any, order: Any) -> tuple[list[Part]
     size = int(n * plan.test)
     if size < 1:
         raise InvalidData(
-            f"fit: the test part must hold a row at least; {plan.test:g} of {n} rows is none. Raise --test."
+            f"fit: the test part must hold a row at least; {plan.test:g} of {n} rows is none. "
+            "Raise --test."
         )
     if task.kind == "classification" and groups is None and order is None:
         kept, held, notes = _stratified(task, plan, size)
@@ -103,8 +106,10 @@ def _stratified(task: Task, plan: FitPlan, size: int) -> tuple[np.ndarray, np.nd
     n, counts = len(task.y), np.bincount(task.codes)
     if len(counts) > min(size, n - size):
         raise InvalidData(
-            f"fit: {plural(n, 'row')} must suffice to test every class; the target has {len(counts):,} classes and "
-            f"the test part {plural(size, 'row')}. Merge rare classes, raise --test, or use --task regression."
+            f"fit: {plural(n, 'row')} must suffice to test every class; the target has "
+            f"{len(counts):,} classes and "
+            f"the test part {plural(size, 'row')}. Merge rare classes, raise --test, or use "
+            "--task regression."
         )
     alone = np.flatnonzero(counts[task.codes] == 1)
     rest = np.setdiff1d(np.arange(n), alone)
@@ -122,7 +127,8 @@ def _folds(task: Task, plan: FitPlan, groups: Any, order: Any) -> tuple[list[Par
     if groups is not None:
         if len(np.unique(groups)) < k:
             raise InvalidData(
-                f"fit: `--cv {k}` needs {k} groups at least; `{plan.group}` has {len(np.unique(groups))}."
+                f"fit: `--cv {k}` needs {k} groups at least; `{plan.group}` has "
+                f"{len(np.unique(groups))}."
             )
         cuts = GroupKFold(k).split(place, groups=groups)
     elif order is not None:
@@ -133,7 +139,8 @@ def _folds(task: Task, plan: FitPlan, groups: Any, order: Any) -> tuple[list[Par
         if least < k:
             name = task.classes[np.bincount(task.codes).argmin()].item()
             raise InvalidData(
-                f"fit: `--cv {k}` needs {k} rows of every class; {name!r} has {plural(least, 'row')}. "
+                f"fit: `--cv {k}` needs {k} rows of every class; {name!r} has "
+                f"{plural(least, 'row')}. "
                 "Use fewer folds or merge rare classes."
             )
         cuts = StratifiedKFold(k, shuffle=True, random_state=plan.seed).split(place, task.codes)

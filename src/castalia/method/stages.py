@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.method.report.plain import from_text, plain, to_text
-from castalia.train.checkpoint import writing
-from castalia.utils.files import atomic_write
+from castalia.utils.files import atomic_write, writing
 
 __all__ = ["Stages"]
 

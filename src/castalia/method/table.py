@@ -13,41 +13,44 @@ from castalia.data import Dataset, Schema, datasets, read
 from castalia.data.csv_source import CsvSource
 from castalia.data.read import in_memory
 from castalia.data.textfile import inspect
-from castalia.errors import CastaliaWarning, DataWarning, InvalidData
+from castalia.errors import CastaliaWarning, InvalidData
 from castalia.utils.text import listing, plural
 
 __all__ = ["load_table", "usable_columns"]
 
 _TEXT = (".csv", ".tsv", ".txt")
+_ADD = "Add a header line if it is data."
+_SAY = "If it is data, say --no-header; columns are then column_1, column_2, …."
 
 
-def load_table(source: Any, *, header: bool = True) -> tuple[Dataset, list[str]]:
+def load_table(
+    source: Any, *, target: str | None = None, header: bool = True
+) -> tuple[Dataset, list[str]]:
     """Read a table into memory; return it with remarks for people.
 
     Parameters
     ----------
     source
-        What ``castalia.read`` takes.
+        What ``castalia.read`` takes, or the name of a known table.
+    target
+        The column to predict.
     header
         Whether a text file starts with column names; if not, they are column_1, column_2, ….
     """
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", CastaliaWarning)
-        data = _known(source) or (read(source, stream=False) if header else _headless(source))
-    notes = [str(w.message) for w in seen if issubclass(w.category, CastaliaWarning)]
-    for other in seen:
-        if not issubclass(other.category, CastaliaWarning):
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    numbers = any(
-        issubclass(w.category, DataWarning) and "column names" in n
-        for w, n in zip(seen, notes, strict=False)
-    )
-    if numbers:
-        notes = [
-            n.replace("Add a header line if it is data.", "If it is data, say --no-header.")
-            for n in notes
-        ]
-    return data, notes
+        try:
+            data = _known(source) or (read(source, stream=False) if header else _headless(source))
+        except InvalidData as error:
+            raise InvalidData(str(error).replace("add a header line", "say --no-header")) from error
+    notes = [str(w.message).replace(_ADD, _SAY) for w in seen]
+    if target is None:
+        return data, notes
+    try:
+        return data.with_target(target), notes
+    except InvalidData as error:
+        hint = next((f" {note}" for note in notes if _SAY in note), "")
+        raise InvalidData(f"{error}{hint}") from error
 
 
 def _known(source: Any) -> Dataset | None:
@@ -81,7 +84,7 @@ def usable_columns(schema: Schema, left_out: Sequence[str]) -> tuple[list[str], 
     left_out
         The target and the columns that only serve to split.
     """
-    used, notes = [], []
+    used, notes, unused = [], [], []
     for column in schema:
         if column.name in left_out:
             continue
@@ -93,12 +96,16 @@ def usable_columns(schema: Schema, left_out: Sequence[str]) -> tuple[list[str], 
             )
         if column.used:
             used.append(column.name)
-        if column.note:
-            notes.append(f"Column `{column.name}`: {column.note}.")
+            notes += [f"Column `{column.name}`: {column.note}."] if column.note else []
+        else:
+            unused.append(f"{column.name} ({column.note.partition(';')[0]})")
     if not used:
         unused = [c.name for c in schema if c.name not in left_out]
         raise InvalidData(
-            f"fit: the table must have a column to learn from; {plural(len(unused), 'column')} beside the target "
+            f"fit: the table must have a column to learn from; {plural(len(unused), 'column')} "
+            "beside the target "
             f"hold one value, free text or identifiers only: {listing(unused, 'and')}."
         )
+    if unused:
+        notes.insert(0, f"Not used: {', '.join(unused)}.")
     return used, notes

@@ -72,16 +72,18 @@ def find_task(data: Dataset, asked: str | None = None) -> Task:
     name, y = str(data.target), data.labels()
     if y.dtype.kind == "M":
         raise InvalidData(
-            f"fit: target `{name}` must hold classes or numbers; got dates. Turn it into a number, such as days."
+            f"fit: target `{name}` must hold classes or numbers; got dates. Turn it into a "
+            "number, such as days."
         )
     y = np.array([str(v) for v in y]) if y.dtype == object else y
     distinct = np.unique(y)
     if len(distinct) < 2:
         raise InvalidData(
             f"fit: target `{name}` must have two classes or values at least; all "
-            f"{plural(len(y), 'row')} hold {distinct.tolist()[0]!r}, so there is nothing to predict."
+            f"{plural(len(y), 'row')} hold {distinct.tolist()[0]!r}, so there is nothing to "
+            "predict."
         )
-    kind, why = (asked, "as asked") if asked else _guess(name, y, distinct)
+    kind, why = (asked, "it was asked for") if asked else _guess(name, y, distinct)
     if kind == "regression":
         return Task(kind, why, _numbers(name, y), np.array([]))
     return _classes(name, why, y)
@@ -95,7 +97,9 @@ def _guess(name: str, y: np.ndarray, distinct: np.ndarray) -> tuple[str, str]:
     if not np.array_equal(distinct, np.round(distinct)):
         return "regression", f"`{name}` holds numbers with fractions"
     many = f"{len(distinct):,} different whole numbers"
-    if len(distinct) == 2 or len(distinct) <= min(MOST_CODES, len(y) // ROWS_A_CODE):
+    if len(distinct) == 2:
+        return "classification", f"`{name}` holds only two values"
+    if len(distinct) <= min(MOST_CODES, len(y) // ROWS_A_CODE):
         return (
             "classification",
             f"`{name}` holds only {many}; --task regression if they are quantities",
@@ -106,7 +110,8 @@ def _guess(name: str, y: np.ndarray, distinct: np.ndarray) -> tuple[str, str]:
 def _numbers(name: str, y: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "U":
         raise InvalidData(
-            f"fit: target `{name}` must hold numbers for a regression; got {shorten(repr(str(y[0])), 40)}. "
+            f"fit: target `{name}` must hold numbers for a regression; got "
+            f"{shorten(repr(str(y[0])), 40)}. "
             "Use --task classification for words."
         )
     return y.astype(np.float64)
@@ -117,13 +122,15 @@ def _classes(name: str, why: str, y: np.ndarray) -> Task:
         y = y.astype(np.int64)
     if y.dtype.kind == "f":
         raise InvalidData(
-            f"fit: target `{name}` must hold words or whole numbers for a classification; got {y[0]!r}. "
+            f"fit: target `{name}` must hold words or whole numbers for a classification; got "
+            f"{y[0]!r}. "
             "Use --task regression for quantities."
         )
     classes, counts = np.unique(y, return_counts=True)
     if counts.max() == 1:
         raise InvalidData(
-            f"fit: target `{name}` must have classes of several rows; each of its {len(classes):,} values occurs "
+            f"fit: target `{name}` must have classes of several rows; each of its "
+            f"{len(classes):,} values occurs "
             "once, like an identifier. Choose another target."
         )
     return Task("classification", why, y, classes)

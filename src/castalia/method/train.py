@@ -47,14 +47,15 @@ class TimeLimit(Callback):
 def build_network(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
     """Return an unfitted estimator with sensible sizes for so many training rows.
 
-    Small tables get a small network, weight decay, a little dropout, averaged weights and early stopping; ``plan.settings``
-    overrides any of it.
+    Small tables get a small network, weight decay, a little dropout, averaged weights and early
+    stopping; ``plan.settings`` overrides any of it.
     """
     name = plan.model or DEFAULT[task.kind]
     record = system(name)
     if record.data != "table" or task.kind not in record.tasks:
         raise InvalidParameter(
-            f"fit: `model` must do {task.kind} on tables; {name} does {listing(record.tasks, 'and')} on {record.data} data."
+            f"fit: `model` must do {task.kind} on tables; {name} does "
+            f"{listing(record.tasks, 'and')} on {record.data} data."
         )
     package, attribute = record.path.split(":")
     model = getattr(import_module(package), attribute)()

@@ -79,6 +79,8 @@ class RunReport:
         What the intervals are, such as "95% over 5 seeds".
     verdict
         Whether the network is worth using here, in words.
+    outcome
+        The same in a word: better, worse, equal or none; empty when unknown.
     advice
         What to do next, one sentence each.
     preflight
@@ -110,6 +112,7 @@ class RunReport:
     metric: str = ""
     interval_note: str = "95% intervals"
     verdict: str = ""
+    outcome: str = ""
     advice: list[str] = field(default_factory=list)
     preflight: list[dict[str, Any]] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)

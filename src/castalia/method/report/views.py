@@ -84,7 +84,9 @@ def tiles(report: RunReport) -> list[Tile]:
     model, rival, metric = report.model, best_baseline(report), report.metric
     found = [_score_tile(c, metric) for c in (model, rival) if c and metric in c.scores]
     if model and rival and finite(model.scores.get(metric)):
-        found.append(_difference(model.scores[metric] - rival.scores[metric], metric))
+        found.append(
+            _difference(model.scores[metric] - rival.scores[metric], metric, report.outcome)
+        )
     if report.preflight:
         passed = sum(bool(c.get("passed")) for c in report.preflight)
         total = len(report.preflight)
@@ -102,9 +104,11 @@ def _score_tile(contender: Contender, metric: str) -> Tile:
     return Tile(f"{who}: {metric_label(metric)}", score(contender.scores[metric], metric), details)
 
 
-def _difference(gap: float, metric: str) -> Tile:
+def _difference(gap: float, metric: str, outcome: str = "") -> Tile:
     if gap == 0:
         return Tile("Difference", score(0.0, metric), ("equal",))
+    if outcome in ("equal", "none"):
+        return Tile("Difference", score(gap, metric, sign=True), ("may be chance",))
     better = (gap > 0) == _higher(metric)
     words = ("the model is better" if better else "the baseline is better",)
     return Tile("Difference", score(gap, metric, sign=True), words, "good" if better else "bad")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -16,8 +17,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.report.plain import plain
 from castalia.method.saved import check_columns, load_model, unseen_categories
 from castalia.method.table import load_table
-from castalia.train.checkpoint import writing
-from castalia.utils.files import atomic_write
+from castalia.utils.files import atomic_write, writing
 from castalia.utils.text import listing
 
 __all__ = ["ENDINGS", "Predictions", "predict"]
@@ -64,19 +64,18 @@ class Predictions:
         if ending == ".jsonl":
             lines = (json.dumps(row, ensure_ascii=False) for row in self.rows())
             return "".join(f"{line}\n" for line in lines).encode()
-        import pyarrow as pa
-
-        table = pa.table({name: pa.array(plain(v)) for name, v in self.columns.items()})
-        sink = io.BytesIO()
         if ending == ".parquet":
+            import pyarrow as pa
             import pyarrow.parquet as pq
 
-            pq.write_table(table, sink)
-        else:
-            import pyarrow.csv as pacsv
-
-            pacsv.write_csv(table, sink, pacsv.WriteOptions(quoting_style="needed"))
-        return sink.getvalue()
+            sink = io.BytesIO()
+            pq.write_table(pa.table({k: pa.array(plain(v)) for k, v in self.columns.items()}), sink)
+            return sink.getvalue()
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow(self.columns)
+        out.writerows(zip(*(plain(v) for v in self.columns.values()), strict=True))
+        return text.getvalue().encode()
 
 
 def predict(

@@ -18,7 +18,7 @@ from castalia.method.scores import Answers
 from castalia.utils.text import plural
 
 if TYPE_CHECKING:
-    from castalia.method.fit import Fit
+    from castalia.method.fitting import Fit
 
 __all__ = ["make_report"]
 
@@ -39,7 +39,8 @@ def make_report(
     """Return everything the page shows about a fit."""
     task, shown = fit.task, slice(MOST_ROWS)
     classes = task.classes.tolist() if len(task.classes) else None
-    said = answers.prediction
+    said: Any = answers.prediction
+    probability: Any = answers.probability
     return RunReport(
         title=f"{fit.plan.target} from {fit.plan.name}",
         task=task.kind,
@@ -56,12 +57,13 @@ def make_report(
         metric=fit.metric,
         interval_note=f"95 % intervals from 500 resamples of {plural(len(fit.tested), 'test row')}",
         verdict=verdict.words,
+        outcome=verdict.outcome,
         advice=advice,
         preflight=checks,
         history=answers.facts["history"],
         y_true=task.y[fit.tested][shown],
         y_pred=(task.classes[said] if classes else said)[shown],
-        probability=None if answers.probability is None else answers.probability[shown],
+        probability=None if probability is None else probability[shown],
         classes=classes,
         mistakes=_mistakes(fit, answers),
         settings=_settings(model),

@@ -1,6 +1,6 @@
 """The whole method on a table: split, baselines, checks, training, scores, verdict, advice, report.
 
-Every stage that is done is kept in the run's folder, so an interrupted fit goes on where it stopped.
+Every finished stage is kept in the run's folder, so an interrupted fit goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from castalia.diagnose import preflight
 from castalia.errors import DamagedFile, InvalidParameter
 from castalia.evaluate import Interval, interval, primary_metric
 from castalia.method.advice import give_advice
-from castalia.method.baselines import BASELINES, baseline_name, fit_baseline
+from castalia.method.baselines import BASELINES, GUESSES, baseline_name, fit_baseline
 from castalia.method.compare import Verdict, best_baseline, compare
 from castalia.method.narrator import Narrator
 from castalia.method.plan import METRICS, FitPlan
 from castalia.method.report import Contender
 from castalia.method.report.formats import duration, score
+from castalia.method.reporting import make_report
 from castalia.method.result import RESULT, FitResult
 from castalia.method.scores import Answers, joined, mean_scores, row_interval
 from castalia.method.split import Part, hold_validation, make_parts
@@ -34,7 +35,6 @@ from castalia.method.stages import Stages
 from castalia.method.table import load_table, usable_columns
 from castalia.method.task import Task, find_task
 from castalia.method.train import build_network, train_network
-from castalia.method.writing import make_report
 from castalia.train.runs import Run, RunStore
 from castalia.utils.text import listing, plural
 
@@ -74,8 +74,8 @@ def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
     FitResult
         The finished run: its folder holds the model, the report and the results.
     """
-    table, notes = load_table(plan.data, header=plan.header)
-    work = Fit(plan, table.with_target(plan.target), notes, narrator or Narrator())
+    table, notes = load_table(plan.data, target=plan.target, header=plan.header)
+    work = Fit(plan, table, notes, narrator or Narrator())
     folder = plan.folder
     with RunStore(folder.parent) as store:
         record = store.open_run(folder.name, work.fingerprint, _config(plan))
@@ -142,6 +142,7 @@ class Fit:
             load(result.model)
         except DamagedFile:
             return None
+        self.narrator.note("This run is finished; these are its results.")
         for contender in result.report.contenders:
             if contender.role == "baseline":
                 self.narrator.baseline(contender, self.metric)
@@ -201,6 +202,7 @@ class Fit:
             mean_scores(self.task, self.truth, answers),
             [reach.low, reach.high] if reach.known else None,
             answers[0].seconds,
+            GUESSES[self.task.kind] if key == "guess" else "",
         )
 
     def _preflight(self) -> list[dict[str, Any]]:
@@ -269,7 +271,7 @@ class Fit:
         if self.plan.time_limit is None:
             return None
         spent = time.monotonic() - self.began
-        return max((self.plan.time_limit - spent) / left, 0.1)
+        return max((self.plan.time_limit - spent) / left, 0.0)
 
     def _late(self) -> bool:
         limit = self.plan.time_limit

@@ -68,8 +68,7 @@ def evaluate(
         raise InvalidParameter(
             f"evaluate: `{model}` does not say what it predicts; name the column with --target."
         )
-    table, notes = load_table(data, header=header)
-    table = table.with_target(target)
+    table, notes = load_table(data, target=target, header=header)
     check_columns(estimator, table)
     task = _task(estimator, table)
     X = table.select(estimator.adapter_.encoder.used)
@@ -80,7 +79,7 @@ def evaluate(
         task.codes,
         answers.prediction,
         answers.probability,
-        np.arange(len(task.classes)) if len(task.classes) else None,
+        range(len(task.classes)) if len(task.classes) else None,
     )
     reach = row_interval(metric, task.codes, [answers])
     notes += unseen_categories(estimator, X)
@@ -97,7 +96,8 @@ def _task(estimator: Any, table: Any) -> Task:
     strange = sorted({str(v) for v in y[~np.isin(y, classes)].tolist()})
     if strange:
         raise InvalidData(
-            f"evaluate: `{table.target}` must hold classes the model knows, {listing(classes.tolist(), 'and', 6)}; "
+            f"evaluate: `{table.target}` must hold classes the model knows, "
+            f"{listing(classes.tolist(), 'and', 6)}; "
             f"got {listing(strange, 'and', 5)}."
         )
     return Task("classification", "", y, np.asarray(classes))
