@@ -298,6 +298,6 @@ def _numeric(owner: Any, y: np.ndarray) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InvalidData(
             f"{type(owner).__name__}: the target of a regression must hold numbers; got "
-            f"{y.ravel()[0]!r}. "
+            f"{y.ravel().tolist()[0]!r}. "
             "Use a classifier for words."
         ) from error

@@ -1,0 +1,65 @@
+"""Checking X, y and weights."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from castalia import MLPClassifier, MLPRegressor
+from castalia.data import read
+from castalia.errors import InvalidData
+
+X = np.arange(12.0).reshape(6, 2)
+FAST = {"hidden": (2,), "epochs": 1, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        ([0, 1, np.nan, 1, 0, np.inf], "got 2 of 6, first in row 2"),
+        (np.array([0, None, 1, 1, 0, 1], dtype=object), "got 1 of 6, first in row 1"),
+        ([0, 1, 0], "same number of rows; got 6 and 3"),
+        (None, "requires y to be passed, but the target y is None"),
+    ],
+    ids=["nan", "none", "short", "absent"],
+)
+def test_a_target_that_cannot_be_used_is_named(y, message):
+    for model in (MLPClassifier(**FAST), MLPRegressor(**FAST)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            model.fit(pd.DataFrame(X, columns=["a", "b"]), y)
+
+
+@pytest.mark.parametrize(
+    "weight, message",
+    [
+        ([-1.0, 1, 1, 1, 1, 1], "at least 0"),
+        (np.zeros(6), "above 0 somewhere|one non-zero"),
+        ([1.0, 2.0], "shape"),
+    ],
+    ids=["negative", "zero", "short"],
+)
+def test_weights_that_cannot_be_used_are_named(weight, message):
+    for table in (X, pd.DataFrame(X, columns=["a", "b"])):
+        with pytest.raises(ValueError, match=message):
+            MLPRegressor(**FAST).fit(table, np.arange(6.0), sample_weight=weight)
+
+
+def test_a_dataset_brings_its_target():
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=[0, 1] * 3)
+    named = MLPClassifier(**FAST).fit(read(table, target="y"))
+    given = MLPClassifier(**FAST).fit(read(table), "y")
+    assert named.feature_names_in_.tolist() == given.feature_names_in_.tolist() == ["a", "b"]
+    rows = table[["a", "b"]]
+    assert np.array_equal(named.predict_proba(rows), given.predict_proba(rows))
+
+
+def test_a_dataset_without_a_target_asks_for_one():
+    with pytest.raises(InvalidData, match=r"names no target; use read\(path, target=…\)"):
+        MLPClassifier(**FAST).fit(read(pd.DataFrame(X, columns=["a", "b"])))
+
+
+def test_a_frame_with_other_columns_is_refused():
+    model = MLPRegressor(**FAST).fit(pd.DataFrame(X, columns=["a", "b"]), np.arange(6.0))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pd.DataFrame(X, columns=["a", "c"]))

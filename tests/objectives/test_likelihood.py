@@ -1,0 +1,71 @@
+"""Likelihoods against log-densities computed elsewhere."""
+
+import numpy as np
+import pytest
+import scipy.stats as st
+import torch
+from torch import nn
+
+from castalia.objectives import (
+    GaussianLikelihood,
+    LaplaceLikelihood,
+    MixtureLikelihood,
+    PoissonLikelihood,
+)
+from castalia.objectives.likelihood import FLOOR
+from castalia.protocols import Batch
+
+OUTPUTS = torch.tensor([[0.3, -1.0, 0.5, 2.0], [1.0, 0.2, -0.7, 0.1]], dtype=torch.float64)
+Y = torch.tensor([[0.1, -0.4], [2.0, 1.5]], dtype=torch.float64)
+
+
+def softplus(value):
+    return np.log1p(np.exp(value)) + FLOOR
+
+
+@pytest.mark.parametrize(
+    "likelihood, family", [(GaussianLikelihood(), st.norm), (LaplaceLikelihood(), st.laplace)]
+)
+def test_location_scale_families_agree_with_scipy(likelihood, family):
+    place, spread = OUTPUTS[:, :2].numpy(), softplus(OUTPUTS[:, 2:].numpy())
+    expected = family(place, spread).logpdf(Y.numpy()).sum(axis=1)
+    found = likelihood.distribution(OUTPUTS).log_prob(Y)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+    assert likelihood.outputs(2) == 4
+
+
+def test_poisson_agrees_with_scipy():
+    counts = torch.tensor([[0.0, 3.0], [2.0, 1.0]], dtype=torch.float64)
+    expected = st.poisson(OUTPUTS[:, :2].exp().numpy()).logpmf(counts.numpy()).sum(axis=1)
+    found = PoissonLikelihood().distribution(OUTPUTS[:, :2]).log_prob(counts)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+    assert PoissonLikelihood().outputs(3) == 3
+
+
+def test_a_mixture_agrees_with_the_weighted_sum_of_densities():
+    outputs = torch.tensor([[0.2, -0.5, 0.1, -0.3, 0.7, 0.4]], dtype=torch.float64)
+    share = torch.softmax(outputs[0, :2], dim=0).numpy()
+    place = outputs[0, [2, 4]].numpy() + [-1, 1]  # the starting means are spread over -1 … 1
+    spread = softplus(outputs[0, [3, 5]].numpy())
+    expected = np.log(
+        sum(w * st.norm(m, s).pdf(0.4) for w, m, s in zip(share, place, spread, strict=True))
+    )
+    likelihood = MixtureLikelihood(2)
+    found = likelihood.distribution(outputs).log_prob(torch.tensor([[0.4]], dtype=torch.float64))
+    assert float(found) == pytest.approx(expected, abs=1e-12)
+    assert likelihood.outputs(1) == 6
+
+
+def test_the_loss_is_the_weighted_mean_of_negative_log_likelihoods():
+    weight = torch.tensor([3.0, 1.0], dtype=torch.float64)
+    likelihood = GaussianLikelihood()
+    loss = likelihood.terms(nn.Identity(), Batch(OUTPUTS, Y, weight), "train")["loss"]
+    rows = -likelihood.distribution(OUTPUTS).log_prob(Y)
+    assert float(loss) == pytest.approx(float((3 * rows[0] + rows[1]) / 4), abs=1e-12)
+
+
+@pytest.mark.parametrize("likelihood", [GaussianLikelihood(), PoissonLikelihood()])
+def test_extreme_outputs_keep_a_finite_loss(likelihood):
+    outputs = torch.tensor([[50.0, -200.0]])
+    target = torch.zeros(1, likelihood.outputs(1) and 2 // likelihood.outputs(1))
+    assert bool(likelihood.distribution(outputs).log_prob(target).isfinite().all())
