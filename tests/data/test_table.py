@@ -358,3 +358,12 @@ def test_merged_moments_equal_those_of_the_whole():
         parts.add(np.ascontiguousarray(x[:, span]))
     np.testing.assert_allclose(parts.centre(), x.mean(axis=1), rtol=1e-14)
     np.testing.assert_allclose(parts.spread(), x.std(axis=1), rtol=1e-9)
+
+
+def test_threads_gather_the_same_statistics_to_the_bit(monkeypatch):
+    array = np.random.default_rng(0).normal(3, 2, (500, 40)).astype(np.float32)
+    array[7, 5] = np.nan
+    alone = TableEncoder().fit(array).state()
+    monkeypatch.setattr("castalia.data.table._THREADED", 0)
+    together = TableEncoder().fit(array).state()
+    assert all(np.array_equal(alone[key], together[key]) for key in ("mean", "scale"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["TableEncoder"]
 
 _COLUMNS = 16  # columns whose moments are gathered together
+_THREADED = 2**22  # numbers from which on threads gather them
 _BLOCK = 2**18  # numbers standardised at a time: two megabytes of float64 stay in the cache
 _EMPTY = "all values are missing"
 
@@ -403,14 +406,24 @@ def _weights(weight: Any, rows: int) -> Floats | None:
 
 
 def _array_moments(array: NDArray[Any], weight: Floats | None) -> Moments:
-    """Gather the moments of an array, a few columns at a time, so that a block stays in cache."""
-    groups = list(spans(array.shape[1], _COLUMNS))
-    parts = [Moments(group.stop - group.start) for group in groups]
-    for span in spans(len(array)):
-        for group, part in zip(groups, parts, strict=True):
+    """Gather the moments of an array, a few columns at a time, so that a block stays in cache.
+
+    Columns are summed each on its own, so wide arrays are shared out over threads without changing
+    a bit of the result.
+    """
+
+    def gather(group: slice) -> Moments:
+        part = Moments(group.stop - group.start)
+        for span in spans(len(array)):
             block = np.ascontiguousarray(array[span, group].T, np.float64)  # (columns, rows)
             part.add(block, None if weight is None else weight[span])
-    return Moments.beside(parts)
+        return part
+
+    groups = list(spans(array.shape[1], _COLUMNS))
+    if len(groups) == 1 or array.size < _THREADED:
+        return Moments.beside([gather(group) for group in groups])
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        return Moments.beside(list(pool.map(gather, groups)))
 
 
 def _check_size(array: NDArray[Any]) -> None:
