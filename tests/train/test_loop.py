@@ -1,4 +1,4 @@
-"""The loop's promises that one can see from outside: stopping, averaging, clipping, failing, resuming."""
+"""What the loop promises: stopping, averaging, clipping, failing, resuming."""
 
 import copy
 

@@ -1,6 +1,6 @@
-"""What every estimator owes: one function a promise, each raising ``ContractBroken`` with what was found.
+"""What every estimator owes: one function a promise; ``ContractBroken`` says what was found.
 
-A check takes a catalogue record, or anything with its ``path``, ``small``, ``toy`` and ``pass_mark``.
+A check takes a catalogue record: ``name``, ``path``, ``small``, ``toy`` and ``pass_mark`` are read.
 
 >>> from castalia.catalog import SYSTEMS
 >>> run_contract(SYSTEMS["MLPClassifier"], only=["check_parameters"])

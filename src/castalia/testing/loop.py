@@ -1,4 +1,4 @@
-"""The loop on tensors, without an estimator: for tests of objectives, networks and the loop itself."""
+"""The loop on tensors, without an estimator: to test objectives, networks and the loop itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from castalia.data.batches import Samples, TensorRows
 from castalia.protocols import Objective, Stage
-from castalia.train import Precision, Recorder, TrainState, Training, train
+from castalia.train import Precision, Recorder, Training, TrainState, train
 from castalia.utils.seeds import seed_scope
 
 __all__ = ["train_tensors"]
