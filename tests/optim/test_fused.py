@@ -111,3 +111,21 @@ def test_it_follows_a_changed_rate():
 )
 def test_it_leaves_other_optimizers_to_torch(make):
     assert fused_step(make(nn.Linear(2, 1).parameters())) is None
+
+
+def test_a_network_cut_into_pieces_takes_the_same_steps(monkeypatch):
+    monkeypatch.setattr("castalia.optim.fused._piece_size", lambda params: 5)
+    torch.manual_seed(0)
+    ours, theirs = nn.Linear(7, 3), nn.Linear(7, 3)
+    theirs.load_state_dict(ours.state_dict())
+    cut = torch.optim.Adam(ours.parameters(), lr=torch.tensor(0.1), fused=True)
+    plain = torch.optim.Adam(theirs.parameters(), lr=0.1, fused=True)
+    update, x = fused_step(cut), torch.randn(4, 7)
+    for net, take in ((ours, update), (theirs, plain.step)):
+        for _ in range(3):
+            net.zero_grad()
+            net(x).square().sum().backward()
+            take()
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-6, atol=0)
+        assert cut.state[p]["step"] == plain.state[q]["step"] == 3

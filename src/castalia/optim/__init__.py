@@ -2,6 +2,7 @@
 
 from castalia.optim.averaging import Average, build_average
 from castalia.optim.build import OPTIMIZERS, build_optimizer
+from castalia.optim.dynamo import without_dynamo
 from castalia.optim.fused import fused_step
 from castalia.optim.schedules import (
     SCHEDULES,
@@ -32,4 +33,5 @@ __all__ = [
     "linear_decay",
     "step",
     "warmup",
+    "without_dynamo",
 ]

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from castalia.errors import InvalidParameter
+from castalia.optim.dynamo import without_dynamo
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["OPTIMIZERS", "build_optimizer"]
@@ -80,7 +81,8 @@ def build_optimizer(
     if capture:
         arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}
     rate: Any = torch.tensor(lr, device=device) if capture else lr
-    return cls(_groups(cls, parameters, weight_decay), lr=rate, **arguments)
+    with without_dynamo():
+        return cls(_groups(cls, parameters, weight_decay), lr=rate, **arguments)
 
 
 def _groups(cls: type[Optimizer], parameters: list[Tensor], decay: float) -> list[Any]:

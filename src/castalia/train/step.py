@@ -115,7 +115,7 @@ class Stepper:
         if not terms:  # no phase was due: nothing to record
             return self.missing
         self.record.append(terms)
-        self.rows.append(len(index))
+        self.rows.append(index.shape[0])
         return terms["loss"]
 
     def collect(self) -> tuple[dict[str, Tensor], list[int]]:
@@ -186,6 +186,10 @@ class Stepper:
     def _accumulate(self, index: Tensor, phase: Phase) -> Terms:
         for parameter in self.parameters:
             parameter.grad = None
+        if self.micro == 1 and self.strategy.world == 1:
+            terms = self._terms(index, phase)
+            terms["loss"].backward()
+            return {name: value.detach() for name, value in terms.items()}
         whole = self._weight(index)
         mine = self.strategy.share(index)
         # Every process takes as many parts as the largest share has: sharded networks meet in each
@@ -194,13 +198,7 @@ class Stepper:
         total: Terms = {}
         for part in mine.tensor_split(parts) if parts > 1 else (mine,):
             idle = len(part) == 0  # fewer rows than processes: join in with weight 0
-            batch = self._batch(index[:1] if idle else part)
-            with self.precision.autocast(self.device):
-                terms = self.objective.terms(self.net, batch, phase.name)
-            if len(part) == len(index) and self.strategy.world == 1:
-                terms["loss"].backward()
-                total = {name: value.detach() for name, value in terms.items()}
-                break
+            terms = self._terms(index[:1] if idle else part, phase)
             scale = self.strategy.scale(0.0 if idle else self._weight(part), whole)
             (terms["loss"] * scale).backward()
             for name, value in terms.items():
@@ -209,6 +207,11 @@ class Stepper:
                 )
         self.strategy.sync(phase.parameters)
         return total
+
+    def _terms(self, index: Tensor, phase: Phase) -> Terms:
+        batch = self._batch(index)
+        with self.precision.autocast(self.device):
+            return self.objective.terms(self.net, batch, phase.name)
 
     def _weight(self, index: Tensor) -> Tensor | int:
         weight = self.samples.weight

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from castalia.optim import without_dynamo
 from castalia.train.training import Training
 
 __all__ = ["DataParallel", "FullyShardedParallel", "Single", "build_strategy"]
@@ -55,13 +56,15 @@ class Single:
 
     def optimizer_state(self, net: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
         """Return the whole optimizer's state."""
-        return optimizer.state_dict()
+        with without_dynamo():
+            return optimizer.state_dict()
 
     def load_optimizer_state(
         self, net: nn.Module, optimizer: Optimizer, state: dict[str, Any]
     ) -> None:
         """Put the whole optimizer's state in place."""
-        optimizer.load_state_dict(state)
+        with without_dynamo():
+            optimizer.load_state_dict(state)
 
     def gather(self, value: Tensor) -> list[Tensor]:
         """Return this tensor of every process, by rank."""

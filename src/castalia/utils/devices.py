@@ -13,8 +13,8 @@ from castalia.errors import InvalidParameter
 
 __all__ = ["cpu_scope", "resolve_device", "wait_policy"]
 
-# Below this many multiply-adds a step, a second thread costs more in waiting than it computes:
-# measured on 2 cores with MLPs of 10 to 2000 units (benchmarks/threads.py).
+# Below this many multiply-adds a step, a second thread costs more in waiting than it computes, and
+# oneDNN's dispatch more than it saves (on ARM it breaks even at about 5e7).
 SMALL_STEP = 2**26
 
 

@@ -8,13 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 from sklearn.utils.validation import column_or_1d
-from torch import nn
 from torch.distributions import AffineTransform, Distribution, TransformedDistribution
 
-from castalia.base import Estimator, Interval, OneOf, Regressor, Sizes, Target
+from castalia.base import Interval, OneOf, Regressor, Target
 from castalia.errors import InvalidData
-from castalia.nets.dense import MLP
-from castalia.nn import ACTIVATIONS
+from castalia.models.dense.dense import Dense
 from castalia.objectives import LIKELIHOODS, Likelihood, MixtureLikelihood
 from castalia.protocols import Spec
 from castalia.utils.seeds import seed_from, seed_scope
@@ -23,7 +21,7 @@ __all__ = ["DistributionRegressor"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DistributionRegressor(Regressor, Estimator):
+class DistributionRegressor(Regressor, Dense):
     """Dense network whose outputs are the parameters of a likelihood.
 
     Minimises - log p(y | theta(x)). Right when the spread of y changes with x, when y is a count,
@@ -79,25 +77,12 @@ class DistributionRegressor(Regressor, Estimator):
 
     likelihood: Annotated[str, OneOf(*LIKELIHOODS)] = "gaussian"
     components: Annotated[int, Interval(1, whole=True)] = 3
-    hidden: Annotated[tuple[int, ...], Sizes()] = (64, 64)
-    activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu"
-    dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _likelihood(self) -> Likelihood:
         return (
             MixtureLikelihood(self.components)
             if self.likelihood == "mixture"
             else LIKELIHOODS[self.likelihood]()
-        )
-
-    def _network(self, spec: Spec) -> nn.Module:
-        return MLP(
-            spec.inputs,
-            spec.outputs,
-            hidden=self.hidden,
-            activation=self.activation,
-            dropout=self.dropout,
-            categories=spec.categories,
         )
 
     def _objective(self, spec: Spec) -> Likelihood:

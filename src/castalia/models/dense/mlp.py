@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from torch import nn
-
-from castalia.base import Classifier, Estimator, Interval, OneOf, Regressor, Sizes
-from castalia.nets.dense import MLP
-from castalia.nn import ACTIVATIONS
+from castalia.base import Classifier, Regressor
+from castalia.models.dense.dense import Dense
 from castalia.objectives import BinaryCrossEntropy, CrossEntropy, Objective, SquaredError
 from castalia.protocols import Spec
 
@@ -17,26 +13,7 @@ __all__ = ["MLPClassifier", "MLPRegressor"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Dense(Estimator):
-    """The fields that dense estimators share."""
-
-    hidden: Annotated[tuple[int, ...], Sizes()] = (64, 64)
-    activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu"
-    dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
-
-    def _network(self, spec: Spec) -> nn.Module:
-        return MLP(
-            spec.inputs,
-            spec.outputs,
-            hidden=self.hidden,
-            activation=self.activation,
-            dropout=self.dropout,
-            categories=spec.categories,
-        )
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class MLPClassifier(Classifier, _Dense):
+class MLPClassifier(Classifier, Dense):
     """Multi-layer perceptron that classifies the rows of a table.
 
     Minimises the cross-entropy -log softmax(f(x))_y (binary cross-entropy for several labels at
@@ -100,7 +77,7 @@ class MLPClassifier(Classifier, _Dense):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MLPRegressor(Regressor, _Dense):
+class MLPRegressor(Regressor, Dense):
     """Multi-layer perceptron that predicts numbers from the rows of a table.
 
     Minimises the mean squared error between f(x) and the standardised targets. Handles several
