@@ -150,7 +150,7 @@ def ended(child):
 
 
 def kill_at(shared, children, started, chance):
-    """Wait for a random instant: some steps into the life, and for every second life inside a write."""
+    """Wait for a random instant: some steps into the life, every second time inside a write."""
     steps, inside_a_write = started + chance.randrange(30), chance.random() < 0.5
     while shared[STEP] < steps and not ended(children[0]):
         time.sleep(0.0002)

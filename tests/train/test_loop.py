@@ -1,4 +1,4 @@
-"""The loop's promises that one can see from outside: stopping, averaging, clipping, failing, resuming."""
+"""What the loop promises: stopping, averaging, clipping, failing, resuming."""
 
 import copy
 
@@ -89,11 +89,43 @@ def test_early_stopping_restores_the_best_weights_exactly():
     assert again == pytest.approx(min(losses), abs=1e-12)
 
 
+def test_validation_rows_never_touch_the_weights():
+    first, second = Watch(), Watch()
+    fit(watch=first, held=(X[:9], Y[:9]), epochs=3)
+    fit(watch=second, held=(X[:9] + 5, -Y[:9]), epochs=3)
+    assert all(same(a, b) for a, b in zip(first.steps, second.steps, strict=True))
+
+
 def test_without_patience_the_last_weights_stay():
     watch = Watch()
     net, state = fit(watch=watch, held=(X, -Y), epochs=5)
     assert same(weights(net), watch.epochs[-1])
     assert state.stopped is None
+
+
+# ---- epochs ----
+
+
+class Seen(SquaredError):
+    """Remembers which rows each batch held."""
+
+    def __init__(self):
+        self.batches = []
+
+    def terms(self, net, batch, phase):
+        self.batches.append(batch.y.flatten().tolist())
+        return super().terms(net, batch, phase)
+
+
+def test_an_epoch_sees_every_row_once_in_an_order_of_its_own():
+    first, again = Seen(), Seen()
+    for objective in (first, again):
+        fit(objective=objective, epochs=2, data=(X[:50], Y[:50]))
+    assert [len(batch) for batch in first.batches] == [16, 16, 16, 2] * 2
+    epochs = [sum(first.batches[:4], []), sum(first.batches[4:], [])]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(Y[:50].flatten().tolist())
+    assert epochs[0] != epochs[1]
+    assert first.batches == again.batches
 
 
 # ---- averages ----

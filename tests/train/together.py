@@ -1,7 +1,7 @@
-"""The trainings behind ``test_distributed.py``: two gloo processes, and one process on the whole batch.
+"""The trainings behind ``test_distributed.py``: two gloo processes, and one on the whole batch.
 
-``python together.py FOLDER`` forks two processes that run every case, then runs the same cases
-alone, and writes each one's weights to FOLDER as JSON.
+``python together.py FOLDER`` runs every case alone, forks two processes that run it together, and
+writes each one's weights to FOLDER as JSON.
 """
 
 import faulthandler

@@ -260,7 +260,7 @@ _NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch"
 
 
 def _described(value: Any) -> str:
-    """Return a setting as text that is the same in every process: functions by name, data by content."""
+    """Text of a setting, the same in every process: functions by name, data by content."""
     if isinstance(value, np.ndarray) or is_frame(value):
         return _content(value)
     if hasattr(value, "__qualname__"):

@@ -72,10 +72,8 @@ class Classifier(ClassifierMixin):
                 )
             if self.class_weight is not None:
                 raise InvalidParameter(
-                    f"{type(self).__name__}: `class_weight` must be None for several labels at "
-                    "once; got "
-                    f"{self.class_weight!r}. It needs exclusive classes; use `sample_weight` "
-                    "instead."
+                    f"{type(self).__name__}: `class_weight` must be None for several labels; got "
+                    f"{self.class_weight!r}. It needs exclusive classes; use `sample_weight`."
                 )
             self.classes_ = np.arange(y.shape[1])
             return Target(torch.from_numpy(y.astype(np.float64)), y.shape[1], weight)

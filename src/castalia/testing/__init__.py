@@ -1,4 +1,4 @@
-"""Toy problems and contract checks, for our own tests and for those of other people's estimators."""
+"""Toy problems and contract checks, for our tests and those of other people's estimators."""
 
 from castalia.testing import contract, toys
 from castalia.testing.loop import train_tensors

@@ -1,7 +1,6 @@
-"""What every estimator owes: one function a promise, each raising ``ContractBroken`` with what was found.
+"""What every estimator owes: one function a promise; ``ContractBroken`` says what was found.
 
-A check takes a catalogue record, or anything with its ``path``, ``small``, ``toy`` and
-``pass_mark``.
+A check takes a catalogue record: ``name``, ``path``, ``small``, ``toy`` and ``pass_mark`` are read.
 
 >>> from castalia.catalog import SYSTEMS
 >>> run_contract(SYSTEMS["MLPClassifier"], only=["check_parameters"])
@@ -146,11 +145,14 @@ def check_gradients(record: Any) -> None:
 
 
 def check_batches(record: Any) -> None:
-    """A row's answer does not depend on the rows beside it."""
+    """A row's answer does not depend on the rows beside it, and answering changes no weight."""
     X, y = toy(record.toy)
     model = _quick(record).fit(X, y)
-    whole, one = _answers(model, X[:20]), np.concatenate([_answers(model, X[:1]) for _ in "a"])
+    before = {name: value.clone() for name, value in _weights(model).items()}
+    whole, one = _answers(model, X[:20]), _answers(model, X[:1])
     _demand(np.allclose(whole[:1], one, atol=1e-6), record, "a row alone must get the same answer")
+    kept = all(torch.equal(value, before[name]) for name, value in _weights(model).items())
+    _demand(kept, record, "predicting must leave the weights as they are")
     _demand(np.array_equal(_answers(model, X), _answers(model, X)), record, "predict must repeat")
 
 

@@ -1,4 +1,4 @@
-"""The loop on tensors, without an estimator: for tests of objectives, networks and the loop itself."""
+"""The loop on tensors, without an estimator: to test objectives, networks and the loop itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small data sets with known answers: a fit takes a second, and a good score means that something was learnt."""
+"""Small data sets with known answers: quick to fit, and a good score means something was learnt."""
 
 from __future__ import annotations
 

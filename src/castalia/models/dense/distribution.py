@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import column_or_1d
 from torch.distributions import AffineTransform, Distribution, TransformedDistribution
 
 from castalia.base import Interval, OneOf, Regressor, Target
@@ -88,8 +89,10 @@ class DistributionRegressor(Regressor, Dense):
         return self._likelihood()
 
     def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        target = super()._encode_target(y, weight)
         likelihood = self._likelihood()
+        if not likelihood.scaled and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        target = super()._encode_target(y, weight)
         values = target.y
         if not likelihood.scaled:
             values = torch.from_numpy(np.asarray(y, dtype=np.float64).reshape(len(y), -1))
@@ -181,6 +184,8 @@ class DistributionRegressor(Regressor, Dense):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.likelihood == "poisson"
+        # Several counts a row work, but scikit-learn's check of this tag feeds negatives.
+        tags.target_tags.multi_output = self.likelihood != "poisson"
         return tags
 
 
