@@ -1,4 +1,4 @@
-"""Writes the golden models of this release: ``python tests/golden/make.py``. Never rewrite old ones."""
+"""Write the golden models of this release. Those of older releases are never written again."""
 
 import json
 import shutil

@@ -24,7 +24,8 @@ def results(tmp_path_factory):
     command = [sys.executable, str(SCRIPT), str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads((folder / f"{name}.json").read_text()) for name in ("alone", 0, 1)]
+    names = ("alone", 0, 1, "masks-0", "masks-1")
+    return [json.loads((folder / f"{name}.json").read_text()) for name in names]
 
 
 def flat(record):
@@ -34,24 +35,28 @@ def flat(record):
 
 @pytest.mark.parametrize("case", [*CASES, "average"])
 def test_ddp_on_two_equals_one_process_on_the_whole_batch(results, case):
-    alone, first, _ = results
+    alone, first = results[:2]
     np.testing.assert_allclose(flat(first[f"ddp {case}"]), flat(alone[case]), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_fsdp_on_two_equals_one_process_on_the_whole_batch(results, case):
-    alone, first, _ = results
+    alone, first = results[:2]
     np.testing.assert_allclose(flat(first[f"fsdp {case}"]), flat(alone[case]), rtol=0, atol=1e-10)
 
 
 def test_both_processes_end_with_the_same_bits(results):
-    _, first, second = results
+    first, second = results[1:3]
     assert first == second
 
 
 def test_without_a_seed_the_processes_agree_on_one(results):
-    _, first, second = results
+    first, second = results[1:3]
     assert first["unseeded"]["seed"] == second["unseeded"]["seed"]
+
+
+def test_each_process_draws_its_own_dropout(results):
+    assert results[3] != results[4]
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])

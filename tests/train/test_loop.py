@@ -377,3 +377,25 @@ def test_training_leaves_the_network_in_evaluation_mode_and_a_copy_alike():
     net, _ = fit()
     assert not net.training
     assert same(weights(copy.deepcopy(net)), weights(net))
+
+
+class LateNumber(SquaredError):
+    """Validates to NaN in the first epoch."""
+
+    epochs = 0
+
+    def terms(self, net, batch, phase):
+        terms = super().terms(net, batch, phase)
+        if not net.training:
+            self.epochs += 1
+            return {"loss": terms["loss"] * (float("nan") if self.epochs == 1 else 1.0)}
+        return terms
+
+
+def test_a_first_validation_that_is_not_a_number_is_no_best():
+    settings = Training(patience=2)
+    state = train_tensors(
+        network(), LateNumber(), X, Y, validation=(X, Y), training=settings, epochs=4, lr=1e-3
+    )
+    assert state.best["epoch"] == 3
+    assert len(state.history) == 4

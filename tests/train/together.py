@@ -45,6 +45,13 @@ class Interrupt(Callback):
             raise KeyboardInterrupt
 
 
+class Masks(Callback):
+    """Notes what each process draws from torch's generator, as dropout does."""
+
+    def on_fit_start(self, state):
+        self.drawn = torch.rand(3).tolist()
+
+
 def fit(case, strategy, **settings):
     training, weight = CASES[case]
     model = MLPRegressor(
@@ -62,7 +69,8 @@ def resumed(case, strategy, folder):
 
 
 def record(model):
-    weights = {name: full(tensor).tolist() for name, tensor in model.module_.state_dict().items()}
+    # Plain tensors, also after fsdp: every process holds the whole network.
+    weights = {name: tensor.tolist() for name, tensor in model.module_.state_dict().items()}
     losses = [[line["loss"], line.get("val_loss")] for line in model.history_]
     return {
         "weights": weights,
@@ -70,10 +78,6 @@ def record(model):
         "seed": model.settings_["seed"],
         "predictions": model.predict(X).tolist(),
     }
-
-
-def full(tensor):
-    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def together(folder, rank):
@@ -86,6 +90,10 @@ def together(folder, rank):
     found["fsdp resumed"] = record(resumed("validation", "fsdp", folder))
     unseeded = MLPClassifier(hidden=(4,), epochs=2, training=Training(**ALL)).fit(X, Y > 0)
     found["unseeded"] = record(unseeded)
+    masks = Masks()
+    settings = Training(**ALL, callbacks=[masks])
+    MLPRegressor(hidden=(64,), dropout=0.5, epochs=1, random_state=0, training=settings).fit(X, Y)
+    (folder / f"masks-{rank}.json").write_text(json.dumps(masks.drawn))
     (folder / f"{rank}.json").write_text(json.dumps(found))
     dist.destroy_process_group()
 

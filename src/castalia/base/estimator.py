@@ -149,7 +149,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 callbacks=SklearnCallbacks.of(self, X, y, net),
                 recorder=recorder,
             )
-        self.module_ = net
+        self.module_ = net if state.weights is None else self._plain(state.weights, precision.dtype)
         self.history_ = state.history
         self.n_iter_ = len(state.history)
         self.best_ = state.best
@@ -162,6 +162,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         }
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         self._after_fit(*self._validation_outputs(held))  # type: ignore[attr-defined]
+
+    def _plain(self, weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
+        """Build the network anew, whole, around weights that were gathered from shards."""
+        with seed_scope(0):
+            net = self._network(self.spec_).to(dtype)
+        net.load_state_dict(weights)
+        return net.eval()
 
     def _samples(self, X: Any, target: Target, dtype: torch.dtype) -> Samples:
         rows = self.adapter_.rows(X, _NUMPY[dtype])

@@ -166,7 +166,10 @@ def _orders(
     if n <= BLOCK * WINDOW:
         yield None, order(n)
         return
-    for group in order(-(-n // BLOCK)).split(WINDOW):
+    # The short last block stays last, so that every epoch has the same number of batches.
+    whole = order(n // BLOCK)
+    blocks = torch.cat([whole, whole.new_tensor([n // BLOCK])]) if n % BLOCK else whole
+    for group in blocks.split(WINDOW):
         positions = torch.cat(
             [torch.arange(b * BLOCK, min((b + 1) * BLOCK, n)) for b in group.tolist()]
         )

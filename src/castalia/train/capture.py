@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from castalia.data.batches import Samples, TensorRows
-from castalia.train.step import Stepper, Terms
+from castalia.train.step import Stepper
 
 __all__ = ["CapturedStepper"]
 
@@ -48,7 +48,7 @@ class CapturedStepper(Stepper):
         rows = order[: whole * self.batch_size].view(whole, self.batch_size)
         if self.source is not samples or len(self.table) != whole:
             self.source, self.table, self.recorded = samples, rows.clone(), None
-            self.losses = torch.zeros(whole, device=self.device)
+            self.terms: dict[str, Tensor] = {}  # of every replayed step, (steps,) each
         else:
             self.table.copy_(rows)
         self.next = -1
@@ -66,15 +66,16 @@ class CapturedStepper(Stepper):
         self.recorded.replay()  # type: ignore[union-attr]
         self.next = i + 1
         self.replayed += 1
-        return self.losses[i]
+        return self.terms["loss"][i]
 
     def collect(self) -> tuple[dict[str, Tensor], list[int]]:
         """Return the terms of eager and of replayed steps."""
         values, rows = super().collect()
         if self.replayed:
-            done = self.losses[self.next - self.replayed : self.next].clone()
-            values = {"loss": torch.cat([values["loss"], done]) if values else done}
-            rows = rows + [self.batch_size] * len(done)
+            span = slice(self.next - self.replayed, self.next)
+            done = {name: found[span].clone() for name, found in self.terms.items()}
+            values = {n: torch.cat([values[n], v]) if n in values else v for n, v in done.items()}
+            rows = rows + [self.batch_size] * self.replayed
             self.replayed = 0
         return values, rows
 
@@ -94,8 +95,11 @@ class CapturedStepper(Stepper):
         try:
             with torch.cuda.graph(graph):
                 index = self.table.index_select(0, self.cursor)[0]  # (B,)
-                terms: Terms = self._phases(index, 0)
-                self.losses.index_copy_(0, self.cursor, terms["loss"].float().reshape(1))
+                for name, value in self._phases(index, 0).items():
+                    column = self.terms.setdefault(
+                        name, torch.zeros(len(self.table), device=self.device)
+                    )
+                    column.index_copy_(0, self.cursor, value.float().reshape(1))
                 self.cursor.add_(1)
         except Exception as error:  # anything that cannot be recorded: host reads, changing shapes
             self.failed = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -112,6 +113,8 @@ class _Loop:
         self.batch_size = min(batch_size, len(data))
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
+        if self.strategy.world > 1:  # dropout differs between processes
+            torch.default_generator.manual_seed(derive(seed, self.strategy.rank))
         if training.compile not in ("auto", False):
             net.compile(mode=None if training.compile is True else training.compile)
         self.home = device if _fits(data, device) else torch.device("cpu")  # where the samples live
@@ -148,6 +151,7 @@ class _Loop:
                 if saved["finished"]:
                     self.strategy.load_state_dict(self.net, saved["net"])
                     self.net.eval()
+                    state.weights = self.strategy.whole_weights(self.net)
                     return state
             self.dispatch("on_fit_start", state)
             try:
@@ -300,53 +304,55 @@ class _Loop:
     @torch.no_grad()
     def _validate(self, samples: Samples) -> float:
         """Mean validation loss, with the averaged weights where there are any."""
-        if self.average is not None:
-            self.average.swap()
         self.net.eval()
         total = torch.zeros(2, dtype=torch.float64, device=self.device)  # weighted loss, weight
-        phase = self.stepper.phases[0].name
-        for window, order in samples.windows(None, 0, self.home):
-            for index in order.split(max(self.batch_size, EVALUATION_ROWS)):
-                mine = self.strategy.share(index)
-                batch = self._move(window.batch(mine if len(mine) else index[:1]))
-                with self.precision.autocast(self.device):
-                    loss = self.stepper.objective.terms(self.net, batch, phase)["loss"]
-                weight = (
-                    len(mine)
-                    if batch.weight is None or not len(mine)
-                    else batch.weight.sum().double()
-                )
-                total += torch.stack(
-                    [loss.double() * weight, torch.as_tensor(weight, device=self.device).double()]
-                )
-        if self.average is not None:
-            self.average.swap()
+        with self._averaged():
+            for window, order in samples.windows(None, 0, self.home):
+                for index in order.split(max(self.batch_size, EVALUATION_ROWS)):
+                    total += self._validate_batch(window, index)
         weighted, weight = self.strategy.total(total).tolist()
         return weighted / weight
+
+    def _validate_batch(self, samples: Samples, index: Tensor) -> Tensor:
+        """Return the weighted loss and the weight of this process's share of a batch."""
+        mine = self.strategy.share(index)
+        batch = self._move(samples.batch(mine if len(mine) else index[:1]))
+        with self.precision.autocast(self.device):
+            phase = self.stepper.phases[0].name
+            loss = self.stepper.objective.terms(self.net, batch, phase)["loss"].double()
+        if batch.weight is None or not len(mine):
+            weight = torch.tensor(float(len(mine)), dtype=torch.float64, device=self.device)
+        else:
+            weight = batch.weight.sum().double()
+        return torch.stack([loss * weight, weight])
 
     def _move(self, batch: Batch) -> Batch:
         return Batch(*(v.to(self.device) if isinstance(v, Tensor) else v for v in batch))
 
     def _watch_best(self, value: float) -> None:
         state, patience = self.state, self.training.patience
-        if (
-            state.best is None
-            or value < state.best["val_loss"]
-            or state.best["stage"] != state.stage_index
-        ):
+        best = state.best
+        if best is None or best["stage"] != state.stage_index or _better(value, best["val_loss"]):
             state.best = {"epoch": state.epoch, "stage": state.stage_index, "val_loss": value}
             if patience is not None:
-                if self.average is not None:
-                    self.average.swap()
-                whole = self.strategy.state_dict(self.net)
-                self.best = {k: v.detach().clone() for k, v in whole.items()}
-                if self.average is not None:
-                    self.average.swap()
-        elif patience is not None and state.epoch - state.best["epoch"] >= patience:
+                with self._averaged():
+                    whole = self.strategy.state_dict(self.net)
+                    self.best = {k: v.detach().clone() for k, v in whole.items()}
+        elif patience is not None and state.epoch - best["epoch"] >= patience:
             state.stop(self._stale)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Put the averaged weights in place, where there are any."""
+        if self.average is not None:
+            self.average.swap()
+        yield
+        if self.average is not None:
+            self.average.swap()
 
     def _finish(self) -> None:
         self.net.eval()
+        self.state.weights = self.strategy.whole_weights(self.net)
         self.dispatch("on_fit_end", self.state)
         self._checkpoint(finished=True)
         self.recorder.finish()
@@ -397,6 +403,11 @@ class _Loop:
         torch.set_rng_state(random[0])
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(random[1], self.device)
+
+
+def _better(value: float, best: float) -> bool:
+    """Whether a validation loss beats the best so far; any number beats NaN."""
+    return value < best or (math.isnan(best) and not math.isnan(value))
 
 
 def _mean(values: list[float], rows: list[int]) -> float:

@@ -38,6 +38,8 @@ class TrainState:
         Why the training ends early, or None.
     settings
         What was resolved at the start: device, precision, threads …
+    weights
+        The final weights where ``net`` ends as one shard of many; None otherwise.
     """
 
     net: nn.Module
@@ -54,6 +56,7 @@ class TrainState:
     best: dict[str, Any] | None = None
     stopped: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, Tensor] | None = None
 
     def stop(self, reason: str) -> None:
         """Ask the loop to end after this epoch."""

@@ -50,6 +50,10 @@ class Single:
         """Return the whole network's weights."""
         return net.state_dict()
 
+    def whole_weights(self, net: nn.Module) -> dict[str, Tensor] | None:
+        """Return the weights for a network of one process, or None when this one is whole."""
+        return None
+
     def load_state_dict(self, net: nn.Module, state: dict[str, Any]) -> None:
         """Put the whole network's weights in place."""
         net.load_state_dict(state)
@@ -159,6 +163,10 @@ class FullyShardedParallel(DataParallel):
 
         whole: Any = get_model_state_dict(net, options=StateDictOptions(full_state_dict=True))
         return whole
+
+    def whole_weights(self, net: nn.Module) -> dict[str, Tensor] | None:
+        """Gather the weights: what is left in this process is a shard."""
+        return self.state_dict(net)
 
     def load_state_dict(self, net: nn.Module, state: dict[str, Any]) -> None:
         """Divide the whole network's weights among the processes."""

@@ -22,7 +22,7 @@ def resolve_device(device: Any) -> torch.device:
     """Turn ``"auto"``, a name or a device into a usable ``torch.device``."""
     if device == "auto":
         if torch.cuda.is_available():
-            return torch.device("cuda", torch.cuda.current_device())
+            return _own_gpu()
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         found = torch.device(device)
@@ -34,9 +34,15 @@ def resolve_device(device: Any) -> torch.device:
         raise InvalidParameter(
             f"Training: `device` is {device!r}, but torch sees no CUDA device. Use device='cpu'."
         )
-    if found.type == "cuda" and found.index is None:
-        found = torch.device("cuda", torch.cuda.current_device())
-    return found
+    return _own_gpu() if found.type == "cuda" and found.index is None else found
+
+
+def _own_gpu() -> torch.device:
+    """Return the GPU of this process: by local rank under ``torchrun``, else the current one."""
+    rank = os.environ.get("LOCAL_RANK")
+    if rank is not None:
+        torch.cuda.set_device(int(rank) % torch.cuda.device_count())
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def wait_policy() -> str:
