@@ -62,7 +62,7 @@ def test_the_error_is_made_from_the_constraint(name, value, message):
         {"seed": np.random.default_rng(0)},
         {"seed": np.random.RandomState(0)},
     ],
-    ids=str,
+    ids=lambda settings: next(iter(settings)),
 )
 def test_values_at_the_edge_pass(settings):
     check_parameters(Owner(**settings))
