@@ -228,7 +228,9 @@ class _Loop:
         if not self.net.training:
             self.net.train()
         skip, done = state.step, 0  # after a resume, the first steps are already taken
-        for samples, order in self.data.windows(self.order_seed, state.epoch, self.home):
+        # A single batch has no order worth shuffling.
+        seed = self.order_seed if self.batch_size < len(self.data) else None
+        for samples, order in self.data.windows(seed, state.epoch, self.home):
             batches = -(-len(order) // self.batch_size)
             if done + batches > skip:
                 self.stepper.begin(samples, order)
