@@ -5,14 +5,18 @@ Nothing here computes; torch is imported for type checkers only, so floor 0 stay
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    # From a network's outputs to the loss and its gradient by those outputs.
+    LossGradient = Callable[[Tensor], tuple[Tensor, Tensor]]
+
 __all__ = [
+    "Backprops",
     "Batch",
     "Decodes",
     "Encodes",
@@ -115,6 +119,17 @@ class Rows(Protocol):
 
     def to(self, device: Any) -> Rows:
         """Return the same rows held on a device."""
+
+
+@runtime_checkable
+class Backprops(Protocol):
+    """A network that writes its back-propagation out, for steps too small for autograd."""
+
+    def can_backprop(self) -> bool:
+        """Whether this configuration is one it can do."""
+
+    def backprop(self, x: Tensor, loss_gradient: LossGradient) -> Tensor:
+        """Set every parameter's gradient for inputs x and return the loss."""
 
 
 @runtime_checkable

@@ -23,8 +23,21 @@ class Supervised(Objective):
         return {"loss": weighted_mean(self.rows(net(batch.x), batch.y), batch.weight)}
 
 
+def _share(loss: Tensor, weight: Tensor | None) -> Tensor | float:
+    """Return each row's share of the mean, (B, 1), or one number for all."""
+    if weight is None:
+        return 1.0 / loss.shape[0]
+    return (weight / weight.sum()).unsqueeze(1)
+
+
 class SquaredError(Supervised):
     """Mean over outputs of (f(x) - y)^2: the likelihood of a Gaussian of fixed width."""
+
+    def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient by the outputs, 2 (f - y) / T per row."""
+        gap = outputs - batch.y
+        loss = weighted_mean(gap.square().mean(dim=1), batch.weight)
+        return loss, gap.mul_(2 / gap.shape[1]).mul_(_share(gap, batch.weight))
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the squared error of each row."""
@@ -74,6 +87,28 @@ class CrossEntropy(Supervised):
             outputs, targets, reduction="none", label_smoothing=self.label_smoothing
         )
 
+    def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient by the outputs, softmax(z) - t per row."""
+        log_p = torch.log_softmax(outputs, dim=1)
+        if self.label_smoothing:
+            targets = smooth_labels(
+                batch.y,
+                outputs.shape[1],
+                self.label_smoothing,
+                self.convention,
+                dtype=outputs.dtype,
+            )
+            loss = weighted_mean(-(targets * log_p).sum(dim=1), batch.weight)
+            return loss, (log_p.exp_() - targets).mul_(_share(outputs, batch.weight))
+        picked = F.nll_loss(
+            log_p, batch.y, reduction="none" if batch.weight is not None else "mean"
+        )
+        loss = picked if batch.weight is None else weighted_mean(picked, batch.weight)
+        gradient = log_p.exp_()
+        minus = torch.full_like(batch.y, -1, dtype=outputs.dtype).unsqueeze(1)
+        gradient.scatter_add_(1, batch.y.unsqueeze(1), minus)
+        return loss, gradient.mul_(_share(outputs, batch.weight))
+
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the weighted mean, by torch's fused mean where every row counts the same."""
         if batch.weight is None and not (self.label_smoothing and self.convention == "notes"):
@@ -84,6 +119,12 @@ class CrossEntropy(Supervised):
 
 class BinaryCrossEntropy(Supervised):
     """softplus(z) - y z, averaged over independent yes/no outputs."""
+
+    def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient by the outputs, (sigmoid(z) - y) / L per row."""
+        loss = weighted_mean(self.rows(outputs, batch.y), batch.weight)
+        gradient = (torch.sigmoid(outputs) - batch.y).div_(outputs.shape[1])
+        return loss, gradient.mul_(_share(outputs, batch.weight))
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean binary cross-entropy of each row."""

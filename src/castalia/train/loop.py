@@ -189,7 +189,9 @@ class _Loop:
         self.lr, self.factor = lr, 1.0
         self.order_seed = derive(self.seed, number)
         self.schedule = build_schedule(self.training.schedule)
-        if saved is not None:
+        if saved is None:
+            state.lr = lr
+        else:
             self._load_training(saved)
         while state.epoch < epochs and not state.stopped:
             self._epoch()
@@ -241,11 +243,8 @@ class _Loop:
 
     def _step(self, i: int, number: int) -> None:
         state = self.state
-        factor = self.schedule(state.epoch * state.steps + number, state.epochs * state.steps)
-        if factor != self.factor:
-            self.stepper.set_rate(factor)
-            self.factor = factor
-        state.lr = self.lr * factor
+        if self.schedule.name != "constant":
+            self._set_rate(state.epoch * state.steps + number)
         self.dispatch("on_batch_start", state)
         state.loss = self.stepper.step(i, number)
         state.step = number + 1
@@ -257,6 +256,14 @@ class _Loop:
             self._collect()
         if self.training.checkpoint_every and state.total % self.training.checkpoint_every == 0:
             self._checkpoint()
+
+    def _set_rate(self, step: int) -> None:
+        state = self.state
+        factor = self.schedule(step, state.epochs * state.steps)
+        if factor != self.factor:
+            self.stepper.set_rate(factor)
+            self.factor = factor
+            state.lr = self.lr * factor
 
     def _collect(self) -> None:
         """Move the steps' terms to the host, and stop at the first that is not a number."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 from torch.nn.utils import clip_grad_norm_
 
 from castalia.data.batches import Samples
 from castalia.errors import InvalidParameter
 from castalia.optim import build_optimizer, fused_step
-from castalia.protocols import Batch, Objective, Phase
+from castalia.protocols import Backprops, Batch, Objective, Phase
 from castalia.train.precision import Precision
 from castalia.train.strategy import Single
 from castalia.train.training import Training
@@ -101,6 +102,24 @@ class Stepper:
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window of samples and the order of its rows."""
         self.samples, self.order = samples, order
+        self.by_hand = self._can_go_by_hand()
+
+    def _can_go_by_hand(self) -> bool:
+        """Whether the step is a small one on the CPU whose back-propagation the network knows.
+
+        Autograd costs such a step as much as its arithmetic. Anything that listens inside the
+        network (hooks), and any part that is not trained, needs autograd.
+        """
+        return (
+            self.device.type == "cpu"
+            and self.precision.name != "bf16"
+            and isinstance(self.net, Backprops)
+            and self.net.can_backprop()
+            and hasattr(self.objective, "loss_gradient")
+            and len(self.phases) == 1
+            and len(self.phases[0].parameters) == len(self.parameters)
+            and not _hooked(self.net)
+        )
 
     def set_rate(self, factor: float) -> None:
         """Set every optimizer's rate to ``factor`` times its base."""
@@ -187,9 +206,12 @@ class Stepper:
                 torch.cuda.empty_cache()
 
     def _accumulate(self, index: Tensor, phase: Phase) -> Terms:
+        undivided = self.micro == 1 and self.strategy.world == 1
+        if undivided and self.by_hand:
+            return self._backprop(index)
         for parameter in self.parameters:
             parameter.grad = None
-        if self.micro == 1 and self.strategy.world == 1:
+        if undivided:
             terms = self._terms(index, phase)
             self._backward(terms["loss"])
             return {name: value.detach() for name, value in terms.items()}
@@ -210,6 +232,13 @@ class Stepper:
                 )
         self.strategy.sync(phase.parameters)
         return total
+
+    def _backprop(self, index: Tensor) -> Terms:
+        """Gradients by the network's own back-propagation."""
+        net: Any = self.net
+        objective: Any = self.objective
+        batch = self._batch(index)
+        return {"loss": net.backprop(batch.x, lambda out: objective.loss_gradient(out, batch))}
 
     def _backward(self, loss: Tensor) -> None:
         """Do what ``loss.backward()`` does without its checks, a tenth of a small step."""
@@ -235,6 +264,16 @@ class Stepper:
         return Batch(
             *(v.to(self.device, non_blocking=True) if isinstance(v, Tensor) else v for v in batch)
         )
+
+
+def _hooked(net: nn.Module) -> bool:
+    """Whether anybody listens inside the network."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return (
+        _has_any_global_hook()
+        or any(getattr(module, name) for module in net.modules() for name in hooks)
+        or any(p._backward_hooks or p._post_accumulate_grad_hooks for p in net.parameters())
+    )
 
 
 def _named(terms: Terms, phase: str) -> Terms:

@@ -7,6 +7,8 @@ from torch import nn
 from castalia.errors import InvalidParameter
 from castalia.nets.dense import MLP
 from castalia.nn import ACTIVATIONS, activation
+from castalia.objectives import BinaryCrossEntropy, CrossEntropy, SquaredError
+from castalia.protocols import Batch
 
 
 def size(net):
@@ -71,3 +73,39 @@ def test_every_parameter_gets_a_gradient():
     net(x).square().sum().backward()
     assert all(float(p.grad.abs().sum()) > 0 for p in net.parameters())
     assert isinstance(net, nn.Module)
+
+
+OBJECTIVES = {
+    "squared": (SquaredError(), torch.randn(12, 3, dtype=torch.float64)),
+    "classes": (CrossEntropy(), torch.arange(12) % 3),
+    "smoothed": (CrossEntropy(label_smoothing=0.1), torch.arange(12) % 3),
+    "notes": (CrossEntropy(label_smoothing=0.1, convention="notes"), torch.arange(12) % 3),
+    "labels": (BinaryCrossEntropy(), (torch.arange(36).reshape(12, 3) % 2).double()),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize(
+    "shape", [((), "relu"), ((6,), "relu"), ((6, 5), "tanh"), ((4, 4, 4), "sigmoid")]
+)
+def test_back_propagation_written_out_equals_autograd(shape, name, weighted):
+    torch.manual_seed(0)
+    net = MLP(4, 3, hidden=shape[0], activation=shape[1]).double()
+    objective, y = OBJECTIVES[name]
+    weight = torch.rand(12, dtype=torch.float64) if weighted else None
+    batch = Batch(torch.randn(12, 4, dtype=torch.float64), y, weight)
+    expected = objective.terms(net, batch, "train")["loss"]
+    gradients = torch.autograd.grad(expected, list(net.parameters()))
+    assert net.can_backprop()
+    loss = net.backprop(batch.x, lambda out: objective.loss_gradient(out, batch))
+    torch.testing.assert_close(loss, expected.detach(), rtol=1e-12, atol=1e-12)
+    for parameter, gradient in zip(net.parameters(), gradients, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dropout": 0.5}, {"activation": "gelu"}, {"categories": [3]}]
+)
+def test_networks_it_does_not_cover_leave_back_propagation_to_autograd(settings):
+    assert not MLP(4, 3, **settings).can_backprop()

@@ -5,8 +5,11 @@ Reference: 1986, Rumelhart, Hinton, Williams, Learning representations by back-p
 Nature 323.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.nn import TableEmbedding, activation
@@ -62,6 +65,50 @@ class MLP(nn.Module):
         if self.embed is not None:
             x = self.embed(x)
         return self.layers(x)  # (B, K)
+
+    def can_backprop(self) -> bool:
+        """Whether ``backprop`` covers this network: dense layers and simple activations only."""
+        return self.embed is None and all(type(g) in _WRITTEN_OUT for g in list(self.layers)[1::2])
+
+    @torch.no_grad()
+    def backprop(
+        self, x: Tensor, loss_gradient: Callable[[Tensor], tuple[Tensor, Tensor]]
+    ) -> Tensor:
+        """Back-propagation written out; sets every gradient and returns the loss.
+
+        With h(0) = x, delta(L) = dl/df and going down from l = L:
+        dl/dW(l) = delta(l)^T h(l-1),  dl/db(l) = sum_b delta(l),  delta(l-1) = delta(l) W(l) * g'.
+
+        Parameters
+        ----------
+        x
+            Inputs, (B, D).
+        loss_gradient
+            From the outputs to the loss and its gradient by them.
+        """
+        layers: list[Any] = list(self.layers)
+        weights = [(linear.weight, linear.bias) for linear in layers[::2]]
+        rules = [_WRITTEN_OUT[type(g)] for g in layers[1::2]]
+        h = [x]  # h(l), the input of layer l + 1
+        for (weight, bias), (g, _) in zip(weights, rules, strict=False):
+            h.append(g(F.linear(h[-1], weight, bias)))
+        loss, delta = loss_gradient(F.linear(h[-1], *weights[-1]))
+        for i in reversed(range(len(h))):
+            weight, bias = weights[i]
+            weight.grad = delta.t() @ h[i]
+            bias.grad = delta.sum(dim=0)
+            if i:
+                delta = rules[i - 1][1](delta @ weight, h[i])
+        return loss
+
+
+# Activation: g in place, and delta times g'(a) written by h = g(a).
+_WRITTEN_OUT: dict[type[nn.Module], tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    nn.ReLU: (torch.relu_, lambda delta, h: torch.ops.aten.threshold_backward(delta, h, 0)),
+    nn.Tanh: (torch.tanh_, torch.ops.aten.tanh_backward),
+    nn.Sigmoid: (torch.sigmoid_, torch.ops.aten.sigmoid_backward),
+    nn.Identity: (lambda a: a, lambda delta, h: delta),
+}
 
 
 def _layer(fan_in: int, fan_out: int, name: str, dropout: float) -> list[nn.Module]:

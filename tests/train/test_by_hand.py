@@ -1,0 +1,73 @@
+"""Small steps by the network's own back-propagation, and when they go by autograd."""
+
+import pytest
+import torch
+
+from castalia import Training
+from castalia.nets.dense import MLP
+from castalia.objectives import L2, CrossEntropy
+from castalia.testing import train_tensors
+
+X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+Y = (X[:, 0] > 0).long()
+SETTINGS = {"epochs": 5, "batch_size": 7, "lr": 0.01}
+
+
+def network():
+    torch.manual_seed(1)
+    return MLP(3, 2, hidden=(8, 8)).double()
+
+
+class Counting(MLP):
+    """Counts the steps that are done by hand."""
+
+    count = 0
+
+    def backprop(self, x, loss_gradient):
+        self.count += 1
+        return super().backprop(x, loss_gradient)
+
+
+def counted(objective=None, prepare=None, **settings):
+    net = Counting(3, 2, hidden=(8,)).double()
+    if prepare is not None:
+        prepare(net)
+    train_tensors(net, objective or CrossEntropy(), X, Y, training=Training(**settings), **SETTINGS)
+    return net.count
+
+
+def test_it_ends_where_autograd_ends(monkeypatch):
+    ours, theirs = network(), network()
+    first = train_tensors(ours, CrossEntropy(), X, Y, **SETTINGS)
+    monkeypatch.setattr(MLP, "can_backprop", lambda self: False)
+    second = train_tensors(theirs, CrossEntropy(), X, Y, **SETTINGS)
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-9, atol=1e-9)
+    losses = [[line["loss"] for line in state.history] for state in (first, second)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-9)
+
+
+def test_plain_steps_are_done_by_hand():
+    assert counted() == 30
+
+
+def freeze(net):
+    net.layers[0].weight.requires_grad_(False)
+
+
+def listen(net):
+    net.layers[1].register_forward_hook(lambda module, inputs, output: None)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"prepare": freeze},
+        {"prepare": listen},
+        {"objective": CrossEntropy() + L2(1e-3)},
+        {"accumulate": 2},
+    ],
+    ids=["frozen part", "hook", "penalty", "micro-batches"],
+)
+def test_whatever_needs_autograd_gets_it(settings):
+    assert counted(**settings) == 0
