@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from castalia.data.batches import Samples, TensorRows
 from castalia.protocols import Objective, Stage
 from castalia.train import Precision, Recorder, Training, TrainState, train
+from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_scope
 
 __all__ = ["train_tensors"]
@@ -52,6 +52,7 @@ def train_tensors(
 
     Examples
     --------
+    >>> import torch
     >>> from castalia.objectives import SquaredError
     >>> x = torch.linspace(-1, 1, 32)[:, None]
     >>> state = train_tensors(nn.Linear(1, 1), SquaredError(), x, 2 * x, epochs=60)
@@ -60,7 +61,9 @@ def train_tensors(
     """
     training = training if training is not None else Training()
     stages = [Stage("train", objective)] if not isinstance(objective, Sequence) else objective
-    with seed_scope(seed):
+    # On the CPU unless another device is asked for by name.
+    device = resolve_device("cpu" if training.device == "auto" else training.device)
+    with seed_scope(seed, device):
         return train(
             net,
             stages,
@@ -70,7 +73,7 @@ def train_tensors(
             batch_size=batch_size,
             lr=lr,
             seed=seed,
-            device=torch.device("cpu"),
+            device=device,
             precision=Precision(str(x.dtype).removeprefix("torch."), x.dtype),
             validation=None if validation is None else _samples(*validation),
             recorder=None if run is None else Recorder(run, seed, "tensors"),

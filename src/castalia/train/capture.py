@@ -40,6 +40,10 @@ class CapturedStepper(Stepper):
         self.table = torch.zeros(0, self.batch_size, dtype=torch.long, device=self.device)
         self.source: Samples | None = None
         self.next = self.replayed = 0
+        self.names: list[str] = []  # of the terms of a step
+        self.terms: dict[str, Tensor] = {}  # of every replayed step, (steps,) each
+        if any(phase.every > 1 for phase in self.phases):
+            self.failed = "phases that are not due in every step"
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window; a window of another size or place needs a new recording."""
@@ -48,7 +52,6 @@ class CapturedStepper(Stepper):
         rows = order[: whole * self.batch_size].view(whole, self.batch_size)
         if self.source is not samples or len(self.table) != whole:
             self.source, self.table, self.recorded = samples, rows.clone(), None
-            self.terms: dict[str, Tensor] = {}  # of every replayed step, (steps,) each
         else:
             self.table.copy_(rows)
         self.next = -1
@@ -86,20 +89,21 @@ class CapturedStepper(Stepper):
         with torch.cuda.stream(side):
             loss = super().step(i, number)
         torch.cuda.current_stream().wait_stream(side)
+        self.names = list(self.record[-1])
         return loss
 
     def _capture(self) -> bool:
         """Record one step; recording computes nothing."""
         graph = torch.cuda.CUDAGraph()
+        steps = len(self.table)
+        # Made outside the graph, which would clear them at every replay.
+        self.terms = {name: torch.zeros(steps, device=self.device) for name in self.names}
         torch.cuda.synchronize()
         try:
             with torch.cuda.graph(graph):
                 index = self.table.index_select(0, self.cursor)[0]  # (B,)
                 for name, value in self._phases(index, 0).items():
-                    column = self.terms.setdefault(
-                        name, torch.zeros(len(self.table), device=self.device)
-                    )
-                    column.index_copy_(0, self.cursor, value.float().reshape(1))
+                    self.terms[name].index_copy_(0, self.cursor, value.float().reshape(1))
                 self.cursor.add_(1)
         except Exception as error:  # anything that cannot be recorded: host reads, changing shapes
             self.failed = f"{type(error).__name__}: {error}".splitlines()[0]
