@@ -111,8 +111,11 @@ def _words(
         if rows < _FEW
         else ""
     )
-    speed = _speed(ours, theirs)
-    return f"{theirs.name} does as well as the network ({pair}; {gap}) and {speed}: use it.{doubt}"
+    both = f"{label} {scores[1]}, the network {scores[0]}"
+    return (
+        f"{theirs.name} does as well as the network, as far as these rows can tell ({both}; "
+        f"{gap}), and {_speed(ours, theirs)}: use it.{doubt}"
+    )
 
 
 def _range(found: Interval, metric: str) -> str:
