@@ -6,6 +6,7 @@ each share's weight, so the step equals that of one process on the whole batch.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -216,6 +217,12 @@ def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
     return buckets
 
 
+def _leave() -> None:
+    """Leave the process group at the end of the program, unless somebody else did."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def build_strategy(training: Training, device: torch.device) -> Single:
     """Return the strategy of a training; joins the process group under ``torchrun``."""
     launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -226,4 +233,5 @@ def build_strategy(training: Training, device: torch.device) -> Single:
         return Single()
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        atexit.register(_leave)
     return DataParallel() if name == "ddp" else FullyShardedParallel()
