@@ -20,7 +20,12 @@ CASES = ["plain", "weights", "accumulation", "clipping", "decay", "validation", 
 def results(tmp_path_factory):
     """Run every case alone and in two processes; return both records and the single one."""
     folder = tmp_path_factory.mktemp("together")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
     command = [sys.executable, str(SCRIPT), str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]

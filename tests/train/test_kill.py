@@ -18,7 +18,12 @@ KILLS = 20
 def lives(request, tmp_path_factory):
     """Run the script once and return its folder, its report and the number of processes."""
     folder = tmp_path_factory.mktemp("lives")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(folder), str(request.param), str(KILLS)],
         env=environment,
