@@ -1,6 +1,16 @@
 """The catalogue: one record per system, pure data, importable without torch."""
 
+from castalia.catalog.course import CourseRow, course_table, load_course
 from castalia.catalog.records import System
 from castalia.catalog.systems import SYSTEMS, find, models_table, system
 
-__all__ = ["SYSTEMS", "System", "find", "models_table", "system"]
+__all__ = [
+    "SYSTEMS",
+    "CourseRow",
+    "System",
+    "course_table",
+    "find",
+    "load_course",
+    "models_table",
+    "system",
+]

@@ -42,7 +42,7 @@ def derive(seed: int, *path: int) -> int:
     >>> derive(0, 1) != derive(0, 2)
     True
     """
-    state = seed
+    state = seed if path else _mix(seed)
     for part in path:
         state = _mix(state ^ _mix(part + 1))
     return state >> 1
