@@ -110,6 +110,7 @@ class _Loop:
     ) -> None:
         self.net, self.training, self.seed = net.to(device, precision.dtype), training, seed
         self.device, self.precision = device, precision
+        self.exact = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
         self.batch_size = min(batch_size, len(data))
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
@@ -314,7 +315,7 @@ class _Loop:
     def _validate(self, samples: Samples) -> float:
         """Mean validation loss, with the averaged weights where there are any."""
         self.net.eval()
-        total = torch.zeros(2, dtype=torch.float64, device=self.device)  # weighted loss, weight
+        total = torch.zeros(2, dtype=self.exact, device=self.device)  # weighted loss, weight
         with self._averaged():
             for window, order in samples.windows(None, 0, self.home):
                 for index in order.split(max(self.batch_size, EVALUATION_ROWS)):
@@ -328,11 +329,11 @@ class _Loop:
         batch = self._move(samples.batch(mine if len(mine) else index[:1]))
         with self.precision.autocast(self.device):
             phase = self.stepper.phases[0].name
-            loss = self.stepper.objective.terms(self.net, batch, phase)["loss"].double()
+            loss = self.stepper.objective.terms(self.net, batch, phase)["loss"].to(self.exact)
         if batch.weight is None or not len(mine):
-            weight = torch.tensor(float(len(mine)), dtype=torch.float64, device=self.device)
+            weight = torch.tensor(float(len(mine)), dtype=self.exact, device=self.device)
         else:
-            weight = batch.weight.sum().double()
+            weight = batch.weight.sum().to(self.exact)
         return torch.stack([loss * weight, weight])
 
     def _move(self, batch: Batch) -> Batch:
