@@ -71,3 +71,42 @@ def listen(net):
 )
 def test_whatever_needs_autograd_gets_it(settings):
     assert counted(**settings) == 0
+
+
+class Halved(CrossEntropy):
+    """Changes the loss and not its gradient written out."""
+
+    def terms(self, net, batch, phase):
+        return {"loss": super().terms(net, batch, phase)["loss"] / 2}
+
+
+class Rows(CrossEntropy):
+    """Changes the loss of a row."""
+
+    def rows(self, outputs, targets):
+        return super().rows(outputs, targets) / 2
+
+
+class Shifted(Counting):
+    """Changes the forward pass and not its back-propagation: ``backprop`` is the older one."""
+
+    def forward(self, x):
+        return super().forward(x + 1)
+
+
+@pytest.mark.parametrize("objective", [Halved(), Rows()], ids=["terms", "rows"])
+def test_an_objective_changed_by_a_subclass_is_the_one_that_is_trained(objective):
+    assert counted(objective=objective) == 0
+
+
+def test_a_network_changed_by_a_subclass_is_the_one_that_is_trained():
+    net = Shifted(3, 2, hidden=(8,)).double()
+    train_tensors(net, CrossEntropy(), X, Y, **SETTINGS)
+    assert net.count == 0
+
+
+def test_a_forward_put_on_the_network_itself_is_the_one_that_is_trained():
+    def replace(net):
+        net.forward = lambda x: net.layers(x + 1)
+
+    assert counted(prepare=replace) == 0

@@ -47,6 +47,7 @@ class CapturedStepper(Stepper):
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window; a window of another size or place needs a new recording."""
+        self._keep_replayed()
         super().begin(samples, order)
         whole = len(order) // self.batch_size
         rows = order[: whole * self.batch_size].view(whole, self.batch_size)
@@ -81,6 +82,13 @@ class CapturedStepper(Stepper):
             rows = rows + [self.batch_size] * self.replayed
             self.replayed = 0
         return values, rows
+
+    def _keep_replayed(self) -> None:
+        """Copy the terms of replayed steps not yet collected: a new window overwrites them."""
+        for i in range(self.next - self.replayed, self.next) if self.replayed else ():
+            self.record.append({name: found[i].clone() for name, found in self.terms.items()})
+            self.rows.append(self.batch_size)
+        self.replayed = 0
 
     def _warm_step(self, i: int, number: int) -> Tensor:
         self.warm += 1

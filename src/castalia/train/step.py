@@ -115,7 +115,9 @@ class Stepper:
             and self.precision.name != "bf16"
             and isinstance(self.net, Backprops)
             and self.net.can_backprop()
+            and _up_to_date(self.net, "backprop", "forward")
             and hasattr(self.objective, "loss_gradient")
+            and _up_to_date(self.objective, "loss_gradient", "terms", "rows")
             and len(self.phases) == 1
             and len(self.phases[0].parameters) == len(self.parameters)
             and not _hooked(self.net)
@@ -264,6 +266,16 @@ class Stepper:
         return Batch(
             *(v.to(self.device, non_blocking=True) if isinstance(v, Tensor) else v for v in batch)
         )
+
+
+def _up_to_date(owner: Any, shortcut: str, *originals: str) -> bool:
+    """Whether no subclass or instance changed an original without writing its shortcut anew."""
+    order = [vars(owner), *(vars(cls) for cls in type(owner).__mro__)]
+
+    def place(name: str) -> int:
+        return next((i for i, names in enumerate(order) if name in names), len(order))
+
+    return all(place(shortcut) <= place(name) for name in originals)
 
 
 def _hooked(net: nn.Module) -> bool:

@@ -109,3 +109,12 @@ def test_back_propagation_written_out_equals_autograd(shape, name, weighted):
 )
 def test_networks_it_does_not_cover_leave_back_propagation_to_autograd(settings):
     assert not MLP(4, 3, **settings).can_backprop()
+
+
+def test_layers_that_are_not_plain_linear_ones_leave_it_to_autograd():
+    normed = MLP(4, 3)
+    torch.nn.utils.parametrizations.weight_norm(normed.layers[0])
+    unbiased = MLP(4, 3)
+    unbiased.layers[2] = nn.Linear(64, 64, bias=False)
+    assert not normed.can_backprop()
+    assert not unbiased.can_backprop()

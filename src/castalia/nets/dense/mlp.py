@@ -68,7 +68,12 @@ class MLP(nn.Module):
 
     def can_backprop(self) -> bool:
         """Whether ``backprop`` covers this network: dense layers and simple activations only."""
-        return self.embed is None and all(type(g) in _WRITTEN_OUT for g in list(self.layers)[1::2])
+        layers: list[Any] = list(self.layers)
+        return (
+            self.embed is None
+            and all(type(linear) is nn.Linear and linear.bias is not None for linear in layers[::2])
+            and all(type(g) in _WRITTEN_OUT for g in layers[1::2])
+        )
 
     @torch.no_grad()
     def backprop(
