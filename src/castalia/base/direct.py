@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
-from torch import nn
+from torch import Tensor, nn
 
-from castalia.base.inputs import check_target, check_weight, check_X, split_target
+from castalia.base.inputs import check_matrix, check_target, check_weight, split_target
 from castalia.base.params import RandomState, check_parameters
 from castalia.protocols import Spec
+from castalia.utils.devices import resolve_device
 
 __all__ = ["DirectEstimator"]
 
@@ -25,16 +27,20 @@ class DirectEstimator(BaseEstimator):
 
     Parameters
     ----------
+    device
+        Where the arithmetic runs: ``"auto"`` takes a GPU when there is one.
     random_state
         Seed, for those that draw numbers.
     """
 
     _unsaved: ClassVar[tuple[str, ...]] = ()
+    _sparse: ClassVar[bool] = False  # whether scipy's sparse matrices will do
 
+    device: str = "auto"
     random_state: Annotated[Any, RandomState()] = None
 
-    def _solve(self, X: np.ndarray, y: Any, sample_weight: np.ndarray | None) -> None:
-        """Set the fitted attributes."""
+    def _solve(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
+        """Set the fitted attributes from checked data: X an array, a tensor or CSR."""
         raise NotImplementedError
 
     def _network(self, spec: Spec) -> nn.Module:
@@ -47,7 +53,8 @@ class DirectEstimator(BaseEstimator):
         Parameters
         ----------
         X
-            Array of rows.
+            Array, frame, ``castalia.data.Dataset`` or tensor of numbers; where the method can use
+            it, a scipy sparse matrix.
         y
             Targets, where the method needs them.
         sample_weight
@@ -58,8 +65,27 @@ class DirectEstimator(BaseEstimator):
         self
         """
         check_parameters(self)
-        X, y = split_target(X, y) if y is not None else (X, y)
-        X = check_X(self, X, reset=True)
+        X, y = split_target(X, y) if self._wants_target() else (X, None)
+        X = self._matrix(X, reset=True)
         weight = check_weight(self, X, sample_weight)
         self._solve(X, None if y is None else check_target(self, X, y), weight)
         return self
+
+    def _wants_target(self) -> bool:
+        return bool(self.__sklearn_tags__().target_tags.required)
+
+    def _matrix(self, X: Any, *, reset: bool = False) -> Any:
+        """Check rows: those of ``fit`` with ``reset``, later ones against them."""
+        return check_matrix(self, X, reset=reset, sparse=self._sparse)
+
+    def _tensor(self, X: Any) -> Tensor:
+        """Put checked dense rows on the device."""
+        device = resolve_device(self.device)
+        if device.type == "mps":  # it has no float64, and direct solvers need one
+            device = torch.device("cpu")
+        return torch.as_tensor(X, device=device)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._sparse
+        return tags

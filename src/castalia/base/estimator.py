@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -14,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base.inputs import check_target, check_weight, check_X, is_frame, split_target
+from castalia.base.inputs import check_target, check_weight, check_X, split_target
+from castalia.base.opening import open_recorder
 from castalia.base.params import Interval, RandomState, check_parameters
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.tasks import Target
@@ -23,7 +22,6 @@ from castalia.data.batches import Samples
 from castalia.data.splits import SMALLEST, holdout
 from castalia.protocols import Objective, Spec, Stage
 from castalia.train import (
-    Recorder,
     Training,
     build_strategy,
     check_training,
@@ -123,7 +121,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _train(self, X: Any, y: np.ndarray, target: Target, training: Training) -> None:
         device = resolve_device(training.device)
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
-        recorder = self._recorder(training, X, target, drawn)
+        recorder = open_recorder(self, training, X, target.y, target.weight, drawn)
         seed = recorder.seed
         with seed_scope(seed, device):
             net = self._network(self.spec_)
@@ -205,21 +203,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
-    def _recorder(self, training: Training, X: Any, target: Target, seed: int) -> Recorder:
-        """Open the run folder, if there is one, under a fingerprint of settings and data."""
-        if training.run is None:
-            return Recorder(None, seed)
-        own = {k: v for k, v in self.get_params(deep=False).items() if k != "training"}
-        loop = {k: v for k, v in training.get_params().items() if k not in _NOT_FINGERPRINTED}
-        config = {"estimator": type(self).__name__, "parameters": own, "training": loop}
-        text = json.dumps(config, sort_keys=True, default=_described)
-        mark = hashlib.sha256(text.encode())
-        mark.update(_content(X).encode())
-        mark.update(np.ascontiguousarray(target.y.numpy()).tobytes())
-        if target.weight is not None:
-            mark.update(target.weight.tobytes())
-        return Recorder(training.run, seed, mark.hexdigest(), json.loads(text))
-
     @torch.inference_mode()
     def _outputs(self, X: Any) -> Tensor:
         """Return the network's outputs for rows X, on the CPU."""
@@ -261,26 +244,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
 
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
-
-# Settings that do not change the weights a training ends with, so a run is resumed across them.
-_NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch")
-
-
-def _described(value: Any) -> str:
-    """Text of a setting, the same in every process: functions by name, data by content."""
-    if isinstance(value, np.ndarray) or is_frame(value):
-        return _content(value)
-    if hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return repr(value)
-
-
-def _content(X: Any) -> str:
-    if isinstance(X, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
-    from castalia.data import read
-
-    return read(X).fingerprint()
 
 
 def _drop_weightless(

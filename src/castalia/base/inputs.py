@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
     validate_data,
 )
+from torch import Tensor
 
 from castalia.data import Dataset, read
 from castalia.errors import InvalidData
 
-__all__ = ["check_target", "check_weight", "check_X", "is_frame", "split_target"]
+__all__ = ["check_matrix", "check_target", "check_weight", "check_X", "is_frame", "split_target"]
 
 
 def is_frame(X: Any) -> bool:
@@ -80,10 +82,53 @@ def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") ->
     return X if X.dtype.kind == "f" else X.astype(np.float64)
 
 
+def check_matrix(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Any:
+    """Return X as a matrix of finite numbers, float32 or float64.
+
+    Frames become arrays; a tensor stays the tensor it is, where it is; a scipy matrix becomes CSR.
+
+    Parameters
+    ----------
+    estimator
+        Gets ``n_features_in_`` and ``feature_names_in_`` when ``reset`` is true, is held against
+        them otherwise.
+    X
+        Rows.
+    reset
+        True in ``fit``.
+    sparse
+        Whether a scipy sparse matrix will do.
+    """
+    if isinstance(X, Tensor):
+        return _check_tensor(estimator, X, reset=reset)
+    accepted = ("csr",) if sparse else False
+    dtypes = (np.float64, np.float32)
+    if isinstance(X, Dataset):
+        names = np.array(X.columns, dtype=object)
+        X = np.column_stack([X.column(name) for name in names])
+        found = validate_data(estimator, X, reset=reset, dtype=dtypes)
+        estimator.feature_names_in_ = names if reset else estimator.feature_names_in_
+        return found
+    return validate_data(estimator, X, reset=reset, dtype=dtypes, accept_sparse=accepted)
+
+
+def _check_tensor(estimator: Any, X: Tensor, *, reset: bool) -> Tensor:
+    X = X.detach() if X.is_floating_point() else X.detach().to(torch.float32)
+    name = type(estimator).__name__
+    if X.ndim != 2 or not X.numel():
+        raise InvalidData(
+            f"{name}: a tensor X must have rows and columns; got shape {tuple(X.shape)}."
+        )
+    if not X.isfinite().all():
+        raise InvalidData(f"{name}: X must hold no NaN or infinity. Fill them in or drop the rows.")
+    _check_n_features(estimator, X, reset=reset)
+    return X if X.dtype in (torch.float32, torch.float64) else X.to(torch.float32)
+
+
 def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return y as an array with as many rows as X, without missing values."""
-    n = len(X)
-    y = np.asarray(y)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    y = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if len(y) != n:
         raise InvalidData(
             f"{type(estimator).__name__}: X and y must have the same number of rows; got {n:,} "
@@ -116,7 +161,7 @@ def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
     """Return the sample weights as float64, or None when all count the same."""
     if weight is None:
         return None
-    if is_frame(X):
+    if is_frame(X) or isinstance(X, Tensor):
         found = np.asarray(weight, dtype=np.float64)
         if found.shape != (len(X),):
             raise InvalidData(

@@ -18,7 +18,7 @@ from castalia.base.params import OneOf
 from castalia.data.moments import spans
 from castalia.errors import InvalidData, InvalidParameter
 
-__all__ = ["Classifier", "Regressor", "Target"]
+__all__ = ["Classifier", "Regressor", "Target", "encode_classes", "numeric_target"]
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,7 @@ class Classifier(ClassifierMixin):
                 )
             self.classes_ = np.arange(y.shape[1])
             return Target(torch.from_numpy(y.astype(np.float64)), y.shape[1], weight)
-        self.classes_, codes = _class_codes(column_or_1d(y, warn=True))
-        if len(self.classes_) < 2:
-            raise InvalidData(
-                f"{type(self).__name__}: the target must hold two classes or more; got one class, "
-                f"{self.classes_.tolist()[0]!r}. There is nothing to tell apart."
-            )
+        self.classes_, codes = encode_classes(self, y)
         return Target(
             torch.from_numpy(codes), len(self.classes_), self._class_weights(codes, weight), codes
         )
@@ -209,6 +204,17 @@ class Classifier(ClassifierMixin):
         return tags
 
 
+def encode_classes(owner: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes of exclusive labels, two or more, and each row's class number."""
+    classes, codes = _class_codes(column_or_1d(y, warn=True))
+    if len(classes) < 2:
+        raise InvalidData(
+            f"{type(owner).__name__}: the target must hold two classes or more; got one class, "
+            f"{classes.tolist()[0]!r}. There is nothing to tell apart."
+        )
+    return classes, codes
+
+
 def _class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes and each row's class number, a chunk at a time: y may be very long."""
     chunks = [y[span] for span in spans(len(y))]
@@ -244,7 +250,7 @@ class Regressor(RegressorMixin):
     """One number a row, or several."""
 
     def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        values = _numeric(self, y)
+        values = numeric_target(self, y)
         self.one_target_ = y.ndim == 1
         values = values.reshape(len(y), -1)
         self.target_mean_ = np.average(values, axis=0, weights=weight)
@@ -258,7 +264,7 @@ class Regressor(RegressorMixin):
 
     def _reencode_target(self, y: np.ndarray) -> Target:
         """Encode further targets with the scale already learnt."""
-        values = _numeric(self, y).reshape(len(y), -1)
+        values = numeric_target(self, y).reshape(len(y), -1)
         return Target(
             torch.from_numpy((values - self.target_mean_) / self.target_scale_),
             values.shape[1],
@@ -286,7 +292,8 @@ class Regressor(RegressorMixin):
         return tags
 
 
-def _numeric(owner: Any, y: np.ndarray) -> np.ndarray:
+def numeric_target(owner: Any, y: np.ndarray) -> np.ndarray:
+    """Return y as float64, one or two dimensions, or say what in it is no number."""
     if y.ndim > 2:
         raise InvalidData(
             f"{type(owner).__name__}: y must have one or two dimensions; got shape {y.shape}."

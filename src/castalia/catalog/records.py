@@ -33,6 +33,8 @@ class System:
         Name of a toy problem in ``castalia.testing``.
     pass_mark
         Score that ``small`` must reach on the toy problem.
+    seeded
+        Whether chance plays a part in the fit, so that another seed gives another model.
     sizes
         Published sizes: name to constructor arguments.
     rows
@@ -51,6 +53,7 @@ class System:
     small: Mapping[str, Any] = field(default_factory=dict)
     toy: str = ""
     pass_mark: float = 0.0
+    seeded: bool = True
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rows: tuple[str, ...] = ()
     tier: str = "stable"

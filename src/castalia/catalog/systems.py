@@ -1,13 +1,14 @@
 """The list of systems. Adding a system adds one record here."""
 
 from castalia.catalog.dense import DENSE
+from castalia.catalog.linear import LINEAR
 from castalia.catalog.records import System
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean
 
 __all__ = ["SYSTEMS", "find", "models_table", "system"]
 
-SYSTEMS: dict[str, System] = {record.name: record for record in (*DENSE,)}
+SYSTEMS: dict[str, System] = {record.name: record for record in (*LINEAR, *DENSE)}
 
 
 def find(words: str) -> list[System]:

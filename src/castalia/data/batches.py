@@ -20,7 +20,7 @@ from castalia.data.stream import DiskMatrix
 from castalia.protocols import Batch, Rows
 from castalia.utils.seeds import generator
 
-__all__ = ["DiskRows", "Samples", "TensorRows"]
+__all__ = ["DiskRows", "Samples", "SparseRows", "TensorRows"]
 
 BLOCK = 65_536
 WINDOW = 16  # blocks
@@ -50,6 +50,24 @@ class TensorRows:
     def to(self, device: Any) -> TensorRows:
         """Return the same rows on a device."""
         return TensorRows(self.x.to(device))
+
+
+class SparseRows:
+    """Rows of a scipy CSR matrix; a batch is made dense when it is taken."""
+
+    def __init__(self, matrix: Any, device: Any = "cpu") -> None:
+        self.matrix, self.device = matrix, device
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def take(self, index: Tensor) -> Tensor:
+        """Return the rows at these positions."""
+        return torch.from_numpy(self.matrix[index.cpu().numpy()].toarray()).to(self.device)
+
+    def to(self, device: Any) -> SparseRows:
+        """Return the same rows, whose batches come on a device."""
+        return SparseRows(self.matrix, device)
 
 
 class DiskRows:

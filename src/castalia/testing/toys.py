@@ -9,7 +9,7 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["TOYS", "blobs", "counts", "moons", "sine", "toy"]
+__all__ = ["TOYS", "blobs", "counts", "moons", "plane", "sine", "toy"]
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -45,6 +45,13 @@ def sine(n: int = 800, noise: float = 0.1, seed: int = 0) -> Data:
     return x[:, None], np.sin(3 * x) + noise * random.normal(size=n)
 
 
+def plane(n: int = 200, noise: float = 0.1, seed: int = 0) -> Data:
+    """A noisy plane over three features; the best possible R2 is about 0.998."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    return X, X @ [1.0, -2.0, 0.5] + 3 + noise * random.normal(size=n)
+
+
 def counts(n: int = 400, seed: int = 0) -> Data:
     """Poisson counts whose log-rate is 1 + x."""
     random = np.random.default_rng(seed)
@@ -56,6 +63,7 @@ TOYS: dict[str, Callable[[], Data]] = {
     "moons": moons,
     "blobs": blobs,
     "sine": sine,
+    "plane": plane,
     "counts": counts,
 }
 

@@ -1,0 +1,79 @@
+"""The one loop for models that also have a direct solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import issparse
+from torch import Tensor, nn
+
+from castalia.base.opening import open_recorder
+from castalia.data.batches import Samples, SparseRows, TensorRows
+from castalia.protocols import Objective, Stage
+from castalia.train import Precision, Training, TrainState, check_training, train
+from castalia.utils.devices import resolve_device
+from castalia.utils.seeds import seed_from, seed_scope
+
+__all__ = ["descend"]
+
+
+def descend(
+    est: Any,
+    net: nn.Module,
+    objective: Objective,
+    X: Any,
+    y: Tensor,
+    weight: np.ndarray | None = None,
+    *,
+    training: Training,
+    epochs: int,
+    batch_size: int,
+    lr: float,
+) -> TrainState:
+    """Train a small network on checked rows, in their own precision, and return where it ended.
+
+    Parameters
+    ----------
+    est
+        The estimator being fitted: its ``random_state`` seeds the order of the rows.
+    net
+        The network, already at its starting point; changed in place and left on the CPU.
+    objective
+        What is minimised.
+    X
+        Rows as ``check_matrix`` gives them: an array, a tensor or CSR.
+    y, weight
+        Encoded targets and row weights.
+    training
+        How the loop runs; ``validation`` must be 0, every row is trained on.
+    epochs, batch_size, lr
+        As everywhere; a batch of all rows makes it plain gradient descent.
+    """
+    check_training(training)
+    device = resolve_device(training.device)
+    dtype = torch.float32 if str(X.dtype).endswith("float32") else torch.float64
+    recorder = open_recorder(est, training, X, y, weight, seed_from(est.random_state))
+    rows = SparseRows(X) if issparse(X) else TensorRows(torch.as_tensor(X))
+    samples = Samples(
+        rows,
+        y.to(dtype) if y.is_floating_point() else y,
+        None if weight is None else torch.from_numpy(weight).to(dtype),
+    )
+    with seed_scope(recorder.seed, device):
+        state = train(
+            net.to(dtype),
+            [Stage("train", objective)],
+            samples,
+            training,
+            epochs=epochs,
+            batch_size=min(batch_size, X.shape[0]),
+            lr=lr,
+            seed=recorder.seed,
+            device=device,
+            precision=Precision(str(dtype).removeprefix("torch."), dtype),
+            recorder=recorder,
+        )
+    net.to("cpu")
+    return state
