@@ -14,7 +14,7 @@ from castalia.base.inputs import is_frame
 from castalia.data import read
 from castalia.train import Recorder, Training
 
-__all__ = ["open_recorder"]
+__all__ = ["content", "described", "open_recorder"]
 
 # Settings that do not change the weights a training ends with, so a run is resumed across them.
 _NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch")
@@ -41,29 +41,32 @@ def open_recorder(
     own = {k: v for k, v in est.get_params(deep=False).items() if k != "training"}
     loop = {k: v for k, v in training.get_params().items() if k not in _NOT_FINGERPRINTED}
     config = {"estimator": type(est).__name__, "parameters": own, "training": loop}
-    text = json.dumps(config, sort_keys=True, default=_described)
+    text = json.dumps(config, sort_keys=True, default=described)
     mark = hashlib.sha256(text.encode())
-    mark.update(_content(X).encode())
+    mark.update(content(X).encode())
     mark.update(np.ascontiguousarray(y.numpy()).tobytes())
     if weight is not None:
         mark.update(weight.tobytes())
     return Recorder(training.run, seed, mark.hexdigest(), json.loads(text))
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
     """Text of a setting, the same in every process: functions by name, data by content."""
     if isinstance(value, np.ndarray) or is_frame(value):
-        return _content(value)
+        return content(value)
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)
 
 
-def _content(X: Any) -> str:
+def content(X: Any) -> str:
+    """Return a mark of some data: of its bytes, or of the cells of a table."""
     if isinstance(X, Tensor):
         X = X.cpu().numpy()
     if issparse(X):
         X = np.concatenate([X.indptr, X.indices, X.data, X.shape])
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        X = np.frombuffer(repr(X.tolist()).encode(), dtype=np.uint8)
     if isinstance(X, np.ndarray):
         return hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
     return read(X).fingerprint()

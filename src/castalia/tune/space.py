@@ -1,0 +1,137 @@
+"""Search spaces: what each setting may be.
+
+A space is a dict from parameter to ``Uniform``, ``Whole`` or ``Choice``. A list stands for a
+choice, and scipy's ``uniform``, ``loguniform`` and ``randint`` for what they say, so that a space
+written for scikit-learn's searches will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean
+
+__all__ = ["Choice", "Uniform", "Whole", "default_space", "read_space"]
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Numbers between two bounds; with ``log`` every order of magnitude is as likely."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Whole numbers between two bounds, both included."""
+
+    low: int
+    high: int
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some values, of any kind."""
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        object.__setattr__(self, "values", values)
+
+
+Domain = Uniform | Whole | Choice
+
+# One parameter name everywhere, so one domain a name.
+DOMAINS: dict[str, Domain] = {
+    "lr": Uniform(1e-4, 3e-2, log=True),
+    "batch_size": Choice(32, 64, 128, 256),
+    "hidden": Choice((32,), (64,), (128,), (64, 64), (128, 128), (256, 256), (128, 128, 128)),
+    "dropout": Uniform(0.0, 0.5),
+    "activation": Choice("relu", "tanh", "gelu"),
+    "alpha": Uniform(1e-6, 1e2, log=True),
+    "training__weight_decay": Uniform(1e-7, 1e-2, log=True),
+}
+
+
+def default_space(estimator: Any) -> dict[str, Domain]:
+    """Return a sensible space for an estimator: of its own parameters, those worth searching.
+
+    Parameters
+    ----------
+    estimator
+        An estimator of the catalogue.
+
+    Examples
+    --------
+    >>> import castalia
+    >>> list(default_space(castalia.MLPClassifier()))
+    ['lr', 'batch_size', 'hidden', 'dropout', 'activation', 'training__weight_decay']
+    """
+    own = set(estimator.get_params(deep=False))
+    return {name: domain for name, domain in DOMAINS.items() if name.split("__")[0] in own}
+
+
+def read_space(space: Mapping[str, Any] | None, estimator: Any, owner: str) -> dict[str, Domain]:
+    """Return a user's space as domains, checked against the estimator's parameters."""
+    if space is None:
+        space = default_space(estimator)
+    if not isinstance(space, Mapping) or not space:
+        raise InvalidParameter(
+            f"{owner}: `space` must be a dict from parameter to domain, with one entry or more; "
+            f"got {space!r}."
+        )
+    known = estimator.get_params(deep=True)
+    for name in space:
+        if name not in known and name.split("__")[0] not in known:
+            raise InvalidParameter(
+                f"{owner}: `space` must name parameters of {type(estimator).__name__}; got "
+                f"`{name}`.{did_you_mean(name, known)}"
+            )
+    return {name: _domain(owner, name, given) for name, given in space.items()}
+
+
+def _domain(owner: str, name: str, given: Any) -> Domain:
+    if isinstance(given, Uniform | Whole | Choice):
+        domain: Domain = given
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        domain = Choice(*given)
+    else:
+        domain = _from_scipy(owner, name, given)
+    _check(owner, name, domain)
+    return domain
+
+
+def _from_scipy(owner: str, name: str, given: Any) -> Domain:
+    kind = getattr(getattr(given, "dist", None), "name", None)
+    if kind in ("uniform", "loguniform", "reciprocal"):
+        low, high = given.support()
+        return Uniform(float(low), float(high), log=kind != "uniform")
+    if kind == "randint":
+        low, high = given.support()
+        return Whole(int(low), int(high))
+    raise InvalidParameter(
+        f"{owner}: the domain of `{name}` must be Uniform, Whole, Choice, a list of values, or "
+        f"scipy's uniform, loguniform or randint; got {given!r}."
+    )
+
+
+def _check(owner: str, name: str, domain: Domain) -> None:
+    if isinstance(domain, Choice):
+        if not domain.values:
+            raise InvalidParameter(f"{owner}: the choice for `{name}` must hold a value or more.")
+        return
+    if not domain.low < domain.high:
+        raise InvalidParameter(
+            f"{owner}: the bounds of `{name}` must ascend; got {domain.low} and {domain.high}."
+        )
+    if domain.log and domain.low <= 0:
+        raise InvalidParameter(
+            f"{owner}: the lower bound of `{name}` must be above 0 on a log scale; got "
+            f"{domain.low}."
+        )

@@ -1,0 +1,212 @@
+"""Searches against scikit-learn's, and against being killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, HalvingRandomSearchCV, KFold, RandomizedSearchCV
+
+from castalia import MLPClassifier
+from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
+from castalia.tune import BayesianSearch, Choice, GridSearch, RandomSearch, Uniform
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+y = X @ [1.0, -1.0, 0.5] + 0.3 * np.random.default_rng(1).normal(size=60)
+LABELS = (y > 0).astype(int)
+
+
+@dataclass
+class Bowl(RegressorMixin, BaseEstimator):
+    """Scores by its parameters alone: a function to be maximised."""
+
+    a: float = 0.0
+    b: float = 0.0
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        return self
+
+    def score(self, X, y=None):
+        # Branin's function, turned over; its maximum is -0.397887.
+        a, b = self.a, self.b
+        wave = b - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6
+        return -float(wave**2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10)
+
+
+BRANIN = {"a": Uniform(-5, 10), "b": Uniform(0, 15)}
+
+
+def test_a_grid_search_finds_what_scikit_learn_finds():
+    grid = {"alpha": [0.01, 1.0, 100.0], "fit_intercept": [True, False]}
+    ours = GridSearch(Ridge(), grid, cv=KFold(3)).fit(X, y)
+    theirs = GridSearchCV(Ridge(), grid, cv=KFold(3)).fit(X, y)
+    assert len(ours.cv_results_["params"]) == 6
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-12)
+    assert ours.predict(X) == pytest.approx(theirs.predict(X))
+
+
+def test_the_searches_of_scikit_learn_work_on_our_estimators():
+    model = MLPClassifier(hidden=(4,), epochs=3, random_state=0)
+    space = {"lr": [1e-3, 1e-2, 1e-1]}
+    for search in (
+        GridSearchCV(model, space, cv=2),
+        RandomizedSearchCV(model, space, n_iter=2, cv=2, random_state=0),
+        HalvingRandomSearchCV(model, space, cv=2, random_state=0, min_resources=30),
+    ):
+        assert search.fit(X, LABELS).best_params_["lr"] in space["lr"]
+
+
+def best(kind, trials, **settings):
+    scores = []
+    for seed in range(3):
+        search = kind(Bowl(), BRANIN, trials=trials, cv=2, random_state=seed, prune=False)
+        scores.append(search.set_params(**settings).fit(X, y).best_score_)
+    return np.median(scores)
+
+
+def test_bayesian_search_needs_fewer_trials_than_random_search_on_branin():
+    assert best(BayesianSearch, 20, sampler="gp") > best(RandomSearch, 50) + 0.05
+
+
+def test_the_same_seed_proposes_the_same_settings():
+    first = BayesianSearch(Bowl(), BRANIN, trials=14, cv=2, random_state=3).fit(X, y)
+    second = BayesianSearch(Bowl(), BRANIN, trials=14, cv=2, random_state=3).fit(X, y)
+    assert first.cv_results_["params"] == second.cv_results_["params"]
+
+
+def test_a_training_that_falls_behind_is_given_up():
+    model = MLPClassifier(hidden=(8,), epochs=12, random_state=0)
+    space = {"lr": Choice(3e-2, 2e-2, 1e-2, 2e-2, 1e-2, 3e-2, 1e-7, 1e-7)}
+    search = GridSearch(model, space, cv=0.3, prune=True, random_state=1).fit(X, LABELS)
+    assert search.pruned_ >= 1
+    given_up = [
+        params["lr"]
+        for params, state in zip(
+            search.cv_results_["params"], search.cv_results_["state"], strict=True
+        )
+        if state == "pruned"
+    ]
+    assert 1e-7 in given_up
+    assert search.best_params_["lr"] > 1e-3
+
+
+def test_the_user_s_training_record_is_left_alone():
+    from castalia import Training
+
+    training = Training(validation=0.2)
+    model = MLPClassifier(hidden=(4,), epochs=2, training=training)
+    BayesianSearch(model, {"lr": [1e-2, 1e-3]}, trials=2, cv=2, random_state=0).fit(X, LABELS)
+    assert training.callbacks == ()
+    assert training.validation == 0.2
+
+
+@dataclass
+class Touchy(ClassifierMixin, BaseEstimator):
+    """Fails for some settings."""
+
+    bad: bool = False
+
+    def fit(self, X, y):
+        if self.bad:
+            raise ValueError("this setting cannot be")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_a_failing_trial_is_told_and_the_search_goes_on():
+    search = GridSearch(Touchy(), {"bad": [True, False]}, cv=2)
+    with pytest.warns(CastaliaWarning, match="1 of 2 trials failed; .*this setting cannot be"):
+        search.fit(X, LABELS)
+    assert search.best_params_ == {"bad": False}
+
+
+def test_a_search_in_which_everything_fails_says_why():
+    with pytest.raises(InvalidData, match="no trial came to an end. .*this setting cannot be"):
+        GridSearch(Touchy(), {"bad": [True]}, cv=2).fit(X, LABELS)
+
+
+def test_too_few_rows_for_the_folds_are_refused():
+    with pytest.raises(InvalidData, match="the rows cannot be split"):
+        GridSearch(Ridge(), {"alpha": [1.0]}, cv=5).fit(X[:3], y[:3])
+
+
+def test_a_grid_wants_choices():
+    with pytest.raises(InvalidParameter, match="`alpha` is an interval. Use RandomSearch"):
+        GridSearch(Ridge(), {"alpha": Uniform(0, 1)}).fit(X, y)
+
+
+def test_another_search_in_the_same_file_starts_its_own_study(tmp_path):
+    file = tmp_path / "studies.sqlite"
+    one = GridSearch(Ridge(), {"alpha": [0.1, 1.0]}, cv=2, study=file).fit(X, y)
+    other = GridSearch(Ridge(), {"alpha": [0.1, 1.0]}, cv=2, study=file).fit(X, y + X[:, 0])
+    assert one.best_score_ != other.best_score_
+
+
+SCRIPT = """
+    import os, sys, time
+    from dataclasses import dataclass
+    import numpy as np
+    from sklearn.base import BaseEstimator, RegressorMixin
+    from castalia.tune import BayesianSearch, Uniform
+
+    @dataclass
+    class Slow(RegressorMixin, BaseEstimator):
+        a: float = 0.0
+
+        def fit(self, X, y=None):
+            with open(sys.argv[2], "a") as file:
+                file.write(f"{self.a!r} {X.sum():.3f}\\n")
+            time.sleep(float(sys.argv[3]))
+            self.fitted_ = True
+            return self
+
+        def score(self, X, y=None):
+            return -(self.a - 0.3) ** 2 + 0.001 * float(X[0, 0])
+
+    X = np.arange(12.0)[:, None]
+    search = BayesianSearch(Slow(), {"a": Uniform(0, 1)}, trials=6, cv=3, random_state=0,
+                            study=sys.argv[1], prune=True, refit=False)
+    search.fit(X, X[:, 0])
+    print(search.best_params_, search.cv_results_["params"])
+"""
+
+
+def search(folder, study, log, pause):
+    script = folder / "search.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    command = [sys.executable, str(script), str(folder / study), str(folder / log), str(pause)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+
+
+def test_a_killed_search_repeats_no_finished_fold_and_ends_the_same(tmp_path):
+    whole = search(tmp_path, "whole.sqlite", "whole.log", 0).communicate(timeout=120)[0]
+    for _ in range(2):
+        running = search(tmp_path, "killed.sqlite", "killed.log", 0.25)
+        log = tmp_path / "killed.log"
+        before = len(log.read_text().splitlines()) if log.exists() else 0
+        while running.poll() is None:
+            lines = log.read_text().splitlines() if log.exists() else []
+            if len(lines) >= before + 4:
+                break
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+    resumed = search(tmp_path, "killed.sqlite", "killed.log", 0).communicate(timeout=120)[0]
+    assert resumed == whole != ""
+    done = (tmp_path / "killed.log").read_text().splitlines()
+    # At most the one fold that was running at each kill is done twice.
+    assert len(done) - len(set(done)) <= 2
+    assert set(done) == set((tmp_path / "whole.log").read_text().splitlines())

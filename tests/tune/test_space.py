@@ -1,0 +1,49 @@
+import pytest
+from scipy.stats import loguniform, norm, randint, uniform
+
+from castalia import MLPClassifier
+from castalia.errors import InvalidParameter
+from castalia.tune import Choice, Uniform, Whole, default_space
+from castalia.tune.space import read_space
+
+
+def read(**space):
+    return read_space(space, MLPClassifier(), "Search")
+
+
+def test_a_space_of_scikit_learn_means_the_same_here():
+    found = read(
+        lr=loguniform(1e-4, 1e-1),
+        dropout=uniform(0.1, 0.4),
+        batch_size=randint(8, 65),
+        hidden=[(8,), (16,)],
+    )
+    assert found["lr"] == Uniform(1e-4, 1e-1, log=True)
+    assert found["dropout"] == Uniform(0.1, 0.5)
+    assert found["batch_size"] == Whole(8, 64)
+    assert found["hidden"] == Choice((8,), (16,))
+
+
+def test_settings_of_the_training_can_be_searched():
+    assert "training__weight_decay" in read(training__weight_decay=Uniform(1e-6, 1e-2, log=True))
+
+
+@pytest.mark.parametrize(
+    "space, message",
+    [
+        ({}, "must be a dict from parameter to domain, with one entry or more"),
+        ({"lrr": [1]}, "must name parameters of MLPClassifier; got `lrr`. Did you mean `lr`"),
+        ({"lr": norm(0, 1)}, "the domain of `lr` must be Uniform, Whole, Choice, a list"),
+        ({"lr": []}, "the choice for `lr` must hold a value or more"),
+        ({"lr": Uniform(1, 1)}, "the bounds of `lr` must ascend; got 1 and 1"),
+        ({"lr": Uniform(0, 1, log=True)}, "must be above 0 on a log scale; got 0"),
+    ],
+    ids=["empty", "typo", "unknown", "nothing", "bounds", "log"],
+)
+def test_a_wrong_space_is_refused_in_a_sentence(space, message):
+    with pytest.raises(InvalidParameter, match=message):
+        read(**space)
+
+
+def test_every_estimator_with_settings_worth_searching_has_a_default_space():
+    assert "lr" in default_space(MLPClassifier())
