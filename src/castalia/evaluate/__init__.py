@@ -5,14 +5,26 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 
 from typing import Any
 
+from castalia.evaluate.decisions import (
+    expected_cost,
+    f_beta,
+    optimal_threshold,
+    precision_recall,
+)
 from castalia.evaluate.displays import (
+    BiasVariance,
     Calibration,
+    CapacityCurve,
     Confusion,
     CoverageAccuracy,
+    DoubleDescent,
+    EffectiveModelComplexity,
+    LearningCurve,
     LearningCurves,
     PrecisionRecall,
     Residuals,
     ScoreComparison,
+    WorstMistakes,
     to_svg,
 )
 from castalia.evaluate.intervals import Interval, bootstrap, interval, paired_difference
@@ -27,28 +39,52 @@ from castalia.evaluate.metrics import (
     scores,
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
+from castalia.evaluate.selection import (
+    aic,
+    bic,
+    gaussian_log_likelihood,
+    loo,
+    runs_test,
+    structural_risk,
+)
 
 __all__ = [
     "METRICS",
+    "BiasVariance",
     "Calibration",
+    "CapacityCurve",
     "Confusion",
     "CoverageAccuracy",
+    "DoubleDescent",
+    "EffectiveModelComplexity",
     "Interval",
+    "LearningCurve",
     "LearningCurves",
     "Metric",
     "Mistake",
     "PrecisionRecall",
     "Residuals",
     "ScoreComparison",
+    "WorstMistakes",
+    "aic",
+    "bic",
     "bootstrap",
     "calibration_error",
     "coverage_accuracy",
+    "expected_cost",
+    "f_beta",
+    "gaussian_log_likelihood",
     "higher_is_better",
     "interval",
+    "loo",
     "metric",
+    "optimal_threshold",
     "paired_difference",
+    "precision_recall",
     "primary_metric",
+    "runs_test",
     "scores",
+    "structural_risk",
     "to_svg",
     "worst_mistakes",
 ]

@@ -3,22 +3,34 @@
 matplotlib is imported when something is drawn, and pyplot never.
 """
 
+from castalia.evaluate.displays.bias_variance import BiasVariance
 from castalia.evaluate.displays.calibration import Calibration
+from castalia.evaluate.displays.capacity_curve import CapacityCurve
 from castalia.evaluate.displays.comparison import ScoreComparison
+from castalia.evaluate.displays.complexity import EffectiveModelComplexity
 from castalia.evaluate.displays.confusion import Confusion
 from castalia.evaluate.displays.coverage import CoverageAccuracy
 from castalia.evaluate.displays.curves import LearningCurves
+from castalia.evaluate.displays.double_descent import DoubleDescent
+from castalia.evaluate.displays.learning_curve import LearningCurve
 from castalia.evaluate.displays.precision_recall import PrecisionRecall
 from castalia.evaluate.displays.residuals import Residuals
 from castalia.evaluate.displays.svg import to_svg
+from castalia.evaluate.displays.worst import WorstMistakes
 
 __all__ = [
+    "BiasVariance",
     "Calibration",
+    "CapacityCurve",
     "Confusion",
     "CoverageAccuracy",
+    "DoubleDescent",
+    "EffectiveModelComplexity",
+    "LearningCurve",
     "LearningCurves",
     "PrecisionRecall",
     "Residuals",
     "ScoreComparison",
+    "WorstMistakes",
     "to_svg",
 ]

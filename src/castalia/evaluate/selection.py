@@ -1,0 +1,166 @@
+"""Estimates of the generalisation error without held-out rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from castalia.errors import InvalidData, InvalidParameter
+
+__all__ = ["aic", "bic", "gaussian_log_likelihood", "loo", "runs_test", "structural_risk"]
+
+
+def aic(log_likelihood: float, parameters: int) -> float:
+    """Akaike's criterion, 2 k - 2 ln L; smaller is better.
+
+    Parameters
+    ----------
+    log_likelihood
+        Of the fitted model, in nats.
+    parameters
+        How many were fitted.
+
+    Examples
+    --------
+    >>> aic(-10.0, 3)
+    26.0
+    """
+    return 2.0 * parameters - 2.0 * log_likelihood
+
+
+def bic(log_likelihood: float, parameters: int, rows: int) -> float:
+    """Schwarz's criterion, k ln n - 2 ln L; smaller is better.
+
+    Finds the true order of a model as the rows grow, where ``aic`` keeps taking too many terms.
+    """
+    return float(parameters * np.log(rows) - 2.0 * log_likelihood)
+
+
+def gaussian_log_likelihood(residuals: Any) -> float:
+    """Log-likelihood of residuals under a normal law of fitted variance, (N,) or (N, T).
+
+    Examples
+    --------
+    >>> round(gaussian_log_likelihood([1.0, -1.0]), 4)
+    -2.8379
+    """
+    residuals = np.asarray(residuals, dtype=float).reshape(len(residuals), -1)
+    variance = np.square(residuals).mean(axis=0)
+    if not (variance > 0).all():
+        raise InvalidData(
+            "gaussian_log_likelihood: the residuals must not all be zero; an exact fit has no "
+            "finite likelihood."
+        )
+    return float(-0.5 * len(residuals) * (np.log(2 * np.pi * variance) + 1).sum())
+
+
+def loo(
+    X: Any,
+    y: Any,
+    *,
+    alpha: float = 0.0,
+    fit_intercept: bool = True,
+) -> np.ndarray:
+    """Leave-one-out residuals of ridge regression, without fitting N times.
+
+    With the hat matrix H = X (X^T X + alpha I)^-1 X^T the residual of row i, had it not been
+    fitted, is (y_i - yhat_i) / (1 - H_ii).
+
+    Parameters
+    ----------
+    X, y
+        Rows (N, D) and targets (N,) or (N, T).
+    alpha
+        Penalty on the sum of squared weights, against the sum of squared errors.
+    fit_intercept
+        Whether there is a constant term, which is not penalised.
+
+    Returns
+    -------
+    numpy.ndarray
+        One residual per target value; its mean square estimates the error on new rows.
+
+    Examples
+    --------
+    >>> loo([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).round(6) + 0.0
+    array([0., 0., 0.])
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    if alpha < 0:
+        raise InvalidParameter(f"loo: `alpha` must not be negative; got {alpha!r}.")
+    centred = X - X.mean(axis=0) if fit_intercept else X
+    U, s, _ = np.linalg.svd(centred, full_matrices=False)
+    kept = s > s.max(initial=0.0) * max(X.shape) * np.finfo(float).eps
+    shrink = s[kept] ** 2 / (s[kept] ** 2 + alpha)
+    U = U[:, kept]
+    hat = (U**2 * shrink).sum(axis=1) + (1 / len(X) if fit_intercept else 0.0)
+    target = y - y.mean(axis=0) if fit_intercept else y
+    residual = target - U * shrink @ (U.T @ target)
+    free = 1 - hat
+    if (free < 1e-10).any():
+        raise InvalidData(
+            f"loo: row {int(free.argmin())} must not be fitted exactly by itself; its leverage is "
+            "1. Give more rows than features, or a penalty."
+        )
+    return residual / (free if y.ndim == 1 else free[:, None])
+
+
+def structural_risk(error: float, capacity: float, rows: int, confidence: float = 0.95) -> float:
+    """Vapnik's bound on the risk: the empirical error plus what the capacity may cost.
+
+    R <= R_emp + sqrt((h (ln(2 n / h) + 1) + ln(4 / eta)) / n) with probability 1 - eta. Among
+    nested classes, take the one with the smallest bound.
+
+    Parameters
+    ----------
+    error
+        Empirical risk, for losses between 0 and 1.
+    capacity
+        Vapnik–Chervonenkis dimension h of the class.
+    rows
+        Training rows n.
+    confidence
+        1 - eta.
+
+    Examples
+    --------
+    >>> structural_risk(0.1, 5, 1000) < structural_risk(0.1, 50, 1000)
+    True
+    """
+    if not (0 < confidence < 1 and capacity > 0 and rows > 0):
+        raise InvalidParameter(
+            "structural_risk: `capacity` and `rows` must be above 0 and `confidence` between 0 and "
+            f"1; got {capacity!r}, {rows!r} and {confidence!r}."
+        )
+    if capacity >= rows:
+        return float("inf")  # the bound says nothing
+    growth = capacity * (np.log(2 * rows / capacity) + 1)
+    return float(error + np.sqrt((growth + np.log(4 / (1 - confidence))) / rows))
+
+
+def runs_test(values: Any) -> float:
+    """P-value that a sequence of numbers is in random order (Wald and Wolfowitz).
+
+    Counts runs above and below the median: too few mean a trend or slow waves, too many an
+    alternation. Small values speak against independent draws.
+
+    Examples
+    --------
+    >>> runs_test(range(40)) < 1e-6
+    True
+    """
+    values = np.asarray(values, dtype=float)
+    above = values[values != np.median(values)] > np.median(values)
+    first, second = int(above.sum()), int((~above).sum())
+    if min(first, second) < 2:
+        raise InvalidData(
+            "runs_test: needs two values or more above the median and two below; got "
+            f"{first} and {second}."
+        )
+    runs = 1 + int((above[1:] != above[:-1]).sum())
+    n = first + second
+    mean = 1 + 2 * first * second / n
+    variance = (mean - 1) * (mean - 2) / (n - 1)
+    return float(2 * norm.sf(abs(runs - mean) / np.sqrt(variance)))
