@@ -244,10 +244,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         -------
         matplotlib.axes.Axes
         """
-        import matplotlib.pyplot as plt
+        from matplotlib.figure import Figure
 
         check_is_fitted(self, "cv_results_")
-        ax = ax if ax is not None else plt.subplots(figsize=(6, 3.5), layout="constrained")[1]
+        ax = ax if ax is not None else Figure((6, 3.5), layout="constrained").add_subplot()
         score = self.cv_results_["mean_test_score"]
         number = np.arange(1, len(score) + 1)
         ax.plot(number, score, "o", color="0.6", markersize=4, label="trial")
