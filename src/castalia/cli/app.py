@@ -16,6 +16,7 @@ from castalia.cli.demo import demo
 from castalia.cli.evaluate import evaluate
 from castalia.cli.fit import fit
 from castalia.cli.guard import DEBUG, guarded
+from castalia.cli.lab import lab
 from castalia.cli.models import models
 from castalia.cli.predict import predict
 from castalia.cli.report import report
@@ -51,7 +52,7 @@ def _everything(
         os.environ[DEBUG] = "1"
 
 
-for verb in (fit, predict, evaluate, report, runs, models, course, demo):
+for verb in (fit, predict, evaluate, report, runs, models, lab, course, demo):
     app.command()(guarded(verb))
 
 

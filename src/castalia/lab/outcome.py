@@ -1,0 +1,82 @@
+"""What an experiment gives back, and how one is found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENTS", "Outcome", "panels", "run"]
+
+# In the order of the course.
+EXPERIMENTS: dict[str, str] = {
+    "xor": "No straight line computes exclusive or; two hidden units do",
+    "gradient-descent": "Too small a step crawls, too large a one diverges: the limit is 2 / L",
+    "ill-conditioned-momentum": "Momentum walks along the valley where plain descent zigzags",
+    "early-stopping": "The weights to keep are those of the lowest validation loss",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found.
+
+    Attributes
+    ----------
+    figure
+        The picture.
+    numbers
+        What the picture shows, in numbers; the tests hold them.
+    said
+        One sentence.
+    """
+
+    figure: Figure
+    numbers: Mapping[str, float]
+    said: str
+
+
+def run(name: str, *, quick: bool = False) -> Outcome:
+    """Run an experiment.
+
+    Parameters
+    ----------
+    name
+        A key of ``EXPERIMENTS``.
+    quick
+        Make it small: for a first look, or a test.
+
+    Examples
+    --------
+    >>> run("xor", quick=True).numbers["linear accuracy"]
+    0.75
+    """
+    if name not in EXPERIMENTS:
+        raise InvalidParameter(
+            f"lab: the experiment must be {listing(EXPERIMENTS)}; got "
+            f"{name!r}.{did_you_mean(name, EXPERIMENTS)}"
+        )
+    return import_module(f"castalia.lab.{name.replace('-', '_')}").run(quick=quick)
+
+
+def panels(columns: int, size: tuple[float, float], rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its axes, row by row, in the house style."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from castalia.evaluate.displays.style import dress
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for ax in axes:
+        dress(ax)
+    return figure, axes
