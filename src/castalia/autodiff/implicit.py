@@ -12,6 +12,7 @@ Shapes: N size of z, M size of w.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -117,10 +118,9 @@ class _System:
             self.z = self.by_z.pack(z).detach().requires_grad_()
             self.w = self.by_w.pack(w).detach().requires_grad_()
             inside = self.by_z.unpack(self.z), self.by_w.unpack(self.w)
-            residual = g(*inside)
-            self.residual = self._flat(residual)
-            self.cost = c(*inside)
-        self._check(tolerance)
+            self.residual = self._flat(g(*inside))
+            self._check_residual(tolerance)
+            self.cost = self._one_number(c(*inside))
 
     def multipliers(self, solver: str) -> Tensor:
         """Solve (dg/dz)^T lambda = (dc/dz)^T, (N, N)(N,) = (N,)."""
@@ -192,24 +192,27 @@ class _System:
         parts = [parts] if isinstance(parts, Tensor) else list(parts)
         return torch.cat([part.reshape(-1) for part in parts])
 
-    def _check(self, tolerance: float) -> None:
+    def _check_residual(self, tolerance: float) -> None:
         if len(self.residual) != len(self.z):
             raise ShapeMismatch(
                 f"adjoint_gradient: `g(z, w)` must give one equation for each of the "
                 f"{len(self.z)} numbers of `z`; got {len(self.residual)}."
             )
-        if not isinstance(self.cost, Tensor) or self.cost.numel() != 1:
-            shape = tuple(getattr(self.cost, "shape", ()))
-            raise ShapeMismatch(
-                f"adjoint_gradient: `c(z, w)` must be a tensor of one number; got shape {shape}."
-            )
-        self.cost = self.cost.reshape(())
         largest = float(self.residual.detach().abs().max())
         if not largest <= tolerance * (1 + float(self.z.detach().abs().max())):
             raise InvalidData(
                 f"adjoint_gradient: `z` must solve g(z, w) = 0; got a largest residual of "
                 f"{largest:.3g}. Solve for z first, or raise `tolerance`."
             )
+
+    @staticmethod
+    def _one_number(cost: Any) -> Tensor:
+        if not isinstance(cost, Tensor) or cost.numel() != 1:
+            shape = tuple(getattr(cost, "shape", ()))
+            raise ShapeMismatch(
+                f"adjoint_gradient: `c(z, w)` must be a tensor of one number; got shape {shape}."
+            )
+        return cost.reshape(())
 
 
 @dataclass(frozen=True)
@@ -263,17 +266,36 @@ def fixed_point(
     0.7391
     """
     packing, by_w = Packing(z0, "fixed_point", "z0"), Packing(w, "fixed_point", "w")
-    z, changes = packing.pack(z0).detach(), []
+    z = packing.pack(z0).detach()
     with torch.no_grad():
         packing.check_like(f(packing.unpack(z), w), "`f(z, w)`")
-        while not changes or changes[-1] > tolerance * (1 + float(torch.linalg.vector_norm(z))):
-            if len(changes) == max_steps or not np.isfinite(changes[-1:]).all():
-                raise _no_contraction(changes)
-            new = packing.pack(f(packing.unpack(z), w))
-            changes.append(float(torch.linalg.vector_norm(new - z)))
-            z = new
+        z, changes = _iterate(
+            lambda z: packing.pack(f(packing.unpack(z), w)), z, tolerance, max_steps
+        )
     found = _Implicit.apply(f, packing, by_w, z, by_w.pack(w))
     return FixedPoint(packing.unpack(found), changes)
+
+
+def _iterate(
+    f: Callable[[Tensor], Tensor], z: Tensor, tolerance: float, max_steps: int
+) -> tuple[Tensor, list[float]]:
+    """Iterate z <- f(z) until it rests; return z and how much it moved each time."""
+    changes: list[float] = []
+    while len(changes) < max_steps:
+        new = f(z)
+        moved, size = torch.stack([(new - z).norm(), new.norm()]).tolist()
+        z = new
+        changes.append(moved)
+        if not math.isfinite(size):
+            break
+        if moved <= tolerance * (1 + size):
+            return z, changes
+    ratio = changes[-1] / changes[-2] if len(changes) > 1 and changes[-2] else math.nan
+    raise SolverFailed(
+        f"fixed_point: `f` must be a contraction near the fixed point; got a change of "
+        f"{changes[-1]:.3g} after {len(changes)} iterations ({ratio:.3g} times the one before). "
+        "Damp it, z <- (1 - s) z + s f(z, w), or scale w down."
+    )
 
 
 class _Implicit(torch.autograd.Function):
@@ -297,12 +319,3 @@ class _Implicit(torch.autograd.Function):
 
         system = _System(equations, lambda z, w: grad @ z, z, w, tolerance=float("inf"))
         return None, None, None, None, system.gradient(system.multipliers("auto"))
-
-
-def _no_contraction(changes: list[float]) -> SolverFailed:
-    ratio = changes[-1] / changes[-2] if len(changes) > 1 and changes[-2] else float("nan")
-    return SolverFailed(
-        f"fixed_point: `f` must be a contraction near the fixed point; got a change of "
-        f"{changes[-1]:.3g} after {len(changes)} iterations ({ratio:.3g} times the one before). "
-        "Damp it, z <- (1 - s) z + s f(z, w), or scale w down."
-    )

@@ -66,7 +66,7 @@ class Packing:
         try:
             leaves = self._leaves(tree)
             found = [tuple(leaf.shape) for leaf in leaves]
-        except (AttributeError, KeyError, TypeError, InvalidData):
+        except (AttributeError, TypeError):
             leaves, found = [], []
         wanted = [tuple(shape) for shape in self.shapes]
         if found != wanted:
@@ -99,8 +99,8 @@ class Packing:
         if self.keys is not None:
             if set(tree) != set(self.keys):
                 raise InvalidData(
-                    f"{self.owner}: keys must be {listing(self.keys, 'and')}; "
-                    f"got {listing(tree, 'and')}."
+                    f"{self.owner}: keys must be those of `{self.name}`, "
+                    f"{listing(self.keys, 'and')}; got {listing(tree, 'and')}."
                 )
             return [tree[key] for key in self.keys]
         return list(tree)

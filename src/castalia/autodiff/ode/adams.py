@@ -45,6 +45,10 @@ class Adams:
         self.past: deque[Tensor] = deque(maxlen=order)  # newest first
         self.h = math.nan
 
+    def restart(self) -> None:
+        """Forget the earlier derivatives: another trajectory begins."""
+        self.past.clear()
+
     def step(self, t: float, y: Tensor, f: Tensor, t1: float) -> Step:
         """Go from (t, y), where the derivative is f, to t1."""
         h = t1 - t

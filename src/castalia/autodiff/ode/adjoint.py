@@ -93,7 +93,11 @@ class Backwards:
                 return torch.cat([f, torch.zeros_like(state[self.n :])])
             # the graph may also hold what was computed before f was called: do not free that
             products = torch.autograd.grad(
-                f, [y, *self.parameters], -a, allow_unused=True, retain_graph=True,
+                f,
+                [y, *self.parameters],
+                -a,
+                allow_unused=True,
+                retain_graph=True,
                 materialize_grads=True,
             )
         return torch.cat([f.detach(), *(p.reshape(-1) for p in products)])
@@ -118,7 +122,7 @@ class Backwards:
         return a + grad[0], shaped
 
     def norm(self, x: Tensor) -> Tensor:
-        """Measure y and a; the parameters' part does not act back on them, so it may be left out."""
+        """Measure y and a; the parameters' part acts on neither, so it may be left out."""
         n, norm = self.n, self.problem.norm
         found = torch.maximum(norm(x[:n]), norm(x[n : 2 * n]))
         if self.problem.seminorm or not self.parameters:

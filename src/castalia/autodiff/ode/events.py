@@ -39,7 +39,6 @@ class Sign:
         self.before = after
         if before == 0 or before * after > 0:  # a zero at the very start is where we come from
             return None
-        # brentq wants t0 < t1 only for its tolerances; either order works
         return float(brentq(lambda t: self._inside(step, t), step.t0, step.t1, xtol=1e-14))
 
     def _inside(self, step: Step, t: float) -> float:
@@ -86,15 +85,18 @@ def move_with_event(event: Event, field: Field, t: float, y: Tensor) -> tuple[Te
     def g(time: Tensor, state: Tensor) -> Tensor:
         return torch.as_tensor(event(time, unpack(state))).reshape(())
 
-    time, state = y.new_tensor(t), y.detach()
-    slope = field(time, state).detach()
-    _, rate = torch.func.jvp(g, (time, state), (torch.ones_like(time), slope))
-    rate = rate.detach()
+    time = y.new_tensor(t)
+    value = g(time, y)
+    if not value.requires_grad:
+        return time, y
+    slope = field(time, y.detach()).detach()
+    by_time, by_state = time.clone().requires_grad_(), y.detach().requires_grad_()
+    parts = torch.autograd.grad(g(by_time, by_state), (by_time, by_state), materialize_grads=True)
+    rate = parts[0] + parts[1] @ slope
     if rate == 0:
         raise InvalidData(
             f"odeint: `event(t, y)` must cross zero with a slope for its time to have a gradient; "
             f"got a slope of 0 at t = {t:g}."
         )
-    value = g(time, y)
     moved = time - (value - value.detach()) / rate
     return moved, y + (moved - time) * slope

@@ -27,9 +27,7 @@ def not_finite(options: Options, before: float, t: float) -> SolverFailed:
 
 
 @torch.no_grad()
-def step_too_small(
-    options: Options, t: float, times: Sequence[float], y: Tensor
-) -> SolverFailed:
+def step_too_small(options: Options, t: float, times: Sequence[float], y: Tensor) -> SolverFailed:
     """An adaptive method was driven to steps that rounding swallows."""
     largest = float(y.abs().max())
     if largest > 1e6:

@@ -19,7 +19,8 @@ class Field:
         self.f, self.packing = f, packing
         self.evaluations = 0
 
-    def __call__(self, t: Tensor, y: Tensor) -> Tensor:  # (), (N,) -> (N,)
+    def __call__(self, t: Tensor, y: Tensor) -> Tensor:
+        """Return the derivative (N,) at a time () and a state (N,)."""
         self.evaluations += 1
         return self.packing.pack(self.f(t, self.packing.unpack(y)))
 

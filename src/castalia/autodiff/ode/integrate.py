@@ -30,6 +30,9 @@ __all__ = ["Integrator", "build_integrator", "sample"]
 class Method(Protocol):
     """What takes one step."""
 
+    def restart(self) -> None:
+        """Forget what earlier steps left."""
+
     def step(self, t: float, y: Tensor, f: Tensor, t1: float) -> Step:
         """Go from (t, y), where the derivative is f, to t1."""
 
@@ -70,6 +73,7 @@ class Fixed:
 
     def run(self, times: Sequence[float], y: Tensor) -> Iterator[Step]:
         """Yield the steps; one between two times when no size is given."""
+        self.method.restart()
         f: Tensor | None = self.field.first(times[0], y)
         for a, b in zip(times, times[1:], strict=False):
             n = 1 if self.options.step is None else math.ceil(abs(b - a) / self.options.step - 1e-6)

@@ -62,8 +62,9 @@ def odeint(
     adjoint
         Whether gradients come from the adjoint equation or through the solver.
     parameters
-        Tensors inside ``f`` that the adjoint differentiates by. By default those of the module, or
-        for a function the leaves found in the graph of one evaluation.
+        Tensors inside ``f`` that the adjoint differentiates by. By default a module's parameters
+        and every leaf in the graph of ``f(t[0], y0)``. Name them where ``f`` uses one only later,
+        or where it uses a tensor computed beforehand, which is then not computed back every step.
     rtol, atol
         An adaptive step may err by ``atol + rtol |y|``; smaller is slower.
     step
@@ -171,15 +172,16 @@ def _until(
 
 
 def find_parameters(field: Field, t: float, y: Tensor) -> list[Tensor]:
-    """Return the tensors inside f that need gradients: a module's, or those its graph ends in."""
+    """Return the tensors inside f that need gradients: a module's, and what its graph ends in."""
+    found = _leaves(field.first(t, y.detach()))
     owner = getattr(field.f, "__self__", field.f)  # a method of a module counts as the module
     if isinstance(owner, nn.Module):
-        return [p for p in owner.parameters() if p.requires_grad]
-    return _leaves(field.at(t, y.detach()))
+        found |= {id(p): p for p in owner.parameters() if p.requires_grad}
+    return list(found.values())
 
 
-def _leaves(value: Tensor) -> list[Tensor]:
-    """Return the leaves of the graph that computed a value, in the order they are met."""
+def _leaves(value: Tensor) -> dict[int, Tensor]:
+    """Return the leaves of the graph that computed a value, by their identity."""
     found: dict[int, Tensor] = {}
     waiting, seen = [value.grad_fn], set()
     while waiting:
@@ -190,4 +192,4 @@ def _leaves(value: Tensor) -> list[Tensor]:
         if hasattr(node, "variable"):
             found[id(node.variable)] = node.variable
         waiting.extend(following for following, _ in node.next_functions)
-    return list(found.values())
+    return found

@@ -71,6 +71,9 @@ class RungeKutta:
         self.dense = like.new_tensor(tableau.dense) if tableau.dense else None
         self._buffer: WrittenStages | None = None
 
+    def restart(self) -> None:
+        """A Runge–Kutta step depends on none before it."""
+
     def step(self, t: float, y: Tensor, f: Tensor, t1: float) -> Step:
         """Go from (t, y), where the derivative is f, to t1."""
         h = t1 - t

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,7 +42,7 @@ class Step:
     f1: Tensor | None = None
     stages: Tensor | None = None
     dense: Tensor | None = None
-    error: Tensor | None = None
+    error: Any = None
 
     def at(self, times: Sequence[float], field: Field) -> Tensor:
         """Return the states (M, N) at times inside the step."""
