@@ -255,19 +255,19 @@ def test_leaving_the_parameters_out_of_the_norm_keeps_the_gradient(seminorm):
 def test_the_seminorm_takes_fewer_evaluations():
     calls = []
 
-    class Counted(Swing):
-        def forward(self, t, y):
-            calls.append(1)
-            return super().forward(t, y) + 0 * (1e3 * self.drive).sum()
-
     def count(seminorm):
+        rate = torch.tensor(1.0, requires_grad=True, **double)
+
+        def f(t, y):
+            calls.append(1)
+            return -y + 0.01 * torch.sin(20 * t) * rate * y.detach()  # wiggles in d/d rate only
+
+        y = odeint(f, torch.ones(3, **double), [0.0, 5.0], seminorm=seminorm, rtol=1e-5)
         calls.clear()
-        f = Counted()
-        y = odeint(f, states(3), [0.0, 8.0], seminorm=seminorm, rtol=1e-5, atol=1e-9)
         (1e3 * y[-1].sum()).backward()
         return len(calls)
 
-    assert count(True) <= count(False)
+    assert count(True) < count(False)
 
 
 def test_parameters_of_a_plain_function_are_found():
