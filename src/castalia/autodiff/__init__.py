@@ -1,11 +1,7 @@
 """Derivatives one can see: adjoints of implicit equations and of differential equations."""
 
-from castalia.autodiff.implicit import (
-    FixedPoint,
-    adjoint_gradient,
-    adjoint_multipliers,
-    fixed_point,
-)
+from castalia.autodiff.fixed_point import FixedPoint, fixed_point
+from castalia.autodiff.implicit import adjoint_gradient, adjoint_multipliers
 from castalia.autodiff.ode import ODESolution, ODEStats, odeint, solve
 
 __all__ = [

@@ -153,6 +153,25 @@ def test_structures_of_tensors_are_solved_like_one_tensor():
     assert_close(as_dict["x"][2], torch.full((2, 3), math.cos(2), **double), rtol=0, atol=1e-5)
 
 
+def test_a_single_number_is_a_state():
+    y = odeint(lambda t, y: -y, torch.tensor(1.0, **double), [0, 1])
+    assert y.shape == (2,)
+    assert y[1].item() == pytest.approx(math.exp(-1), abs=1e-6)
+
+
+def test_the_step_of_one_interval_is_kept_for_the_next_in_the_backward_pass():
+    calls = []
+
+    def f(t, y):
+        calls.append(1)
+        return -y
+
+    y = odeint(f, torch.ones(1, requires_grad=True, **double), [0.0, 1.0, 2.0, 3.0, 4.0], rtol=1e-4)
+    calls.clear()
+    y.sum().backward()
+    assert len(calls) < 95  # choosing a first step anew in each interval takes 104
+
+
 def test_float32_states_stay_float32_and_reach_their_accuracy():
     y = odeint(lambda t, y: -y, torch.ones(3), torch.linspace(0, 1, 4), rtol=1e-5, atol=1e-6)
     assert y.dtype == torch.float32
@@ -175,7 +194,7 @@ def test_the_max_norm_keeps_the_one_hard_sample_of_a_batch_accurate():
 def gradients(f, y0, t, **settings):
     y0, t = y0.clone().requires_grad_(), t.clone().requires_grad_()
     y = odeint(f, y0, t, **settings)
-    weights = torch.linspace(0.5, 1.5, y.numel(), **double).view_as(y)
+    weights = torch.linspace(0.5, 1.5, y.numel(), **double).view_as(y).to(y.device)
     parameters = list(f.parameters())
     return torch.autograd.grad((y.sin() * weights).sum(), [y0, t, *parameters])
 
@@ -356,7 +375,7 @@ def test_an_unstable_step_is_reported_with_its_time(method):
 
 def test_a_failure_of_the_backward_pass_says_so():
     y0 = torch.tensor([0.0], requires_grad=True, **double)
-    y = odeint(lambda t, y: -y * 40, y0, [0.0, 10.0], max_steps=1000)
+    y = odeint(lambda t, y: -y * 40, y0, [0.0, 10.0], max_steps=150)
     with pytest.raises(SolverFailed, match=r"odeint \(adjoint\)"):
         (y[-1] * 1e300).sum().backward()
 
@@ -374,6 +393,7 @@ def test_an_f_that_is_not_a_number_is_reported():
         ([0.0], ShapeMismatch, r"at least two times; got shape \(1,\)"),
         ([[0.0, 1.0]], ShapeMismatch, r"got shape \(1, 2\)"),
         ([0.0, math.nan], InvalidData, r"finite numbers"),
+        (["now", "then"], InvalidData, r"`t` must be a row of numbers; got \['now', 'then'\]"),
     ],
 )
 def test_times_that_make_no_sense_are_refused(t, error, said):
@@ -429,6 +449,28 @@ def test_states_and_slopes_that_do_not_fit_are_refused(f, y0, error, said):
         odeint(f, y0, [0.0, 1.0])
 
 
+def test_parameters_that_are_no_tensors_are_refused():
+    with pytest.raises(InvalidParameter, match=r"`parameters` must be tensors; got float"):
+        odeint(rotation, torch.ones(2), [0.0, 1.0], parameters=[1.0])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_start_that_is_not_finite_is_reported(bad):
+    with pytest.raises(SolverFailed, match=r"at t = 0"):
+        odeint(lambda t, y: -y, torch.tensor([1.0, bad]), [0.0, 1.0])
+
+
 def test_the_max_norm_needs_a_batch():
     with pytest.raises(ShapeMismatch, match=r"batch as first dimension"):
         odeint(lambda t, y: y, (torch.ones(2, 1), torch.ones(3)), [0.0, 1.0], norm="max")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("method", METHODS)
+def test_states_on_a_gpu_stay_there_and_agree(method):
+    f, y0, t = Swing(), states(5), torch.tensor([0.0, 0.5, 1.0], **double)
+    here = gradients(f, y0, t, method=method, step=0.05)
+    there = gradients(f.cuda(), y0.cuda(), t, method=method, step=0.05)
+    for a, b in zip(here, there, strict=True):
+        assert_close(a, b.cpu(), rtol=1e-6, atol=1e-8)

@@ -94,7 +94,7 @@ class Control:
             return
         scale = self.scale(y.abs())
         d0, d1 = torch.stack([self.norm(y / scale), self.norm(f / scale)]).tolist()
-        h0 = 0.01 * d0 / d1 if min(d0, d1) > 1e-5 else 1e-6
+        h0 = 0.01 * d0 / d1 if min(d0, d1) > 1e-5 and d1 < math.inf else 1e-6
         h0 = min(h0, abs(span))
         forward = math.copysign(h0, span)
         slope = field.at(t + forward, y + forward * f)

@@ -119,20 +119,18 @@ class Adaptive:
         while True:
             if self.steps + self.rejected >= self.options.max_steps:
                 raise too_many_steps(self.options, t, times, (y, f, self.field))
-            proposed = control.h or 0.0
-            if proposed <= 16 * math.ulp(max(abs(t), abs(end))):
+            h, left = control.h or 0.0, abs(end - t)
+            if h <= 16 * math.ulp(max(abs(t), abs(end))):
                 raise step_too_small(self.options, t, times, y)
             # land on the end rather than leave a crumb before it
-            whole = proposed * 1.01 >= abs(end - t)
-            t1 = end if whole else t + math.copysign(proposed, end - t)
+            t1 = end if 1.01 * h >= left else t + math.copysign(h, end - t)
             step = self.method.step(t, y, f, t1)
             ratio = control.ratio(step)
             if ratio <= 1.0:
                 self.steps += 1
-                shortened = whole and abs(end - t) < proposed
                 control.accepted(abs(t1 - t), ratio, failed)
-                if shortened:
-                    control.h = max(control.h or 0.0, proposed)
+                if left < h:  # cut short by the end, not by its error
+                    control.h = max(control.h or 0.0, h)
                 return step
             self.rejected += 1
             failed = True

@@ -16,6 +16,7 @@ from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.integrate import build_integrator, sample
 from castalia.autodiff.ode.options import Options, read_times
 from castalia.autodiff.packing import Packing
+from castalia.errors import InvalidParameter
 
 __all__ = ["odeint"]
 
@@ -112,11 +113,21 @@ def odeint(
     flat, field = packing.pack(y0), Field(f, packing)
     t, times = read_times(t, flat, "odeint")
     problem = Problem(field, times, options, build_norm(norm, packing), seminorm)
-    inside = None if parameters is None else list(parameters)
+    inside = None if parameters is None else _tensors(parameters)
     if event is None:
         return packing.unpack(_states(problem, t, flat, adjoint, inside))
     t, states = _until(event, problem, t, flat, adjoint, inside)
     return t, packing.unpack(states)
+
+
+def _tensors(parameters: Iterable[Tensor]) -> list[Tensor]:
+    found = list(parameters.parameters() if isinstance(parameters, nn.Module) else parameters)
+    wrong = next((p for p in found if not isinstance(p, Tensor)), None)
+    if wrong is not None:
+        raise InvalidParameter(
+            f"odeint: `parameters` must be tensors; got {type(wrong).__name__} among them."
+        )
+    return found
 
 
 def _states(

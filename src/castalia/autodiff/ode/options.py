@@ -12,7 +12,7 @@ from torch import Tensor
 
 from castalia.autodiff.ode.tableaux import ADAMS_BASHFORTH
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
-from castalia.utils.text import did_you_mean, listing
+from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["METHODS", "NORMS", "Options", "read_times"]
 
@@ -66,7 +66,11 @@ class Options:
 
 def read_times(t: Tensor | Sequence[float], like: Tensor, owner: str) -> tuple[Tensor, list[float]]:
     """Return the times as a tensor (T,) beside the state and as float64 numbers."""
-    times = t if isinstance(t, Tensor) else torch.as_tensor(t, dtype=torch.float64)
+    given = isinstance(t, Tensor)
+    try:
+        times = torch.as_tensor(t) if given else torch.as_tensor(t, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidData(f"{owner}: `t` must be a row of numbers; got {shorten(t)}.") from None
     if times.ndim != 1 or len(times) < 2:
         raise ShapeMismatch(
             f"{owner}: `t` must be one row of at least two times; got shape {tuple(times.shape)}."
@@ -81,6 +85,4 @@ def read_times(t: Tensor | Sequence[float], like: Tensor, owner: str) -> tuple[T
                 f"{owner}: `t` must be strictly increasing or strictly decreasing; got "
                 f"t[{i}] = {a:g} before t[{i + 1}] = {b:g}. Sort the times and drop repetitions."
             )
-    if not times.is_floating_point():
-        times = times.to(like.dtype)
-    return times, numbers
+    return times if given and times.is_floating_point() else times.to(like), numbers
