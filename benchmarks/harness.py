@@ -180,7 +180,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load": os.getloadavg(),
     }
-    for package in ("torch", "numpy", "sklearn", "skorch", "lightning", "keras"):
+    for package in ("torch", "numpy", "sklearn", "skorch", "lightning", "keras", "torchdiffeq"):
         if installed(package):
             name = {"sklearn": "scikit-learn"}.get(package, package)
             found[package] = importlib.metadata.version(name)

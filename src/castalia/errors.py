@@ -16,6 +16,7 @@ __all__ = [
     "InvalidParameter",
     "MissingPackage",
     "ShapeMismatch",
+    "SolverFailed",
     "TrainingWarning",
     "WriteFailed",
 ]
@@ -53,6 +54,20 @@ class Diverged(CastaliaError, ArithmeticError):
     def __init__(self, message: str, *, step: int, epoch: int, term: str, lr: float) -> None:
         super().__init__(message)
         self.step, self.epoch, self.term, self.lr = step, epoch, term, lr
+
+
+class SolverFailed(CastaliaError, ArithmeticError):
+    """A numerical method could not reach its answer: a blow-up, a stiff equation, no convergence.
+
+    Attributes
+    ----------
+    at
+        The time that was reached, for a differential equation; otherwise None.
+    """
+
+    def __init__(self, message: str, *, at: float | None = None) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 class MissingPackage(CastaliaError, ImportError):
