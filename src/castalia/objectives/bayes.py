@@ -6,6 +6,7 @@ P(h | D) = P(D | h) P(h) / sum_h' P(D | h') P(h').  Shapes: H hypotheses or clas
 import math
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -86,7 +87,9 @@ def bayes_optimal(posterior: Any, predictions: Any) -> Tensor:
     tensor([0.6000, 0.4000], dtype=torch.float64)
     """
     weight = as_probabilities("bayes_optimal", posterior)
-    given = torch.as_tensor(predictions)
+    given = torch.as_tensor(
+        predictions if isinstance(predictions, Tensor) else np.asarray(predictions)
+    )
     if len(given) != len(weight):
         raise ShapeMismatch(
             f"bayes_optimal: `predictions` must have a row for each of {len(weight)} hypotheses; "

@@ -131,7 +131,7 @@ def as_probabilities(owner: str, values: Any) -> Tensor:
         raise InvalidData(f"{owner}: probabilities must not be negative; got {_first(p, 0)}.")
     total = p.sum(dim=-1)
     off = (total - 1).abs()
-    if not bool((off <= 1e3 * torch.finfo(p.dtype).eps).all()):
+    if not bool((off <= max(1e-5, 10 * torch.finfo(p.dtype).eps)).all()):
         worst = total.flatten()[off.flatten().argmax()]
         raise InvalidData(
             f"{owner}: probabilities must sum to 1; got {float(worst):g}. Divide by their sum."

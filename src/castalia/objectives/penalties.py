@@ -148,10 +148,9 @@ class Tied(Penalty):
     def value(self, net: nn.Module) -> Tensor:
         """Return alpha ||w_A - w_B||^2."""
         ours = dict(_part(net, self.first).named_parameters())
-        if isinstance(self.second, str):
-            others = dict(_part(net, self.second).named_parameters())
-        else:
-            others = {n: p.detach() for n, p in self.second.named_parameters()}
+        inside = isinstance(self.second, str)
+        second = _part(net, self.second) if isinstance(self.second, str) else self.second
+        others = {n: p if inside else p.detach() for n, p in second.named_parameters()}
         shapes = [{n: tuple(p.shape) for n, p in side.items()} for side in (ours, others)]
         if shapes[0] != shapes[1]:
             raise ShapeMismatch(

@@ -60,9 +60,8 @@ class Triplet(Compared):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over triplets; targets are not used."""
-        loss = F.triplet_margin_loss(
-            *self.embed(net, batch.x), margin=self.margin, reduction="none"
-        )
+        anchor, like, unlike = self.embed(net, batch.x)
+        loss = F.triplet_margin_loss(anchor, like, unlike, margin=self.margin, reduction="none")
         return {"loss": weighted_mean(loss, batch.weight)}
 
 
@@ -87,7 +86,8 @@ class Contrastive(Compared):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over pairs."""
-        distance = F.pairwise_distance(*self.embed(net, batch.x))  # (B,)
+        left, right = self.embed(net, batch.x)
+        distance = F.pairwise_distance(left, right)  # (B,)
         like = batch.y.reshape(distance.shape).to(distance.dtype)
         apart = (self.margin - distance).clamp_min(0)
         loss = 0.5 * (like * distance.square() + (1 - like) * apart.square())
