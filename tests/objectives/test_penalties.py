@@ -146,21 +146,21 @@ def test_tying_penalises_the_squared_distance_of_all_parameters():
 def test_a_stronger_tie_brings_two_models_closer_and_none_leaves_them_alone():
     targets = torch.cat([Y, X[:, :1] - X[:, 1:2]], dim=1)
     ends = []
-    for alpha in (0.0, 0.1, 1.0, 10.0):
+    for alpha in (0.0, 0.3, 5.0):
         net = Two()
         objective = SquaredError(scale="sum") + Tied("a", "b", alpha=alpha)
         training = Training(optimizer="sgd", validation=0)
         train_tensors(
-            net, objective, X, targets, training=training, epochs=300, batch_size=20, lr=0.02
+            net, objective, X, targets, training=training, epochs=120, batch_size=20, lr=0.04
         )
         ends.append(net)
     distances = [net.distance() for net in ends]
     assert distances == sorted(distances, reverse=True)
-    assert distances[-1] < 0.01 * distances[0]
+    assert distances[-1] < 0.02 * distances[0]
     alone = Two()
     training = Training(optimizer="sgd", validation=0)
     train_tensors(
-        alone.a, SquaredError(), X, Y, training=training, epochs=300, batch_size=20, lr=0.02
+        alone.a, SquaredError(), X, Y, training=training, epochs=120, batch_size=20, lr=0.04
     )
     torch.testing.assert_close(ends[0].a.weight, alone.a.weight)
 

@@ -99,7 +99,7 @@ def test_the_penalty_reaches_a_network_that_writes_its_own_back_propagation():
     settings = {"epochs": 20, "batch_size": 8, "lr": 0.01}
     train_tensors(free, SquaredError(), X, Y, **settings)
     train_tensors(sparse, SquaredError() + ActivationSparsity(0.05), X, Y, **settings)
-    size = [float(torch.tanh(net.layers[0](X)).abs().mean()) for net in (free, sparse)]
+    size = [torch.tanh(net.layers[0](X)).abs().mean().item() for net in (free, sparse)]
     assert size[1] < 0.9 * size[0]
 
 
