@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from castalia import MLPClassifier, MLPRegressor, Training
 from castalia.nets.dense import MLP
-from castalia.nn import Clipped, layer_gradients, saturation
+from castalia.nn import Clipped, Residual, layer_gradients, saturation
 from castalia.objectives import (
     BinaryCrossEntropy,
     CrossEntropy,
@@ -221,3 +221,40 @@ def test_gradients_of_layers_vanish_under_sigmoids_and_not_under_relu_or_tanh():
     assert spread["sigmoid"][0] < 1e-3 * spread["sigmoid"][-1]
     for name in ("relu", "tanh"):
         assert max(spread[name]) < 10 * min(spread[name])
+
+
+def tower(inputs, outputs, depth=12, width=16):
+    """Return a deep network: a trunk of residual blocks with batch normalisation, and a head."""
+    torch.manual_seed(0)
+    blocks = [
+        Residual(nn.Sequential(nn.Linear(width, width), nn.BatchNorm1d(width), nn.ReLU()))
+        for _ in range(depth)
+    ]
+    trunk = nn.Sequential(nn.Linear(inputs, width), *blocks)
+    return nn.Sequential(trunk, nn.BatchNorm1d(width), nn.Linear(width, outputs)).double()
+
+
+def rings(n, seed):
+    """Points in the plane and the ring, of four, they lie in."""
+    points = torch.randn(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    radius = points.norm(dim=1)
+    return points, torch.bucketize(radius, torch.tensor([0.7, 1.2, 1.7], dtype=torch.float64))
+
+
+def test_a_deep_network_with_residuals_trains_and_what_it_learnt_serves_another_task():
+    x, y = rings(600, 0)
+    new_x, new_y = rings(600, 1)
+    net = tower(2, 4)
+    settings = {"training": Training(validation=0), "batch_size": 50}
+    train_tensors(net, CrossEntropy(), x, y, epochs=15, lr=0.01, **settings)
+    net.eval()
+    assert ZeroOne().rows(net(new_x), new_y).mean() < 0.1
+    errors = {}
+    for name, trunk in (("learnt", net[0]), ("random", tower(2, 4).eval()[0])):
+        with torch.no_grad():
+            features, new_features = trunk(x), trunk(new_x)
+        head = dense(16, 1)
+        target, new_target = (p.norm(dim=1, keepdim=True) for p in (x, new_x))
+        train_tensors(head, SquaredError(), features, target, epochs=40, lr=0.01, **settings)
+        errors[name] = SquaredError().rows(head(new_features), new_target).mean().item()
+    assert errors["learnt"] < 0.5 * errors["random"]

@@ -19,7 +19,9 @@ from castalia.nn.activations import (
     activation,
 )
 from castalia.nn.maxout import Maxout
+from castalia.nn.residual import Residual
 from castalia.nn.signals import layer_gradients, recording, saturation
+from castalia.nn.sparse import SparseLinear
 from castalia.nn.table import TableEmbedding
 
 __all__ = [
@@ -32,10 +34,12 @@ __all__ = [
     "Maxout",
     "PReLU",
     "ReLU",
+    "Residual",
     "Sigmoid",
     "Sign",
     "Softmax",
     "Softplus",
+    "SparseLinear",
     "Step",
     "Swish",
     "TableEmbedding",
