@@ -149,6 +149,9 @@ def test_a_code_for_something_else_than_rows_is_refused():
         def encode(self, x):
             return super().encode(x)[:2]
 
+    folded = nn.Sequential(nn.Unflatten(0, (12, 2)), nn.ReLU(), nn.Flatten(0, 1))
+    with pytest.raises(ShapeMismatch, match=r"each of 24 inputs; got \[12\]"):
+        term(ActivationSparsity(1.0), folded, Batch(X, X))
     with pytest.raises(ShapeMismatch, match="one code for each of 24 rows; got 2"):
         CodeNorm(1.0).rows(Wrong(), Batch(X, X), None)
 

@@ -58,8 +58,14 @@ class ActivationSparsity(BatchPenalty):
                 "ActivationSparsity: the objective must run the modules it penalises; none of "
                 f"{list(self.modules or ['the activations'])} ran."
             )
-        total = sum(h.abs().flatten(1).sum(dim=1) for _, _, h in seen)  # (B,)
-        return self.alpha * torch.as_tensor(total)
+        rows = {len(h) for _, _, h in seen}
+        if isinstance(batch.x, Tensor) and rows != {len(batch.x)}:
+            raise ShapeMismatch(
+                f"ActivationSparsity: activations must have one row for each of {len(batch.x)} "
+                f"inputs; got {sorted(rows)}. Name other modules with `modules=`."
+            )
+        sizes = [h.abs().flatten(1).sum(dim=1) for _, _, h in seen]  # (B,) each
+        return self.alpha * torch.stack(sizes).sum(dim=0)
 
 
 class CodeNorm(BatchPenalty):

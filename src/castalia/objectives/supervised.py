@@ -69,23 +69,24 @@ class SquaredError(Supervised):
             )
         self.scale = scale
 
-    def _factor(self, outputs: Tensor) -> float:
-        """Return the constant before the squared norm of a row's error."""
+    def _reduce(self, squares: Tensor) -> Tensor:  # (B, T)
+        """Return what each row costs, (B,)."""
         if self.scale == "mean":
-            return outputs.shape[0] / max(outputs.numel(), 1)
-        return 1.0 if self.scale == "sum" else 0.5
+            return squares.mean(dim=1)
+        return squares.sum(dim=1) if self.scale == "sum" else squares.sum(dim=1) / 2
 
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the loss and its gradient by the outputs, 2 c (f - y) per row."""
+        """Return the loss and its gradient by the outputs, (2/T, 2 or 1) times f - y per row."""
         _check_shapes(self, outputs, batch.y)
-        gap, factor = outputs - batch.y, self._factor(outputs)
-        loss = factor * weighted_mean(gap.square().sum(dim=1), batch.weight)
-        return loss, gap.mul_(2 * factor).mul_(_share(gap, batch.weight))
+        gap = outputs - batch.y
+        loss = weighted_mean(self._reduce(gap.square()), batch.weight)
+        factor = {"mean": 2 / gap.shape[1], "sum": 2.0, "half": 1.0}[self.scale]
+        return loss, gap.mul_(factor).mul_(_share(gap, batch.weight))
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the squared error of each row."""
         _check_shapes(self, outputs, targets)
-        return self._factor(outputs) * (outputs - targets).square().flatten(1).sum(dim=1)
+        return self._reduce((outputs - targets).square().flatten(1))
 
 
 class AbsoluteError(Supervised):
