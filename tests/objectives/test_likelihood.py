@@ -6,11 +6,17 @@ import scipy.stats as st
 import torch
 from torch import nn
 
+from castalia.errors import InvalidParameter
 from castalia.objectives import (
+    BernoulliLikelihood,
+    BinaryCrossEntropy,
+    CrossEntropy,
     GaussianLikelihood,
     LaplaceLikelihood,
     MixtureLikelihood,
+    MultinoulliLikelihood,
     PoissonLikelihood,
+    SquaredError,
 )
 from castalia.objectives.likelihood import FLOOR
 from castalia.protocols import Batch
@@ -69,3 +75,29 @@ def test_extreme_outputs_keep_a_finite_loss(likelihood):
     outputs = torch.tensor([[50.0, -200.0]])
     target = torch.zeros(1, likelihood.outputs(1) and 2 // likelihood.outputs(1))
     assert bool(likelihood.distribution(outputs).log_prob(target).isfinite().all())
+
+
+def test_a_known_spread_makes_the_squared_error_up_to_a_constant():
+    likelihood, s = GaussianLikelihood(scale=0.7), 0.7
+    loss = likelihood.terms(nn.Identity(), Batch(OUTPUTS[:, :2], Y), "train")["loss"]
+    half = SquaredError(scale="half").rows(OUTPUTS[:, :2], Y).mean()
+    constant = 2 * 0.5 * np.log(2 * np.pi * s**2)  # two targets
+    assert float(loss) == pytest.approx(float(half) / s**2 + constant, abs=1e-12)
+    assert likelihood.outputs(2) == 2
+    with pytest.raises(InvalidParameter, match="`scale` must be above 0, or None; got 0"):
+        LaplaceLikelihood(scale=0)
+
+
+def test_bernoulli_is_the_binary_cross_entropy_summed_over_labels():
+    labels = torch.tensor([[1.0, 0, 1, 0], [0, 0, 1, 1]], dtype=torch.float64)
+    loss = BernoulliLikelihood().terms(nn.Identity(), Batch(OUTPUTS, labels), "train")["loss"]
+    mean = BinaryCrossEntropy().rows(OUTPUTS, labels).mean()
+    assert float(loss) == pytest.approx(4 * float(mean), abs=1e-12)
+    assert BernoulliLikelihood().outputs(4) == 4
+
+
+def test_multinoulli_is_the_cross_entropy():
+    codes = torch.tensor([3, 0])
+    loss = MultinoulliLikelihood().terms(nn.Identity(), Batch(OUTPUTS, codes), "train")["loss"]
+    assert float(loss) == pytest.approx(float(CrossEntropy().rows(OUTPUTS, codes).mean()))
+    assert MultinoulliLikelihood().outputs(4) == 4

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from castalia import Training
-from castalia.objectives import L1, L2, SquaredError
+from castalia.errors import InvalidParameter, ShapeMismatch
+from castalia.objectives import L1, L2, Lq, SquaredError, Tied
 from castalia.testing import train_tensors
 
 X = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -92,3 +93,93 @@ def test_l1_drives_useless_weights_to_nearly_zero_and_l2_does_not():
         small[name] = float(net.weight.detach()[0, 1:].abs().sum())
         assert abs(net.weight[0, 0].item()) > 1
     assert small["l1"] < 0.06
+
+
+def test_lq_is_l1_and_l2_at_one_and_two():
+    net = network()
+    for found, expected in ((Lq(0.3, 1), L1(0.3)), (Lq(0.3, 2, half=True), L2(0.3))):
+        torch.testing.assert_close(found.value(net), expected.value(net))
+    by_hand = 0.3 * sum(w.detach().abs().pow(1.5).sum() for w in matrices(net))
+    assert Lq(0.3, 1.5).value(net).item() == pytest.approx(by_hand.item())
+
+
+@pytest.mark.parametrize("q", [0.5, 1.0, 1.5, 3.0])
+def test_the_gradient_of_lq_is_finite_at_zero(q):
+    net = nn.Linear(3, 1, bias=False).double()
+    net.weight.data = torch.tensor([[0.0, -2.0, 0.25]]).double()
+    Lq(1.0, q).value(net).backward()
+    w = torch.tensor([-2.0, 0.25]).double()
+    torch.testing.assert_close(net.weight.grad[0, 1:], q * w.abs() ** (q - 1) * w.sign())
+    assert net.weight.grad[0, 0].item() == 0
+    assert Lq(1.0, q).value(net).item() == pytest.approx(2**q + 0.25**q)
+
+
+@pytest.mark.parametrize("penalty", [L1(0.1), L2(0.1), Lq(0.1, 3)], ids=["l1", "l2", "lq"])
+def test_a_network_without_matrices_has_no_penalty(penalty):
+    assert penalty.value(nn.BatchNorm1d(3)).item() == 0
+
+
+class Two(nn.Module):
+    """Two models side by side, and their outputs beside each other."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.a, self.b = nn.Linear(3, 1).double(), nn.Linear(3, 1).double()
+
+    def forward(self, x):
+        return torch.cat([self.a(x), self.b(x)], dim=1)
+
+    def distance(self):
+        gaps = zip(self.a.parameters(), self.b.parameters(), strict=True)
+        return float(sum((p - q).detach().square().sum() for p, q in gaps))
+
+
+def test_tying_penalises_the_squared_distance_of_all_parameters():
+    net = Two()
+    assert Tied("a", "b", alpha=0.3).value(net).item() == pytest.approx(0.3 * net.distance())
+    Tied("a", "b").value(net).backward()
+    torch.testing.assert_close(net.a.weight.grad, 2 * (net.a.weight - net.b.weight).detach())
+    torch.testing.assert_close(net.b.bias.grad, -net.a.bias.grad)
+
+
+def test_a_stronger_tie_brings_two_models_closer_and_none_leaves_them_alone():
+    targets = torch.cat([Y, X[:, :1] - X[:, 1:2]], dim=1)
+    ends = []
+    for alpha in (0.0, 0.3, 5.0):
+        net = Two()
+        objective = SquaredError(scale="sum") + Tied("a", "b", alpha=alpha)
+        training = Training(optimizer="sgd", validation=0)
+        train_tensors(
+            net, objective, X, targets, training=training, epochs=120, batch_size=20, lr=0.04
+        )
+        ends.append(net)
+    distances = [net.distance() for net in ends]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[-1] < 0.02 * distances[0]
+    alone = Two()
+    training = Training(optimizer="sgd", validation=0)
+    train_tensors(
+        alone.a, SquaredError(), X, Y, training=training, epochs=120, batch_size=20, lr=0.04
+    )
+    torch.testing.assert_close(ends[0].a.weight, alone.a.weight)
+
+
+def test_a_model_outside_is_held_fixed():
+    net, anchor = network(), network()
+    anchor[0].weight.data += 1.0
+    penalty = Tied("", anchor, alpha=0.5)
+    value = penalty.value(net)
+    assert value.item() == pytest.approx(0.5 * 12)
+    value.backward()
+    assert all(p.grad is None for p in anchor.parameters())
+    torch.testing.assert_close(net[0].weight.grad, torch.full((4, 3), -1.0).double())
+
+
+def test_parts_that_cannot_be_tied_are_named():
+    with pytest.raises(InvalidParameter, match="a part must be `a` or `b`; got 'c'"):
+        Tied("a", "c").value(Two())
+    with pytest.raises(ShapeMismatch, match=r"'weight': \(4, 3\).*'weight': \(1, 4\)"):
+        Tied("0", "2").value(network())
+    with pytest.raises(InvalidParameter, match="`q` must be above 0; got 0"):
+        Lq(0.1, 0)

@@ -6,6 +6,7 @@ import torch
 from castalia import Training
 from castalia.nets.dense import MLP
 from castalia.objectives import L2, CrossEntropy
+from castalia.protocols import Batch
 from castalia.testing import train_tensors
 
 X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -110,3 +111,21 @@ def test_a_forward_put_on_the_network_itself_is_the_one_that_is_trained():
         net.forward = lambda x: net.layers(x + 1)
 
     assert counted(prepare=replace) == 0
+
+
+def test_a_layer_used_twice_gets_the_sum_of_its_gradients():
+    def share(net):
+        net.layers[2] = net.layers[0]
+
+    net = Counting(3, 2, hidden=(3, 3)).double()
+    share(net)
+    twin = Counting(3, 2, hidden=(3, 3)).double()  # the same values in two places
+    twin.load_state_dict(net.state_dict())
+    CrossEntropy().terms(twin, Batch(X, Y), "train")["loss"].backward()
+    summed = twin.layers[0].weight.grad + twin.layers[2].weight.grad
+    before = net.layers[0].weight.detach().clone()
+    train_tensors(
+        net, CrossEntropy(), X, Y, training=Training(optimizer="sgd"), batch_size=40, lr=0.1
+    )
+    assert net.count == 0
+    torch.testing.assert_close(net.layers[0].weight, before - 0.1 * summed)

@@ -1,15 +1,27 @@
 """What is minimised: one file a learning principle."""
 
-from castalia.objectives.base import Objective, Penalty, weighted_mean
+from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
+from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
+from castalia.objectives.information import (
+    cross_entropy,
+    entropy,
+    kl_divergence,
+    self_information,
+)
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
+    BernoulliLikelihood,
     GaussianLikelihood,
     LaplaceLikelihood,
     Likelihood,
     MixtureLikelihood,
+    MultinoulliLikelihood,
     PoissonLikelihood,
 )
-from castalia.objectives.penalties import L1, L2
+from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
+from castalia.objectives.penalties import L1, L2, Lq, Tied
+from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
+from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.supervised import (
     AbsoluteError,
     BinaryCrossEntropy,
@@ -23,16 +35,39 @@ __all__ = [
     "L2",
     "LIKELIHOODS",
     "AbsoluteError",
+    "ActivationSparsity",
+    "BatchPenalty",
+    "BernoulliLikelihood",
     "BinaryCrossEntropy",
+    "CodeNorm",
+    "Contractive",
+    "Contrastive",
     "CrossEntropy",
     "GaussianLikelihood",
+    "Hinge",
     "LaplaceLikelihood",
     "Likelihood",
+    "Logistic",
+    "Lq",
     "MixtureLikelihood",
+    "MultinoulliLikelihood",
     "Objective",
     "Penalty",
+    "PerceptronLoss",
     "PoissonLikelihood",
     "SquaredError",
+    "Tied",
+    "Triplet",
+    "ZeroOne",
+    "bayes_error",
+    "bayes_optimal",
+    "cross_entropy",
+    "entropy",
+    "kl_divergence",
+    "map_hypothesis",
+    "margins",
+    "posterior",
+    "self_information",
     "smooth_labels",
     "weighted_mean",
 ]

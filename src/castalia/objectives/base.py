@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
+from castalia.errors import InvalidParameter
 from castalia.protocols import Batch, Phase
 
-__all__ = ["Objective", "Penalised", "Penalty", "weighted_mean"]
+__all__ = ["BatchPenalty", "Objective", "Penalised", "Penalty", "weighted_mean"]
 
 
 def weighted_mean(loss: Tensor, weight: Tensor | None) -> Tensor:
@@ -52,9 +57,47 @@ class Penalty:
         """Return the penalty of a network."""
         raise NotImplementedError
 
+    def beside(
+        self, objective: Objective, net: nn.Module, batch: Batch, phase: str
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the terms of an objective on a batch, and the penalty."""
+        return objective.terms(net, batch, phase), self.value(net)
+
+
+class BatchPenalty(Penalty):
+    """A function of what the network makes of each row, averaged over the rows of the batch.
+
+    Subclasses give ``rows``. Those that look inside the network also give ``watch``, which is open
+    while the objective runs the network: nothing is computed twice.
+    """
+
+    def rows(self, net: nn.Module, batch: Batch, seen: Any) -> Tensor:
+        """Return the penalty of each row, (B,)."""
+        raise NotImplementedError
+
+    @contextmanager
+    def watch(self, net: nn.Module) -> Iterator[Any]:
+        """Collect what ``rows`` needs from the objective's own pass; nothing by default."""
+        yield None
+
+    def value(self, net: nn.Module) -> Tensor:
+        """Refuse: without rows there is nothing to penalise."""
+        raise InvalidParameter(
+            f"{type(self).__name__}: the penalty must be computed on a batch; got a network alone. "
+            "Add it to an objective and call its `terms(net, batch, phase)`."
+        )
+
+    def beside(
+        self, objective: Objective, net: nn.Module, batch: Batch, phase: str
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the terms of an objective on a batch, and the penalty's mean over its rows."""
+        with self.watch(net) as seen:
+            terms = objective.terms(net, batch, phase)
+        return terms, weighted_mean(self.rows(net, batch, seen), batch.weight)
+
 
 class Penalised(Objective):
-    """An objective plus a penalty: J(w) + Omega(w)."""
+    """An objective plus a penalty: J + Omega."""
 
     def __init__(self, objective: Objective, penalty: Penalty) -> None:
         self.objective, self.penalty = objective, penalty
@@ -65,8 +108,7 @@ class Penalised(Objective):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Those of the objective, with the penalty added to the loss and shown beside it."""
-        terms = self.objective.terms(net, batch, phase)
-        penalty = self.penalty.value(net)
+        terms, penalty = self.penalty.beside(self.objective, net, batch, phase)
         return {**terms, "loss": terms["loss"] + penalty, self.penalty.name: penalty}
 
     def after_step(self, net: nn.Module) -> None:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributions import (
+    Bernoulli,
     Categorical,
     Distribution,
     Independent,
@@ -18,15 +19,18 @@ from torch.distributions import (
     Poisson,
 )
 
+from castalia.errors import InvalidParameter
 from castalia.objectives.base import Objective, weighted_mean
 from castalia.protocols import Batch
 
 __all__ = [
     "LIKELIHOODS",
+    "BernoulliLikelihood",
     "GaussianLikelihood",
     "LaplaceLikelihood",
     "Likelihood",
     "MixtureLikelihood",
+    "MultinoulliLikelihood",
     "PoissonLikelihood",
 ]
 
@@ -59,13 +63,15 @@ class Likelihood(Objective):
         return {"loss": weighted_mean(-log_prob, batch.weight)}
 
 
-def _halves(outputs: Tensor) -> tuple[Tensor, Tensor]:
-    location, spread = outputs.chunk(2, dim=1)
-    return location, F.softplus(spread) + FLOOR
-
-
 class GaussianLikelihood(Likelihood):
     """Normal with its own mean and standard deviation for every row.
+
+    Parameters
+    ----------
+    scale
+        A standard deviation that is known and the same for every row; None lets the network say it.
+        With a known one the loss is that of ``SquaredError(scale="half")`` divided by scale^2, plus
+        a constant.
 
     Examples
     --------
@@ -73,21 +79,78 @@ class GaussianLikelihood(Likelihood):
     torch.Size([5, 1])
     """
 
+    family: type[Normal | Laplace] = Normal
+
+    def __init__(self, scale: float | None = None) -> None:
+        if scale is not None and scale <= 0:
+            raise InvalidParameter(
+                f"{type(self).__name__}: `scale` must be above 0, or None; got {scale}."
+            )
+        self.scale = scale
+
     def outputs(self, targets: int) -> int:
-        """Mean and spread of each target."""
-        return 2 * targets
+        """Mean and spread of each target; the mean alone where the spread is known."""
+        return 2 * targets if self.scale is None else targets
 
     def distribution(self, outputs: Tensor) -> Distribution:
-        """Return independent normals."""
-        return Independent(Normal(*_halves(outputs), validate_args=False), 1, validate_args=False)
+        """Return independent distributions of the targets."""
+        if self.scale is None:
+            location, spread = outputs.chunk(2, dim=1)
+            spread = F.softplus(spread) + FLOOR
+        else:
+            location, spread = outputs, torch.full_like(outputs, self.scale)
+        return Independent(
+            self.family(location, spread, validate_args=False), 1, validate_args=False
+        )
 
 
 class LaplaceLikelihood(GaussianLikelihood):
     """Laplace with its own location and scale for every row: heavier tails, robust to outliers."""
 
+    family = Laplace
+
+
+class BernoulliLikelihood(Likelihood):
+    """Yes or no for each of L independent labels, with log-odds f(x).
+
+    The likelihood of a row is a product over its labels, so this is L times
+    ``BinaryCrossEntropy``, which averages over them.
+
+    Examples
+    --------
+    >>> BernoulliLikelihood().distribution(torch.zeros(1, 2)).log_prob(torch.ones(1, 2)).exp()
+    tensor([0.2500])
+    """
+
+    scaled = False
+
+    def outputs(self, targets: int) -> int:
+        """One log-odds a label."""
+        return targets
+
     def distribution(self, outputs: Tensor) -> Distribution:
-        """Return independent Laplace distributions."""
-        return Independent(Laplace(*_halves(outputs), validate_args=False), 1, validate_args=False)
+        """Return independent Bernoulli distributions."""
+        return Independent(Bernoulli(logits=outputs, validate_args=False), 1, validate_args=False)
+
+
+class MultinoulliLikelihood(Likelihood):
+    """One of K classes, with log-probabilities f(x) up to a constant: ``CrossEntropy``.
+
+    Examples
+    --------
+    >>> MultinoulliLikelihood().distribution(torch.zeros(1, 4)).probs
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
+
+    scaled = False
+
+    def outputs(self, targets: int) -> int:
+        """One logit for each of as many classes."""
+        return targets
+
+    def distribution(self, outputs: Tensor) -> Distribution:
+        """Return categorical distributions; targets are class codes (B,)."""
+        return Categorical(logits=outputs, validate_args=False)
 
 
 class PoissonLikelihood(Likelihood):
@@ -141,6 +204,7 @@ class MixtureLikelihood(Likelihood):
         )
 
 
+# Those of numbers to regress on; classes have their own losses.
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     "gaussian": GaussianLikelihood,
     "laplace": LaplaceLikelihood,

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from castalia.errors import InvalidParameter
+from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.objectives.base import Objective, weighted_mean
 from castalia.protocols import Batch
 
@@ -30,18 +30,63 @@ def _share(loss: Tensor, weight: Tensor | None) -> Tensor | float:
     return (weight / weight.sum()).unsqueeze(1)
 
 
+def _check_shapes(owner: object, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse shapes that differ: torch would pair every output with every target."""
+    if outputs.shape != targets.shape:
+        raise ShapeMismatch(
+            f"{type(owner).__name__}: targets must have the shape of the outputs, "
+            f"{tuple(outputs.shape)}; got {tuple(targets.shape)}. Reshape the targets."
+        )
+
+
 class SquaredError(Supervised):
-    """Mean over outputs of (f(x) - y)^2: the likelihood of a Gaussian of fixed width."""
+    """Squared error, averaged over rows: the likelihood of a Gaussian of fixed width.
+
+    Parameters
+    ----------
+    scale
+        What a row with T outputs costs: ``"mean"`` (torch's) is (1/T) ||f(x) - y||^2, ``"sum"`` is
+        ||f(x) - y||^2, and ``"half"`` is 1/2 ||f(x) - y||^2, whose gradient is f(x) - y. The three
+        differ by constants only.
+
+    Notes
+    -----
+    Rows are always averaged, so that the loss and a good learning rate do not depend on the batch
+    size. The sum of squared errors over a data set is ``SquaredError(scale="sum").rows(…).sum()``,
+    N times the loss.
+
+    Examples
+    --------
+    >>> outputs, targets = torch.tensor([[1.0, 4.0]]), torch.tensor([[0.0, 2.0]])
+    >>> [float(SquaredError(scale=s).rows(outputs, targets)) for s in ("mean", "sum", "half")]
+    [2.5, 5.0, 2.5]
+    """
+
+    def __init__(self, *, scale: str = "mean") -> None:
+        if scale not in ("mean", "sum", "half"):
+            raise InvalidParameter(
+                f"SquaredError: `scale` must be 'mean', 'sum' or 'half'; got {scale!r}."
+            )
+        self.scale = scale
+
+    def _reduce(self, squares: Tensor) -> Tensor:  # (B, T)
+        """Return what each row costs, (B,)."""
+        if self.scale == "mean":
+            return squares.mean(dim=1)
+        return squares.sum(dim=1) if self.scale == "sum" else squares.sum(dim=1) / 2
 
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the loss and its gradient by the outputs, 2 (f - y) / T per row."""
+        """Return the loss and its gradient by the outputs, (2/T, 2 or 1) times f - y per row."""
+        _check_shapes(self, outputs, batch.y)
         gap = outputs - batch.y
-        loss = weighted_mean(gap.square().mean(dim=1), batch.weight)
-        return loss, gap.mul_(2 / gap.shape[1]).mul_(_share(gap, batch.weight))
+        loss = weighted_mean(self._reduce(gap.square()), batch.weight)
+        factor = {"mean": 2 / gap.shape[1], "sum": 2.0, "half": 1.0}[self.scale]
+        return loss, gap.mul_(factor).mul_(_share(gap, batch.weight))
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the squared error of each row."""
-        return (outputs - targets).square().mean(dim=1)
+        _check_shapes(self, outputs, targets)
+        return self._reduce((outputs - targets).square().flatten(1))
 
 
 class AbsoluteError(Supervised):
@@ -49,16 +94,20 @@ class AbsoluteError(Supervised):
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the absolute error of each row."""
-        return (outputs - targets).abs().mean(dim=1)
+        _check_shapes(self, outputs, targets)
+        return (outputs - targets).abs().flatten(1).mean(dim=1)
 
 
 class CrossEntropy(Supervised):
     """-log softmax(z)_y for exclusive classes.
 
+    Targets are class codes (B,) or, as floats, a distribution over the classes (B, K). Of maps,
+    such as a class for every pixel (outputs (B, K, …), targets (B, …)), a row's mean is taken.
+
     Parameters
     ----------
     label_smoothing
-        Mass taken from the true class.
+        Mass taken from the true class, at least 0 and below 1.
     convention
         How that mass is spread over K classes: ``"torch"`` gives eps/K to every class, the true one
         included; ``"notes"`` gives eps/(K-1) to each of the others, so the true class keeps 1 -
@@ -75,29 +124,31 @@ class CrossEntropy(Supervised):
             raise InvalidParameter(
                 f"CrossEntropy: `convention` must be 'torch' or 'notes'; got {convention!r}."
             )
+        if not 0 <= label_smoothing < 1:
+            raise InvalidParameter(
+                "CrossEntropy: `label_smoothing` must be at least 0 and below 1; got "
+                f"{label_smoothing}."
+            )
         self.label_smoothing, self.convention = label_smoothing, convention
 
-    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:  # (B, K), (B,)
+    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:  # (B, K, …), (B, …)
         """Return the cross-entropy of each row."""
-        if self.label_smoothing and self.convention == "notes":
-            spread, classes = self.label_smoothing, outputs.shape[1]
-            targets = smooth_labels(targets, classes, spread, "notes", dtype=outputs.dtype)
-            return F.cross_entropy(outputs, targets, reduction="none")
-        return F.cross_entropy(
-            outputs, targets, reduction="none", label_smoothing=self.label_smoothing
-        )
+        smoothing = self.label_smoothing
+        if smoothing and self.convention == "notes":
+            targets, smoothing = self._smoothed(outputs, targets), 0.0
+        loss = F.cross_entropy(outputs, targets, reduction="none", label_smoothing=smoothing)
+        return loss if loss.ndim == 1 else loss.flatten(1).mean(dim=1)
+
+    def _smoothed(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the distribution over classes that the outputs are held against, (B, K, …)."""
+        classes, eps = outputs.shape[1], self.label_smoothing
+        return smooth_labels(targets, classes, eps, self.convention, dtype=outputs.dtype)
 
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the loss and its gradient by the outputs, softmax(z) - t per row."""
+        """Return the loss and its gradient by the outputs (B, K), softmax(z) - t per row."""
         log_p = torch.log_softmax(outputs, dim=1)
-        if self.label_smoothing:
-            targets = smooth_labels(
-                batch.y,
-                outputs.shape[1],
-                self.label_smoothing,
-                self.convention,
-                dtype=outputs.dtype,
-            )
+        if self.label_smoothing or batch.y.is_floating_point():
+            targets = self._smoothed(outputs, batch.y)
             loss = weighted_mean(-(targets * log_p).sum(dim=1), batch.weight)
             return loss, (log_p.exp_() - targets).mul_(_share(outputs, batch.weight))
         picked = F.nll_loss(
@@ -118,7 +169,7 @@ class CrossEntropy(Supervised):
 
 
 class BinaryCrossEntropy(Supervised):
-    """softplus(z) - y z, averaged over independent yes/no outputs."""
+    """softplus(z) - y z, averaged over independent yes/no outputs; y is 0, 1 or between."""
 
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the loss and its gradient by the outputs, (sigmoid(z) - y) / L per row."""
@@ -128,23 +179,30 @@ class BinaryCrossEntropy(Supervised):
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean binary cross-entropy of each row."""
-        return F.binary_cross_entropy_with_logits(outputs, targets, reduction="none").mean(dim=1)
+        _check_shapes(self, outputs, targets)
+        loss = F.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
+        return loss.flatten(1).mean(dim=1)
 
 
 def smooth_labels(
     targets: Tensor,
     classes: int,
-    eps: float,
+    eps: float = 0.0,
     convention: str = "notes",
     *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Return smoothed one-hot targets, (B, K).
+    """Return one-hot targets (B, K, …), smoothed by ``eps``.
 
+    Targets are class codes (B, …), or already distributions over the classes (B, K, …).
+
+    >>> smooth_labels(torch.tensor([0]), 3)
+    tensor([[1., 0., 0.]])
     >>> smooth_labels(torch.tensor([0]), 3, 0.1)
     tensor([[0.9000, 0.0500, 0.0500]])
     """
-    hard = F.one_hot(targets, classes).to(dtype or torch.get_default_dtype())
+    hard = targets if targets.is_floating_point() else F.one_hot(targets, classes).movedim(-1, 1)
+    hard = hard.to(dtype or torch.get_default_dtype())
     if convention == "torch":
         return hard * (1 - eps) + eps / classes
     return hard * (1 - eps) + (1 - hard) * eps / (classes - 1)
