@@ -1,6 +1,21 @@
 """Computation graphs one can see, and derivatives one can ask for and check."""
 
 from castalia.autodiff.curvature import hessian, hvp
+from castalia.autodiff.density import SpectralDensity, hessian_density
 from castalia.autodiff.derivatives import gradient, jacobian, jvp, vjp
+from castalia.autodiff.spectrum import Spectrum, condition_number, critical_point, hessian_spectrum
 
-__all__ = ["gradient", "hessian", "hvp", "jacobian", "jvp", "vjp"]
+__all__ = [
+    "SpectralDensity",
+    "Spectrum",
+    "condition_number",
+    "critical_point",
+    "gradient",
+    "hessian",
+    "hessian_density",
+    "hessian_spectrum",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "vjp",
+]

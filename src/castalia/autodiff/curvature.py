@@ -98,8 +98,8 @@ def hessian(
     Returns
     -------
     Tensor, dict or tuple
-        Shape (\\*output, \\*input, \\*input). For a module a dict of dicts, ``h[row][column]``, by
-        parameter name; for several inputs a tuple of tuples.
+        Shape output.shape + input.shape + input.shape. For a module a dict of dicts,
+        ``h[row][column]``, by parameter name; for several inputs a tuple of tuples.
 
     Notes
     -----
@@ -113,7 +113,8 @@ def hessian(
     """
     asked = Arguments("hessian", fn, inputs, wrt)
     value = asked.output(asked.leaves)
-    blocks = [_second(asked, number, allow_unused) for number in value.reshape(-1)]
+    asked.reverse(value.sum(), create_graph=True, allow_unused=allow_unused)  # is all of it used?
+    blocks = [_second(asked, number) for number in value.reshape(-1)]
 
     def block(i: int, j: int) -> Tensor:
         shape = value.shape + asked.leaves[i].shape + asked.leaves[j].shape
@@ -123,9 +124,9 @@ def hessian(
     return asked.pack([asked.pack([block(i, j) for j in each]) for i in each])
 
 
-def _second(asked: Arguments, number: Tensor, allow_unused: bool) -> list[list[Tensor]]:
+def _second(asked: Arguments, number: Tensor) -> list[list[Tensor]]:
     """Return the blocks d^2 number / d leaf_i d leaf_j, flat or not."""
-    grads = asked.reverse(number, create_graph=True, allow_unused=allow_unused)
+    grads = asked.reverse(number, create_graph=True, allow_unused=True)
     empty = [[g.new_zeros(g.numel(), other.numel()) for other in asked.leaves] for g in grads]
     return [
         [

@@ -163,7 +163,7 @@ def jacobian(
     fn, inputs, wrt, allow_unused
         As for `gradient`; ``fn`` may return a tensor of any shape.
     layout
-        "torch": shape (\\*output, \\*input). "numerator": always a matrix, with outputs down and
+        "torch": shape output.shape + input.shape. "numerator": always a matrix, with outputs down and
         inputs across: a column for vector by scalar, a row for scalar by vector, (m, n) for vector
         by vector, the transposed shape for scalar by matrix. "denominator" is its transpose, in
         which a gradient has the shape of its input.
