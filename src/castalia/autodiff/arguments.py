@@ -9,17 +9,21 @@ parameters and buffers are lent to the modules for the time of a call.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["Arguments", "filled", "held_modules"]
+__all__ = ["Arguments", "duals", "filled", "held_modules"]
 
 
 class _Scene(nn.Module):
@@ -52,6 +56,8 @@ class Arguments:
         What ``fn`` is called with.
     wrt
         Number of the input to differentiate by, or several numbers.
+    twice
+        Whether second derivatives will be asked for.
     """
 
     def __init__(
@@ -60,8 +66,10 @@ class Arguments:
         fn: Callable[..., Any],
         inputs: Sequence[Any],
         wrt: int | Sequence[int] = 0,
+        *,
+        twice: bool = False,
     ) -> None:
-        self.owner, self.fn, self.inputs = owner, fn, inputs
+        self.owner, self.fn, self.inputs, self.twice = owner, fn, inputs, twice
         if not callable(fn):
             raise InvalidParameter(
                 f"{owner}: `fn` must be a function or a module; got {type(fn).__name__}."
@@ -134,7 +142,9 @@ class Arguments:
                 lent |= {f"{self._home(inputs[i])}{key}": value for key, value in values.items()}
             else:
                 inputs[i] = values[""] if keys == [""] else values
-        with torch.enable_grad():
+        # fused attention has no second derivative, the plain one has
+        plain = sdpa_kernel(SDPBackend.MATH) if self.twice else nullcontext()
+        with torch.enable_grad(), plain:
             value = functional_call(self.scene, lent, (self.fn, inputs))
         if not isinstance(value, Tensor) or not value.is_floating_point():
             got = value.dtype if isinstance(value, Tensor) else type(value).__name__
@@ -237,6 +247,13 @@ class Arguments:
                 f"{tuple(value.shape)}."
             )
         return value
+
+
+def duals(leaves: Sequence[Tensor], direction: Sequence[Tensor]) -> list[Tensor]:
+    """Pair values with their tangents, inside a dual level."""
+    with warnings.catch_warnings():  # torch's first use of forward mode warns of its own code
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return [forward_ad.make_dual(x, d) for x, d in zip(leaves, direction, strict=True)]
 
 
 def filled(found: Sequence[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from castalia.autodiff.arguments import Arguments, filled
+from castalia.autodiff.arguments import Arguments, duals, filled
 from castalia.autodiff.derivatives import Wrt, rows_of
 
 __all__ = ["hessian", "hessian_product", "hvp"]
@@ -35,7 +35,7 @@ def hvp(
     >>> hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), v=torch.tensor([1.0, 1.0]))
     tensor([ 6., 12.])
     """
-    asked = Arguments("hvp", fn, inputs, wrt)
+    asked = Arguments("hvp", fn, inputs, wrt, twice=True)
     direction = asked.unpack(v)
     try:
         found = _forward_over_reverse(asked, direction, allow_unused)
@@ -48,12 +48,11 @@ def _forward_over_reverse(
     asked: Arguments, direction: Sequence[Tensor], allow_unused: bool
 ) -> list[Tensor]:
     with forward_ad.dual_level():
-        pairs = zip(asked.leaves, direction, strict=True)
-        duals = [forward_ad.make_dual(leaf, d) for leaf, d in pairs]
-        value = asked.scalar(duals)
-        grads: Sequence[Tensor | None] = [None] * len(duals)
+        point = duals(asked.leaves, direction)
+        value = asked.scalar(point)
+        grads: Sequence[Tensor | None] = [None] * len(point)
         if value.requires_grad:
-            grads = torch.autograd.grad(value, duals, allow_unused=True)
+            grads = torch.autograd.grad(value, point, allow_unused=True)
         asked.complete(grads, allow_unused)
         tangents = [None if g is None else forward_ad.unpack_dual(g).tangent for g in grads]
         return filled(tangents, asked.leaves)
@@ -111,7 +110,7 @@ def hessian(
     tensor([[4., 2.],
             [2., 0.]])
     """
-    asked = Arguments("hessian", fn, inputs, wrt)
+    asked = Arguments("hessian", fn, inputs, wrt, twice=True)
     value = asked.output(asked.leaves)
     asked.reverse(value.sum(), create_graph=True, allow_unused=allow_unused)  # is all of it used?
     blocks = [_second(asked, number) for number in value.reshape(-1)]

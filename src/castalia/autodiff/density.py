@@ -118,7 +118,7 @@ def hessian_density(
     [0, 5]
     """
     check_counts("hessian_density", n_vectors=n_vectors, max_steps=max_steps)
-    asked = Arguments("hessian_density", fn, inputs, wrt)
+    asked = Arguments("hessian_density", fn, inputs, wrt, twice=True)
     operator = HessianOperator(asked, random_state, allow_unused)
     nodes, weights = [], []
     for _ in range(n_vectors):

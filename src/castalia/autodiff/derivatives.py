@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from castalia.autodiff.arguments import Arguments
+from castalia.autodiff.arguments import Arguments, duals
 from castalia.errors import InvalidParameter, ShapeMismatch
 
 __all__ = ["gradient", "jacobian", "jvp", "rows_of", "vjp"]
@@ -131,9 +131,8 @@ def jvp(
 
 def _forward(asked: Arguments, direction: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
     with forward_ad.dual_level():
-        pairs = zip(asked.leaves, direction, strict=True)
-        duals = [forward_ad.make_dual(leaf.detach(), d) for leaf, d in pairs]
-        value, tangent = forward_ad.unpack_dual(asked.output(duals))
+        point = duals([leaf.detach() for leaf in asked.leaves], direction)
+        value, tangent = forward_ad.unpack_dual(asked.output(point))
         return value, tangent
 
 
@@ -163,7 +162,7 @@ def jacobian(
     fn, inputs, wrt, allow_unused
         As for `gradient`; ``fn`` may return a tensor of any shape.
     layout
-        "torch": shape output.shape + input.shape. "numerator": always a matrix, with outputs down and
+        "torch": shape output.shape + input.shape. "numerator": always a matrix, outputs down and
         inputs across: a column for vector by scalar, a row for scalar by vector, (m, n) for vector
         by vector, the transposed shape for scalar by matrix. "denominator" is its transpose, in
         which a gradient has the shape of its input.

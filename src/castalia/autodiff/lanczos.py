@@ -1,4 +1,4 @@
-"""Lanczos: a symmetric operator, seen through its products only, becomes a small tridiagonal matrix.
+"""Lanczos: a symmetric operator, known by its products only, becomes a small tridiagonal matrix.
 
 A Q = Q T + beta_m q_{m+1} e_m^T.  Eigenvalues of T (Ritz values) approach the extreme eigenvalues
 of A first. Shapes: n size of A, m steps; rows of ``basis`` are the vectors q.

@@ -167,7 +167,7 @@ def hessian_spectrum(
         raise InvalidParameter(
             f"hessian_spectrum: `which` must be 'both', 'largest' or 'smallest'; got {which!r}."
         )
-    asked = Arguments("hessian_spectrum", fn, inputs, wrt)
+    asked = Arguments("hessian_spectrum", fn, inputs, wrt, twice=True)
     operator = HessianOperator(asked, random_state, allow_unused)
     return _ends(operator, k, which, tol, max_steps, vectors)
 
@@ -247,7 +247,7 @@ def condition_number(
     if isinstance(fn, Tensor):
         sizes = torch.linalg.eigvalsh(_symmetric(fn)).abs()
         return _spread(sizes, len(sizes) * torch.finfo(fn.dtype).eps if rtol is None else rtol)
-    asked = Arguments("condition_number", fn, inputs, wrt)
+    asked = Arguments("condition_number", fn, inputs, wrt, twice=True)
     operator = HessianOperator(asked, random_state, allow_unused)
     start = operator(operator.draw())  # inside the range of H: zero eigenvalues stay out
     if not start.any():
@@ -312,7 +312,7 @@ def critical_point(
     >>> critical_point(lambda x: x[0] ** 2 - x[1] ** 2, torch.ones(2))
     'not critical'
     """
-    asked = Arguments("critical_point", fn, inputs, wrt)
+    asked = Arguments("critical_point", fn, inputs, wrt, twice=True)
     slopes = asked.reverse(asked.scalar(asked.leaves), allow_unused=True)
     if max(g.abs().max().item() for g in slopes) > tol:
         return "not critical"
