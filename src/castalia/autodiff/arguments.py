@@ -143,8 +143,7 @@ class Arguments:
             else:
                 inputs[i] = values[""] if keys == [""] else values
         # fused attention has no second derivative, the plain one has
-        plain = sdpa_kernel(SDPBackend.MATH) if self.twice else nullcontext()
-        with torch.enable_grad(), plain:
+        with sdpa_kernel(SDPBackend.MATH) if self.twice else nullcontext():
             value = functional_call(self.scene, lent, (self.fn, inputs))
         if not isinstance(value, Tensor) or not value.is_floating_point():
             got = value.dtype if isinstance(value, Tensor) else type(value).__name__

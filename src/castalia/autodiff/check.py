@@ -90,10 +90,11 @@ def check_gradients(
 
     Examples
     --------
-    >>> check_gradients(torch.nn.Linear(3, 2), torch.ones(4, 3)).report()
-    'all agree: 20 entries of 3 tensors, largest relative error 0.0e+00'
-    >>> bool(check_gradients(lambda x: x * x.detach(), torch.ones(2)))
-    False
+    >>> found = check_gradients(torch.nn.Linear(3, 2), torch.ones(4, 3))
+    >>> bool(found), found.checked
+    (True, {'weight': 6, 'bias': 2, 'input': 12})
+    >>> check_gradients(lambda x: x**2 + (3 * x).detach(), torch.tensor(1.0)).mismatches[0].kind
+    'wrong'
     """
     if not isinstance(n_samples, int) or n_samples < 1:
         raise InvalidParameter(

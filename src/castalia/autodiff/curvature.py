@@ -15,6 +15,7 @@ from castalia.autodiff.derivatives import Wrt, rows_of
 __all__ = ["hessian", "hessian_product", "hvp"]
 
 
+@torch.enable_grad()
 def hvp(
     fn: Callable[..., Tensor], *inputs: Any, v: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Any:
@@ -84,6 +85,7 @@ def hessian_product(
     return product
 
 
+@torch.enable_grad()
 def hessian(
     fn: Callable[..., Tensor], *inputs: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Any:

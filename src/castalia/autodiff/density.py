@@ -84,6 +84,7 @@ class SpectralDensity:
         return ax
 
 
+@torch.enable_grad()
 def hessian_density(
     fn: Callable[..., Tensor],
     *inputs: Any,

@@ -25,6 +25,7 @@ Wrt = int | Sequence[int]
 ROWS_IN_MEMORY = 2**24  # numbers in one batch of rows of a Jacobian
 
 
+@torch.enable_grad()
 def gradient(
     fn: Callable[..., Tensor], *inputs: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Any:
@@ -60,6 +61,7 @@ def gradient(
     return asked.pack(asked.reverse(asked.scalar(asked.leaves), allow_unused=allow_unused))
 
 
+@torch.enable_grad()
 def vjp(
     fn: Callable[..., Tensor],
     *inputs: Any,
@@ -98,6 +100,7 @@ def vjp(
     return asked.pack(asked.reverse(value, seed, allow_unused=allow_unused))
 
 
+@torch.enable_grad()
 def jvp(
     fn: Callable[..., Tensor], *inputs: Any, v: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Tensor:
@@ -148,6 +151,7 @@ def _reverse_twice(asked: Arguments, direction: Sequence[Tensor]) -> tuple[Tenso
     return value.detach(), found
 
 
+@torch.enable_grad()
 def jacobian(
     fn: Callable[..., Tensor],
     *inputs: Any,

@@ -6,7 +6,6 @@ evaluation starts from the same seeds and the same buffers.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from castalia.autodiff.arguments import held_modules
+from castalia.autodiff.copies import copies, odd_embeddings, wide
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import derive, generator
 
@@ -49,13 +49,13 @@ class Subject:
             )
         self.seed = seed
         originals = held_modules(fn, inputs)
-        self._modules = [_double(module) for module in _copies(originals)]
+        self._modules = copies(originals)
         self._copy_of = {id(m): c for m, c in zip(originals, self._modules, strict=True)}
         self._fn = self._own(fn)
         self._inputs = [self._own(value) for value in inputs]
         self._buffers = [(b, b.clone()) for m in self._modules for b in m.buffers()]
         self._weights: dict[tuple[int, torch.Size], Tensor] = {}
-        self._finite: dict[int, Tensor] = {}
+        self._bounded: dict[int, Tensor] = {}
         self.leaves: dict[str, Tensor] = {}
         self.skipped: dict[str, str] = {}
         self.entries: dict[str, Tensor] = {}
@@ -74,7 +74,7 @@ class Subject:
             return self._copy_of[id(value)]
         if isinstance(value, Tensor):
             found = value.detach().clone(memory_format=torch.contiguous_format)
-            return _wide(found).requires_grad_() if found.is_floating_point() else found
+            return wide(found).requires_grad_() if found.is_floating_point() else found
         if isinstance(value, MethodType) and isinstance(value.__self__, nn.Module):
             return MethodType(value.__func__, self._copy_of[id(value.__self__)])
         return _mapped(self._own, value)
@@ -88,7 +88,7 @@ class Subject:
             self._add_tensors(name, value)
 
     def _add_module(self, module: nn.Module, prefix: str) -> None:
-        odd = _odd_embeddings(module)
+        odd = odd_embeddings(module)
         for key, p in module.named_parameters():
             name = f"{prefix}.{key}" if prefix else key
             row, why = odd.get(key, (None, ""))
@@ -154,8 +154,9 @@ class Subject:
         return [self._weighted(i, out) for i, out in enumerate(outputs)]
 
     def value(self) -> float:
-        """Return the scalar as a number."""
-        return self.scalar().item()
+        """Return the scalar as a number; infinite if every output is."""
+        found = self.scalar().item()
+        return found if any(b.any() for b in self._bounded.values()) else float("inf")
 
     def gradient(self) -> dict[str, Tensor | None]:
         """Return what autograd says; None where it sees no path."""
@@ -177,9 +178,11 @@ class Subject:
         return size.item(), torch.finfo(seen.dtype).eps
 
     def _weighted(self, i: int, out: Tensor) -> Tensor:
-        finite = self._finite.setdefault(i, out.detach().isfinite())
-        if finite.shape == out.shape and not finite.all():  # masked scores: -inf takes no part
-            out = torch.where(finite, out, 0.0)
+        if i not in self._bounded:
+            self._bounded[i] = ~out.detach().isinf()
+        bounded = self._bounded[i]
+        if bounded.shape == out.shape and not bounded.all():  # masked scores: -inf takes no part
+            out = torch.where(bounded, out, 0.0)
         return self._weight(i, out) * out
 
     def _weight(self, i: int, out: Tensor) -> Tensor:
@@ -248,52 +251,6 @@ class _LowestPrecision(TorchFunctionMode):
         if isinstance(found, Tensor) and found.is_floating_point():
             self.dtype = max(self.dtype, found.dtype, key=lambda d: torch.finfo(d).eps)
         return found
-
-
-def _copies(modules: Sequence[nn.Module]) -> list[nn.Module]:
-    try:
-        return copy.deepcopy(list(modules))
-    except (RuntimeError, TypeError, AttributeError) as error:
-        raise InvalidData(
-            f"check_gradients: modules must be ones that `copy.deepcopy` can copy; got "
-            f"{', '.join(type(m).__name__ for m in modules)} ({error}). Keep tensors that are "
-            "computed from others out of the module's attributes."
-        ) from error
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """Return float64, on the CPU where the device has none."""
-    return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()
-
-
-def _double(module: nn.Module) -> nn.Module:
-    """Widen parameters, buffers and plain tensor attributes of a copy."""
-    for part in module.modules():
-        for key, value in vars(part).items():
-            if isinstance(value, Tensor) and value.is_floating_point():
-                setattr(part, key, _wide(value))
-        if type(part).__name__ == "_SpectralNorm":
-            part.eval()  # in training it updates its estimate outside the gradient, by design
-    module = module.cpu() if any(p.device.type == "mps" for p in module.parameters()) else module
-    module = module.double()
-    for p in module.parameters():
-        p.data, p.grad = p.data.contiguous(), None
-    return module
-
-
-def _odd_embeddings(module: nn.Module) -> dict[str, tuple[int | None, str]]:
-    """Find embedding weights whose gradient is, by design, not the slope of the output."""
-    found: dict[str, tuple[int | None, str]] = {}
-    for name, part in module.named_modules():
-        if isinstance(part, nn.Embedding | nn.EmbeddingBag):
-            key = f"{name}.weight" if name else "weight"
-            if part.scale_grad_by_freq:
-                found[key] = (None, "scale_grad_by_freq changes the gradient by design")
-            elif part.max_norm is not None:
-                found[key] = (None, "max_norm changes the weights in the forward pass")
-            elif part.padding_idx is not None:
-                found[key] = (part.padding_idx, "")
-    return found
 
 
 def _argument_names(fn: Callable[..., Any], count: int) -> list[str]:
