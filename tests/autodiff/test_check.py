@@ -273,10 +273,27 @@ def test_a_module_among_the_inputs_and_a_method_are_checked():
 def test_what_is_not_checked_is_said():
     net = nn.Linear(3, 2)
     net.bias.requires_grad_(False)
-    found = check_gradients(lambda net, x, y, i: net(x)[i], net, draw(2, 3), draw(2), torch.tensor([0]))
+    found = check_gradients(
+        lambda net, x, y, i: net(x)[i], net, draw(2, 3), draw(2), torch.tensor([0])
+    )
     assert found.skipped == {"net.bias": "not trainable", "i": "torch.int64 has no derivative"}
     assert found.unused == ["y"]
     assert "does not depend on `y`" in found.report()
+
+
+def test_complex_numbers_are_skipped_aloud():
+    found = check_gradients(lambda x, z: x * z.abs(), draw(2), torch.ones(2, dtype=torch.cfloat))
+    assert found.skipped == {"z": "torch.complex64 is not checked"}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_module_on_a_gpu_is_checked_there_and_its_random_state_kept():
+    net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.ReLU())
+    net, x = net.cuda(), draw(4, 3).cuda()
+    before = torch.cuda.get_rng_state()
+    assert check_gradients(net, x)
+    assert torch.equal(before, torch.cuda.get_rng_state())
 
 
 def test_several_outputs_are_all_checked():
@@ -294,7 +311,11 @@ def test_minus_infinity_in_masked_scores_takes_no_part():
     [
         (lambda: check_gradients(3, draw(2)), InvalidParameter, "function or a module; got int"),
         (lambda: check_gradients(lambda x: None, draw(2)), InvalidData, "must return a tensor"),
-        (lambda: check_gradients(lambda x: x.argmax(), draw(2)), InvalidData, "must return a tensor"),
+        (
+            lambda: check_gradients(lambda x: x.argmax(), draw(2)),
+            InvalidData,
+            "must return a tensor",
+        ),
         (lambda: check_gradients(lambda i: i * 1.0, torch.arange(2)), InvalidData, "int64"),
         (lambda: check_gradients(lambda x: x / 0, draw(2)), InvalidData, "must be finite"),
         (lambda: check_gradients(torch.sin, draw(2), n_samples=0), InvalidParameter, "got 0"),

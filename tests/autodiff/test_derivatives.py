@@ -130,9 +130,19 @@ def test_the_hessian_of_a_vector_field_has_three_axes(draw):
     assert_close(found, a + a.transpose(1, 2))
 
 
+def test_the_hessian_is_symmetric_and_equals_that_of_torch(draw):
+    x, a = draw(4), draw(3, 4)
+    fn = lambda x: torch.tanh(a @ x).prod() + x[0] ** 2 * x[1].sin()  # noqa: E731
+    found = hessian(fn, x)
+    assert_close(found, found.T)
+    assert_close(found, torch.func.hessian(fn)(x))
+
+
 def test_each_output_of_a_hessian_may_use_its_own_input(draw):
     x, y = draw(2), draw(2)
-    found = hessian(lambda x, y: torch.stack([x.square().sum(), y.square().sum()]), x, y, wrt=(0, 1))
+    found = hessian(
+        lambda x, y: torch.stack([x.square().sum(), y.square().sum()]), x, y, wrt=(0, 1)
+    )
     assert_close(found[0][0][0], 2 * torch.eye(2).double())
     assert found[0][1].abs().sum() == 0
 
@@ -176,7 +186,9 @@ M, N = 3, 2
 @pytest.mark.parametrize(
     "fn, x, shape",
     [
-        pytest.param(lambda x: x * torch.arange(3.0), torch.tensor(2.0), (M, 1), id="vector/scalar"),
+        pytest.param(
+            lambda x: x * torch.arange(3.0), torch.tensor(2.0), (M, 1), id="vector/scalar"
+        ),
         pytest.param(lambda x: (x**2).sum(), torch.ones(N), (1, N), id="scalar/vector"),
         pytest.param(lambda x: (x**2).sum(), torch.ones(M, N), (N, M), id="scalar/matrix"),
         pytest.param(lambda x: torch.ones(M, N) @ x, torch.ones(N), (M, N), id="vector/vector"),
@@ -210,7 +222,11 @@ X = torch.ones(3)
 @pytest.mark.parametrize(
     "ask, error, said",
     [
-        (lambda: gradient(lambda x: None, X), InvalidData, "must return a tensor.*NoneType.*return"),
+        (
+            lambda: gradient(lambda x: None, X),
+            InvalidData,
+            "must return a tensor.*NoneType.*return",
+        ),
         (lambda: gradient(lambda x: (x, x), X), InvalidData, "must return a tensor.*got tuple"),
         (lambda: gradient(lambda x: 3.0, X), InvalidData, "must return a tensor.*got float"),
         (lambda: gradient(lambda x: x.argmax(), X), InvalidData, "floating.*got torch.int64"),

@@ -35,6 +35,7 @@ def condition_number(
     For a Hessian of size n this is exact up to rounding if ``max_steps`` is at least the number of
     different eigenvalues (n is always enough), and a lower bound otherwise, which grows with
     ``max_steps``: small eigenvalues inside a large spectrum are out of reach of products alone.
+    NaN where every eigenvalue is zero.
 
     Parameters
     ----------

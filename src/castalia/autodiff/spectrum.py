@@ -49,7 +49,7 @@ class HessianOperator:
     def split(self, v: Tensor) -> list[Tensor]:
         """Cut a flat vector into tensors shaped like the leaves."""
         parts = zip(v.split(self._sizes), self.asked.leaves, strict=True)
-        return [part.view(leaf.shape) for part, leaf in parts]
+        return [part.view(leaf.shape).to(leaf.dtype) for part, leaf in parts]
 
     def draw(self) -> Tensor:
         """Draw a standard normal vector; the same on every device."""

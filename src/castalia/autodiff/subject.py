@@ -60,6 +60,7 @@ class Subject:
         self.skipped: dict[str, str] = {}
         self.entries: dict[str, Tensor] = {}
         self._name_everything(_argument_names(fn, len(inputs)))
+        self._gpus = sorted({leaf.device.index for leaf in self.leaves.values() if leaf.is_cuda})
         if not self.leaves:
             raise InvalidData(
                 "check_gradients: there must be a trainable parameter or a floating point input to "
@@ -92,6 +93,8 @@ class Subject:
         for key, p in module.named_parameters():
             name = f"{prefix}.{key}" if prefix else key
             row, why = odd.get(key, (None, ""))
+            if p.is_complex():
+                why = f"{p.dtype} is not checked"
             if not p.requires_grad or why:
                 self.skipped[name] = why or "not trainable"
             elif not any(p is leaf for leaf in self.leaves.values()):
@@ -104,7 +107,8 @@ class Subject:
         if isinstance(value, Tensor) and value.is_floating_point():
             self._add_leaf(name, value)
         elif isinstance(value, Tensor):
-            self.skipped[name] = f"{value.dtype} has no derivative"
+            no = "is not checked" if value.is_complex() else "has no derivative"
+            self.skipped[name] = f"{value.dtype} {no}"
         elif isinstance(value, Mapping):
             for key, part in value.items():
                 self._add_tensors(f"{name}.{key}", part)
@@ -121,10 +125,9 @@ class Subject:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Keep the caller's random states and default type; inside, new tensors are float64."""
-        gpus = list({leaf.device.index for leaf in self.leaves.values() if leaf.is_cuda})
         states = random.getstate(), np.random.get_state()
         dtype = torch.get_default_dtype()
-        with torch.random.fork_rng(devices=gpus), torch.enable_grad():
+        with torch.random.fork_rng(devices=self._gpus), torch.enable_grad():
             torch.set_default_dtype(torch.float64)
             try:
                 yield
@@ -139,7 +142,9 @@ class Subject:
 
     def terms(self) -> list[Tensor]:
         """Call the copy, from the same seeds and buffers as always, and weight its outputs."""
-        torch.manual_seed(self.seed)
+        torch.default_generator.manual_seed(self.seed)
+        for gpu in self._gpus:
+            torch.cuda.default_generators[gpu].manual_seed(self.seed)
         random.seed(self.seed)
         np.random.seed(self.seed % 2**32)
         with torch.no_grad():
