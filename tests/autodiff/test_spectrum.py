@@ -125,6 +125,17 @@ def test_too_few_steps_are_admitted(problem):
     assert "not converged" in repr(found)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_finds_what_the_cpu_finds():
+    fn = lambda x: (torch.arange(50.0, device=x.device) * x**2).sum() / 2  # noqa: E731
+    here = hessian_spectrum(fn, torch.ones(50), vectors=True)
+    there = hessian_spectrum(fn, torch.ones(50).cuda(), vectors=True)
+    assert_close(there.largest, here.largest, rtol=1e-4, atol=1e-4)
+    assert there.largest_vectors[0].is_cuda
+    assert condition_number(fn, torch.ones(50).cuda()) == pytest.approx(49, rel=1e-3)
+
+
 # ---- density ----
 
 

@@ -112,7 +112,7 @@ def hessian_spectrum(
     wrt: Wrt = 0,
     k: int = 5,
     which: Literal["both", "largest", "smallest"] = "both",
-    tol: float = 1e-4,
+    tol: float = 1e-3,
     max_steps: int = 200,
     vectors: bool = False,
     allow_unused: bool = False,
