@@ -8,6 +8,7 @@ HERE = Path(__file__).parent
 TINY = {
     "utils",
     "nn",
+    "autodiff",
     "nets",
     "objectives",
     "worked",
