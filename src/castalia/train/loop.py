@@ -190,6 +190,7 @@ class _Loop:
         self.lr, self.factor = lr, 1.0
         self.order_seed = derive(self.seed, number)
         self.schedule = build_schedule(self.training.schedule)
+        self.drop = self._drop()
         if saved is None:
             state.lr = lr
         else:
@@ -260,11 +261,18 @@ class _Loop:
 
     def _set_rate(self, step: int) -> None:
         state = self.state
-        factor = self.schedule(step, state.epochs * state.steps)
+        factor = self.schedule(step, state.epochs * state.steps) * self.drop
         if factor != self.factor:
             self.stepper.set_rate(factor)
             self.factor = factor
             state.lr = self.lr * factor
+
+    def _drop(self) -> float:
+        """Return the schedule's factor for the losses of the stage so far, in the history."""
+        state = self.state
+        lines = state.history[len(state.history) - state.epoch :]
+        losses = [line.get("val_loss", line.get("loss", math.nan)) for line in lines]
+        return self.schedule.drop(losses)
 
     def _collect(self) -> None:
         """Move the steps' terms to the host, and stop at the first that is not a number."""
@@ -298,6 +306,7 @@ class _Loop:
         line: dict[str, Any] = {"epoch": state.epoch, "stage": state.stage}
         line.update({name: _mean(values, self.rows) for name, values in self.seen.items()})
         self.seen, self.rows = {}, []
+        self.strategy.share_buffers(self.net)
         if self.average is not None:
             self.average.after_epoch(state.epoch, state.epochs)
         if self.validation is not None:
@@ -306,6 +315,7 @@ class _Loop:
         line |= {"lr": state.lr, "seconds": seconds}
         state.history.append(line)
         state.epoch, state.step = state.epoch + 1, 0
+        self.drop = self._drop()
         self.recorder.log(state, line)
         self.dispatch("on_epoch_end", state)
         if self.training.checkpoint_every is None or state.stopped:

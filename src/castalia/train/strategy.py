@@ -71,6 +71,9 @@ class Single:
         with without_dynamo():
             optimizer.load_state_dict(state)
 
+    def share_buffers(self, net: nn.Module) -> None:
+        """Give every process the buffers of the first, as those of batch normalisation differ."""
+
     def gather(self, value: Tensor) -> list[Tensor]:
         """Return this tensor of every process, by rank."""
         return [value]
@@ -117,6 +120,11 @@ class DataParallel(Single):
         """Sum a number over the processes."""
         dist.all_reduce(value)
         return value
+
+    def share_buffers(self, net: nn.Module) -> None:
+        """Give every process the buffers of the first, which are those that checkpoints hold."""
+        for buffer in net.buffers():
+            dist.broadcast(buffer, src=0)
 
     def gather(self, value: Tensor) -> list[Tensor]:
         """Return this tensor of every process, by rank."""
