@@ -53,17 +53,26 @@ class LRRangeTest:
 
     @property
     def smoothed(self) -> tuple[float, ...]:
-        """Mean of each loss and its two neighbours on either side."""
+        """Mean of the losses of a twentieth of the sweep on either side of each rate."""
+        half = max(2, len(self.losses) // 20)
         return tuple(
-            float(np.mean(self.losses[max(0, i - 2) : i + 3])) for i in range(len(self.losses))
+            float(np.mean(self.losses[max(0, i - half) : i + half + 1]))
+            for i in range(len(self.losses))
         )
 
     @property
     def steepest(self) -> float:
-        """Rate at which the smoothed loss falls most steeply over log rate."""
-        last = int(np.argmin(self.smoothed))  # beyond the lowest point nothing is gained
-        falls = np.diff(self.smoothed[: last + 1])
-        return self.rates[int(np.argmin(falls)) if len(falls) else last]
+        """Rate around which the loss falls most steeply over log rate, before its lowest point.
+
+        The slope is that of a line fitted to a tenth of the sweep on either side: batches differ,
+        and a difference of neighbours would mostly show that.
+        """
+        end = int(np.argmin(self.smoothed)) + 1
+        half = max(2, len(self.losses) // 10)
+        slopes = [
+            _slope(self.losses[max(0, i - half) : min(i + half + 1, end)]) for i in range(end)
+        ]
+        return self.rates[int(np.argmin(slopes))]
 
     @property
     def suggestion(self) -> float:
@@ -139,6 +148,11 @@ def lr_range_test(
             f"lr={low:g}. Check the data, or lower `low`."
         )
     return LRRangeTest(tuple(rates[: len(losses)]), tuple(losses), diverged)
+
+
+def _slope(values: Sequence[float]) -> float:
+    """Slope of the line through equidistant values; 0 for fewer than three."""
+    return float(np.polyfit(range(len(values)), values, 1)[0]) if len(values) > 2 else 0.0
 
 
 def _check(low: float, high: float, steps: int) -> None:
