@@ -99,6 +99,28 @@ def test_moving_averages_follow_the_batches_and_serve_validation():
     assert state.history[-1]["val_loss"] == pytest.approx(loss.item())
 
 
+@pytest.mark.parametrize("average", ["ema", "swa"])
+def test_averaged_weights_come_with_averaged_statistics(average):
+    net = network(nn.BatchNorm1d)
+    seen = []
+
+    class Watch(Callback):
+        def on_batch_end(self, state):
+            seen.append(net[1].running_mean.clone())
+
+    state = fit(net, epochs=8, average=average, callbacks=[Watch()], validation=(X, Y))
+    if average == "swa":  # of the ends of the last quarter of the epochs
+        expected = (seen[27] + seen[31]) / 2
+    else:
+        expected = torch.zeros(8).double()
+        for t, mean in enumerate(seen):
+            expected = torch.lerp(mean, expected, min(0.999, (1 + t) / (10 + t)))
+    assert_close(net[1].running_mean, expected)
+    with torch.no_grad():
+        loss = (net.eval()(X) - Y).square().mean()
+    assert state.history[-1]["val_loss"] == pytest.approx(loss.item())
+
+
 def test_a_global_pass_gives_outputs_whose_mean_is_beta_and_deviation_gamma():
     net = network(nn.BatchNorm1d, eps=1e-12)
     fit(net, epochs=10)

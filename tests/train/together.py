@@ -93,7 +93,8 @@ def normalised():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
     x, y = torch.tensor(X[:48]).float(), torch.tensor(Y[:48, None]).float()
-    train_tensors(net, SquaredError(), x, y, training=Training(strategy="ddp"), epochs=2)
+    training = Training(strategy="ddp", average="ema")
+    train_tensors(net, SquaredError(), x, y, training=training, epochs=2)
     return {name: tensor.tolist() for name, tensor in net.state_dict().items()}
 
 

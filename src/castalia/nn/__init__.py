@@ -1,7 +1,7 @@
 """Blocks used by two or more networks, and what ``torch.nn`` lacks."""
 
 from castalia.nn.activations import ACTIVATIONS, activation
-from castalia.nn.batch_norm import recompute_batch_norm
+from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
 from castalia.nn.copying import CopiedWeights, copy_weights
 from castalia.nn.initialisation import GAINS, SCHEMES, init
 from castalia.nn.table import TableEmbedding
@@ -16,4 +16,5 @@ __all__ = [
     "copy_weights",
     "init",
     "recompute_batch_norm",
+    "running_statistics",
 ]

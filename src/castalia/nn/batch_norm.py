@@ -5,11 +5,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from castalia.errors import InvalidData
 
-__all__ = ["recompute_batch_norm"]
+__all__ = ["recompute_batch_norm", "running_statistics"]
+
+
+def running_statistics(net: nn.Module) -> list[Tensor]:
+    """Return the running means and variances of every normalisation that keeps them.
+
+    >>> len(running_statistics(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))))
+    2
+    """
+    layers = [layer for layer in net.modules() if isinstance(layer, _NormBase)]
+    return [b for layer in layers for b in layer.buffers(False) if b.is_floating_point()]
 
 
 @torch.no_grad()

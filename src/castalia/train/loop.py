@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from castalia.data.batches import Samples
 from castalia.errors import Diverged
+from castalia.nn import running_statistics
 from castalia.optim import Average, build_average, build_schedule
 from castalia.protocols import Batch, Stage
 from castalia.train.callbacks import Callback, Dispatch
@@ -184,9 +185,9 @@ class _Loop:
         state.stage, state.stage_index, state.epochs = stage.name, number, epochs
         state.steps = self.data.n_batches(self.batch_size)
         self.stepper = self._build_stepper(stage, lr, work)
-        self.average = build_average(
-            self.training.average, [p for p in self.net.parameters() if p.requires_grad]
-        )
+        self.statistics = running_statistics(self.net)
+        trained = [p for p in self.net.parameters() if p.requires_grad]
+        self.average = build_average(self.training.average, [*trained, *self.statistics])
         self.lr, self.factor = lr, 1.0
         self.order_seed = derive(self.seed, number)
         self.schedule = build_schedule(self.training.schedule)
@@ -306,7 +307,7 @@ class _Loop:
         line: dict[str, Any] = {"epoch": state.epoch, "stage": state.stage}
         line.update({name: _mean(values, self.rows) for name, values in self.seen.items()})
         self.seen, self.rows = {}, []
-        self.strategy.share_buffers(self.net)
+        self._share_buffers()
         if self.average is not None:
             self.average.after_epoch(state.epoch, state.epochs)
         if self.validation is not None:
@@ -320,6 +321,12 @@ class _Loop:
         self.dispatch("on_epoch_end", state)
         if self.training.checkpoint_every is None or state.stopped:
             self._checkpoint()
+
+    def _share_buffers(self) -> None:
+        """Let all processes go on with one set of buffers: each saw other rows."""
+        self.strategy.broadcast(list(self.net.buffers()))
+        if self.average is not None and self.statistics:
+            self.strategy.broadcast(self.average.shadow[-len(self.statistics) :])
 
     @torch.no_grad()
     def _validate(self, samples: Samples) -> float:

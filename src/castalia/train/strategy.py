@@ -71,8 +71,8 @@ class Single:
         with without_dynamo():
             optimizer.load_state_dict(state)
 
-    def share_buffers(self, net: nn.Module) -> None:
-        """Give every process the buffers of the first, as those of batch normalisation differ."""
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
+        """Give every process the values of the first, which are those that checkpoints hold."""
 
     def gather(self, value: Tensor) -> list[Tensor]:
         """Return this tensor of every process, by rank."""
@@ -96,8 +96,7 @@ class DataParallel(Single):
 
     def prepare(self, net: nn.Module) -> None:
         """Start every process from the weights of the first."""
-        for tensor in [*net.parameters(), *net.buffers()]:
-            dist.broadcast(tensor.detach(), src=0)
+        self.broadcast([*net.parameters(), *net.buffers()])
 
     def share(self, index: Tensor) -> Tensor:
         """Return the rank-th piece of a batch."""
@@ -121,10 +120,10 @@ class DataParallel(Single):
         dist.all_reduce(value)
         return value
 
-    def share_buffers(self, net: nn.Module) -> None:
-        """Give every process the buffers of the first, which are those that checkpoints hold."""
-        for buffer in net.buffers():
-            dist.broadcast(buffer, src=0)
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
+        """Give every process the values of the first, which are those that checkpoints hold."""
+        for tensor in tensors:
+            dist.broadcast(tensor.detach(), src=0)
 
     def gather(self, value: Tensor) -> list[Tensor]:
         """Return this tensor of every process, by rank."""
