@@ -127,7 +127,9 @@ def lr_range_test(
     --------
     >>> x = torch.linspace(-1, 1, 32)[:, None]
     >>> loss = lambda net, batch: (net(batch[0]) - batch[1]).square().mean()
-    >>> found = lr_range_test(nn.Linear(1, 1), loss, [(x, 2 * x)], optimizer="sgd")
+    >>> net = nn.Linear(1, 1)
+    >>> start = nn.init.zeros_(net.weight), nn.init.zeros_(net.bias)
+    >>> found = lr_range_test(net, loss, [(x, 2 * x)], high=100.0, optimizer="sgd")
     >>> 0.01 < found.suggestion < found.diverged
     True
     """
