@@ -1,10 +1,13 @@
 """Schedules are pure functions of the step."""
 
 import math
+import random
 import subprocess
 import sys
 
 import pytest
+import torch
+from torch.optim import lr_scheduler
 
 from castalia.errors import InvalidParameter
 from castalia.optim import (
@@ -12,9 +15,13 @@ from castalia.optim import (
     build_schedule,
     constant,
     cosine,
+    cyclic,
     exponential,
     inverse_sqrt,
+    inverse_time,
     linear_decay,
+    one_cycle,
+    plateau,
     step,
     warmup,
 )
@@ -31,6 +38,12 @@ from castalia.optim import (
         (cosine(), {0: 1, 50: 0.5, 100: 0}),
         (cosine(floor=0.2), {0: 1, 50: 0.6, 100: 0.2}),
         (inverse_sqrt(tau=4), {0: 1, 4: 1, 16: 0.5, 64: 0.25}),
+        (inverse_time(0.25), {0: 1, 4: 0.5, 12: 0.25, 36: 0.1}),
+        (cyclic(period=20, floor=0.2), {0: 0.2, 5: 0.6, 10: 1, 15: 0.6, 20: 0.2, 30: 1}),
+        (cyclic(period=0.2, floor=0.2, shrink=0.5), {10: 1, 20: 0.2, 30: 0.6, 50: 0.4}),
+        (one_cycle(rise=21, start=0.1, floor=0.0), {0: 0.1, 10: 0.55, 20: 1, 99: 0, 200: 0}),
+        (plateau(), {0: 1, 50: 1, 99: 1}),
+        (warmup("cosine", steps=4), {0: 0.25, 50: 0.5}),
         (warmup(constant(), steps=4), {0: 0.25, 1: 0.5, 3: 1, 4: 1}),
     ],
     ids=lambda value: getattr(value, "name", ""),
@@ -45,6 +58,109 @@ def test_every_name_gives_a_factor_from_0_to_1_in_trainings_of_any_length(name):
     for total in (0, 1, 7, 1000):
         factors = [schedule(k, total) for k in range(total + 1)]
         assert all(0 <= f <= 1 and math.isfinite(f) for f in factors)
+
+
+def torch_rates(build, steps, lr=1.0):
+    """Return the rates of a scheduler of torch over some steps."""
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+    scheduler, rates = build(optimizer), []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return rates
+
+
+TORCH = {
+    "linear_decay": (
+        linear_decay(tau=60, floor=0.1),
+        lambda o: lr_scheduler.LinearLR(o, 1.0, 0.1, total_iters=60),
+    ),
+    "step": (step(every=30, factor=0.5), lambda o: lr_scheduler.StepLR(o, 30, 0.5)),
+    "exponential": (
+        exponential(final=0.01),
+        lambda o: lr_scheduler.ExponentialLR(o, 0.01 ** (1 / 100)),
+    ),
+    "cosine": (cosine(floor=0.2), lambda o: lr_scheduler.CosineAnnealingLR(o, 100, 0.2)),
+    "inverse_time": (
+        inverse_time(0.1),
+        lambda o: lr_scheduler.LambdaLR(o, lambda k: 1 / (1 + 0.1 * k)),
+    ),
+    "cyclic": (
+        cyclic(period=20, floor=0.1),
+        lambda o: lr_scheduler.CyclicLR(o, 0.1, 1.0, 10, cycle_momentum=False),
+    ),
+    "cyclic that shrinks": (
+        cyclic(period=20, floor=0.1, shrink=0.5),
+        lambda o: lr_scheduler.CyclicLR(o, 0.1, 1.0, 10, mode="triangular2", cycle_momentum=False),
+    ),
+    "one_cycle": (
+        one_cycle(),
+        lambda o: lr_scheduler.OneCycleLR(o, 1.0, total_steps=101, cycle_momentum=False),
+    ),
+    "warmup": (
+        warmup(constant(), steps=10),
+        lambda o: lr_scheduler.LinearLR(o, 0.1, 1.0, total_iters=9),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_the_factor_is_that_of_torch(name):
+    schedule, build = TORCH[name]
+    # 101 steps for one_cycle, whose last step is the 100th from 0; torch counts it so.
+    total = 101 if name == "one_cycle" else 100
+    tolerance = 0.01 if name == "one_cycle" else 1e-9  # torch's peak lies between two steps
+    mine = [schedule(k, total) for k in range(100)]
+    assert mine == pytest.approx(torch_rates(build, 100), abs=tolerance)
+
+
+@pytest.mark.parametrize("cooldown, floor", [(0, 0.0), (3, 0.0), (0, 0.2)])
+def test_the_drops_of_plateau_are_those_of_torch(cooldown, floor):
+    chance = random.Random(0)
+    losses = [1 / (1 + 0.2 * k) + 0.3 * chance.random() for k in range(80)]
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    other = lr_scheduler.ReduceLROnPlateau(
+        optimizer, factor=0.5, patience=2, threshold=0.01, cooldown=cooldown, min_lr=floor, eps=0
+    )
+    mine = plateau(factor=0.5, patience=3, threshold=0.01, cooldown=cooldown, floor=floor)
+    for k, loss in enumerate(losses, 1):
+        other.step(loss)
+        assert mine.drop(losses[:k]) == pytest.approx(optimizer.param_groups[0]["lr"])
+    assert mine.drop(losses) < 0.3
+
+
+def test_plateau_knows_negative_losses_and_those_that_are_no_numbers():
+    still = [-1.0] * 4  # a log-likelihood that stands still
+    assert plateau(factor=0.5, patience=3).drop(still) == 0.5
+    assert plateau(factor=0.5, patience=3).drop([-1.0, -2.0, -3.0, -4.0]) == 1.0
+    assert plateau(factor=0.5, patience=2).drop([1.0, math.nan, math.nan]) == 0.5
+    assert plateau(factor=0.5, patience=2).drop([math.nan, 1.0, 0.5, 0.2]) == 1.0
+
+
+def test_only_plateau_looks_at_losses():
+    standing = [1.0] * 50
+    assert warmup(plateau(factor=0.5, patience=30)).drop(standing) == 0.5
+    assert [build_schedule(n).drop(standing) < 1 for n in SCHEDULES] == [
+        n == "plateau" for n in SCHEDULES
+    ]
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: plateau(factor=2), "plateau: `factor` must be at least 0 and at most 1; got 2"),
+        (lambda: plateau(patience=0), "plateau: `patience` must be at least 1; got 0"),
+        (lambda: cyclic(period=0), "cyclic: `period` must be above 0; got 0"),
+        (lambda: one_cycle(start=-1), "one_cycle: `start` must be .*; got -1"),
+        (lambda: inverse_time(-1), "inverse_time: `decay` must be at least 0; got -1"),
+        (lambda: warmup("cosin"), "got 'cosin'. Did you mean `cosine`"),
+    ],
+    ids=["factor", "patience", "period", "start", "decay", "inner"],
+)
+def test_a_wrong_argument_is_named(make, message):
+    with pytest.raises(InvalidParameter, match=message):
+        make()
 
 
 def test_a_callable_is_a_schedule():

@@ -5,6 +5,7 @@ import torch
 
 from castalia import Callback, MLPClassifier, Training
 from castalia.objectives import L2, CrossEntropy
+from castalia.optim import plateau
 from castalia.testing import train_tensors
 from castalia.testing.toys import blobs
 
@@ -35,6 +36,15 @@ def test_replayed_steps_equal_eager_ones(optimizer):
     assert lines(recorded) == pytest.approx(lines(eager), abs=1e-5)
     for p, q in zip(recorded.module_.parameters(), eager.module_.parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
+
+
+def test_replayed_steps_follow_the_losses_and_clip_values_as_eager_ones():
+    schedule = plateau(factor=0.5, patience=1, threshold=0.9)
+    settings = {"schedule": schedule, "clip": ("value", 1e-3), "optimizer": "momentum"}
+    recorded, eager = fit(**settings), fit(**settings, compile=False)
+    assert recorded.settings_["graph"]
+    assert recorded.history_[-1]["lr"] < recorded.history_[0]["lr"]
+    assert lines(recorded) == pytest.approx(lines(eager), abs=1e-5)
 
 
 class Interrupt(Callback):

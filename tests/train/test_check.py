@@ -15,7 +15,12 @@ from castalia.train import check_training
         ({"strategy": "dpp"}, "`strategy` must be .*got 'dpp'. Did you mean `ddp`"),
         ({"schedule": "cosinus"}, "`schedule` must be .*got 'cosinus'. Did you mean `cosine`"),
         ({"weight_decay": -1}, "`weight_decay` must be a number of at least 0; got -1"),
-        ({"clip": 0}, "`clip` must be a positive number or None; got 0"),
+        ({"clip": 0}, "`clip` must be a positive number, .* or None; got 0"),
+        (
+            {"clip": ("value", -1)},
+            r"`clip` must be .*\('value', positive number\).*got \('value', -1",
+        ),
+        ({"clip": ("norm", 1)}, r"`clip` must be .*; got \('norm', 1\)"),
         ({"accumulate": 0}, "`accumulate` must be a whole number of at least 1; got 0"),
         ({"accumulate": 1.5}, "`accumulate` must be a whole number of at least 1; got 1.5"),
         ({"patience": 0}, "`patience` must be a whole number of at least 1 or None; got 0"),

@@ -13,7 +13,8 @@ from castalia import MLPRegressor, Training
 from castalia.errors import InvalidParameter
 
 SCRIPT = Path(__file__).with_name("together.py")
-CASES = ["plain", "weights", "accumulation", "clipping", "decay", "validation", "resumed"]
+CASES = ["plain", "weights", "accumulation", "clipping", "values", "plateau", "decay"]
+CASES += ["validation", "resumed"]
 
 
 @pytest.fixture(scope="module")

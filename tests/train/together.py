@@ -17,6 +17,9 @@ import torch
 import torch.distributed as dist
 
 from castalia import Callback, MLPClassifier, MLPRegressor, Training
+from castalia.objectives import SquaredError
+from castalia.optim import plateau, warmup
+from castalia.testing import train_tensors
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(49, 3))  # batches of 16: the last one has a single row
@@ -30,6 +33,11 @@ CASES = {
     "weights": ({}, WEIGHT),
     "accumulation": ({"accumulate": 3}, WEIGHT),
     "clipping": ({"clip": 0.05, "optimizer": "momentum"}, None),
+    "values": ({"clip": ("value", 0.01), "optimizer": "momentum"}, None),
+    "plateau": (
+        {"validation": 0.3, "schedule": warmup(plateau(patience=1, threshold=0.5), steps=3)},
+        None,
+    ),
     "decay": ({"optimizer": "adamw", "weight_decay": 0.1, "schedule": "cosine"}, None),
     "validation": ({"validation": 0.3, "patience": 2}, WEIGHT),
     "average": ({"average": "ema"}, None),
@@ -80,6 +88,16 @@ def record(model):
     }
 
 
+def normalised():
+    """Train a network with buffers, which each process fills from its own rows."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
+    x, y = torch.tensor(X[:48]).float(), torch.tensor(Y[:48, None]).float()
+    training = Training(strategy="ddp", average="ema")
+    train_tensors(net, SquaredError(), x, y, training=training, epochs=2)
+    return {name: tensor.tolist() for name, tensor in net.state_dict().items()}
+
+
 def together(folder, rank):
     faulthandler.dump_traceback_later(60, exit=True)  # a lost process must not hang the test
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2"}
@@ -90,6 +108,7 @@ def together(folder, rank):
     found["fsdp resumed"] = record(resumed("validation", "fsdp", folder))
     unseeded = MLPClassifier(hidden=(4,), epochs=2, training=Training(**ALL)).fit(X, Y > 0)
     found["unseeded"] = record(unseeded)
+    found["batch norm"] = normalised()
     masks = Masks()
     settings = Training(**ALL, callbacks=[masks])
     MLPRegressor(hidden=(64,), dropout=0.5, epochs=1, random_state=0, training=settings).fit(X, Y)

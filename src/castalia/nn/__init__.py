@@ -18,6 +18,9 @@ from castalia.nn.activations import (
     Tanh,
     activation,
 )
+from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
+from castalia.nn.copying import CopiedWeights, copy_weights
+from castalia.nn.initialisation import GAINS, SCHEMES, init
 from castalia.nn.maxout import Maxout
 from castalia.nn.residual import Residual
 from castalia.nn.signals import layer_gradients, recording, saturation
@@ -27,7 +30,10 @@ from castalia.nn.table import TableEmbedding
 __all__ = [
     "ACTIVATIONS",
     "ELU",
+    "GAINS",
+    "SCHEMES",
     "Clipped",
+    "CopiedWeights",
     "Cosine",
     "Identity",
     "LeakyReLU",
@@ -45,7 +51,11 @@ __all__ = [
     "TableEmbedding",
     "Tanh",
     "activation",
+    "copy_weights",
+    "init",
     "layer_gradients",
+    "recompute_batch_norm",
     "recording",
+    "running_statistics",
     "saturation",
 ]

@@ -1,10 +1,11 @@
-"""Learning-rate schedules: pure functions of the step, so a resumed training goes on exactly.
+"""Learning-rate schedules: pure functions, so a resumed training goes on exactly.
 
-A schedule gives a factor for the base rate at step k of K.
+A schedule gives a factor for the base rate at step k of K. One that looks at the losses
+(``plateau``) has a second factor, a function of the losses of the epochs so far.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +18,13 @@ __all__ = [
     "build_schedule",
     "constant",
     "cosine",
+    "cyclic",
     "exponential",
     "inverse_sqrt",
+    "inverse_time",
     "linear_decay",
+    "one_cycle",
+    "plateau",
     "step",
     "warmup",
 ]
@@ -29,7 +34,8 @@ __all__ = [
 class Schedule:
     """A factor of the learning rate over the steps: a name and its arguments, so it can be saved.
 
-    Calling it with step k and the total number of steps gives the factor.
+    Calling it with step k and the total number of steps gives the factor. The rate in use is the
+    base rate times this factor times ``drop`` of the losses so far.
     """
 
     name: str
@@ -38,6 +44,15 @@ class Schedule:
     def __call__(self, k: int, total: int) -> float:
         """Return the factor at step k of total."""
         return FACTORS[self.name](k, max(total, 1), **self.arguments)
+
+    def drop(self, losses: Sequence[float]) -> float:
+        """Return the further factor that the losses of the finished epochs ask for.
+
+        It is 1 but for ``plateau`` and a warm-up of it.
+        """
+        if self.name == "warmup":
+            return float(self.arguments["schedule"].drop(losses))
+        return _drop(losses, **self.arguments) if self.name == "plateau" else 1.0
 
 
 def constant() -> Schedule:
@@ -84,14 +99,122 @@ def inverse_sqrt(tau: float = 0.05) -> Schedule:
     return Schedule("inverse_sqrt", {"tau": tau})
 
 
-def warmup(schedule: Schedule, steps: float = 0.05) -> Schedule:
+def inverse_time(decay: float) -> Schedule:
+    """Fall as 1 / (1 + decay k): the ``decay`` of old Keras optimizers.
+
+    >>> [round(inverse_time(0.5)(k, 10), 3) for k in range(4)]
+    [1.0, 0.667, 0.5, 0.4]
+    """
+    _require("inverse_time", "decay", decay, 0, math.inf)
+    return Schedule("inverse_time", {"decay": decay})
+
+
+def cyclic(period: float = 0.25, floor: float = 0.1, shrink: float = 1.0) -> Schedule:
+    """Rise from ``floor`` to 1 and back in straight lines, again and again (Smith 2017).
+
+    Parameters
+    ----------
+    period
+        Steps of a cycle; a number up to 1 is a fraction of the training.
+    floor
+        Lowest factor.
+    shrink
+        Factor of the height of each cycle to that of the one before; 0.5 is "triangular2".
+
+    References
+    ----------
+    2017, Smith, Cyclical learning rates for training neural networks, arXiv 1506.01186.
+
+    Examples
+    --------
+    >>> [round(cyclic(period=4, floor=0.2)(k, 100), 2) for k in range(6)]
+    [0.2, 0.6, 1.0, 0.6, 0.2, 0.6]
+    """
+    _require("cyclic", "period", period, 0, math.inf, open_below=True)
+    _require("cyclic", "floor", floor, 0, 1)
+    _require("cyclic", "shrink", shrink, 0, 1)
+    return Schedule("cyclic", {"period": period, "floor": floor, "shrink": shrink})
+
+
+def one_cycle(rise: float = 0.3, start: float = 0.04, floor: float = 4e-6) -> Schedule:
+    """Rise from ``start`` to the base rate, then fall to ``floor``, each along half a cosine.
+
+    The base rate is the peak, so it may be several times what a constant rate could be. Momentum
+    stays as it is.
+
+    Parameters
+    ----------
+    rise
+        Steps of the first part; a number up to 1 is a fraction of the training.
+    start, floor
+        Factors at the first and at the last step.
+
+    References
+    ----------
+    2018, Smith, Topin, Super-convergence, arXiv 1708.07120.
+
+    Examples
+    --------
+    >>> [round(one_cycle(rise=0.3)(k, 11), 3) for k in (0, 1, 2, 6, 10)]
+    [0.04, 0.52, 1.0, 0.5, 0.0]
+    """
+    _require("one_cycle", "rise", rise, 0, math.inf, open_below=True)
+    _require("one_cycle", "start", start, 0, 1)
+    _require("one_cycle", "floor", floor, 0, 1)
+    return Schedule("one_cycle", {"rise": rise, "start": start, "floor": floor})
+
+
+def plateau(
+    factor: float = 0.1,
+    patience: int = 5,
+    threshold: float = 1e-4,
+    cooldown: int = 0,
+    floor: float = 0.0,
+) -> Schedule:
+    """Multiply by ``factor`` when the loss has not fallen for ``patience`` epochs.
+
+    The loop looks at the validation loss, or at the training loss where nothing is held out. As the
+    factor is a function of the losses in the history, a resumed training goes on exactly and all
+    processes agree.
+
+    Parameters
+    ----------
+    factor
+        Of the rate at each drop.
+    patience
+        Epochs without a better loss before a drop; torch, which drops one epoch later, would
+        call this ``patience - 1``.
+    threshold
+        Share of the best loss by which a better one must fall below it.
+    cooldown
+        Epochs after a drop that do not count.
+    floor
+        Lowest factor.
+
+    Examples
+    --------
+    >>> plateau(factor=0.5, patience=2).drop([1.0, 0.8, 0.9, 0.8])
+    0.5
+    """
+    _require("plateau", "factor", factor, 0, 1)
+    _require("plateau", "patience", patience, 1, math.inf)
+    _require("plateau", "threshold", threshold, 0, 1)
+    _require("plateau", "cooldown", cooldown, 0, math.inf)
+    _require("plateau", "floor", floor, 0, 1)
+    arguments = {"factor": factor, "patience": patience, "threshold": threshold}
+    return Schedule("plateau", {**arguments, "cooldown": cooldown, "floor": floor})
+
+
+def warmup(schedule: Any, steps: float = 0.05) -> Schedule:
     """Rise linearly over the first ``steps`` (a fraction when at most 1), then follow another.
+
+    The other may be anything that ``Training(schedule=…)`` takes.
 
     >>> rate = warmup(cosine(), steps=10)
     >>> [round(rate(k, 100), 2) for k in (0, 4, 9)]
     [0.1, 0.5, 0.98]
     """
-    return Schedule("warmup", {"schedule": schedule, "steps": steps})
+    return Schedule("warmup", {"schedule": build_schedule(schedule), "steps": steps})
 
 
 def _linear_decay(k: int, total: int, tau: float, floor: float) -> float:
@@ -100,12 +223,48 @@ def _linear_decay(k: int, total: int, tau: float, floor: float) -> float:
 
 
 def _cosine(k: int, total: int, floor: float) -> float:
-    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(k / total, 1)))
+    return _half_cosine(1.0, floor, k / total)
 
 
 def _inverse_sqrt(k: int, total: int, tau: float) -> float:
     flat = _steps(tau, total)
     return math.sqrt(flat / max(k, flat))
+
+
+def _cyclic(k: int, total: int, period: float, floor: float, shrink: float) -> float:
+    cycle, place = divmod(k / _steps(period, total), 1.0)
+    return floor + (1 - floor) * (1 - abs(2 * place - 1)) * shrink**cycle
+
+
+def _one_cycle(k: int, total: int, rise: float, start: float, floor: float) -> float:
+    peak = _steps(rise, total) - 1
+    if k < peak:
+        return _half_cosine(start, 1.0, k / peak)
+    return _half_cosine(1.0, floor, (k - peak) / max(total - 1 - peak, 1))
+
+
+def _drop(
+    losses: Sequence[float],
+    factor: float,
+    patience: int,
+    threshold: float,
+    cooldown: int,
+    floor: float,
+) -> float:
+    drop, best, stale, rest = 1.0, math.inf, 0, 0
+    for loss in losses:
+        better = loss < best - threshold * abs(best) if math.isfinite(best) else loss < best
+        best, stale = (loss, 0) if better else (best, stale + 1)
+        if rest:
+            rest, stale = rest - 1, 0
+        if stale >= patience:
+            drop, stale, rest = max(drop * factor, floor), 0, cooldown
+    return drop
+
+
+def _half_cosine(first: float, last: float, a: float) -> float:
+    """Go from ``first`` at a = 0 to ``last`` at a = 1, and stay there."""
+    return last + (first - last) * 0.5 * (1 + math.cos(math.pi * min(a, 1.0)))
 
 
 def _warmup(k: int, total: int, schedule: Schedule, steps: float) -> float:
@@ -119,6 +278,10 @@ FACTORS: dict[str, Callable[..., float]] = {
     "exponential": lambda k, total, final: final ** (k / total),
     "cosine": _cosine,
     "inverse_sqrt": _inverse_sqrt,
+    "inverse_time": lambda k, total, decay: 1 / (1 + decay * k),
+    "cyclic": _cyclic,
+    "one_cycle": _one_cycle,
+    "plateau": lambda k, total, **looks_at_losses: 1.0,
     "warmup": _warmup,
     "custom": lambda k, total, function: function(k, total),
 }
@@ -131,6 +294,9 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "exponential": exponential,
     "cosine": cosine,
     "inverse_sqrt": inverse_sqrt,
+    "cyclic": cyclic,
+    "one_cycle": one_cycle,
+    "plateau": plateau,
     "warmup_cosine": lambda: warmup(cosine()),
     "warmup_linear": lambda: warmup(linear_decay()),
 }
@@ -155,3 +321,15 @@ def build_schedule(kind: Any) -> Schedule:
 def _steps(amount: float, total: int) -> int:
     """Turn a fraction of the training, or a number of steps, into steps."""
     return max(1, round(amount * total)) if amount <= 1 else int(amount)
+
+
+def _require(
+    owner: str, name: str, value: Any, low: float, high: float, open_below: bool = False
+) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and low <= value <= high and not (open_below and value == low):
+        return
+    rule = f"{'above' if open_below else 'at least'} {low:g}" + (
+        f" and at most {high:g}" if math.isfinite(high) else ""
+    )
+    raise InvalidParameter(f"{owner}: `{name}` must be {rule}; got {value!r}.")

@@ -2,6 +2,7 @@
 
 from castalia.train.callbacks import EVENTS, Callback
 from castalia.train.check import check_training
+from castalia.train.gradients import GradientNorms
 from castalia.train.loop import step_work, train
 from castalia.train.precision import Precision, resolve_precision
 from castalia.train.recorder import Recorder
@@ -13,6 +14,7 @@ from castalia.train.training import Training
 __all__ = [
     "EVENTS",
     "Callback",
+    "GradientNorms",
     "Precision",
     "Recorder",
     "Run",

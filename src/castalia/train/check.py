@@ -32,10 +32,7 @@ def check_training(training: Training) -> None:
     _at_least("accumulate", training.accumulate, 1, whole=True)
     _at_least("patience", training.patience, 1, whole=True, optional=True)
     _at_least("checkpoint_every", training.checkpoint_every, 1, whole=True, optional=True)
-    if training.clip is not None and not (_is_number(training.clip) and training.clip > 0):
-        raise InvalidParameter(
-            f"Training: `clip` must be a positive number or None; got {training.clip!r}."
-        )
+    _check_clip(training.clip)
     if not isinstance(training.compile, bool) and training.compile not in ("auto", *COMPILE_MODES):
         raise InvalidParameter(
             f"Training: `compile` must be True, False, 'auto' or {listing(COMPILE_MODES)}; got "
@@ -50,6 +47,16 @@ def check_training(training: Training) -> None:
             )
     _check_validation(training)
     _check_strategy(training)
+
+
+def _check_clip(clip: Any) -> None:
+    by_value = isinstance(clip, tuple) and len(clip) == 2 and clip[0] == "value"
+    threshold = clip[1] if by_value else clip
+    if clip is not None and not (_is_number(threshold) and threshold > 0):
+        raise InvalidParameter(
+            f"Training: `clip` must be a positive number, ('value', positive number) or None; got "
+            f"{clip!r}."
+        )
 
 
 def _check_validation(training: Training) -> None:

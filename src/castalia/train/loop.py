@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from castalia.data.batches import Samples
 from castalia.errors import Diverged
+from castalia.nn import running_statistics
 from castalia.optim import Average, build_average, build_schedule
 from castalia.protocols import Batch, Stage
 from castalia.train.callbacks import Callback, Dispatch
@@ -184,12 +185,13 @@ class _Loop:
         state.stage, state.stage_index, state.epochs = stage.name, number, epochs
         state.steps = self.data.n_batches(self.batch_size)
         self.stepper = self._build_stepper(stage, lr, work)
-        self.average = build_average(
-            self.training.average, [p for p in self.net.parameters() if p.requires_grad]
-        )
+        self.statistics = running_statistics(self.net)
+        trained = [p for p in self.net.parameters() if p.requires_grad]
+        self.average = build_average(self.training.average, [*trained, *self.statistics])
         self.lr, self.factor = lr, 1.0
         self.order_seed = derive(self.seed, number)
         self.schedule = build_schedule(self.training.schedule)
+        self.drop = self._drop()
         if saved is None:
             state.lr = lr
         else:
@@ -260,11 +262,18 @@ class _Loop:
 
     def _set_rate(self, step: int) -> None:
         state = self.state
-        factor = self.schedule(step, state.epochs * state.steps)
+        factor = self.schedule(step, state.epochs * state.steps) * self.drop
         if factor != self.factor:
             self.stepper.set_rate(factor)
             self.factor = factor
             state.lr = self.lr * factor
+
+    def _drop(self) -> float:
+        """Return the schedule's factor for the losses of the stage so far, in the history."""
+        state = self.state
+        lines = state.history[len(state.history) - state.epoch :]
+        losses = [line.get("val_loss", line.get("loss", math.nan)) for line in lines]
+        return self.schedule.drop(losses)
 
     def _collect(self) -> None:
         """Move the steps' terms to the host, and stop at the first that is not a number."""
@@ -298,6 +307,7 @@ class _Loop:
         line: dict[str, Any] = {"epoch": state.epoch, "stage": state.stage}
         line.update({name: _mean(values, self.rows) for name, values in self.seen.items()})
         self.seen, self.rows = {}, []
+        self._share_buffers()
         if self.average is not None:
             self.average.after_epoch(state.epoch, state.epochs)
         if self.validation is not None:
@@ -306,10 +316,17 @@ class _Loop:
         line |= {"lr": state.lr, "seconds": seconds}
         state.history.append(line)
         state.epoch, state.step = state.epoch + 1, 0
+        self.drop = self._drop()
         self.recorder.log(state, line)
         self.dispatch("on_epoch_end", state)
         if self.training.checkpoint_every is None or state.stopped:
             self._checkpoint()
+
+    def _share_buffers(self) -> None:
+        """Let all processes go on with one set of buffers: each saw other rows."""
+        self.strategy.broadcast(list(self.net.buffers()))
+        if self.average is not None and self.statistics:
+            self.strategy.broadcast(self.average.shadow[-len(self.statistics) :])
 
     @torch.no_grad()
     def _validate(self, samples: Samples) -> float:

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
-from torch.nn.utils import clip_grad_norm_
 
 from castalia.data.batches import Samples
 from castalia.errors import InvalidParameter
-from castalia.optim import build_optimizer, fused_step
+from castalia.optim import build_optimizer, clip_gradients, fused_step
 from castalia.protocols import Backprops, Batch, Objective, Phase
 from castalia.train.precision import Precision
 from castalia.train.strategy import Single
@@ -183,8 +182,7 @@ class Stepper:
         terms = self._gradients(index, phase)
         if self.on_gradients is not None:
             self.on_gradients()
-        if self.training.clip is not None:
-            clip_grad_norm_(phase.parameters, self.training.clip)
+        clip_gradients(phase.parameters, self.training.clip)
         return terms
 
     def _gradients(self, index: Tensor, phase: Phase) -> Terms:

@@ -71,6 +71,9 @@ class Single:
         with without_dynamo():
             optimizer.load_state_dict(state)
 
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
+        """Give every process the values of the first, which are those that checkpoints hold."""
+
     def gather(self, value: Tensor) -> list[Tensor]:
         """Return this tensor of every process, by rank."""
         return [value]
@@ -93,8 +96,7 @@ class DataParallel(Single):
 
     def prepare(self, net: nn.Module) -> None:
         """Start every process from the weights of the first."""
-        for tensor in [*net.parameters(), *net.buffers()]:
-            dist.broadcast(tensor.detach(), src=0)
+        self.broadcast([*net.parameters(), *net.buffers()])
 
     def share(self, index: Tensor) -> Tensor:
         """Return the rank-th piece of a batch."""
@@ -117,6 +119,11 @@ class DataParallel(Single):
         """Sum a number over the processes."""
         dist.all_reduce(value)
         return value
+
+    def broadcast(self, tensors: Sequence[Tensor]) -> None:
+        """Give every process the values of the first, which are those that checkpoints hold."""
+        for tensor in tensors:
+            dist.broadcast(tensor.detach(), src=0)
 
     def gather(self, value: Tensor) -> list[Tensor]:
         """Return this tensor of every process, by rank."""

@@ -25,7 +25,8 @@ class Training:
     weight_decay
         Decay of weight matrices inside the optimizer; biases are exempt.
     clip
-        Largest allowed norm of the gradient; None leaves it alone.
+        Largest allowed norm of the gradient; ``("value", v)`` cuts each of its numbers to the range
+        from -v to v instead; None leaves it alone.
     accumulate
         Number of micro-batches a batch is cut into; the step equals that of the whole batch.
     average
@@ -68,7 +69,7 @@ class Training:
     optimizer: str | Callable[..., Any] = "adam"
     schedule: Any = None
     weight_decay: float = 0.0
-    clip: float | None = None
+    clip: float | tuple[str, float] | None = None
     accumulate: int = 1
     average: Any = None
     patience: int | None = None
