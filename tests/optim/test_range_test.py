@@ -43,6 +43,13 @@ def test_on_a_quadratic_it_finds_where_gradient_descent_breaks():
     assert 1e-4 < found.suggestion < 2 / 100
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_suggestion_is_not_an_accident_of_dropout(seed):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        assert 1e-3 < lr_range_test(network(), loss, BATCHES).suggestion < 1e-1
+
+
 def test_a_network_trained_at_the_suggestion_learns():
     net = network()
     rate = lr_range_test(net, loss, BATCHES).suggestion

@@ -44,6 +44,9 @@ GAINS = {
     "gelu": math.sqrt(2),
     "swish": math.sqrt(2),
     "softplus": 1.0,
+    "prelu": math.sqrt(2 / (1 + 0.25**2)),  # its slope starts at 1/4
+    "cosine": 1.0,
+    "clipped": 1.0,
 }
 GATES = {nn.LSTM: 4, nn.LSTMCell: 4, nn.GRU: 3, nn.GRUCell: 3, nn.MultiheadAttention: 3}
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)

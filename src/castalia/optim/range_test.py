@@ -68,11 +68,10 @@ class LRRangeTest:
         and a difference of neighbours would mostly show that.
         """
         end = int(np.argmin(self.smoothed)) + 1
-        half = max(2, len(self.losses) // 10)
-        slopes = [
-            _slope(self.losses[max(0, i - half) : min(i + half + 1, end)]) for i in range(end)
-        ]
-        return self.rates[int(np.argmin(slopes))]
+        half = min(max(2, len(self.losses) // 10), (end - 1) // 2)
+        # Only whole windows: the slope of a short one at an end is mostly noise.
+        slopes = [_slope(self.losses[i - half : i + half + 1]) for i in range(half, end - half)]
+        return self.rates[half + int(np.argmin(slopes))]
 
     @property
     def suggestion(self) -> float:
