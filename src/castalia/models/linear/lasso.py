@@ -38,7 +38,7 @@ class Lasso(LinearRegressor):
         Weight of the penalty, above 0; larger gives more zeros, and max_j |x_j.y| / N or more gives
         nothing else.
     tol
-        Stop when the duality gap is below this share of the mean of (y - mean)^2 / 1; smaller is
+        Stop when the duality gap is below this share of the mean squared y (centred); smaller is
         more exact.
     sweeps
         Most passes over the coordinates.
@@ -166,9 +166,7 @@ class Lasso(LinearRegressor):
         falling = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
         w, weights, gaps = np.zeros(design.shape[1]), [], []
         for alpha in falling:
-            w, gap, _ = lasso(
-                problem, alpha * design.total, w, tol=self.tol, sweeps=self.sweeps
-            )
+            w, gap, _ = lasso(problem, alpha * design.total, w, tol=self.tol, sweeps=self.sweeps)
             weights.append(w)
             gaps.append(gap / design.total)
         return falling, np.stack(weights, axis=1), np.array(gaps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,13 +9,12 @@ import numpy as np
 import torch
 
 from castalia.base import Interval, OneOf
-from castalia.errors import DataWarning, InvalidData
 from castalia.models.linear.descent import DescentRegressor
-from castalia.models.linear.solve import Solution, solve
+from castalia.models.linear.singular import report_singular
+from castalia.models.linear.solve import solve
 from castalia.objectives import SquaredError
-from castalia.utils.text import number
 
-__all__ = ["LinearRegression", "singular_message"]
+__all__ = ["LinearRegression"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -95,31 +93,6 @@ class LinearRegression(DescentRegressor):
             return
         design = self._design(X, y, sample_weight)
         found = solve(design, torch.zeros(design.Y.shape[1], dtype=torch.float64), self.tol)
-        self._judge(found, design.shape)
+        report_singular(self, found, design.shape, self.singular)
         self.rank_, self.condition_ = found.rank, found.condition
         self._keep(found.coef, design, y, str(X.dtype).removeprefix("torch."))
-
-    def _judge(self, found: Solution, shape: tuple[int, int]) -> None:
-        said = singular_message(self, found, shape)
-        if said and self.singular == "raise":
-            raise InvalidData(f"{said} Drop columns, use Ridge, or set singular='min_norm'.")
-        if said and self.singular == "warn":
-            warnings.warn(
-                f"{said} This is the solution of smallest norm; Ridge is stabler, "
-                "singular='min_norm' silences this.",
-                DataWarning,
-                stacklevel=4,
-            )
-
-
-def singular_message(owner: Any, found: Solution, shape: tuple[int, int]) -> str:
-    """Say that, and how, X has not full rank; nothing if it has."""
-    n, d = shape
-    most = min(n - int(owner.fit_intercept), d)
-    rank = most if found.rank is None else found.rank
-    if rank >= d:
-        return ""
-    return (
-        f"{type(owner).__name__}: X must have full column rank for the solution to be unique; got "
-        f"rank {rank} of {d} columns ({n:,} rows, condition number {number(found.condition)})."
-    )

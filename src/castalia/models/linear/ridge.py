@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,10 +12,10 @@ from torch import Tensor
 
 from castalia.base import Constraint, Interval, OneOf, check_parameters
 from castalia.base.inputs import check_target, check_weight
-from castalia.errors import DataWarning, InvalidParameter
+from castalia.errors import InvalidParameter
 from castalia.models.linear.descent import DescentRegressor
 from castalia.models.linear.design import Design
-from castalia.models.linear.least_squares import singular_message
+from castalia.models.linear.singular import report_singular
 from castalia.models.linear.solve import solve, spectrum
 from castalia.objectives import L2, SquaredError
 
@@ -108,9 +107,7 @@ class Ridge(DescentRegressor):
             return
         design = self._design(X, y, sample_weight)
         found = solve(design, self._alphas(design))
-        said = singular_message(self, found, design.shape)
-        if said:
-            warnings.warn(f"{said} Set `alpha` above 0.", DataWarning, stacklevel=3)
+        report_singular(self, found, design.shape, "warn")  # possible when alpha is 0
         self.condition_ = found.condition
         self._keep(found.coef, design, y, str(X.dtype).removeprefix("torch."))
 

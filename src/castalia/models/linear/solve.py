@@ -192,13 +192,13 @@ def _by_spectrum(design: Design, alpha: Tensor, tol: float | None) -> Solution:
     n, d = design.shape
     R, Z, share = _reduced(design)
     share = share if tol is None else max(tol, share)
-    length, _ = _lengths(design, R.square().sum(0))
     if alpha.min() > 0:
         found = _decomposed(R, Z)
         least = alpha.min() + (found.s[-1] ** 2 if n >= d else 0.0)
         return Solution(
             found.coef(alpha).T.cpu(), d, float(((found.s[0] ** 2 + alpha.max()) / least).sqrt())
         )
+    length, _ = _lengths(design, R.square().sum(0))
     scaled = _decomposed(R / length, Z)
     rank = scaled.rank(share)
     if rank == d and not alpha.any():
@@ -216,9 +216,7 @@ def _by_iteration(design: Design, alpha: Tensor) -> Solution:
     """LSQR, target by target, for sparse matrices too wide for anything of size D x D."""
     A, B = design.operator(), design.targets()
     found = [
-        lsqr(
-            A, b, damp=a**0.5, atol=1e-13, btol=1e-13, conlim=0, iter_lim=10 * min(design.shape)
-        )
+        lsqr(A, b, damp=a**0.5, atol=1e-13, btol=1e-13, conlim=0, iter_lim=10 * min(design.shape))
         for a, b in zip(alpha.tolist(), B.T, strict=True)
     ]
     coef = torch.from_numpy(np.stack([answer[0] for answer in found]))
