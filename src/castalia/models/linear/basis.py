@@ -19,7 +19,7 @@ __all__ = ["BasisRegression", "PolynomialRegression", "fourier", "gaussian", "mo
 
 
 def monomials(X: Any, degree: int) -> Any:
-    """Return all products of 1 to ``degree`` features, (N, M): x1, x2, x1^2, x1 x2, x2^2, …
+    """Return all products of 1 to ``degree`` features, (N, M): x1, x2, x1^2, x1 x2, x2^2 and on.
 
     >>> monomials(np.array([[2.0, 3.0]]), 2).tolist()
     [[2.0, 3.0, 4.0, 6.0, 9.0]]
@@ -102,8 +102,8 @@ class ExpansionRegressor(LinearRegressor):
 class PolynomialRegression(ExpansionRegressor):
     """Least squares on the powers of the inputs and their products.
 
-    h(x) = sum_k w_k x^k up to a degree, which is the inductive bias: too low cannot bend, N - 1 goes
-    through every point of N.
+    h(x) = sum_k w_k x^k up to a degree, which is the inductive bias: a low one cannot bend, N - 1
+    goes through every one of N points.
 
     Parameters
     ----------

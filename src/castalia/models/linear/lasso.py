@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from castalia.base import Interval, OneOf, check_parameters
 from castalia.base.inputs import check_target, check_weight
@@ -174,32 +173,36 @@ class Lasso(LinearRegressor):
 
 def quadratics(design: Design) -> list[Quadratic]:
     """Return the squared error of each target, on A^T A where it is small."""
+    targets = range(design.Y.shape[1])
     if design.shape[1] <= WHOLE:
         gram, cross, square = (part.cpu().numpy() for part in design.moments())
-        return [
-            Quadratic(
-                c, float(s), lambda w, c=c: c - gram @ w, lambda work: gram[np.ix_(work, work)]
-            )
-            for c, s in zip(cross.T, square, strict=True)
-        ]
-    cross = _cross(design)
-    square = (torch.as_tensor(design.targets()) ** 2).sum(0)
-
-    def slopes(w: np.ndarray, target: int) -> np.ndarray:
-        weights = torch.from_numpy(w[:, None]).to(design.device)
-        return np.ascontiguousarray(design.correlation(weights)[:, target].cpu().numpy())
-
-    return [
-        Quadratic(
-            cross[:, t].cpu().numpy(),
-            float(square[t]),
-            lambda w, t=t: slopes(w, t),
-            lambda work: design.columns(work).cpu().numpy(),
-        )
-        for t in range(cross.shape[1])
-    ]
-
-
-def _cross(design: Design) -> Tensor:
+        return [_on_gram(gram, cross[:, t], float(square[t])) for t in targets]
     zero = torch.zeros(design.shape[1], 1, dtype=torch.float64, device=design.device)
-    return design.correlation(zero)
+    start = design.correlation(zero).cpu().numpy()  # A^T B
+    squares = (torch.as_tensor(design.targets()) ** 2).sum(0).tolist()
+    return [_on_columns(design, t, start[:, t], squares[t]) for t in targets]
+
+
+def _on_gram(gram: np.ndarray, cross: np.ndarray, square: float) -> Quadratic:
+    """Return the squared error of one target, all of A^T A at hand."""
+
+    def slopes(w: np.ndarray) -> np.ndarray:
+        return cross - gram @ w
+
+    def block(work: np.ndarray) -> np.ndarray:
+        return gram[np.ix_(work, work)]
+
+    return Quadratic(cross, square, slopes, block)
+
+
+def _on_columns(design: Design, target: int, cross: np.ndarray, square: float) -> Quadratic:
+    """Return the squared error of one target, from passes over the data."""
+
+    def slopes(w: np.ndarray) -> np.ndarray:
+        weights = torch.from_numpy(w[:, None]).to(design.device)  # (D, 1), for every target
+        return design.correlation(weights)[:, target].cpu().numpy().copy()
+
+    def block(work: np.ndarray) -> np.ndarray:
+        return design.columns(work).cpu().numpy()
+
+    return Quadratic(cross, square, slopes, block)

@@ -46,7 +46,9 @@ class LinearModel(DirectEstimator):
         X = self._expanded(self._matrix(X))
         if isinstance(X, Tensor):
             weight = torch.as_tensor(self.coef_, device=X.device, dtype=X.dtype)
-            return (X @ weight.T).cpu().numpy() + self.intercept_
+            return (
+                X @ weight.mT if weight.ndim == 2 else X @ weight
+            ).cpu().numpy() + self.intercept_
         return safe_sparse_dot(X, self.coef_.T) + self.intercept_
 
     @property
@@ -71,7 +73,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
     """Base of linear models that predict numbers."""
 
     def _keep(self, coef: Tensor, design: Design, y: np.ndarray, dtype: Any) -> None:
-        """Set ``coef_`` and ``intercept_`` from W (T, D), in the precision and shape of the data."""
+        """Set ``coef_`` and ``intercept_`` from W (T, D), in the data's precision and shape."""
         intercept = (design.y_mean - coef @ design.x_mean).numpy().astype(dtype)
         weights = coef.numpy().astype(dtype)
         self.coef_ = weights[0] if y.ndim == 1 else weights

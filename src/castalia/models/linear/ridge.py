@@ -41,8 +41,8 @@ class PerTarget(Constraint):
 class Ridge(DescentRegressor):
     """Least squares that pays for large weights.
 
-    Minimises sum_n w_n |y_n - W x_n - b|^2 + alpha |W|^2; the constant term is free. The solution is
-    unique and moves little when the data move little, collinear columns or not.
+    Minimises sum_n w_n |y_n - W x_n - b|^2 + alpha |W|^2; the constant term is free. The solution
+    is unique and moves little when the data move little, collinear columns or not.
 
     Parameters
     ----------

@@ -6,12 +6,12 @@ divides by 1 + 2t, and q < 1 sets to zero or moves little.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.optimize import brentq
 
 __all__ = ["project", "shrink"]
+
+STEPS = 60  # of Newton at most; five to ten are usual
 
 
 def shrink(v: np.ndarray, t: np.ndarray | float, q: float) -> np.ndarray:
@@ -44,42 +44,41 @@ def shrink(v: np.ndarray, t: np.ndarray | float, q: float) -> np.ndarray:
 
 
 def _shrink_convex(a: np.ndarray, t: np.ndarray, q: float) -> np.ndarray:
-    """Solve w + t q w^(q-1) = a by Newton steps that fall to the root, for q above 1.
+    """Solve w + t q w^(q-1) = a for q above 1.
 
-    Below q = 2 the equation is solved for u = w^(q-1), in which it is convex.
+    With w = e^z it reads log(e^z + t q e^((q-1)z)) = log a, where the left side is convex and bends
+    only once: Newton's steps fall to the root in a few.
     """
-    p, slope = q - 1, t * q
-    with np.errstate(divide="ignore", over="ignore"):
-        highest = np.minimum(a, (a / slope) ** (1 / p))  # each term alone is at most a
-    if q >= 2:
-        return _newton(highest, lambda w: (w + slope * w**p - a, 1 + slope * p * w ** (p - 1)))
-    r = 1 / p
-    found = _newton(highest**p, lambda u: (u**r + slope * u - a, r * u ** (r - 1) + slope))
-    return found**r
+    p, some = q - 1, a > 0
+    with np.errstate(divide="ignore"):
+        top, slope = np.log(np.where(some, a, 1.0)), np.log(t * q)
+    z = np.minimum(top, (top - slope) / p)  # each term alone is at most a
+    for _ in range(STEPS):
+        one, two = z, slope + p * z
+        total = np.logaddexp(one, two)
+        share = np.exp(two - total)
+        step = (total - top) / (1 - share + p * share)
+        z = z - step
+        if (np.abs(step) <= 1e-15 * (1 + np.abs(z))).all():
+            break
+    return np.where(some, np.exp(z), 0.0)
 
 
 def _shrink_concave(a: np.ndarray, t: np.ndarray, q: float) -> np.ndarray:
-    """Take the largest root of w + t q w^(q-1) = a where it beats zero, for q below 1."""
+    """Take the largest root of w + t q w^(q-1) = a where it beats zero, for q below 1.
+
+    The left side is convex, so Newton's steps fall to that root from a.
+    """
     least = (2 - q) / (2 * (1 - q)) * (2 * t * (1 - q)) ** (1 / (2 - q))
-    keep = a > least
+    keep = (a > least) & (t > 0)
     b, slope = np.where(keep, a, 1.0), np.where(keep, t * q, 0.0)
-    found = _newton(b, lambda w: (w + slope * w ** (q - 1) - b, 1 + slope * (q - 1) * w ** (q - 2)))
-    return np.where(keep, found, 0.0)
-
-
-def _newton(
-    start: np.ndarray, function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-) -> np.ndarray:
-    """Follow Newton's steps down to the root of convex rising functions, from above it."""
-    x = start
-    for _ in range(60):
-        value, slope = function(x)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            lower = np.where(value > 0, x - value / slope, x)
-        if not (lower < x).any():
+    w = b
+    for _ in range(STEPS):
+        value, rise = w + slope * w ** (q - 1) - b, 1 - slope * (1 - q) * w ** (q - 2)
+        w = w - value / rise
+        if (np.abs(value) <= 1e-15 * b).all():
             break
-        x = np.maximum(lower, 0)
-    return x
+    return np.where(keep, w, np.where(t > 0, 0.0, a))
 
 
 def project(v: np.ndarray, weight: np.ndarray, q: float, bound: float) -> np.ndarray:

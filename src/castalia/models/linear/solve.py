@@ -89,7 +89,8 @@ def _by_normal_equations(design: Design, alpha: Tensor, limit: float) -> Solutio
             slope = design.correlation(W)[:, mine] - value * W[:, mine]
             slope[constant] = 0
             W[:, mine] += _cholesky_solve(factor, slope, length)
-    return Solution(W.T.cpu(), design.shape[1] - int(constant.sum()), worst)
+    missing = 0 if alpha.min() > 0 else int(constant.sum())
+    return Solution(W.T.cpu(), design.shape[1] - missing, worst)
 
 
 def _lengths(design: Design, square: Tensor) -> tuple[Tensor, Tensor]:
@@ -195,9 +196,8 @@ def _by_spectrum(design: Design, alpha: Tensor, tol: float | None) -> Solution:
     if alpha.min() > 0:
         found = _decomposed(R, Z)
         least = alpha.min() + (found.s[-1] ** 2 if n >= d else 0.0)
-        return Solution(
-            found.coef(alpha).T.cpu(), d, float(((found.s[0] ** 2 + alpha.max()) / least).sqrt())
-        )
+        condition = float(((found.s[0] ** 2 + alpha.max()) / least).sqrt())
+        return Solution(found.cut(found.rank(share)).coef(alpha).T.cpu(), d, condition)
     length, _ = _lengths(design, R.square().sum(0))
     scaled = _decomposed(R / length, Z)
     rank = scaled.rank(share)
