@@ -20,7 +20,7 @@ from castalia.utils.devices import resolve_device
 
 __all__ = ["Design"]
 
-LOSSY = 1e4  # mean square over variance above which X^T X is not centred after the fact
+LOSSY = 1 - 1e-3  # share of the mean in a column's square above which three digits would be lost
 CHUNK = {"cpu": 2**19, "cuda": 2**26}  # entries worked on at once: what a cache, or a GPU, holds
 
 
@@ -96,11 +96,11 @@ class Design:
         step = max(CHUNK.get(self.device.type, CHUNK["cpu"]) // d, 2 * d, 1)
         return (slice(start, start + step) for start in range(0, n, step))
 
-    def chunks(self) -> Iterator[tuple[Any, Any]]:
-        """Yield A and B a few rows at a time, (C, D) and (C, T)."""
+    def chunks(self, *, centred: bool = True) -> Iterator[tuple[Any, Any]]:
+        """Yield A, with or without its means, and B a few rows at a time, (C, D) and (C, T)."""
         for span in self._spans():
             rows = self.X[span].toarray() if self.sparse else _float64(self.X[span])
-            A, B = rows - self._means[0], self.Y[span] - self._means[1]
+            A, B = rows - self._means[0] if centred else rows, self.Y[span] - self._means[1]
             if self.root is not None:
                 A, B = A * self.root[span], B * self.root[span]
             yield A, B
@@ -111,21 +111,27 @@ class Design:
         return torch.cat([A for A, _ in parts]), torch.cat([B for _, B in parts])
 
     def moments(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return A^T A (D, D), A^T B (D, T) and the squared lengths of B's columns (T,)."""
-        if self.sparse:
-            found = self._sparse_moments()
-            lost = self.total * self.x_mean.square() > LOSSY * found[0].diagonal()
-            if not lost.any():
-                return found
+        """Return A^T A (D, D), A^T B (D, T) and the squared lengths of B's columns (T,).
+
+        Means come out of the sums afterwards, which spares a copy of the rows, unless columns lie
+        so far from zero that this would cost digits.
+        """
+        gram, cross, square = self._sums(centred=False)
+        mean = self.x_mean.to(gram.device)
+        lost = self.total * mean.square() > LOSSY * gram.diagonal()
+        if lost.any():
+            return self._sums(centred=True)
+        return gram.sub_(torch.outer(self.total * mean, mean)), cross, square
+
+    def _sums(self, *, centred: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the moments, of rows with or without their means."""
+        if self.sparse and not centred:
+            rows, B = self._rooted(), self.targets()
+            return _tensor((rows.T @ rows).toarray()), _tensor(rows.T @ B), _tensor((B * B).sum(0))
         gram = cross = square = 0.0
-        for A, B in self.chunks():
+        for A, B in self.chunks(centred=centred):
             gram, cross, square = gram + A.T @ A, cross + A.T @ B, square + (B * B).sum(0)
         return _tensor(gram), _tensor(cross), _tensor(square)
-
-    def _sparse_moments(self) -> tuple[Tensor, Tensor, Tensor]:
-        rows, B, mean = self._rooted(), self.targets(), self.x_mean.numpy()
-        gram = (rows.T @ rows).toarray() - self.total * np.outer(mean, mean)
-        return _tensor(gram), _tensor(rows.T @ B), _tensor((B * B).sum(0))
 
     def triangle(self) -> tuple[Tensor, Tensor]:
         """Return R (K, D) and Z (K, T) with |A w - b| = |R w - z| + constant, K at most D + T.

@@ -111,7 +111,7 @@ def _condition(matrix: Tensor, extra: Tensor, factor: Tensor) -> float:
     return float((largest * smallest).sqrt())
 
 
-def _largest(apply: Callable[[Tensor], Tensor], like: Tensor, steps: int = 8) -> Tensor:
+def _largest(apply: Callable[[Tensor], Tensor], like: Tensor, steps: int = 6) -> Tensor:
     """Estimate the largest eigenvalue by the power method, from a fixed start."""
     v = torch.arange(1, len(like) + 1, dtype=like.dtype, device=like.device).sin()[:, None]
     for _ in range(steps):
