@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from sklearn import linear_model as reference
 
-from castalia import LinearRegression, Training
+from castalia import Lasso, LinearRegression, Ridge, Training
 from castalia.errors import DataWarning, Diverged, InvalidData, InvalidParameter
 
 SILENT = {"singular": "min_norm"}
@@ -220,3 +220,24 @@ def test_a_gpu_finds_the_coefficients_of_a_cpu(kind):
     gpu = LinearRegression(device="cuda", **SILENT).fit(torch.from_numpy(X).cuda(), Y)
     same(gpu, cpu, X)
     assert gpu.rank_ == cpu.rank_
+
+
+def test_the_arithmetic_of_a_gpu_is_that_of_a_cpu(monkeypatch):
+    """Tensors all the way, as on a GPU, only that they lie on the CPU."""
+    monkeypatch.setattr(
+        "castalia.models.linear.design._placed", lambda values, device: torch.as_tensor(values)
+    )
+    for kind in KINDS:
+        X = problem(kind)
+        Y, weight = targets(X), np.random.default_rng(2).random(len(X))
+        ours = LinearRegression(**SILENT).fit(X, Y, weight)
+        theirs = reference.LinearRegression(tol=1e-13).fit(X, Y, weight)
+        same(ours, theirs, X)
+        ridge = Ridge(alpha=[0.5, 2.0]).fit(X, Y, weight)
+        same(ridge, reference.Ridge(alpha=[0.5, 2.0], solver="svd").fit(X, Y, weight), X)
+        assert np.isfinite(Ridge(alpha=1.0).loo_residuals(X, Y, weight)).all()
+    X = np.random.default_rng(0).normal(size=(40, 300))
+    y = X[:, 0] - X[:, 1]
+    lasso = Lasso(alpha=0.05, tol=1e-12).fit(X, y)
+    theirs = reference.Lasso(alpha=0.05, tol=1e-12, max_iter=10**5).fit(X, y)
+    np.testing.assert_allclose(lasso.coef_, theirs.coef_, atol=1e-7)
