@@ -11,4 +11,5 @@ NAMES = (
     "gpu_mlp",
     "odeint",
     "spectrum",
+    "linear",
 )

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from castalia.base.inputs import check_matrix, check_target, check_weight, split_target
 from castalia.base.params import RandomState, check_parameters
+from castalia.errors import InvalidData
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
 
@@ -66,6 +67,10 @@ class DirectEstimator(BaseEstimator):
         """
         check_parameters(self)
         X, y = split_target(X, y) if self._wants_target() else (X, None)
+        if y is None and self._wants_target():
+            raise InvalidData(
+                f"{type(self).__name__}: requires y to be passed, but the target y is None."
+            )
         X = self._matrix(X, reset=True)
         weight = check_weight(self, X, sample_weight)
         self._solve(X, None if y is None else check_target(self, X, y), weight)

@@ -22,6 +22,7 @@ from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
 from castalia.nn.copying import CopiedWeights, copy_weights
 from castalia.nn.initialisation import GAINS, SCHEMES, init
 from castalia.nn.maxout import Maxout
+from castalia.nn.random_features import FourierFeatures, draw_frequencies, fourier_features
 from castalia.nn.residual import Residual
 from castalia.nn.signals import layer_gradients, recording, saturation
 from castalia.nn.sparse import SparseLinear
@@ -35,6 +36,7 @@ __all__ = [
     "Clipped",
     "CopiedWeights",
     "Cosine",
+    "FourierFeatures",
     "Identity",
     "LeakyReLU",
     "Maxout",
@@ -52,6 +54,8 @@ __all__ = [
     "Tanh",
     "activation",
     "copy_weights",
+    "draw_frequencies",
+    "fourier_features",
     "init",
     "layer_gradients",
     "recompute_batch_norm",

@@ -7,53 +7,74 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from castalia.base import Interval, OneOf
-from castalia.base.descent import descend
-from castalia.base.tasks import numeric_target
-from castalia.models.linear.linear import LinearRegressor
+from castalia.models.linear.descent import DescentRegressor
+from castalia.models.linear.singular import report_singular
+from castalia.models.linear.solve import solve
 from castalia.objectives import SquaredError
-from castalia.train import Training
 
 __all__ = ["LinearRegression"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearRegression(LinearRegressor):
+class LinearRegression(DescentRegressor):
     """Least squares: the hyperplane with the smallest squared error.
+
+    Minimises sum_n w_n |y_n - W x_n - b|^2. Where the features determine W only in part (fewer rows
+    than features, collinear or constant columns) it says so, and returns the solution of smallest
+    norm.
 
     Parameters
     ----------
+    singular
+        What to do when X has not full rank: ``"warn"``, ``"raise"``, or ``"min_norm"``: return the
+        solution of smallest norm without a word. ``"warn"`` returns the same.
+    tol
+        Singular values below this share of the largest count as zero; larger cuts more. None: what
+        rounding of the data could have made.
     solver
-        ``"auto"``: a direct solution; ``"sgd"``: the training loop, batch by batch; ``"gd"``: the
-        loop with all rows in every step.
+        ``"auto"``: directly; ``"gd"``: gradient descent, all rows in every step; ``"sgd"``: the
+        training loop, a batch in every step. Both start from zero.
     fit_intercept
         Whether there is a constant term.
     epochs, batch_size, lr, training
-        For ``"sgd"`` and ``"gd"`` only, as in every trained estimator.
+        For ``"gd"`` and ``"sgd"`` only; ``training`` is plain gradient steps when None.
 
     Attributes
     ----------
     coef_ : ndarray of shape (D,) or (T, D)
-        Weights.
+        Weights W.
     intercept_ : float or ndarray of shape (T,)
-        Constant term.
+        Constant term b.
+    rank_ : int or None
+        Rank of the centred X; None where it was not found out (very wide sparse X).
+    condition_ : float
+        Condition number of the centred X with columns scaled to one length: how many times an error
+        in the data may be magnified. Estimated, perhaps somewhat low, when it is small.
+    history_ : list of dict
+        One line an epoch, after ``"gd"`` and ``"sgd"``; ``rank_`` and ``condition_`` are not set.
 
     Shapes
     ------
-    X (N, D), y (N,) or (N, T).
+    X (N, D): an array, a frame, a tensor on any device, a scipy sparse matrix; y (N,) or (N, T).
 
     Notes
     -----
-    Minimises sum_n |y_n - W x_n - b|^2.
+    O(N D^2) in time and a few megabytes beside the data: rows are centred, weighted and summed into
+    X^T X in float64 a chunk at a time, on the device. A poor condition number sends the fit to a QR
+    decomposition of the data, also by chunks, and from there to singular values. Very wide sparse
+    problems use LSQR. Rank is judged with columns scaled to one length, so a column in small units
+    does not disappear; scikit-learn judges it in the units given, with ``tol=1e-6``.
 
     References
     ----------
     1805, Legendre, Nouvelles méthodes pour la détermination des orbites des comètes.
+    1996, Björck, Numerical methods for least squares problems.
 
     See Also
     --------
+    castalia.Ridge : stable where this one is singular.
     castalia.MLPRegressor : when a hyperplane is not enough.
 
     Examples
@@ -63,36 +84,15 @@ class LinearRegression(LinearRegressor):
     (2.0, 1.0)
     """
 
-    solver: Annotated[str, OneOf("auto", "gd", "sgd")] = "auto"
-    epochs: Annotated[int, Interval(1, whole=True)] = 100
-    batch_size: Annotated[int, Interval(1, whole=True)] = 64
-    lr: Annotated[float, Interval(0, closed="neither")] = 1e-2
-    training: Training | None = None
+    singular: Annotated[str, OneOf("warn", "raise", "min_norm")] = "warn"
+    tol: Annotated[float | None, Interval(0, 1, closed="neither", optional=True)] = None
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        target = numeric_target(self, y).astype(X.dtype)
-        if self.solver == "auto":
-            A = np.column_stack([X, np.ones(len(X), X.dtype)]) if self.fit_intercept else X
-            W = torch.linalg.lstsq(self._tensor(A), self._tensor(target.reshape(len(y), -1)))
-            solution = W.solution.T.cpu().numpy()
-            coef = solution[:, : X.shape[1]]
-            intercept = solution[:, -1] if self.fit_intercept else np.zeros(len(coef))
-        else:
-            net = nn.Linear(X.shape[1], target.reshape(len(y), -1).shape[1])
-            nn.init.zeros_(net.weight), nn.init.zeros_(net.bias)
-            training = self.training or Training(optimizer="sgd", validation=0)
-            descend(
-                self,
-                net,
-                SquaredError(),
-                X,
-                torch.from_numpy(target.reshape(len(y), -1)),
-                sample_weight,
-                training=training,
-                epochs=self.epochs,
-                batch_size=X.shape[0] if self.solver == "gd" else self.batch_size,
-                lr=self.lr,
-            )
-            coef, intercept = net.weight.detach().numpy(), net.bias.detach().numpy()
-        self.coef_ = coef[0] if y.ndim == 1 else coef
-        self.intercept_ = intercept[0] if y.ndim == 1 else intercept
+        if self.solver != "auto":
+            self._descend(X, y, sample_weight, SquaredError())
+            return
+        design = self._design(X, y, sample_weight)
+        found = solve(design, torch.zeros(design.Y.shape[1], dtype=torch.float64), self.tol)
+        report_singular(self, found, design.shape, self.singular)
+        self.rank_, self.condition_ = found.rank, found.condition
+        self._keep(found.coef, design, y, str(X.dtype).removeprefix("torch."))

@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import DirectEstimator, OneOf
+from castalia.base.tasks import numeric_target
+from castalia.models.linear.design import Design
 
 __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
 
@@ -34,13 +36,19 @@ class LinearModel(DirectEstimator):
 
     fit_intercept: Annotated[bool, OneOf(True, False)] = True
 
+    def _expanded(self, X: Any) -> Any:
+        """Return what the model is linear in: the rows themselves, where nothing else is said."""
+        return X
+
     def _outputs(self, X: Any) -> np.ndarray:
         """Return W x + b for each row, (N,) or (N, T)."""
         check_is_fitted(self, "coef_")
-        X = self._matrix(X)
+        X = self._expanded(self._matrix(X))
         if isinstance(X, Tensor):
             weight = torch.as_tensor(self.coef_, device=X.device, dtype=X.dtype)
-            return (X @ weight.T).cpu().numpy() + self.intercept_
+            return (
+                X @ weight.mT if weight.ndim == 2 else X @ weight
+            ).cpu().numpy() + self.intercept_
         return safe_sparse_dot(X, self.coef_.T) + self.intercept_
 
     @property
@@ -63,6 +71,18 @@ class LinearModel(DirectEstimator):
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearRegressor(RegressorMixin, LinearModel):
     """Base of linear models that predict numbers."""
+
+    def _keep(self, coef: Tensor, design: Design, y: np.ndarray, dtype: Any) -> None:
+        """Set ``coef_`` and ``intercept_`` from W (T, D), in the data's precision and shape."""
+        intercept = (design.y_mean - coef @ design.x_mean).numpy().astype(dtype)
+        weights = coef.numpy().astype(dtype)
+        self.coef_ = weights[0] if y.ndim == 1 else weights
+        self.intercept_ = intercept[0] if y.ndim == 1 else intercept
+
+    def _design(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Design:
+        """Return the least-squares problem of checked data."""
+        target = numeric_target(self, y).reshape(len(y), -1)
+        return Design(X, target, weight, centre=self.fit_intercept, device=self.device)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return W x + b for each row.
