@@ -54,7 +54,7 @@ def test_a_network_trained_at_the_suggestion_learns():
     net = network()
     rate = lr_range_test(net, loss, BATCHES).suggestion
     optimizer, losses = torch.optim.Adam(net.parameters(), lr=rate), []
-    for _ in range(40):
+    for _ in range(120):
         for batch in BATCHES:
             optimizer.zero_grad()
             value = loss(net, batch)
