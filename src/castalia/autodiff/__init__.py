@@ -1,0 +1,7 @@
+"""Derivatives one can see: computation graphs of any PyTorch code."""
+
+from castalia.autodiff.boxes import Box, Source
+from castalia.autodiff.graph import Graph
+from castalia.autodiff.trace import trace
+
+__all__ = ["Box", "Graph", "Source", "trace"]

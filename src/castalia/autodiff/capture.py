@@ -1,0 +1,174 @@
+"""From a running function to boxes: torch's ``make_fx`` with notes taken beside it.
+
+``make_fx`` records the operations, functionalised: nothing is changed in place, neither values nor
+the buffers of a module. Notes say what torch's graph leaves out: which module asked, on which
+line, whether the gradient stops there, and what a random generator was about to draw.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch._subclasses.functional_tensor import dispatch_functionalize
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from castalia.autodiff.boxes import Source
+
+__all__ = ["Note", "capture", "user_line"]
+
+_OURS = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
+_DATA = Tensor.data.__get__
+_DETACH = (Tensor.detach, Tensor.detach_, torch.detach, torch.detach_, _DATA)
+
+
+def _copy(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """What an assignment leaves in its target; ``aten.copy`` itself has no derivative."""
+    return source.to(device=target.device, dtype=target.dtype).expand(target.shape)
+
+
+_REWRITTEN = {torch.ops.aten.copy.default: _copy}
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is known of an operation besides its arguments."""
+
+    module: str
+    module_class: str
+    source: Source | None
+    detached: bool
+    state: Tensor | None
+
+
+def capture(
+    function: Callable[..., Any], tensors: Sequence[Tensor], modules: dict[nn.Module, str]
+) -> fx.GraphModule:
+    """Record ``function(*tensors)``; every node of an operation has a ``Note`` in its meta.
+
+    Parameters
+    ----------
+    function
+        From tensors to a flat list of outputs.
+    tensors
+        What to call it with: different objects, even where their numbers are shared.
+    modules
+        The modules it may call, and their names.
+    """
+    notes = _Notes(modules)
+
+    def functional(*flat: Tensor) -> Any:
+        with notes:
+            return dispatch_functionalize(function)(*flat)
+
+    with _open_operations(), notes.watch_modules():
+        return make_fx(functional, _REWRITTEN, tracing_mode="real")(*tensors)
+
+
+def user_line(frame: FrameType | None) -> Source | None:
+    """Return the innermost line that belongs neither to torch nor to this package."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((*_OURS, "<string>", "<eval_with_key>")):
+            return Source(file, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+class _Notes(TorchDispatchMode):
+    """Write a note on every node as it is recorded."""
+
+    def __init__(self, modules: dict[nn.Module, str]) -> None:
+        super().__init__()
+        self.names = modules
+        self.inside: list[nn.Module] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        nodes = get_proxy_mode().tracer.graph.nodes  # type: ignore[union-attr]
+        last = next(iter(reversed(nodes)))
+        kwargs = kwargs or {}
+        note = self._note(func, (*args, *kwargs.values()))
+        out = func(*args, **kwargs)
+        for node in reversed(nodes):
+            if node is last:
+                break
+            node.meta["note"] = note
+        return out
+
+    def _note(self, func: Any, args: Any) -> Note:
+        module = next((m for m in reversed(self.inside) if m in self.names), None)
+        stops = not torch.is_grad_enabled() or _ByUser.detaching > 0
+        state = None
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            state = _generator_state(args)
+        name, kind = ("", "") if module is None else (self.names[module], type(module).__name__)
+        return Note(name, kind, user_line(sys._getframe(2)), stops, state)
+
+    @contextmanager
+    def watch_modules(self) -> Iterator[None]:
+        """Know which module is running, without touching any."""
+        enter = register_module_forward_pre_hook(lambda m, _: self.inside.append(m))
+        leave = register_module_forward_hook(lambda *_: self._leave(), always_call=True)
+        try:
+            with _ByUser():
+                yield
+        finally:
+            enter.remove()
+            leave.remove()
+
+    def _leave(self) -> None:
+        self.inside.pop()
+
+
+class _ByUser(TorchFunctionMode):
+    """Tell the user's ``detach`` from those that autograd makes when it saves an output."""
+
+    detaching = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        asked = func in _DETACH
+        type(self).detaching += asked
+        try:
+            if func == _DATA:  # leaves no trace of its own
+                return args[0].detach()
+            return func(*args, **(kwargs or {}))
+        finally:
+            type(self).detaching -= asked
+
+
+@contextmanager
+def _open_operations() -> Iterator[None]:
+    """Let attention and recurrent layers run as the plain operations they are made of."""
+    with ExitStack() as stack:
+        with warnings.catch_warnings():  # of a setting for Intel's GPUs, which is not changed
+            warnings.simplefilter("ignore", UserWarning)
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        yield
+
+
+def _generator_state(args: Any) -> Tensor:
+    """The state of the generator that an operation with these arguments draws from."""
+    devices = (a if isinstance(a, torch.device) else getattr(a, "device", None) for a in args)
+    device = next((d for d in devices if d is not None), torch.device("cpu"))
+    with _disable_current_modes():
+        if device.type == "cuda":
+            return torch.cuda.get_rng_state(device)
+        return torch.get_rng_state()

@@ -1,0 +1,316 @@
+"""Computation graphs: boxes in topological order, passed through forwards and backwards.
+
+fprop   v_i = f_i(v_parents(i))                              for i in topological order
+bprop   adjoint_p = sum over children c of adjoint_c . dv_c/dv_p   in reverse order
+
+Reference: 1986, Rumelhart, Hinton, Williams, Learning representations by back-propagating errors,
+Nature 323.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+from castalia.autodiff.boxes import Box, add, any_nan, boxes_in, detached, leaf_of
+from castalia.autodiff.readings import Readings
+from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["Graph"]
+
+
+class Graph:
+    """A function as boxes that one can run forwards and backwards, read and differentiate.
+
+    Made by ``trace``; the constructor is for graphs put together by hand.
+
+    Parameters
+    ----------
+    boxes
+        The nodes, in any order; an order in which parents come first is found.
+    outputs
+        What the function returns: a box, or a nested tuple, list or dict of boxes.
+    tensors
+        The tensor of every leaf. Those of parameters are read anew at each pass, so a training step
+        is seen; those of inputs are the default of ``fprop``.
+    arguments
+        How the function was called: its positional arguments with boxes in the place of tensors.
+    name
+        Name of the function, for ``code``.
+
+    Attributes
+    ----------
+    boxes, order
+        The boxes, parents before children.
+    values, adjoints
+        What the last passes left, by box or by name.
+    inputs, parameters, buffers
+        The leaves of each kind, in order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from castalia.autodiff import trace
+    >>> graph = trace(lambda t: t**2 * (3 * t + 1), torch.tensor(2.0))
+    >>> graph.fprop(torch.tensor(2.0))
+    tensor(28.)
+    >>> graph.bprop()
+    {'t': tensor(40.)}
+    """
+
+    def __init__(
+        self,
+        boxes: Iterable[Box],
+        outputs: Any,
+        tensors: dict[Box, Tensor],
+        *,
+        arguments: tuple[Any, ...] | None = None,
+        name: str = "f",
+    ) -> None:
+        self.order = _sorted(list(boxes))
+        self.outputs, self.tensors, self.name = outputs, tensors, name
+        self.arguments = self.inputs if arguments is None else arguments
+        self._by_name = {box.name: box for box in self.order}
+        for box in self.order:
+            box.children = []
+        for box in self.order:
+            for parent in box.parents:
+                parent.children.append(box)
+        self.values, self.adjoints = Readings(self, "value"), Readings(self, "adjoint")
+
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        """Every box, parents before children."""
+        return self.order
+
+    @property
+    def inputs(self) -> tuple[Box, ...]:
+        """The tensors that ``fprop`` takes."""
+        return self._of_kind("input")
+
+    @property
+    def parameters(self) -> tuple[Box, ...]:
+        """The parameters of the module, named as there."""
+        return self._of_kind("parameter")
+
+    @property
+    def buffers(self) -> tuple[Box, ...]:
+        """The buffers of the module, named as there."""
+        return self._of_kind("buffer")
+
+    @property
+    def ends(self) -> tuple[Box, ...]:
+        """The boxes that the function returns, flattened."""
+        return tuple(boxes_in(self.outputs))
+
+    def __getitem__(self, box: Box | str) -> Box:
+        """Find a box by its name."""
+        found = self._by_name.get(box.name if isinstance(box, Box) else box)
+        if found is None or (isinstance(box, Box) and found is not box):
+            name = box.name if isinstance(box, Box) else box
+            near = did_you_mean(name, self._by_name)
+            raise InvalidParameter(f"Graph: `box` must be one of this graph; got `{name}`.{near}")
+        return found
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __repr__(self) -> str:
+        operations = sum(not box.is_leaf for box in self.order)
+        return (
+            f"Graph({self.name}: {len(self.inputs)} inputs, {len(self.parameters)} parameters, "
+            f"{operations} operations)"
+        )
+
+    def fprop(self, *inputs: Any) -> Any:
+        """Evaluate every box once, in topological order, and return the outputs.
+
+        Parameters
+        ----------
+        inputs
+            What the function takes, in the shapes it was traced with; without any, the inputs of
+            the last pass.
+        """
+        if inputs:
+            self._bind(inputs)
+        values = self._run()
+        self._refuse_nan(values)
+        return self._outputs()
+
+    def _run(self) -> dict[Box, Any]:
+        """Evaluate the boxes; each has then its value and what autograd pulls through."""
+        values: dict[Box, Any] = {}
+        for box in self.order:
+            box.adjoint = None
+            if box.is_leaf:
+                tensor = self.tensors[box]
+                free = box.kind in ("input", "parameter")
+                box.leaf, box.output = leaf_of(tensor) if free else tensor.detach(), None
+            else:
+                box.leaf, box.output = box.run(values)
+                box.describe()
+            values[box] = box.leaf
+        return values
+
+    def bprop(self, seed: Any = None) -> dict[str, Tensor]:
+        """Send adjoints back through the boxes, in reverse order, and return those of the leaves.
+
+        Parameters
+        ----------
+        seed
+            Adjoint of the output, of its shape; a scalar output needs none. A function with
+            several outputs takes one for each, None for those that do not count.
+
+        Returns
+        -------
+        dict
+            Gradients by inputs and parameters, by name; leaves that the output does not depend on
+            are left out.
+        """
+        if self.order and self.order[0].leaf is None:
+            self.fprop()
+        values = {box: box.leaf for box in self.order}
+        for box in self.order:
+            box.adjoint = None
+        for box, part in self._seeds(seed):
+            box.adjoint = add(box.adjoint, part)
+        for box in reversed(self.order):
+            if box.adjoint is not None and not box.is_leaf:
+                parts = box.pull(box.output, values, box.adjoint)
+                for parent, part in zip(box.parents, parts, strict=True):
+                    parent.adjoint = add(parent.adjoint, part)
+        return {
+            box.name: box.adjoint
+            for box in (*self.inputs, *self.parameters)
+            if isinstance(box.adjoint, Tensor)
+        }
+
+    def first_nan(self) -> Box | None:
+        """Return the first box of the last forward pass whose value holds a NaN, or None."""
+        written = (box for box in self.order if not box.operation.startswith("empty"))
+        return next((box for box in written if any_nan(box.value)), None)
+
+    # ---- inside ----
+
+    def _of_kind(self, kind: str) -> tuple[Box, ...]:
+        return tuple(box for box in self.order if box.kind == kind)
+
+    def _outputs(self) -> Any:
+        return pytree.tree_map_only(Box, lambda box: detached(box.leaf), self.outputs)
+
+    def _bind(self, inputs: Sequence[Any]) -> None:
+        """Put the tensors of a call where the boxes of the inputs are."""
+        wanted, structure = pytree.tree_flatten(tuple(self.arguments))
+        given, got = pytree.tree_flatten(tuple(inputs))
+        if got != structure:
+            raise InvalidData(
+                f"Graph.fprop: `inputs` must be as in the traced call, {len(self.arguments)} "
+                f"arguments of the same structure; got {len(inputs)}. Trace again to change that."
+            )
+        for box, tensor in zip(wanted, given, strict=True):
+            if isinstance(box, Box):
+                _check_input(box, tensor)
+                self.tensors[box] = tensor
+            elif box is not tensor and box != tensor:
+                raise InvalidData(
+                    f"Graph.fprop: arguments that are no tensors must be as traced, {box!r}; "
+                    f"got {tensor!r}. Trace again with the new one."
+                )
+
+    def _seeds(self, seed: Any) -> list[tuple[Box, Tensor]]:
+        """Pair the outputs with their adjoints."""
+        ends = self.ends
+        if seed is None:
+            if len(ends) != 1 or _size(ends[0].shape) != 1:
+                raise InvalidData(needs_seed("Graph.bprop", ends))
+            return [(ends[0], torch.ones_like(ends[0].leaf))]
+        seeds = (seed,) if isinstance(seed, Tensor) else pytree.tree_leaves(seed, _is_none)
+        if len(seeds) != len(ends):
+            raise ShapeMismatch(
+                f"Graph.bprop: `seed` must hold an adjoint for each of {len(ends)} outputs; "
+                f"got {len(seeds)}."
+            )
+        pairs = [(box, s) for box, s in zip(ends, seeds, strict=True) if s is not None]
+        for box, s in pairs:
+            check_seed("Graph.bprop", box, s)
+        return pairs
+
+    def _refuse_nan(self, values: dict[Box, Any]) -> None:
+        if not any(any_nan(values[box]) for box in self.ends):
+            return
+        box = self.first_nan()
+        if box is not None:
+            raise InvalidData(f"Graph.fprop: values must be numbers; got NaN, {_origin(box)}.")
+
+
+def needs_seed(owner: str, ends: Sequence[Box]) -> str:
+    """Say that only a scalar has a gradient."""
+    shapes = listing([box.shape for box in ends], last="and")
+    return (
+        f"{owner}: the output must be one scalar or `seed` must be given; got {shapes}. "
+        "Reduce it, for example with `.sum()`, or pass a seed of that shape."
+    )
+
+
+def check_seed(owner: str, box: Box, seed: Any) -> None:
+    """Refuse a seed that is not of the output's shape."""
+    got = tuple(seed.shape) if isinstance(seed, Tensor) else type(seed).__name__
+    if got != box.shape:
+        raise ShapeMismatch(
+            f"{owner}: `seed` must be a tensor of the output's shape {box.shape}; got {got}."
+        )
+
+
+def _check_input(box: Box, tensor: Any) -> None:
+    if not isinstance(tensor, Tensor):
+        got: Any = type(tensor).__name__
+    elif tuple(tensor.shape) != box.shape:
+        got = tuple(tensor.shape)
+    elif tensor.dtype != box.dtype:
+        got = tensor.dtype
+    else:
+        return
+    raise ShapeMismatch(
+        f"Graph.fprop: `{box.name}` must be a tensor of shape {box.shape} and {box.dtype}, as it "
+        f"was traced; got {got}. Trace again with the new one."
+    )
+
+
+def _origin(box: Box) -> str:
+    if box.is_leaf:
+        return f"in the {box.kind} `{box.name}`"
+    where = f" in `{box.module}` ({box.module_class})" if box.module else ""
+    line = f", {box.source}: {box.source.text}" if box.source else ""
+    return f"first in box `{box.name}` ({box.operation}){where}{line}"
+
+
+def _sorted(boxes: list[Box]) -> tuple[Box, ...]:
+    """Topological order, the given one where it is valid already."""
+    seen: set[Box] = set()
+    valid = True
+    for box in boxes:
+        valid = valid and seen.issuperset(box.parents)
+        seen.add(box)
+    if valid:
+        return tuple(boxes)
+    try:
+        return tuple(TopologicalSorter({box: box.parents for box in boxes}).static_order())
+    except CycleError as error:
+        cycle = " -> ".join(box.name for box in error.args[1])
+        raise InvalidData(
+            f"Graph: `boxes` must form a graph without cycles; got the cycle {cycle}."
+        ) from None
+
+
+def _size(shape: tuple[Any, ...]) -> int:
+    return torch.Size(shape).numel() if all(isinstance(n, int) for n in shape) else -1
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
