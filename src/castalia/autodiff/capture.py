@@ -36,6 +36,7 @@ __all__ = ["Note", "capture", "user_line"]
 _OURS = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
 _DATA = Tensor.data.__get__
 _DETACH = (Tensor.detach, Tensor.detach_, torch.detach, torch.detach_, _DATA)
+_DIFFERENTIATES = (Tensor.requires_grad_, Tensor.requires_grad.__set__, torch.autograd.grad)
 
 
 def _copy(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
@@ -72,10 +73,15 @@ def capture(
         The modules it may call, and their names.
     """
     notes = _Notes(modules)
+    notes.calls.differentiates = any(tensor.requires_grad for tensor in tensors)
+
+    def watched(*flat: Tensor) -> Any:
+        with notes.calls:
+            return function(*flat)
 
     def functional(*flat: Tensor) -> Any:
         with notes:
-            return dispatch_functionalize(function)(*flat)
+            return dispatch_functionalize(watched)(*flat)
 
     with _open_operations(), notes.watch_modules():
         return make_fx(functional, _REWRITTEN, tracing_mode="real")(*tensors)
@@ -98,6 +104,7 @@ class _Notes(TorchDispatchMode):
         super().__init__()
         self.names = modules
         self.inside: list[nn.Module] = []
+        self.calls = _Calls()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         nodes = get_proxy_mode().tracer.graph.nodes  # type: ignore[union-attr]
@@ -108,12 +115,13 @@ class _Notes(TorchDispatchMode):
         for node in reversed(nodes):
             if node is last:
                 break
-            node.meta["note"] = note
+            node.meta["note"], node.meta["call"] = note, self.calls.number
+            node.meta["saved"] = self.calls.made_by_autograd(node)
         return out
 
     def _note(self, func: Any, args: Any) -> Note:
         module = next((m for m in reversed(self.inside) if m in self.names), None)
-        stops = not torch.is_grad_enabled() or _ByUser.detaching > 0
+        stops = not torch.is_grad_enabled() or str(func) == "aten.detach.default"
         state = None
         if torch.Tag.nondeterministic_seeded in func.tags:
             state = _generator_state(args)
@@ -126,8 +134,7 @@ class _Notes(TorchDispatchMode):
         enter = register_module_forward_pre_hook(lambda m, _: self.inside.append(m))
         leave = register_module_forward_hook(lambda *_: self._leave(), always_call=True)
         try:
-            with _ByUser():
-                yield
+            yield
         finally:
             enter.remove()
             leave.remove()
@@ -136,20 +143,35 @@ class _Notes(TorchDispatchMode):
         self.inside.pop()
 
 
-class _ByUser(TorchFunctionMode):
-    """Tell the user's ``detach`` from those that autograd makes when it saves an output."""
+class _Calls(TorchFunctionMode):
+    """Follow the calls of the function being traced, to know whose a ``detach`` is.
 
-    detaching = 0
+    Leaves are traced without ``requires_grad``, so a ``detach`` is the user's. Only a function that
+    differentiates inside makes autograd save outputs detached, in the call that computes them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+        self.detaching = self.differentiates = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        asked = func in _DETACH
-        type(self).detaching += asked
+        self.number += 1
+        self.differentiates |= func in _DIFFERENTIATES
+        self.detaching = func in _DETACH
         try:
             if func == _DATA:  # leaves no trace of its own
                 return args[0].detach()
             return func(*args, **(kwargs or {}))
         finally:
-            type(self).detaching -= asked
+            self.detaching = False
+
+    def made_by_autograd(self, node: fx.Node) -> bool:
+        """Whether a node is autograd's own copy of what it saves."""
+        if str(node.target) != "aten.detach.default" or not self.differentiates or self.detaching:
+            return False
+        (source,) = node.all_input_nodes
+        return bool(source.meta.get("call") == self.number or source.meta.get("saved"))
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -90,9 +89,15 @@ class Lifted:
         module = self.module.get_submodule(path)
         return path, "" if isinstance(module, _Holder) else type(module).__name__
 
-    def copies(self) -> list[Tensor]:
+    def copies(self, differentiable: bool = False) -> list[Tensor]:
         """Fresh tensors for a call: other objects, so that nothing given is changed or mistaken."""
-        return [_copy(tensor, kind) for _, kind, tensor in self.leaves]
+        fresh = [
+            tensor.detach() if kind == "parameter" else tensor.detach().clone()
+            for _, kind, tensor in self.leaves
+        ]
+        for copy, (_, _, tensor) in zip(fresh, self.leaves, strict=True):
+            copy.requires_grad_(differentiable and tensor.requires_grad)
+        return fresh
 
 
 class Slot:
@@ -160,12 +165,6 @@ def _kept(root: nn.Module) -> Iterator[None]:
         for module, attributes in before:
             vars(module).clear()
             vars(module).update(attributes)
-
-
-def _copy(tensor: Tensor, kind: str) -> Tensor:
-    with torch.no_grad():
-        fresh = tensor.detach() if kind == "parameter" else tensor.detach().clone()
-    return fresh.requires_grad_(tensor.requires_grad)
 
 
 def _key(key: Any) -> Any:

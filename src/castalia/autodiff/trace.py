@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
 
@@ -65,19 +64,27 @@ def trace(fn: Callable[..., Any], *inputs: Any, random_state: int = 0) -> Graph:
 
     device = next((t.device for _, _, t in lifted.leaves), "cpu")
     with seed_scope(seed_from(random_state), device):
-        try:
-            module = capture(flat, lifted.copies(), lifted.modules)
-        except CastaliaError:
-            raise
-        except Exception as error:
-            _explain(error, lifted)
-            raise
+        module = _captured(flat, lifted)
     structure, out = shape
     if not any(isinstance(part, Tensor) for part in out):
         raise InvalidData(_no_tensor(fn, out))
     graph = _graph(module, lifted, out, structure, _name_of(fn))
     graph._run()
     return graph
+
+
+def _captured(flat: Callable[..., Any], lifted: Lifted) -> fx.GraphModule:
+    try:
+        return capture(flat, lifted.copies(), lifted.modules)
+    except CastaliaError:
+        raise
+    except Exception as error:
+        if "does not require grad" not in str(error):
+            raise _explained(error, lifted) from error
+    try:  # the function itself differentiates by what it was given
+        return capture(flat, lifted.copies(differentiable=True), lifted.modules)
+    except Exception as error:
+        raise _explained(error, lifted) from error
 
 
 def _graph(module: fx.GraphModule, lifted: Lifted, out: Any, structure: Any, name: str) -> Graph:
@@ -127,8 +134,7 @@ def _leaf(name: str, kind: str, tensor: Tensor) -> Box:
 def _operation(node: fx.Node, boxes: dict[fx.Node, Any]) -> Box:
     """Turn a node into a box; copies that only torch's machinery made are the box they copy."""
     note: Note = node.meta.get("note", Note("", "", None, False, None))
-    made = str(node.target) in _ALIASES
-    if made or (str(node.target) == "aten.detach.default" and not note.detached):
+    if str(node.target) in _ALIASES or node.meta.get("saved"):
         return boxes[node.args[0]]  # type: ignore[index]
     args = fx.node.map_arg(node.args, lambda n: boxes[n])
     kwargs = fx.node.map_arg(node.kwargs, lambda n: boxes[n])
@@ -168,25 +174,24 @@ def _used(boxes: list[Box], outputs: list[Any]) -> list[Box]:
 # ---- errors ----
 
 
-def _explain(error: Exception, lifted: Lifted) -> None:
+def _explained(error: Exception, lifted: Lifted) -> Exception:
     """Say in one sentence what cannot be traced; an error of the function itself stays its own."""
     try:
-        with torch.no_grad():
-            lifted(*lifted.copies())
+        lifted(*lifted.copies(differentiable=True))
     except Exception as own:
-        raise own from None
+        return own
     where = _line_of(error)
     said = re.split(r"(?<=[.!]) |\n", str(error))[0]
     line = f" at {where}: `{where.text}`" if where else ""
     if "data-dependent" in str(error) or "_local_scalar_dense" in str(error):
-        raise InvalidData(
+        return InvalidData(
             "trace: `fn` must take the same path whatever the numbers are; got a branch, loop or "
             f"number that depends on the value of a tensor{line}. Use `torch.where`, or decide "
             "outside of `fn`."
-        ) from error
-    raise InvalidData(
+        )
+    return InvalidData(
         f"trace: `fn` must be made of operations that torch can trace; got {said!r}{line}."
-    ) from error
+    )
 
 
 def _line_of(error: BaseException) -> Source | None:
