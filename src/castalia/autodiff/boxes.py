@@ -147,20 +147,17 @@ class Box:
         args, kwargs = fill(self.args, values), fill(self.kwargs, values)
         with torch.set_grad_enabled(not self.detached), self._replay():
             output = self.op(*args, **kwargs)  # type: ignore[misc]
-        if type(output) is Tensor:
+        if isinstance(output, Tensor):
             return (leaf_of(output), output) if output.requires_grad else (output, None)
-        output = tuple(output)
-        return leaf_of(output), output if any(_differentiable(o) for o in output) else None
+        leaves = tuple(leaf_of(o) if _differentiable(o) else o for o in output)
+        return leaves, tuple(output) if any(map(_differentiable, output)) else None
 
     def describe(self) -> None:
         """Take shape, dtype and device from the value, the first time there is one."""
         if self.dtype is None:
-            one = isinstance(self.leaf, Tensor)
-            parts = (self.leaf,) if one else self.leaf
-            facts = [(tuple(part.shape), part.dtype, part.device) for part in parts]
-            self.shape, self.dtype, self.device = (
-                facts[0] if one else tuple(zip(*facts, strict=True))
-            )
+            several = not isinstance(self.leaf, Tensor)
+            facts = [_facts(part) for part in (self.leaf if several else (self.leaf,))]
+            self.shape, self.dtype, self.device = zip(*facts, strict=True) if several else facts[0]
 
     def pull(self, output: Any, values: Mapping[Box, Any], adjoint: Any) -> tuple[Any, ...]:
         """Vector-Jacobian product of the operation: what each parent receives."""
@@ -233,7 +230,9 @@ def leaf_of(value: Any) -> Any:
 
 def detached(value: Any) -> Any:
     """Give out a value without its history."""
-    return value.detach() if isinstance(value, Tensor) else tuple(map(detached, value))
+    if value is None or isinstance(value, Tensor):
+        return None if value is None else value.detach()
+    return tuple(map(detached, value))
 
 
 def add(a: Any, b: Any) -> Any:
@@ -250,6 +249,11 @@ def any_nan(value: Any) -> bool:
     if isinstance(value, Iterable) and not isinstance(value, Tensor):
         return any(any_nan(part) for part in value)
     return isinstance(value, Tensor) and bool(torch.isnan(value).any())
+
+
+def _facts(value: Tensor | None) -> tuple[Any, Any, Any]:
+    """Shape, dtype and device; an output that was not asked for is None."""
+    return ((), None, None) if value is None else (tuple(value.shape), value.dtype, value.device)
 
 
 def _differentiable(value: Any) -> bool:

@@ -31,7 +31,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from castalia.autodiff.boxes import Source
 
-__all__ = ["Note", "capture", "user_line"]
+__all__ = ["Note", "capture", "record", "user_line"]
 
 _OURS = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
 _DATA = Tensor.data.__get__
@@ -85,6 +85,12 @@ def capture(
 
     with _open_operations(), notes.watch_modules():
         return make_fx(functional, _REWRITTEN, tracing_mode="real")(*tensors)
+
+
+def record(function: Callable[..., Any], tensors: Sequence[Tensor]) -> fx.GraphModule:
+    """Record ``function(*tensors)`` as it is, without notes."""
+    with _open_operations():
+        return make_fx(dispatch_functionalize(function), _REWRITTEN, tracing_mode="real")(*tensors)
 
 
 def user_line(frame: FrameType | None) -> Source | None:

@@ -20,7 +20,7 @@ from torch import Tensor
 from castalia.autodiff.boxes import Box, add, any_nan, boxes_in, detached, leaf_of
 from castalia.autodiff.readings import Readings
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
-from castalia.utils.text import did_you_mean, listing
+from castalia.utils.text import did_you_mean, listing, plural
 
 __all__ = ["Graph"]
 
@@ -139,24 +139,9 @@ class Graph:
         """
         if inputs:
             self._bind(inputs)
-        values = self._run()
+        values = self.run()
         self._refuse_nan(values)
         return self._outputs()
-
-    def _run(self) -> dict[Box, Any]:
-        """Evaluate the boxes; each has then its value and what autograd pulls through."""
-        values: dict[Box, Any] = {}
-        for box in self.order:
-            box.adjoint = None
-            if box.is_leaf:
-                tensor = self.tensors[box]
-                free = box.kind in ("input", "parameter")
-                box.leaf, box.output = leaf_of(tensor) if free else tensor.detach(), None
-            else:
-                box.leaf, box.output = box.run(values)
-                box.describe()
-            values[box] = box.leaf
-        return values
 
     def bprop(self, seed: Any = None) -> dict[str, Tensor]:
         """Send adjoints back through the boxes, in reverse order, and return those of the leaves.
@@ -196,7 +181,49 @@ class Graph:
         written = (box for box in self.order if not box.operation.startswith("empty"))
         return next((box for box in written if any_nan(box.value)), None)
 
+    def gradient(self, wrt: Any = 0, seed: Any = None) -> Graph:
+        """Return the graph that computes the gradient; it may be differentiated again.
+
+        Parameters
+        ----------
+        wrt
+            By what: the number of an input, the name of any box, or a list of them.
+        seed
+            Adjoint of the output, as in ``bprop``; a scalar output needs none.
+
+        Returns
+        -------
+        Graph
+            Of the same inputs. Its output has the shape of ``wrt``; for a list, a tuple.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from castalia.autodiff import trace
+        >>> graph = trace(lambda x: x**5, torch.tensor(2.0))
+        >>> graph.gradient().gradient().fprop(torch.tensor(2.0))  # 20 x^3
+        tensor(160.)
+        """
+        from castalia.autodiff.gradient import gradient
+
+        return gradient(self, wrt, seed)
+
     # ---- inside ----
+
+    def run(self) -> dict[Box, Any]:
+        """Evaluate the boxes; each has then its value and what autograd pulls through."""
+        values: dict[Box, Any] = {}
+        for box in self.order:
+            box.adjoint = None
+            if box.is_leaf:
+                tensor = self.tensors[box]
+                free = box.kind in ("input", "parameter")
+                box.leaf, box.output = leaf_of(tensor) if free else tensor.detach(), None
+            else:
+                box.leaf, box.output = box.run(values)
+                box.describe()
+            values[box] = box.leaf
+        return values
 
     def _of_kind(self, kind: str) -> tuple[Box, ...]:
         return tuple(box for box in self.order if box.kind == kind)
@@ -224,22 +251,10 @@ class Graph:
                 )
 
     def _seeds(self, seed: Any) -> list[tuple[Box, Tensor]]:
-        """Pair the outputs with their adjoints."""
-        ends = self.ends
         if seed is None:
-            if len(ends) != 1 or _size(ends[0].shape) != 1:
-                raise InvalidData(needs_seed("Graph.bprop", ends))
-            return [(ends[0], torch.ones_like(ends[0].leaf))]
-        seeds = (seed,) if isinstance(seed, Tensor) else pytree.tree_leaves(seed, _is_none)
-        if len(seeds) != len(ends):
-            raise ShapeMismatch(
-                f"Graph.bprop: `seed` must hold an adjoint for each of {len(ends)} outputs; "
-                f"got {len(seeds)}."
-            )
-        pairs = [(box, s) for box, s in zip(ends, seeds, strict=True) if s is not None]
-        for box, s in pairs:
-            check_seed("Graph.bprop", box, s)
-        return pairs
+            end = scalar_end("Graph.bprop", self.ends)
+            return [(end, torch.ones_like(end.leaf).detach())]
+        return seeds_of("Graph.bprop", self.ends, seed)
 
     def _refuse_nan(self, values: dict[Box, Any]) -> None:
         if not any(any_nan(values[box]) for box in self.ends):
@@ -249,22 +264,38 @@ class Graph:
             raise InvalidData(f"Graph.fprop: values must be numbers; got NaN, {_origin(box)}.")
 
 
-def needs_seed(owner: str, ends: Sequence[Box]) -> str:
-    """Say that only a scalar has a gradient."""
-    shapes = listing([box.shape for box in ends], last="and")
-    return (
-        f"{owner}: the output must be one scalar or `seed` must be given; got {shapes}. "
-        "Reduce it, for example with `.sum()`, or pass a seed of that shape."
-    )
-
-
-def check_seed(owner: str, box: Box, seed: Any) -> None:
-    """Refuse a seed that is not of the output's shape."""
-    got = tuple(seed.shape) if isinstance(seed, Tensor) else type(seed).__name__
-    if got != box.shape:
-        raise ShapeMismatch(
-            f"{owner}: `seed` must be a tensor of the output's shape {box.shape}; got {got}."
+def scalar_end(owner: str, ends: Sequence[Box]) -> Box:
+    """Return the only output, if it is one number that has a gradient."""
+    if len(ends) != 1 or _size(ends[0].shape) != 1:
+        shapes = listing([box.shape for box in ends], last="and")
+        raise InvalidData(
+            f"{owner}: the output must be one scalar or `seed` must be given; got {shapes}. "
+            "Reduce it, for example with `.sum()`, or pass a seed of that shape."
         )
+    if not (ends[0].dtype.is_floating_point or ends[0].dtype.is_complex):
+        raise InvalidData(
+            f"{owner}: the output must be of floating-point numbers; got {ends[0].dtype}, which "
+            "has no gradient."
+        )
+    return ends[0]
+
+
+def seeds_of(owner: str, ends: Sequence[Box], seed: Any) -> list[tuple[Box, Tensor]]:
+    """Pair the outputs with the adjoints they are given; None gives none."""
+    seeds = (seed,) if isinstance(seed, Tensor) else pytree.tree_leaves(seed, is_leaf=_is_none)
+    if len(seeds) != len(ends):
+        raise ShapeMismatch(
+            f"{owner}: `seed` must hold an adjoint for each of {plural(len(ends), 'output')}; "
+            f"got {len(seeds)}."
+        )
+    pairs = [(box, part) for box, part in zip(ends, seeds, strict=True) if part is not None]
+    for box, part in pairs:
+        got = tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__
+        if got != box.shape:
+            raise ShapeMismatch(
+                f"{owner}: `seed` must be a tensor of the output's shape {box.shape}; got {got}."
+            )
+    return pairs
 
 
 def _check_input(box: Box, tensor: Any) -> None:

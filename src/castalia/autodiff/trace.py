@@ -69,7 +69,7 @@ def trace(fn: Callable[..., Any], *inputs: Any, random_state: int = 0) -> Graph:
     if not any(isinstance(part, Tensor) for part in out):
         raise InvalidData(_no_tensor(fn, out))
     graph = _graph(module, lifted, out, structure, _name_of(fn))
-    graph._run()
+    graph.run()
     return graph
 
 

@@ -1,0 +1,155 @@
+"""Graphs put together box by box, where equal operations are one box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+from castalia.autodiff.boxes import Box, boxes_in, fill
+from castalia.autodiff.graph import Graph
+
+__all__ = ["Builder"]
+
+
+class Builder:
+    """A graph in the making, over the leaves of another one.
+
+    Parameters
+    ----------
+    graph
+        Whose leaves, arguments and name are taken over.
+
+    Attributes
+    ----------
+    new
+        From boxes of the old graph to boxes of the new one; filled by the caller for operations.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.boxes: dict[str, Box] = {}
+        self.tensors: dict[Box, Tensor] = {}
+        self.new: dict[Box, Box] = {}
+        self._known: dict[Any, Box] = {}
+        for box in graph.order:
+            if box.is_leaf:
+                self.new[box] = self._keep(box)
+                self.tensors[self.new[box]] = graph.tensors[box]
+
+    def copy(self, box: Box) -> Box:
+        """Take an operation over, reading the new boxes of its parents."""
+        args, kwargs = fill(box.args, self.new), fill(box.kwargs, self.new)
+        return self.add(box.op, args, kwargs, like=box)  # type: ignore[arg-type]
+
+    def add(
+        self,
+        op: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+        *,
+        like: Box,
+        name: str = "",
+    ) -> Box:
+        """Return the box of an operation, the one that is there already if there is one.
+
+        Parameters
+        ----------
+        op, args, kwargs
+            The operation.
+        like
+            An old box that lends its module and its line; if ``op`` is its own, everything else
+            as well.
+        name
+            What to call it; the operation's own name otherwise.
+        """
+        kwargs = kwargs or {}
+        same = op is like.op
+        state = like.state if same else None
+        key = None if state is not None else (op, _frozen((args, kwargs)), same and like.detached)
+        if key is not None and key in self._known:
+            return self._known[key]
+        box = replace(
+            like, op=op, kind="operation", args=args, kwargs=kwargs, children=[], state=state,
+            name=name, detached=same and like.detached, leaf=None, output=None, adjoint=None,
+        )  # fmt: skip
+        if not same:
+            box.shape, box.dtype, box.device = (), None, None
+        box.name = self._free(name or (like.name if same else _stem(box.operation)))
+        self.boxes[box.name] = box
+        if key is not None:
+            self._known[key] = box
+        return box
+
+    def constant(self, tensor: Tensor, name: str = "constant") -> Box:
+        """Add a leaf that holds a tensor."""
+        facts = {"shape": tuple(tensor.shape), "dtype": tensor.dtype, "device": tensor.device}
+        box = Box(self._free(name), "constant", **facts)  # type: ignore[arg-type]
+        self.boxes[box.name] = box
+        self.tensors[box] = tensor
+        return box
+
+    def full(self, shape: Iterable[int], value: float, like: Box) -> Box:
+        """Add a tensor of one number, in the type and on the device of another box."""
+        kind = {"dtype": like.dtype, "device": like.device}
+        return self.add(torch.ops.aten.full.default, ([*shape], value), kind, like=like)
+
+    def rename(self, box: Box, name: str) -> None:
+        """Give a box a better name, where that is free."""
+        if name not in self.boxes:
+            del self.boxes[box.name]
+            box.name = name
+            self.boxes[name] = box
+
+    def build(self, outputs: Any) -> Graph:
+        """Finish: leave out what the outputs do not depend on, and run once."""
+        needed = set(boxes_in(outputs))
+        todo = list(needed)
+        while todo:
+            todo += [parent for parent in todo.pop().parents if parent not in needed]
+            needed.update(todo)
+        kept = [
+            box
+            for box in self.boxes.values()
+            if box in needed or box.kind in ("input", "parameter", "buffer")
+        ]
+        old = self.graph
+        arguments = pytree.tree_map_only(Box, lambda box: self.new[box], old.arguments)
+        tensors = {
+            box: tensor
+            for box, tensor in self.tensors.items()
+            if box in needed or box.kind in ("input", "parameter", "buffer")
+        }
+        graph = Graph(kept, outputs, tensors, arguments=arguments, name=old.name)
+        graph.run()
+        return graph
+
+    def _keep(self, box: Box) -> Box:
+        copy = replace(box, children=[], leaf=None, output=None, adjoint=None)
+        self.boxes[copy.name] = copy
+        return copy
+
+    def _free(self, name: str) -> str:
+        if name not in self.boxes:
+            return name
+        number = 1
+        while f"{name}_{number}" in self.boxes:
+            number += 1
+        return f"{name}_{number}"
+
+
+def _stem(operation: str) -> str:
+    return operation.strip("_")
+
+
+def _frozen(arg: Any) -> Any:
+    """Arguments as a key: boxes by identity, numbers by type and value (1 is not 1.0)."""
+    if isinstance(arg, tuple | list):
+        return tuple(_frozen(part) for part in arg)
+    if isinstance(arg, dict):
+        return tuple((name, _frozen(part)) for name, part in sorted(arg.items()))
+    return arg if isinstance(arg, Box) else (type(arg), str(arg))
