@@ -44,7 +44,7 @@ class Builder:
     def copy(self, box: Box) -> Box:
         """Take an operation over, reading the new boxes of its parents."""
         args, kwargs = fill(box.args, self.new), fill(box.kwargs, self.new)
-        return self.add(box.op, args, kwargs, like=box)  # type: ignore[arg-type]
+        return self.add(box.op, args, kwargs, like=box, same=True)  # type: ignore[arg-type]
 
     def add(
         self,
@@ -53,7 +53,7 @@ class Builder:
         kwargs: dict[str, Any] | None = None,
         *,
         like: Box,
-        name: str = "",
+        same: bool = False,
     ) -> Box:
         """Return the box of an operation, the one that is there already if there is one.
 
@@ -62,24 +62,31 @@ class Builder:
         op, args, kwargs
             The operation.
         like
-            An old box that lends its module and its line; if ``op`` is its own, everything else
-            as well.
-        name
-            What to call it; the operation's own name otherwise.
+            An old box that lends its module and its line.
+        same
+            Whether the box computes just what ``like`` does, and so keeps its name and shape.
         """
         kwargs = kwargs or {}
-        same = op is like.op
         state = like.state if same else None
         key = None if state is not None else (op, _frozen((args, kwargs)), same and like.detached)
         if key is not None and key in self._known:
             return self._known[key]
         box = replace(
-            like, op=op, kind="operation", args=args, kwargs=kwargs, children=[], state=state,
-            name=name, detached=same and like.detached, leaf=None, output=None, adjoint=None,
-        )  # fmt: skip
+            like,
+            name=self._free(like.name if same else _stem(op)),
+            kind="operation",
+            op=op,
+            args=args,
+            kwargs=kwargs,
+            detached=same and like.detached,
+            state=state,
+            children=[],
+            leaf=None,
+            output=None,
+            adjoint=None,
+        )
         if not same:
             box.shape, box.dtype, box.device = (), None, None
-        box.name = self._free(name or (like.name if same else _stem(box.operation)))
         self.boxes[box.name] = box
         if key is not None:
             self._known[key] = box
@@ -142,8 +149,9 @@ class Builder:
         return f"{name}_{number}"
 
 
-def _stem(operation: str) -> str:
-    return operation.strip("_")
+def _stem(op: Any) -> str:
+    """A name for a box, from its operation."""
+    return str(getattr(op, "overloadpacket", op).__name__).strip("_")
 
 
 def _frozen(arg: Any) -> Any:
