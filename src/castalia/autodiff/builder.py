@@ -32,7 +32,8 @@ class Builder:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.boxes: dict[str, Box] = {}
+        self.boxes: list[Box] = []
+        self.names: set[str] = set()
         self.tensors: dict[Box, Tensor] = {}
         self.new: dict[Box, Box] = {}
         self._known: dict[Any, Box] = {}
@@ -87,18 +88,16 @@ class Builder:
         )
         if not same:
             box.shape, box.dtype, box.device = (), None, None
-        self.boxes[box.name] = box
         if key is not None:
             self._known[key] = box
-        return box
+        return self._enter(box)
 
     def constant(self, tensor: Tensor, name: str = "constant") -> Box:
         """Add a leaf that holds a tensor."""
         facts = {"shape": tuple(tensor.shape), "dtype": tensor.dtype, "device": tensor.device}
         box = Box(self._free(name), "constant", **facts)  # type: ignore[arg-type]
-        self.boxes[box.name] = box
         self.tensors[box] = tensor
-        return box
+        return self._enter(box)
 
     def full(self, shape: Iterable[int], value: float, like: Box) -> Box:
         """Add a tensor of one number, in the type and on the device of another box."""
@@ -106,11 +105,9 @@ class Builder:
         return self.add(torch.ops.aten.full.default, ([*shape], value), kind, like=like)
 
     def rename(self, box: Box, name: str) -> None:
-        """Give a box a better name, where that is free."""
-        if name not in self.boxes:
-            del self.boxes[box.name]
-            box.name = name
-            self.boxes[name] = box
+        """Give a box a better name."""
+        box.name = self._free(name)
+        self.names.add(box.name)
 
     def build(self, outputs: Any) -> Graph:
         """Finish: leave out what the outputs do not depend on, and run once."""
@@ -119,32 +116,28 @@ class Builder:
         while todo:
             todo += [parent for parent in todo.pop().parents if parent not in needed]
             needed.update(todo)
-        kept = [
-            box
-            for box in self.boxes.values()
-            if box in needed or box.kind in ("input", "parameter", "buffer")
-        ]
+        needed |= {box for box in self.boxes if box.kind in ("input", "parameter", "buffer")}
         old = self.graph
         arguments = pytree.tree_map_only(Box, lambda box: self.new[box], old.arguments)
-        tensors = {
-            box: tensor
-            for box, tensor in self.tensors.items()
-            if box in needed or box.kind in ("input", "parameter", "buffer")
-        }
+        tensors = {box: tensor for box, tensor in self.tensors.items() if box in needed}
+        kept = [box for box in self.boxes if box in needed]
         graph = Graph(kept, outputs, tensors, arguments=arguments, name=old.name)
         graph.run()
         return graph
 
     def _keep(self, box: Box) -> Box:
-        copy = replace(box, children=[], leaf=None, output=None, adjoint=None)
-        self.boxes[copy.name] = copy
-        return copy
+        return self._enter(replace(box, children=[], leaf=None, output=None, adjoint=None))
+
+    def _enter(self, box: Box) -> Box:
+        self.boxes.append(box)
+        self.names.add(box.name)
+        return box
 
     def _free(self, name: str) -> str:
-        if name not in self.boxes:
+        if name not in self.names:
             return name
         number = 1
-        while f"{name}_{number}" in self.boxes:
+        while f"{name}_{number}" in self.names:
             number += 1
         return f"{name}_{number}"
 

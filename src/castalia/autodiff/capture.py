@@ -30,6 +30,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from castalia.autodiff.boxes import Source
+from castalia.autodiff.custom import closed_functions
 
 __all__ = ["Note", "capture", "record", "user_line"]
 
@@ -83,7 +84,7 @@ def capture(
         with notes:
             return dispatch_functionalize(watched)(*flat)
 
-    with _open_operations(), notes.watch_modules():
+    with _open_operations(), notes.watch_modules(), closed_functions(notes.write):
         return make_fx(functional, _REWRITTEN, tracing_mode="real")(*tensors)
 
 
@@ -116,7 +117,7 @@ class _Notes(TorchDispatchMode):
         nodes = get_proxy_mode().tracer.graph.nodes  # type: ignore[union-attr]
         last = next(iter(reversed(nodes)))
         kwargs = kwargs or {}
-        note = self._note(func, (*args, *kwargs.values()))
+        note = self._note(func, (*args, *kwargs.values()), user_line(sys._getframe(1)))
         out = func(*args, **kwargs)
         for node in reversed(nodes):
             if node is last:
@@ -125,14 +126,18 @@ class _Notes(TorchDispatchMode):
             node.meta["saved"] = self.calls.made_by_autograd(node)
         return out
 
-    def _note(self, func: Any, args: Any) -> Note:
+    def write(self, node: fx.Node) -> None:
+        """Write the note of a node that a custom function made."""
+        node.meta["note"] = self._note(node.target, (), user_line(sys._getframe(1)))
+
+    def _note(self, func: Any, args: Any, source: Source | None) -> Note:
         module = next((m for m in reversed(self.inside) if m in self.names), None)
         stops = not torch.is_grad_enabled() or str(func) == "aten.detach.default"
         state = None
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
             state = _generator_state(args)
         name, kind = ("", "") if module is None else (self.names[module], type(module).__name__)
-        return Note(name, kind, user_line(sys._getframe(2)), stops, state)
+        return Note(name, kind, source, stops, state)
 
     @contextmanager
     def watch_modules(self) -> Iterator[None]:

@@ -59,6 +59,7 @@ class _Adjoints:
         for box in graph.order:
             if not box.is_leaf:
                 self.builder.new[box] = self.builder.copy(box)
+        self.named = set(self.builder.new.values())
         self.parts: dict[Box, Any] = {}  # of a box with several outputs: a dict by slot
         self.rules: dict[str, _Rule] = {}
         self.open = set(targets)  # boxes that depend on a target
@@ -77,9 +78,10 @@ class _Adjoints:
     def push(self, box: Box) -> None:
         """Give each parent its contribution."""
         adjoint = self.parts.get(box)
-        if isinstance(adjoint, Box):
+        if isinstance(adjoint, Box) and adjoint not in self.named:
+            self.named.add(adjoint)
             self.builder.rename(adjoint, f"d_{box.name}")
-        asked = [p for p in box.parents if p in self.open and _smooth(p)]
+        asked = [p for p in box.parents if p in self.open and _flows_back(p)]
         if adjoint is None or box.is_leaf or not asked:
             return
         if box.op is operator.getitem:
@@ -191,13 +193,14 @@ def _target(graph: Graph, wrt: Wrt) -> Box:
         box = graph.inputs[wrt]
     else:
         box = graph[wrt]  # type: ignore[index]
-    if not _smooth(box):
+    if box.dtype is None or not (box.dtype.is_floating_point or box.dtype.is_complex):
         raise InvalidParameter(
             f"Graph.gradient: `{box.name}` must be of floating-point numbers; got {box.dtype}."
         )
     return box
 
 
-def _smooth(box: Box) -> bool:
-    kinds = box.dtype if box.has_several_outputs else (box.dtype,)
-    return any(k is not None and (k.is_floating_point or k.is_complex) for k in kinds)
+def _flows_back(box: Box) -> bool:
+    """Whether autograd differentiates by the value; not by integers, nor by saved statistics."""
+    parts = box.leaf if box.has_several_outputs else (box.leaf,)
+    return any(isinstance(part, Tensor) and part.requires_grad for part in parts)

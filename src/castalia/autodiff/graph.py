@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils._pytree as pytree
@@ -21,6 +21,9 @@ from castalia.autodiff.boxes import Box, add, any_nan, boxes_in, detached, leaf_
 from castalia.autodiff.readings import Readings
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.utils.text import did_you_mean, listing, plural
+
+if TYPE_CHECKING:
+    from castalia.autodiff.cost import Cost
 
 __all__ = ["Graph"]
 
@@ -207,6 +210,54 @@ class Graph:
         from castalia.autodiff.gradient import gradient
 
         return gradient(self, wrt, seed)
+
+    def simplify(self) -> Graph:
+        """Return an equal graph with fewer boxes.
+
+        Equal operations become one, what the output does not need goes, and so do products with
+        one, sums with zero, double transposes, views of views and the like.
+        """
+        from castalia.autodiff.simplify import simplify
+
+        return simplify(self)
+
+    def code(self) -> str:
+        """Return the graph as Python one can read, and run.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from castalia.autodiff import trace
+        >>> graph = trace(lambda x: x**5, torch.tensor(2.0)).gradient().gradient().simplify()
+        >>> print(graph.code())
+        import torch
+        <BLANKLINE>
+        <BLANKLINE>
+        def f(x):
+            pow_3 = x ** 3
+            d_x_1 = pow_3 * 20.0
+            return d_x_1
+        <BLANKLINE>
+        """
+        from castalia.autodiff.code import code
+
+        return code(self)
+
+    def cost(self) -> Cost:
+        """Return FLOPs, bytes, memory and growth class of every box, and the totals.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from castalia.autodiff import trace
+        >>> graph = trace(torch.mm, torch.ones(2, 3), torch.ones(3, 4))
+        >>> cost = graph.cost().boxes[0]
+        >>> cost.multiplications, cost.growth
+        (24, 'O(N D M)')
+        """
+        from castalia.autodiff.cost import cost
+
+        return cost(self)
 
     # ---- inside ----
 
