@@ -174,7 +174,7 @@ class Box:
             ]
             output, adjoint = [o for o, _ in pairs], [a for _, a in pairs]
         asked = [p for p in self.parents if _differentiable(values[p])]
-        if not asked or adjoint == []:
+        if not asked or (isinstance(output, list) and not output):
             return (None,) * len(self.parents)
         found = torch.autograd.grad(
             output, [values[p] for p in asked], adjoint, retain_graph=True, allow_unused=True
