@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from castalia.errors import InvalidData
 
 __all__ = ["Box", "Source", "Value", "add", "any_nan", "boxes_in", "detached", "fill", "leaf_of"]
 
@@ -62,7 +64,7 @@ class Box:
     detached
         Whether the gradient stops here: ``detach()``, or an operation under ``no_grad``.
     state
-        State of the random generator that the operation draws from, if it draws.
+        Device and state of the random generator that the operation draws from, if it draws.
 
     Attributes
     ----------
@@ -86,7 +88,7 @@ class Box:
     module_class: str = ""
     source: Source | None = None
     detached: bool = False
-    state: Tensor | None = None
+    state: tuple[torch.device, Tensor] | None = None
     children: list[Box] = field(default_factory=list)
     leaf: Any = None  # the value, ready to be differentiated by
     output: Any = None  # what autograd pulls through; None where nothing flows back
@@ -164,23 +166,24 @@ class Box:
         if self.op is operator.getitem:  # the adjoint of one slot of the tuple
             (parent,), slot = self.parents, self.args[1]
             return (tuple(adjoint if i == slot else None for i in range(len(parent.dtype))),)
-        if output is None:
-            return (None,) * len(self.parents)
-        if isinstance(output, tuple):
-            pairs = [
-                (o, a)
-                for o, a in zip(output, adjoint, strict=True)
-                if _differentiable(o) and a is not None
-            ]
-            output, adjoint = [o for o, _ in pairs], [a for _, a in pairs]
         asked = [p for p in self.parents if _differentiable(values[p])]
-        if not asked or (isinstance(output, list) and not output):
+        if output is None or not asked:
             return (None,) * len(self.parents)
-        found = torch.autograd.grad(
-            output, [values[p] for p in asked], adjoint, retain_graph=True, allow_unused=True
-        )
+        try:
+            found = _products(output, [values[p] for p in asked], adjoint)
+        except (RuntimeError, NotImplementedError) as error:
+            raise self.without_derivative(error) from error
         by = dict(zip(asked, found, strict=True))
         return tuple(by.get(p) for p in self.parents)
+
+    def without_derivative(self, error: Exception) -> Exception:
+        """Say which box torch cannot differentiate; any other error stays as it is."""
+        if "not implemented" not in str(error):
+            return error
+        return InvalidData(
+            f"Graph: box `{self.name}` must have a derivative; got `{self.operation}`, for which "
+            f"torch has none ({error})."
+        )
 
     @contextmanager
     def _replay(self) -> Iterator[None]:
@@ -188,13 +191,48 @@ class Box:
         if self.state is None:
             yield
             return
-        cuda = getattr(self.device, "type", "cpu") == "cuda"
-        with torch.random.fork_rng(devices=[self.device] if cuda else []):
+        device, state = self.state
+        cuda = device.type == "cuda"
+        with torch.random.fork_rng(devices=[device] if cuda else []):
             if cuda:
-                torch.cuda.set_rng_state(self.state, self.device)
+                torch.cuda.set_rng_state(state, device)
             else:
-                torch.set_rng_state(self.state)
+                torch.set_rng_state(state)
             yield
+
+
+def _products(output: Any, leaves: list[Tensor], adjoint: Any) -> Sequence[Tensor | None]:
+    """Vector-Jacobian products of one operation by each of the leaves it read."""
+    if isinstance(output, tuple):
+        pairs = zip(output, adjoint, strict=True)
+        pairs = [(o, a) for o, a in pairs if _differentiable(o) and a is not None]  # type: ignore
+        if not pairs:
+            return [None] * len(leaves)
+        output, adjoint = [o for o, _ in pairs], [a for _, a in pairs]
+    elif _is_one_step(output.grad_fn):
+        return _one_step(output.grad_fn, leaves, adjoint)
+    return torch.autograd.grad(output, leaves, adjoint, retain_graph=True, allow_unused=True)
+
+
+def _is_one_step(rule: Any) -> bool:
+    """Whether a backward function is torch's own and leads straight to leaves."""
+    return callable(rule) and all(e is None or hasattr(e, "variable") for e, _ in rule.next_functions)
+
+
+@torch.no_grad()
+def _one_step(rule: Any, leaves: list[Tensor], adjoint: Tensor) -> Sequence[Tensor | None]:
+    """Call the one backward function that an operation has, without autograd's engine."""
+    parts = rule(adjoint)
+    parts = parts if isinstance(parts, tuple) else (parts,)
+    by: dict[int, Tensor] = {}
+    for (edge, _), part in zip(rule.next_functions, parts, strict=True):
+        if edge is None or part is None:
+            continue
+        leaf = edge.variable
+        if part.shape != leaf.shape:  # the leaf was broadcast
+            part = part.sum_to_size(leaf.shape)
+        by[id(leaf)] = add(by.get(id(leaf)), part.to(leaf.dtype))
+    return [by.get(id(leaf)) for leaf in leaves]
 
 
 def boxes_in(arg: Any) -> Iterator[Box]:

@@ -56,7 +56,7 @@ class Note:
     module_class: str
     source: Source | None
     detached: bool
-    state: Tensor | None
+    state: tuple[torch.device, Tensor] | None
 
 
 def capture(
@@ -197,11 +197,10 @@ def _open_operations() -> Iterator[None]:
         yield
 
 
-def _generator_state(args: Any) -> Tensor:
-    """The state of the generator that an operation with these arguments draws from."""
+def _generator_state(args: Any) -> tuple[torch.device, Tensor]:
+    """Device and state of the generator that an operation with these arguments draws from."""
     devices = (a if isinstance(a, torch.device) else getattr(a, "device", None) for a in args)
     device = next((d for d in devices if d is not None), torch.device("cpu"))
     with _disable_current_modes():
-        if device.type == "cuda":
-            return torch.cuda.get_rng_state(device)
-        return torch.get_rng_state()
+        cuda = device.type == "cuda"
+        return device, torch.cuda.get_rng_state(device) if cuda else torch.get_rng_state()

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from castalia.autodiff.boxes import Box
+from castalia.autodiff.custom import Applied
 from castalia.autodiff.graph import Graph
 
 __all__ = ["code"]
@@ -123,7 +124,7 @@ def _function(op: Callable[..., Any] | None) -> str:
     public = hasattr(torch, packet) and not packet.startswith("_")
     if name.startswith("aten.") and public and overload in ("default", "Tensor", "dim_IntList"):
         return f"torch.{packet}"
-    return name if name.startswith("aten.") else getattr(op, "__qualname__", name)
+    return f"{op.__name__}.apply" if isinstance(op, Applied) else name
 
 
 def _literal(arg: Any, names: dict[Box, str]) -> str:

@@ -142,8 +142,11 @@ class _Rule:
             return dict(zip(box.parents, flat, strict=True))
 
         adjoints = [torch.ones_like(out) for out in outputs]
-        with torch.enable_grad():
-            self.graph = record(product, [*values, *adjoints]).graph
+        try:
+            with torch.enable_grad():
+                self.graph = record(product, [*values, *adjoints]).graph
+        except (RuntimeError, NotImplementedError) as error:
+            raise box.without_derivative(error) from error
 
     @classmethod
     def of(cls, known: dict[str, _Rule], box: Box, asked: list[Box], slots: list[int]) -> _Rule:
