@@ -69,7 +69,11 @@ MODULES = {
     "transformer": (lambda: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), [(2, 3, 4)]),
     "images": (
         lambda: nn.Sequential(
-            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2), nn.Flatten(),
+            nn.Conv2d(3, 4, 3),
+            nn.BatchNorm2d(4),
+            nn.GELU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
             nn.Linear(36, 2),
         ),  # fmt: skip
         [IMAGE],
@@ -138,7 +142,10 @@ def test_parameters_buffers_and_inputs_are_named_as_in_the_module():
 
 def test_modules_that_a_function_uses_lend_it_their_parameters():
     net, y = nn.Linear(3, 2), draw(5, 2)
-    for fn in (lambda x: F.mse_loss(net(x), y), functools.partial(lambda x, net: net(x).sum(), net=net)):
+    for fn in (
+        lambda x: F.mse_loss(net(x), y),
+        functools.partial(lambda x, net: net(x).sum(), net=net),
+    ):
         graph = trace(fn, draw(*ROW))
         assert [box.name for box in graph.parameters] == ["net.weight", "net.bias"]
 
@@ -314,7 +321,9 @@ def test_what_torch_cannot_trace_is_refused_with_its_line():
 
 
 def test_something_that_is_no_function_is_refused():
-    with pytest.raises(InvalidParameter, match="`fn` must be a function or an `nn.Module`; got int"):
+    with pytest.raises(
+        InvalidParameter, match="`fn` must be a function or an `nn.Module`; got int"
+    ):
         trace(3, draw(3))
 
 

@@ -20,9 +20,26 @@ from torch import Tensor
 
 from castalia.errors import InvalidData
 
-__all__ = ["Box", "Source", "Value", "add", "any_nan", "boxes_in", "detached", "fill", "leaf_of"]
+__all__ = [
+    "Box",
+    "Source",
+    "Value",
+    "add",
+    "any_layout",
+    "any_nan",
+    "boxes_in",
+    "detached",
+    "fill",
+    "leaf_of",
+]
 
 Value = Tensor | tuple[Tensor, ...]
+_VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
+
+
+def any_layout(op: Any) -> Any:
+    """Return ``reshape`` for a view, which would hold for one layout of the memory only."""
+    return torch.ops.aten.reshape.default if op in _VIEWS else op
 
 
 @dataclass(frozen=True)
@@ -216,7 +233,9 @@ def _products(output: Any, leaves: list[Tensor], adjoint: Any) -> Sequence[Tenso
 
 def _is_one_step(rule: Any) -> bool:
     """Whether a backward function is torch's own and leads straight to leaves."""
-    return callable(rule) and all(e is None or hasattr(e, "variable") for e, _ in rule.next_functions)
+    return callable(rule) and all(
+        e is None or hasattr(e, "variable") for e, _ in rule.next_functions
+    )
 
 
 @torch.no_grad()

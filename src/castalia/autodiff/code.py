@@ -31,7 +31,7 @@ _INFIX = {
     "aten.bmm.default": "@",
     "aten.mv.default": "@",
 }
-_METHODS = ("t", "transpose", "view", "expand", "permute", "unsqueeze", "squeeze", "detach")
+_METHODS = ("t", "transpose", "reshape", "expand", "permute", "unsqueeze", "squeeze", "detach")
 
 
 def code(graph: Graph) -> str:

@@ -20,7 +20,7 @@ from castalia.autodiff.graph import Graph
 __all__ = ["BoxCost", "Cost", "cost"]
 
 _VIEWS = (
-    "t", "transpose", "view", "_unsafe_view", "expand", "permute", "unsqueeze", "squeeze", "select",
+    "t", "transpose", "reshape", "expand", "permute", "unsqueeze", "squeeze", "select",
     "slice", "split", "unbind", "detach", "alias", "diagonal", "as_strided", "split_with_sizes",
     "_reshape_alias",
 )  # fmt: skip

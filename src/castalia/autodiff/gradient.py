@@ -14,8 +14,9 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
+from torch._ops import OpOverload
 
-from castalia.autodiff.boxes import Box, fill, leaf_of
+from castalia.autodiff.boxes import Box, any_layout, fill, leaf_of
 from castalia.autodiff.builder import Builder
 from castalia.autodiff.capture import record
 from castalia.autodiff.graph import Graph, scalar_end, seeds_of
@@ -61,7 +62,6 @@ class _Adjoints:
                 self.builder.new[box] = self.builder.copy(box)
         self.named = set(self.builder.new.values())
         self.parts: dict[Box, Any] = {}  # of a box with several outputs: a dict by slot
-        self.rules: dict[str, _Rule] = {}
         self.open = set(targets)  # boxes that depend on a target
         for box in graph.order:
             if not self.open.isdisjoint(box.parents):
@@ -110,7 +110,7 @@ class _Adjoints:
         """Insert the vector-Jacobian product of one operation."""
         slots = sorted(adjoint) if isinstance(adjoint, dict) else []
         given = [adjoint[s] for s in slots] if slots else [adjoint]
-        rule = _Rule.of(self.rules, box, asked, slots)
+        rule = _Rule.of(box, asked, slots)
         boxes = rule.insert(self.builder, box, given)
         return [(parent, part) for parent, part in zip(asked, boxes, strict=True) if part]
 
@@ -149,13 +149,17 @@ class _Rule:
             raise box.without_derivative(error) from error
 
     @classmethod
-    def of(cls, known: dict[str, _Rule], box: Box, asked: list[Box], slots: list[int]) -> _Rule:
-        """Record a rule, once for boxes that are alike."""
-        facts = {p: (i, p.shape, p.dtype, p in asked) for i, p in enumerate(box.parents)}
-        key = str((box.op, fill(box.args, facts), fill(box.kwargs, facts), box.shape, slots))
-        if key not in known:
-            known[key] = cls(box, asked, slots)
-        return known[key]
+    def of(cls, box: Box, asked: list[Box], slots: list[int]) -> _Rule:
+        """Record a rule, once for boxes that are alike; recording takes milliseconds."""
+        if not isinstance(box.op, OpOverload):  # a custom function may close over anything
+            return cls(box, asked, slots)
+        facts = {p: (i, _layout(p), p in asked) for i, p in enumerate(box.parents)}
+        key = str((box.op, fill(box.args, facts), fill(box.kwargs, facts), _layout(box), slots))
+        if key not in _KNOWN:
+            if len(_KNOWN) >= 1000:
+                _KNOWN.clear()
+            _KNOWN[key] = cls(box, asked, slots)
+        return _KNOWN[key]
 
     def insert(self, builder: Builder, box: Box, adjoints: list[Box]) -> list[Box | None]:
         """Add the boxes of the rule; what the forward pass has computed is used again."""
@@ -172,11 +176,23 @@ class _Rule:
                 made[node] = made[node.args[0]]
             elif node.op == "call_function":
                 args, kwargs = _filled(node, made)
-                again = node.target is box.op and args == here.args and kwargs == here.kwargs
-                made[node] = here if again else builder.add(node.target, args, kwargs, like=box)
+                op = any_layout(node.target)
+                again = op is box.op and args == here.args and kwargs == here.kwargs
+                made[node] = here if again else builder.add(op, args, kwargs, like=box)
             else:
                 parts = iter([made[n] for n in node.args[0]])
         return [None if missing else next(parts) for missing in self.missing]
+
+
+_KNOWN: dict[str, _Rule] = {}
+
+
+def _layout(box: Box) -> list[tuple[Any, ...]]:
+    """Everything about a value that a rule may depend on, but for the numbers."""
+    parts = box.leaf if box.has_several_outputs else (box.leaf,)
+    return [
+        (p.shape, p.stride(), p.dtype, p.device) if isinstance(p, Tensor) else () for p in parts
+    ]
 
 
 def _filled(node: fx.Node, made: dict[fx.Node, Any]) -> tuple[Any, Any]:

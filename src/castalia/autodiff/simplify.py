@@ -19,7 +19,7 @@ from castalia.autodiff.graph import Graph
 __all__ = ["simplify"]
 
 aten = torch.ops.aten
-_VIEWS = ("view", "_unsafe_view", "reshape", "expand", "clone", "_to_copy")
+_VIEWS = ("reshape", "expand", "clone", "_to_copy")
 _NUMBERS = ("full", "ones", "zeros", "full_like", "ones_like", "zeros_like")
 
 
@@ -79,7 +79,15 @@ class _Work:
             numbers = [self.number(arg) for arg in args]
             if len(numbers) in (1, 2) and None not in numbers:
                 return _ARITHMETIC[box.operation](*numbers)
-        if box.operation in ("expand", "view", "clone", "t", "transpose", "unsqueeze", "squeeze"):
+        if box.operation in (
+            "expand",
+            "reshape",
+            "clone",
+            "t",
+            "transpose",
+            "unsqueeze",
+            "squeeze",
+        ):
             return self.number(args[0])
         return None
 
@@ -160,7 +168,7 @@ def _same(work: _Work, box: Box, args: tuple[Any, ...]) -> Box | None:
     if _fits(args[0], box):
         return args[0]
     inner = args[0]
-    if box.operation == "view" and inner.operation == "view":  # a view of a view
+    if box.operation == "reshape" and inner.operation == "reshape":
         return _like(work, box, box.op, (inner.args[0], *args[1:]))  # type: ignore[arg-type]
     return None
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
 
-from castalia.autodiff.boxes import Box, Source
+from castalia.autodiff.boxes import Box, Source, any_layout
 from castalia.autodiff.capture import Note, capture, user_line
 from castalia.autodiff.graph import Graph
 from castalia.autodiff.lift import Lifted, Slot, lift
@@ -140,7 +140,7 @@ def _operation(node: fx.Node, boxes: dict[fx.Node, Any]) -> Box:
     kwargs = fx.node.map_arg(node.kwargs, lambda n: boxes[n])
     return Box(
         node.name,
-        op=node.target,  # type: ignore[arg-type]
+        op=any_layout(node.target),
         args=_plain(args),
         kwargs=_plain(kwargs),
         module=note.module,
