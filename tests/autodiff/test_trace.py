@@ -86,23 +86,33 @@ MODULES = {
 }
 
 
+GPU = pytest.param("cuda", marks=[
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize("name", MODULES)
-def test_both_passes_equal_torchs_and_the_module_is_left_as_it_was(name):
+def test_both_passes_equal_torchs_and_the_module_is_left_as_it_was(name, device):
     build, shapes = MODULES[name]
     with seed_scope(1):
-        module = build()
-    inputs = [draw(*shape).requires_grad_() for shape in shapes]
+        module = build().to(device)
+    inputs = [draw(*shape).to(device).requires_grad_() for shape in shapes]
     before = {key: value.clone() for key, value in module.state_dict().items()}
     graph = trace(module, *inputs, random_state=3)
     assert_close(dict(module.state_dict()), before, rtol=0, atol=0)
-    with seed_scope(3):
+    with seed_scope(3, device):
         outputs = pytree.tree_leaves(module(*inputs))
     assert_close(pytree.tree_leaves(graph.fprop(*inputs)), outputs)
-    seeds = [draw(*out.shape) for out in outputs]
+    seeds = [draw(*out.shape).to(device) for out in outputs]
     leaves = {**dict(zip([b.name for b in graph.inputs], inputs, strict=True)),
               **dict(module.named_parameters())}  # fmt: skip
     expected = torch.autograd.grad(outputs, list(leaves.values()), seeds)
     assert_close(graph.bprop(tuple(seeds)), dict(zip(leaves, expected, strict=True)))
+    if device == "cuda":
+        found = graph.gradient(list(leaves), seed=tuple(seeds)).simplify().fprop(*inputs)
+        assert_close(found, tuple(expected))
 
 
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
@@ -140,14 +150,38 @@ def test_parameters_buffers_and_inputs_are_named_as_in_the_module():
     assert [box.name for box in graph.buffers][0] == "norm.running_mean"
 
 
-def test_modules_that_a_function_uses_lend_it_their_parameters():
-    net, y = nn.Linear(3, 2), draw(5, 2)
-    for fn in (
-        lambda x: F.mse_loss(net(x), y),
-        functools.partial(lambda x, net: net(x).sum(), net=net),
-    ):
-        graph = trace(fn, draw(*ROW))
-        assert [box.name for box in graph.parameters] == ["net.weight", "net.bias"]
+net = nn.Linear(3, 2)
+
+
+def helper(x):
+    return net(x)
+
+
+FUNCTIONS = {
+    "global": lambda x: net(x).sum(),
+    "partial": functools.partial(lambda x, net: net(x).sum(), net=net),
+    "default": lambda x, net=net: net(x).sum(),
+    "helper": lambda x: helper(x).sum(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_modules_that_a_function_uses_lend_it_their_parameters(name):
+    graph = trace(FUNCTIONS[name], draw(*ROW))
+    assert [box.name for box in graph.parameters] == ["net.weight", "net.bias"]
+
+
+def test_modules_among_the_inputs_lend_their_parameters():
+    graph = trace(lambda model, x: model(x).sum(), net, draw(*ROW))
+    assert [box.name for box in graph.parameters] == ["model.weight", "model.bias"]
+    assert [box.name for box in graph.inputs] == ["x"]
+
+
+def test_parameters_hidden_in_an_object_are_parameters_still():
+    hidden = {"net": net}
+    x = draw(*ROW)
+    found = trace(lambda x: hidden["net"](x).sum(), x).bprop()
+    assert_close(found["parameter_0"], torch.autograd.grad(net(x).sum(), net.weight)[0])
 
 
 def test_a_step_of_training_is_seen_by_the_next_pass():

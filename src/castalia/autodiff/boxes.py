@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,20 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from castalia.autodiff.values import detached, differentiable, leaf_of, products
 from castalia.errors import InvalidData
 
-__all__ = [
-    "Box",
-    "Source",
-    "Value",
-    "add",
-    "any_layout",
-    "any_nan",
-    "boxes_in",
-    "detached",
-    "fill",
-    "leaf_of",
-]
+__all__ = ["Box", "Source", "Value", "any_layout", "boxes_in", "fill"]
 
 Value = Tensor | tuple[Tensor, ...]
 _VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
@@ -168,8 +158,8 @@ class Box:
             output = self.op(*args, **kwargs)  # type: ignore[misc]
         if isinstance(output, Tensor):
             return (leaf_of(output), output) if output.requires_grad else (output, None)
-        leaves = tuple(leaf_of(o) if _differentiable(o) else o for o in output)
-        return leaves, tuple(output) if any(map(_differentiable, output)) else None
+        leaves = tuple(leaf_of(o) if differentiable(o) else o for o in output)
+        return leaves, tuple(output) if any(map(differentiable, output)) else None
 
     def describe(self) -> None:
         """Take shape, dtype and device from the value, the first time there is one."""
@@ -183,11 +173,11 @@ class Box:
         if self.op is operator.getitem:  # the adjoint of one slot of the tuple
             (parent,), slot = self.parents, self.args[1]
             return (tuple(adjoint if i == slot else None for i in range(len(parent.dtype))),)
-        asked = [p for p in self.parents if _differentiable(values[p])]
+        asked = [p for p in self.parents if differentiable(values[p])]
         if output is None or not asked:
             return (None,) * len(self.parents)
         try:
-            found = _products(output, [values[p] for p in asked], adjoint)
+            found = products(output, [values[p] for p in asked], adjoint)
         except (RuntimeError, NotImplementedError) as error:
             raise self.without_derivative(error) from error
         by = dict(zip(asked, found, strict=True))
@@ -218,42 +208,6 @@ class Box:
             yield
 
 
-def _products(output: Any, leaves: list[Tensor], adjoint: Any) -> Sequence[Tensor | None]:
-    """Vector-Jacobian products of one operation by each of the leaves it read."""
-    if isinstance(output, tuple):
-        pairs = zip(output, adjoint, strict=True)
-        pairs = [(o, a) for o, a in pairs if _differentiable(o) and a is not None]  # type: ignore
-        if not pairs:
-            return [None] * len(leaves)
-        output, adjoint = [o for o, _ in pairs], [a for _, a in pairs]
-    elif _is_one_step(output.grad_fn):
-        return _one_step(output.grad_fn, leaves, adjoint)
-    return torch.autograd.grad(output, leaves, adjoint, retain_graph=True, allow_unused=True)
-
-
-def _is_one_step(rule: Any) -> bool:
-    """Whether a backward function is torch's own and leads straight to leaves."""
-    return callable(rule) and all(
-        e is None or hasattr(e, "variable") for e, _ in rule.next_functions
-    )
-
-
-@torch.no_grad()
-def _one_step(rule: Any, leaves: list[Tensor], adjoint: Tensor) -> Sequence[Tensor | None]:
-    """Call the one backward function that an operation has, without autograd's engine."""
-    parts = rule(adjoint)
-    parts = parts if isinstance(parts, tuple) else (parts,)
-    by: dict[int, Tensor] = {}
-    for (edge, _), part in zip(rule.next_functions, parts, strict=True):
-        if edge is None or part is None:
-            continue
-        leaf = edge.variable
-        if part.shape != leaf.shape:  # the leaf was broadcast
-            part = part.sum_to_size(leaf.shape)
-        by[id(leaf)] = add(by.get(id(leaf)), part.to(leaf.dtype))
-    return [by.get(id(leaf)) for leaf in leaves]
-
-
 def boxes_in(arg: Any) -> Iterator[Box]:
     """Yield the boxes among arguments, which may be nested."""
     if isinstance(arg, Box):
@@ -276,42 +230,6 @@ def fill(arg: Any, values: Any) -> Any:
     return arg
 
 
-def leaf_of(value: Any) -> Any:
-    """Cut a value from what computed it, ready to be differentiated by."""
-    if isinstance(value, Tensor):
-        leaf = value.detach()
-        smooth = leaf.dtype.is_floating_point or leaf.dtype.is_complex
-        return leaf.requires_grad_() if smooth else leaf
-    return tuple(leaf_of(part) for part in value)
-
-
-def detached(value: Any) -> Any:
-    """Give out a value without its history."""
-    if value is None or isinstance(value, Tensor):
-        return None if value is None else value.detach()
-    return tuple(map(detached, value))
-
-
-def add(a: Any, b: Any) -> Any:
-    """Sum two contributions to an adjoint; None is no contribution."""
-    if a is None or b is None:
-        return b if a is None else a
-    if isinstance(a, tuple):
-        return tuple(map(add, a, b))
-    return a + b
-
-
-def any_nan(value: Any) -> bool:
-    """Whether a value holds a NaN."""
-    if isinstance(value, Iterable) and not isinstance(value, Tensor):
-        return any(any_nan(part) for part in value)
-    return isinstance(value, Tensor) and bool(torch.isnan(value).any())
-
-
 def _facts(value: Tensor | None) -> tuple[Any, Any, Any]:
     """Shape, dtype and device; an output that was not asked for is None."""
     return ((), None, None) if value is None else (tuple(value.shape), value.dtype, value.device)
-
-
-def _differentiable(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad

@@ -35,9 +35,10 @@ from castalia.autodiff.custom import closed_functions
 __all__ = ["Note", "capture", "record", "user_line"]
 
 _OURS = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
-_DATA = Tensor.data.__get__
+_DATA = Tensor.data.__get__  # type: ignore[attr-defined]
 _DETACH = (Tensor.detach, Tensor.detach_, torch.detach, torch.detach_, _DATA)
-_DIFFERENTIATES = (Tensor.requires_grad_, Tensor.requires_grad.__set__, torch.autograd.grad)
+_SET = Tensor.requires_grad.__set__  # type: ignore[attr-defined]
+_DIFFERENTIATES = (Tensor.requires_grad_, _SET, torch.autograd.grad)
 
 
 def _copy(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:

@@ -40,7 +40,7 @@ def closed_functions(written: Callable[[fx.Node], None]) -> Iterator[None]:
 
     def recorded(cls: type[torch.autograd.Function], *args: Any, **kwargs: Any) -> Any:
         nonlocal depth
-        mode = get_proxy_mode()
+        mode: Any = get_proxy_mode()
         if mode is None or depth:
             return apply.__func__(cls, *args, **kwargs)
         plain = pytree.tree_map_only(FunctionalTensor, _plain, args)
@@ -64,5 +64,5 @@ def closed_functions(written: Callable[[fx.Node], None]) -> Iterator[None]:
 
 
 def _plain(tensor: FunctionalTensor) -> torch.Tensor:
-    torch._sync(tensor)
+    torch._sync(tensor)  # type: ignore[attr-defined]
     return torch._from_functional_tensor(tensor.elem)

@@ -16,10 +16,12 @@ import torch.utils._pytree as pytree
 from torch import Tensor, fx
 from torch._ops import OpOverload
 
-from castalia.autodiff.boxes import Box, any_layout, fill, leaf_of
+from castalia.autodiff.boxes import Box, any_layout, fill
 from castalia.autodiff.builder import Builder
 from castalia.autodiff.capture import record
-from castalia.autodiff.graph import Graph, scalar_end, seeds_of
+from castalia.autodiff.checks import scalar_end, seeds_of
+from castalia.autodiff.graph import Graph
+from castalia.autodiff.values import leaf_of
 from castalia.errors import InvalidParameter
 from castalia.utils.text import plural
 
@@ -42,7 +44,8 @@ def gradient(graph: Graph, wrt: Wrt | Sequence[Wrt] = 0, seed: Any = None) -> Gr
         Adjoint of the output, as in ``Graph.bprop``; a scalar output needs none.
     """
     several = isinstance(wrt, list | tuple)
-    targets = [_target(graph, w) for w in (wrt if several else [wrt])]  # type: ignore[union-attr]
+    asked: Any = wrt if several else [wrt]
+    targets = [_target(graph, each) for each in asked]
     adjoints = _Adjoints(graph, targets)
     adjoints.start(seed)
     for box in reversed(graph.order):
@@ -121,8 +124,8 @@ class _Rule:
     def __init__(self, box: Box, asked: list[Box], slots: list[int]) -> None:
         self.missing: list[bool] = []
         self.count = len(box.parents)
-        values = [parent.value for parent in box.parents]
-        outputs = [box.value[s] for s in slots] if slots else [box.value]  # type: ignore[index]
+        values: list[Any] = [parent.value for parent in box.parents]
+        output: Any = box.value
         wanted = [box.parents.index(parent) for parent in asked]
 
         def product(*tensors: Tensor) -> list[Tensor]:
@@ -141,10 +144,10 @@ class _Rule:
         def by(flat: list[Tensor]) -> dict[Box, Tensor]:
             return dict(zip(box.parents, flat, strict=True))
 
-        adjoints = [torch.ones_like(out) for out in outputs]
+        adjoints = [torch.ones_like(out) for out in ([output[s] for s in slots] or [output])]
         try:
             with torch.enable_grad():
-                self.graph = record(product, [*values, *adjoints]).graph
+                self.module = record(product, [*values, *adjoints])
         except (RuntimeError, NotImplementedError) as error:
             raise box.without_derivative(error) from error
 
@@ -166,11 +169,11 @@ class _Rule:
         here = builder.new[box]
         given = iter([*here.parents, *adjoints])
         made: dict[fx.Node, Any] = {}
-        for node in self.graph.nodes:
+        for node in self.module.graph.nodes:
             if node.op == "placeholder":
                 made[node] = next(given)
             elif node.op == "get_attr":
-                tensor = getattr(self.graph.owning_module, node.target)
+                tensor = getattr(self.module, node.target)
                 made[node] = builder.constant(tensor)
             elif str(node.target) in _COPIES:
                 made[node] = made[node.args[0]]

@@ -17,10 +17,12 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from castalia.autodiff.boxes import Box, add, any_nan, boxes_in, detached, leaf_of
+from castalia.autodiff.boxes import Box, boxes_in
+from castalia.autodiff.checks import check_input, origin, scalar_end, seeds_of
 from castalia.autodiff.readings import Readings
-from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
-from castalia.utils.text import did_you_mean, listing, plural
+from castalia.autodiff.values import add, any_nan, detached, leaf_of
+from castalia.errors import InvalidData, InvalidParameter
+from castalia.utils.text import did_you_mean
 
 if TYPE_CHECKING:
     from castalia.autodiff.cost import Cost
@@ -234,8 +236,8 @@ class Graph:
         <BLANKLINE>
         <BLANKLINE>
         def f(x):
-            pow_3 = x ** 3
-            d_x_1 = pow_3 * 20.0
+            pow_1 = x ** 3.0
+            d_x_1 = pow_1 * 20.0
             return d_x_1
         <BLANKLINE>
         """
@@ -293,7 +295,7 @@ class Graph:
             )
         for box, tensor in zip(wanted, given, strict=True):
             if isinstance(box, Box):
-                _check_input(box, tensor)
+                check_input(box, tensor)
                 self.tensors[box] = tensor
             elif box is not tensor and box != tensor:
                 raise InvalidData(
@@ -312,64 +314,7 @@ class Graph:
             return
         box = self.first_nan()
         if box is not None:
-            raise InvalidData(f"Graph.fprop: values must be numbers; got NaN, {_origin(box)}.")
-
-
-def scalar_end(owner: str, ends: Sequence[Box]) -> Box:
-    """Return the only output, if it is one number that has a gradient."""
-    if len(ends) != 1 or _size(ends[0].shape) != 1:
-        shapes = listing([box.shape for box in ends], last="and")
-        raise InvalidData(
-            f"{owner}: the output must be one scalar or `seed` must be given; got {shapes}. "
-            "Reduce it, for example with `.sum()`, or pass a seed of that shape."
-        )
-    if not (ends[0].dtype.is_floating_point or ends[0].dtype.is_complex):
-        raise InvalidData(
-            f"{owner}: the output must be of floating-point numbers; got {ends[0].dtype}, which "
-            "has no gradient."
-        )
-    return ends[0]
-
-
-def seeds_of(owner: str, ends: Sequence[Box], seed: Any) -> list[tuple[Box, Tensor]]:
-    """Pair the outputs with the adjoints they are given; None gives none."""
-    seeds = (seed,) if isinstance(seed, Tensor) else pytree.tree_leaves(seed, is_leaf=_is_none)
-    if len(seeds) != len(ends):
-        raise ShapeMismatch(
-            f"{owner}: `seed` must hold an adjoint for each of {plural(len(ends), 'output')}; "
-            f"got {len(seeds)}."
-        )
-    pairs = [(box, part) for box, part in zip(ends, seeds, strict=True) if part is not None]
-    for box, part in pairs:
-        got = tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__
-        if got != box.shape:
-            raise ShapeMismatch(
-                f"{owner}: `seed` must be a tensor of the output's shape {box.shape}; got {got}."
-            )
-    return pairs
-
-
-def _check_input(box: Box, tensor: Any) -> None:
-    if not isinstance(tensor, Tensor):
-        got: Any = type(tensor).__name__
-    elif tuple(tensor.shape) != box.shape:
-        got = tuple(tensor.shape)
-    elif tensor.dtype != box.dtype:
-        got = tensor.dtype
-    else:
-        return
-    raise ShapeMismatch(
-        f"Graph.fprop: `{box.name}` must be a tensor of shape {box.shape} and {box.dtype}, as it "
-        f"was traced; got {got}. Trace again with the new one."
-    )
-
-
-def _origin(box: Box) -> str:
-    if box.is_leaf:
-        return f"in the {box.kind} `{box.name}`"
-    where = f" in `{box.module}` ({box.module_class})" if box.module else ""
-    line = f", {box.source}: {box.source.text}" if box.source else ""
-    return f"first in box `{box.name}` ({box.operation}){where}{line}"
+            raise InvalidData(f"Graph.fprop: values must be numbers; got NaN, {origin(box)}.")
 
 
 def _sorted(boxes: list[Box]) -> tuple[Box, ...]:
@@ -388,11 +333,3 @@ def _sorted(boxes: list[Box]) -> tuple[Box, ...]:
         raise InvalidData(
             f"Graph: `boxes` must form a graph without cycles; got the cycle {cycle}."
         ) from None
-
-
-def _size(shape: tuple[Any, ...]) -> int:
-    return torch.Size(shape).numel() if all(isinstance(n, int) for n in shape) else -1
-
-
-def _is_none(value: Any) -> bool:
-    return value is None

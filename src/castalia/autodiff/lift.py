@@ -115,8 +115,9 @@ def lift(function: Any, inputs: Sequence[Any]) -> Lifted:
         )
     if isinstance(function, nn.Module):
         return Lifted(function, inputs, _argument_names(function.forward, len(inputs)))
-    holder = _Holder(function, _modules_of(function))
-    return Lifted(holder, inputs, _argument_names(function, len(inputs)))
+    names = _argument_names(function, len(inputs))
+    given = _only_modules(dict(zip(names, inputs, strict=True)))
+    return Lifted(_Holder(function, {**_modules_of(function), **given}), inputs, names)
 
 
 def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
@@ -134,19 +135,28 @@ def _argument_names(function: Callable[..., Any], count: int) -> list[str]:
     return names[:count]
 
 
-def _modules_of(function: Any) -> dict[str, nn.Module]:
-    """Find the modules that a function uses, by the names it uses."""
+def _modules_of(function: Any, seen: frozenset[Any] = frozenset()) -> dict[str, nn.Module]:
+    """Find the modules that a function and the functions it calls use, by the names they use."""
     if isinstance(function, functools.partial):
         found = {f"arg{i}": value for i, value in enumerate(function.args)} | function.keywords
-        return _only_modules(found) | _modules_of(function.func)
+        return _only_modules(found) | _modules_of(function.func, seen)
     owner = getattr(function, "__self__", None)
     if isinstance(owner, nn.Module):
         return {"self": owner}
     plain = inspect.unwrap(getattr(function, "__func__", function))
-    if not inspect.isfunction(plain):
+    if not inspect.isfunction(plain) or plain in seen or str(plain.__module__).startswith("torch."):
         return {}
-    seen = inspect.getclosurevars(plain)
-    return _only_modules({**seen.globals, **seen.nonlocals})
+    used = inspect.getclosurevars(plain)
+    values = {**_defaults(plain), **used.globals, **used.nonlocals}
+    inner: dict[str, nn.Module] = {}
+    for value in values.values():
+        if inspect.isfunction(value) or isinstance(value, functools.partial):
+            inner |= _modules_of(value, seen | {plain})
+    return _only_modules(inner | values)
+
+
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: p.default for name, p in inspect.signature(function).parameters.items()}
 
 
 def _only_modules(values: dict[str, Any]) -> dict[str, nn.Module]:

@@ -102,8 +102,9 @@ def _graph(module: fx.GraphModule, lifted: Lifted, out: Any, structure: Any, nam
             tensors[boxes[node]] = tensor
         elif node.op == "get_attr":
             tensor = getattr(module, node.target)
-            number = sum(box.kind == "constant" for box in tensors)
-            boxes[node] = _leaf(f"constant_{number}", "constant", tensor)
+            kind = "parameter" if tensor.requires_grad else "constant"  # hidden in some object
+            number = sum(box.name.startswith(f"{kind}_") for box in tensors)
+            boxes[node] = _leaf(f"{kind}_{number}", kind, tensor)
             tensors[boxes[node]] = tensor
         elif node.op == "call_function":
             boxes[node] = _operation(node, boxes)
