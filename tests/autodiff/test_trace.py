@@ -380,6 +380,8 @@ def test_the_first_box_that_holds_nan_is_named():
     with pytest.raises(InvalidData, match=r"NaN, first in box `log` \(log\).*culprit"):
         graph.fprop(torch.tensor([1.0, -2.0]))
     assert graph.first_nan() is graph["log"]
+    with pytest.raises(InvalidData, match="Graph.bprop: .*NaN, first in box `log`"):
+        graph.bprop()
     with pytest.raises(InvalidData, match="NaN, in the input `x`"):
         graph.fprop(torch.tensor([1.0, float("nan")]))
 

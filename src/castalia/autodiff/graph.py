@@ -144,8 +144,8 @@ class Graph:
         """
         if inputs:
             self._bind(inputs)
-        values = self.run()
-        self._refuse_nan(values)
+        self.run()
+        self._refuse_nan("Graph.fprop")
         return self._outputs()
 
     def bprop(self, seed: Any = None) -> dict[str, Tensor]:
@@ -164,7 +164,8 @@ class Graph:
             are left out.
         """
         if self.order and self.order[0].leaf is None:
-            self.fprop()
+            self.run()
+        self._refuse_nan("Graph.bprop")
         values = {box: box.leaf for box in self.order}
         for box in self.order:
             box.adjoint = None
@@ -263,7 +264,7 @@ class Graph:
 
     # ---- inside ----
 
-    def run(self) -> dict[Box, Any]:
+    def run(self) -> None:
         """Evaluate the boxes; each has then its value and what autograd pulls through."""
         values: dict[Box, Any] = {}
         for box in self.order:
@@ -276,7 +277,6 @@ class Graph:
                 box.leaf, box.output = box.run(values)
                 box.describe()
             values[box] = box.leaf
-        return values
 
     def _of_kind(self, kind: str) -> tuple[Box, ...]:
         return tuple(box for box in self.order if box.kind == kind)
@@ -309,12 +309,13 @@ class Graph:
             return [(end, torch.ones_like(end.leaf).detach())]
         return seeds_of("Graph.bprop", self.ends, seed)
 
-    def _refuse_nan(self, values: dict[Box, Any]) -> None:
-        if not any(any_nan(values[box]) for box in self.ends):
+    def _refuse_nan(self, owner: str) -> None:
+        """Name the box where a NaN of the output comes from; values stay readable."""
+        if not any(any_nan(box.leaf) for box in self.ends):
             return
         box = self.first_nan()
         if box is not None:
-            raise InvalidData(f"Graph.fprop: values must be numbers; got NaN, {origin(box)}.")
+            raise InvalidData(f"{owner}: values must be numbers; got NaN, {origin(box)}.")
 
 
 def _sorted(boxes: list[Box]) -> tuple[Box, ...]:
