@@ -11,5 +11,6 @@ NAMES = (
     "gpu_mlp",
     "odeint",
     "spectrum",
+    "graph_bprop",
     "linear",
 )

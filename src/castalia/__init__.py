@@ -22,6 +22,7 @@ _NAMES = {
 }
 _PACKAGES = (
     "data",
+    "autodiff",
     "nn",
     "nets",
     "objectives",
