@@ -1,8 +1,5 @@
 """First and second derivatives against closed forms and against torch.func."""
 
-import doctest
-import importlib
-
 import pytest
 import torch
 from torch import nn
@@ -29,15 +26,6 @@ def net(draw):
 
 def cost(net, x):
     return net(x).square().sum()
-
-
-FILES = ("arguments", "check", "conditioning", "curvature", "density", "derivatives", "differences")
-
-
-@pytest.mark.parametrize("name", [*FILES, "findings", "lanczos", "spectrum", "subject", "copies"])
-def test_the_examples_of_the_documentation_are_exact(name):
-    module = importlib.import_module(f"castalia.autodiff.{name}")
-    assert doctest.testmod(module).failed == 0
 
 
 def test_a_gradient_has_the_structure_of_what_it_is_taken_by(draw):

@@ -1,20 +1,20 @@
 """Computation graphs one can see, and derivatives one can ask for and check."""
 
-from castalia.autodiff.boxes import Box, Source
-from castalia.autodiff.check import check_gradients
-from castalia.autodiff.conditioning import condition_number, critical_point
-from castalia.autodiff.cost import BoxCost, Cost
+from castalia.autodiff.checking.check import check_gradients
+from castalia.autodiff.checking.findings import GradientCheck, Mismatch
 from castalia.autodiff.curvature import hessian, hvp
-from castalia.autodiff.density import SpectralDensity, hessian_density
 from castalia.autodiff.derivatives import gradient, jacobian, jvp, vjp
 from castalia.autodiff.differences import finite_difference
-from castalia.autodiff.findings import GradientCheck, Mismatch
 from castalia.autodiff.fixed_point import FixedPoint, fixed_point
-from castalia.autodiff.graph import Graph
+from castalia.autodiff.graphs.boxes import Box, Source
+from castalia.autodiff.graphs.cost import BoxCost, Cost
+from castalia.autodiff.graphs.graph import Graph
+from castalia.autodiff.graphs.trace import trace
 from castalia.autodiff.implicit import adjoint_gradient, adjoint_multipliers
 from castalia.autodiff.ode import ODESolution, ODEStats, odeint, solve
-from castalia.autodiff.spectrum import Spectrum, hessian_spectrum
-from castalia.autodiff.trace import trace
+from castalia.autodiff.spectra.conditioning import condition_number, critical_point
+from castalia.autodiff.spectra.density import SpectralDensity, hessian_density
+from castalia.autodiff.spectra.spectrum import Spectrum, hessian_spectrum
 
 __all__ = [
     "Box",

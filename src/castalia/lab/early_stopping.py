@@ -24,9 +24,16 @@ def run(*, quick: bool = False) -> Outcome:
     X, y = data(30, 0)
     held, test = data(200, 1), data(2000, 2)
     epochs = 150 if quick else 800
-    common = {"hidden": (64, 64), "epochs": epochs, "lr": 1e-2, "random_state": 0}
-    to_the_end = MLPRegressor(training=Training(validation=held), **common).fit(X, y)
-    patient = MLPRegressor(training=Training(validation=held, patience=40), **common).fit(X, y)
+
+    def trained(patience: int | None) -> MLPRegressor:
+        training = Training(validation=held, patience=patience)
+        model = MLPRegressor(
+            hidden=(64, 64), epochs=epochs, lr=1e-2, training=training, random_state=0
+        )
+        model.fit(X, y)
+        return model
+
+    to_the_end, patient = trained(None), trained(40)
 
     def error(model: MLPRegressor) -> float:
         return float(np.square(model.predict(test[0]) - test[1]).mean())

@@ -47,6 +47,7 @@ def flatten(
 
     Examples
     --------
+    >>> import torch
     >>> tensors, tree = flatten({"state": {0: (torch.zeros(2), float("inf"))}})
     >>> list(tensors)
     ['state.0.0']

@@ -299,6 +299,7 @@ class BayesianSearch(Search):
     Examples
     --------
     >>> import numpy as np, castalia
+    >>> from castalia.tune import Uniform
     >>> X = np.random.default_rng(0).normal(size=(60, 2)); y = (X.sum(axis=1) > 0).astype(int)
     >>> model = castalia.MLPClassifier(hidden=(4,), epochs=5, random_state=0)
     >>> search = BayesianSearch(estimator=model, space={"lr": Uniform(1e-3, 1e-1, log=True)},

@@ -10,8 +10,8 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from castalia.autodiff.boxes import Box, boxes_in, fill
-from castalia.autodiff.graph import Graph
+from castalia.autodiff.graphs.boxes import Box, boxes_in, fill
+from castalia.autodiff.graphs.graph import Graph
 
 __all__ = ["Builder"]
 

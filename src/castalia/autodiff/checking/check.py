@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from castalia.autodiff.checking.findings import GradientCheck, Mismatch
+from castalia.autodiff.checking.subject import Subject
 from castalia.autodiff.differences import Slope, slope
-from castalia.autodiff.findings import GradientCheck, Mismatch
-from castalia.autodiff.subject import Subject
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import generator, seed_from
 

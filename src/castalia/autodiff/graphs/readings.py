@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from castalia.autodiff.boxes import Box
+from castalia.autodiff.graphs.boxes import Box
 from castalia.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from castalia.autodiff.graph import Graph
+    from castalia.autodiff.graphs.graph import Graph
 
 __all__ = ["Readings"]
 

@@ -16,12 +16,12 @@ import torch.utils._pytree as pytree
 from torch import Tensor, fx
 from torch._ops import OpOverload
 
-from castalia.autodiff.boxes import Box, any_layout, fill
-from castalia.autodiff.builder import Builder
-from castalia.autodiff.capture import record
-from castalia.autodiff.checks import scalar_end, seeds_of
-from castalia.autodiff.graph import Graph
-from castalia.autodiff.values import leaf_of
+from castalia.autodiff.graphs.boxes import Box, any_layout, fill
+from castalia.autodiff.graphs.builder import Builder
+from castalia.autodiff.graphs.capture import record
+from castalia.autodiff.graphs.checks import scalar_end, seeds_of
+from castalia.autodiff.graphs.graph import Graph
+from castalia.autodiff.graphs.values import leaf_of
 from castalia.errors import InvalidParameter
 from castalia.utils.text import plural
 

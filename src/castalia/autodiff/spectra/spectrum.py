@@ -12,7 +12,7 @@ from torch import Tensor
 from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.curvature import hessian_product
 from castalia.autodiff.derivatives import Wrt
-from castalia.autodiff.lanczos import Krylov, lanczos
+from castalia.autodiff.spectra.lanczos import Krylov, lanczos
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import generator, seed_from
 from castalia.utils.text import number

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from castalia.autodiff.boxes import Box, fill
-from castalia.autodiff.builder import Builder
-from castalia.autodiff.graph import Graph
+from castalia.autodiff.graphs.boxes import Box, fill
+from castalia.autodiff.graphs.builder import Builder
+from castalia.autodiff.graphs.graph import Graph
 
 __all__ = ["simplify"]
 

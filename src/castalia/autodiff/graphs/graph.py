@@ -9,23 +9,25 @@ Nature 323.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from castalia.autodiff.boxes import Box, boxes_in
-from castalia.autodiff.checks import check_input, origin, scalar_end, seeds_of
-from castalia.autodiff.readings import Readings
-from castalia.autodiff.values import add, any_nan, detached, leaf_of
+from castalia.autodiff.graphs.boxes import Box, boxes_in
+from castalia.autodiff.graphs.checks import check_input, origin, scalar_end, seeds_of
+from castalia.autodiff.graphs.readings import Readings
+from castalia.autodiff.graphs.values import add, any_nan, detached, leaf_of
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.text import did_you_mean
 
 if TYPE_CHECKING:
-    from castalia.autodiff.cost import Cost
+    from castalia.autodiff.graphs.cost import Cost
 
 __all__ = ["Graph"]
 
@@ -210,7 +212,7 @@ class Graph:
         >>> graph.gradient().gradient().fprop(torch.tensor(2.0))  # 20 x^3
         tensor(160.)
         """
-        from castalia.autodiff.gradient import gradient
+        from castalia.autodiff.graphs.gradient import gradient
 
         return gradient(self, wrt, seed)
 
@@ -220,7 +222,7 @@ class Graph:
         Equal operations become one, what the output does not need goes, and so do products with
         one, sums with zero, double transposes, views of views and the like.
         """
-        from castalia.autodiff.simplify import simplify
+        from castalia.autodiff.graphs.simplify import simplify
 
         return simplify(self)
 
@@ -242,7 +244,7 @@ class Graph:
             return d_x_1
         <BLANKLINE>
         """
-        from castalia.autodiff.code import code
+        from castalia.autodiff.graphs.code import code
 
         return code(self)
 
@@ -258,9 +260,32 @@ class Graph:
         >>> cost.multiplications, cost.growth
         (24, 'O(N D M)')
         """
-        from castalia.autodiff.cost import cost
+        from castalia.autodiff.graphs.cost import cost
 
         return cost(self)
+
+    def draw(self, path: str | os.PathLike[str], fold: bool | None = None) -> Path:
+        """Write a picture: values on the edges that go down, adjoints on those that come back.
+
+        Boxes are coloured by the size of their adjoint after ``bprop``, so that a gradient which
+        vanishes or explodes is seen at a glance.
+
+        Parameters
+        ----------
+        path
+            Where to; ends in ``.svg``, ``.png`` or ``.pdf``.
+        fold
+            Draw the boxes of a layer, and of each step of a loop, as one; None does so for graphs
+            of more than 14 operations.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from castalia.autodiff.graphs.draw import draw
+
+        return draw(self, path, fold)
 
     # ---- inside ----
 

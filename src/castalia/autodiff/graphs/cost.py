@@ -14,8 +14,8 @@ from math import prod
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
-from castalia.autodiff.boxes import Box, fill
-from castalia.autodiff.graph import Graph
+from castalia.autodiff.graphs.boxes import Box, fill
+from castalia.autodiff.graphs.graph import Graph
 
 __all__ = ["BoxCost", "Cost", "cost"]
 

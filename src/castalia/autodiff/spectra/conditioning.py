@@ -10,8 +10,8 @@ from torch import Tensor
 
 from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.derivatives import Wrt
-from castalia.autodiff.lanczos import lanczos
-from castalia.autodiff.spectrum import HessianOperator, check_counts, extremes
+from castalia.autodiff.spectra.lanczos import lanczos
+from castalia.autodiff.spectra.spectrum import HessianOperator, check_counts, extremes
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.utils.text import number
 

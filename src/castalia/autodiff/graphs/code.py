@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from castalia.autodiff.boxes import Box
-from castalia.autodiff.custom import Applied
-from castalia.autodiff.graph import Graph
+from castalia.autodiff.graphs.boxes import Box
+from castalia.autodiff.graphs.custom import Applied
+from castalia.autodiff.graphs.graph import Graph
 
 __all__ = ["code"]
 

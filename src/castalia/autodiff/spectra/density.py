@@ -19,8 +19,8 @@ from torch import Tensor
 
 from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.derivatives import Wrt
-from castalia.autodiff.lanczos import lanczos
-from castalia.autodiff.spectrum import HessianOperator, check_counts
+from castalia.autodiff.spectra.lanczos import lanczos
+from castalia.autodiff.spectra.spectrum import HessianOperator, check_counts
 from castalia.errors import InvalidParameter
 
 __all__ = ["SpectralDensity", "hessian_density"]

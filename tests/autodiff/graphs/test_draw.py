@@ -1,0 +1,141 @@
+"""Pictures of graphs: what is folded, where it stands, and what is written."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from castalia.autodiff import trace
+from castalia.autodiff.graphs.draw import picture
+from castalia.autodiff.graphs.folding import fold, repetition
+from castalia.autodiff.graphs.layout import lay_out
+from castalia.errors import InvalidParameter
+
+
+def logistic():
+    def loss(x, w):
+        return -torch.log(torch.sigmoid(x @ w))
+
+    graph = trace(loss, torch.tensor([1.0, 2.0]), torch.tensor([0.5, -1.0]))
+    graph.bprop()
+    return graph
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(3, 4, batch_first=True), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1]).square().mean()
+
+
+def lstm():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        graph = trace(Recurrent(), torch.randn(2, 5, 3))
+    graph.bprop()
+    return graph
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_a_small_graph_shows_every_box_with_values_and_adjoints():
+    graph = logistic()
+    written = texts(picture(graph))
+    for box in graph.boxes:
+        assert (box.name if box.is_leaf else box.operation) in written
+    value, adjoint = graph.values["neg"].item(), graph.adjoints["log"].item()
+    assert f"{value:.3g}" in written  # the loss, below the last box
+    assert f"{adjoint:.3g}".replace("-", "−") in written
+    assert "(1, 2)" in written  # the input on its edge
+
+
+def test_without_a_backward_pass_there_are_values_only():
+    graph = trace(lambda x: x.sin().sum(), torch.tensor([0.5]))
+    graph.fprop()
+    figure = picture(graph)
+    assert len(figure.axes) == 1  # no scale of adjoints
+    assert "0.479" in texts(figure)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_the_picture_is_written_in_every_format(tmp_path, kind):
+    file = logistic().draw(tmp_path / "deep" / f"graph.{kind}")
+    assert file.stat().st_size > 1000
+
+
+def test_another_format_is_refused(tmp_path):
+    with pytest.raises(InvalidParameter, match="must end in .png, .svg or .pdf; got '.*graph.doc'"):
+        logistic().draw(tmp_path / "graph.doc")
+
+
+def test_the_steps_of_a_recurrent_network_are_folded_one_by_one():
+    nodes = fold(lstm(), folded=True)
+    titles = [node.title for node in nodes]
+    assert [t for t in titles if "of 5" in t] == [f"LSTM {i} of 5" for i in range(1, 6)]
+    steps = [node for node in nodes if "of 5" in node.title]
+    assert all(a in b.parents for a, b in zip(steps, steps[1:], strict=False))
+    sizes = [node.size for node in steps]
+    assert sizes == sorted(sizes)  # the gradient vanishes towards the first step
+    assert {"lstm.weight_hh_l0", "head.weight"}.isdisjoint(titles)  # inside their layers
+
+
+def test_every_operation_is_drawn_once_and_parents_come_first():
+    graph = lstm()
+    for folded in (True, False):
+        nodes = fold(graph, folded=folded)
+        boxes = [box for node in nodes for box in node.boxes if not box.is_leaf]
+        assert sorted(map(id, boxes)) == sorted(id(b) for b in graph.boxes if not b.is_leaf)
+        place = {id(node): i for i, node in enumerate(nodes)}
+        assert all(place[id(p)] < place[id(n)] for n in nodes for p in n.parents)
+
+
+def test_layers_are_folded_and_coloured_by_their_adjoint():
+    layers = [part for _ in range(5) for part in (nn.Linear(6, 6), nn.Sigmoid())]
+    net = nn.Sequential(*layers)
+    graph = trace(lambda x: net(x).sum(), torch.ones(2, 6))
+    graph.bprop()
+    figure = picture(graph, folded=True)
+    boxes = [p for p in figure.axes[0].patches if hasattr(p, "get_boxstyle")]
+    colours = {re.sub(r"\s", "", str(p.get_facecolor())) for p in boxes}
+    assert len(colours) > 4
+    assert "size of the adjoint (RMS)" in figure.axes[1].get_ylabel()
+
+
+def test_the_longest_repetition_is_found():
+    assert repetition(list("xabcabcabcy")) == (1, 3, 3)
+    assert repetition(list("abcdef")) == (0, 0, 0)
+
+
+@st.composite
+def dags(draw):
+    n = draw(st.integers(2, 14))
+    return {
+        i: sorted(draw(st.sets(st.integers(0, i - 1), max_size=3))) if i else [] for i in range(n)
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(dags())
+def test_no_two_nodes_overlap_and_every_edge_goes_down(parents):
+    widths = {node: 0.5 + 0.3 * (node % 4) for node in parents}
+    layout = lay_out(parents, widths)
+    for child, above in parents.items():
+        assert all(layout.place[p][1] < layout.place[child][1] for p in above)
+        for p in above:
+            ys = [y for _, y in (layout.place[p], *layout.bends[p, child], layout.place[child])]
+            assert ys == list(range(ys[0], ys[-1] + 1))
+    rows = {}
+    for node, (x, y) in layout.place.items():
+        rows.setdefault(y, []).append((x - widths[node] / 2, x + widths[node] / 2))
+    for row in rows.values():
+        row.sort()
+        assert all(a[1] <= b[0] + 1e-9 for a, b in zip(row, row[1:], strict=False))
+        assert row[0][0] >= -1e-9
+        assert row[-1][1] <= layout.width + 1e-9
