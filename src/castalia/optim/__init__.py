@@ -16,6 +16,7 @@ from castalia.optim.dynamo import without_dynamo
 from castalia.optim.fused import fused_step
 from castalia.optim.hessian_free import HessianFree
 from castalia.optim.linesearch import Point, exact_line_search, strong_wolfe
+from castalia.optim.recommend import Choice, recommend
 from castalia.optim.schedules import (
     SCHEDULES,
     Schedule,
@@ -33,6 +34,7 @@ __all__ = [
     "OPTIMIZERS",
     "SCHEDULES",
     "Average",
+    "Choice",
     "ConjugateGradient",
     "DeltaBarDelta",
     "GaussNewton",
@@ -55,6 +57,7 @@ __all__ = [
     "inverse_sqrt",
     "linear_decay",
     "optimizer_class",
+    "recommend",
     "step",
     "strong_wolfe",
     "warmup",

@@ -33,7 +33,7 @@ OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
     "conjugate_gradient": (ConjugateGradient, {"iterations": 5}),
     "newton": (
         Newton,
-        {"damping": 1e-3, "saddle_free": True, "line_search": "backtracking"},
+        {"damping": 0.1, "saddle_free": True, "line_search": "backtracking"},
     ),
     "gauss_newton": (GaussNewton, {}),
     "hessian_free": (HessianFree, {}),

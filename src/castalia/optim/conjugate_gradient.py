@@ -108,6 +108,8 @@ class ConjugateGradient(VectorOptimizer):
             if not here.gradient.any():
                 break
             here = self._iterate(closure, here)
+            if here.length == 0.0:
+                break
         return first.value
 
     def _evaluate(

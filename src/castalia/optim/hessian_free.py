@@ -85,9 +85,9 @@ class HessianFree(CurvatureOptimizer):
         params: Any,
         lr: float = 1.0,
         *,
-        damping: float = 0.1,
+        damping: float = 1e-2,
         factor: float = 1.5,
-        products: int = 50,
+        products: int = 30,
         progress: float = 5e-4,
         decay: float = 0.95,
         curvature: str = "auto",
@@ -123,6 +123,8 @@ class HessianFree(CurvatureOptimizer):
         """
         closure, group, memory = self._closure(closure), self.param_groups[0], self.memory
         model, loss = self._model(closure, group["curvature"])
+        if not model.gradient.any():
+            return loss
         damping, place = memory.get("damping", group["damping"]), self._place()
         found = self._solve(model, damping)
         step, value, there = self._best_iterate(closure, place, found)
@@ -133,7 +135,7 @@ class HessianFree(CurvatureOptimizer):
         length, reached = self._backtrack(closure, place, step, loss, slope, group["lr"], there)
         # The damped model at the step is phi; without its damping it predicts the loss.
         predicted = 0.5 * damping * float(step @ step) - value
-        ratio = (loss - reached) / predicted if length == group["lr"] else math.nan
+        ratio = (loss - reached) / predicted if length == group["lr"] and predicted else math.nan
         trusted = math.nan if found.indefinite else ratio
         memory["damping"] = adjust_damping(damping, trusted, group["factor"])
         memory["step"] = length * step

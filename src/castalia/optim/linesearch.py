@@ -16,6 +16,9 @@ from torch import Tensor
 __all__ = ["Point", "Ray", "exact_line_search", "strong_wolfe"]
 
 
+LONGEST = 1e8  # growth of a trial at once, where the secant rule asks for it
+
+
 class Point(NamedTuple):
     """A point on a ray: its length t, f there, the slope phi'(t) = g d, and the gradient g."""
 
@@ -79,18 +82,18 @@ def strong_wolfe(
         now = ray(length)
         left = evaluations - used
         if not falls(now) or (low is not start and now.value >= low.value + noise):
-            return _narrow(ray, low, now, falls, flat, left)
+            return _narrow(ray, low, now, falls, flat, left, noise)
         if flat(now):
             return now
         if now.slope >= 0:
-            return _narrow(ray, now, low, falls, flat, left)
+            return _narrow(ray, now, low, falls, flat, left, noise)
         low, length = now, _further(length, _cubic_minimum(low, now))
     return low
 
 
 def _further(length: float, guess: float) -> float:
-    """A longer trial: the guess, if it is 1.1 to 10 times as long; doubled without a guess."""
-    return 2 * length if math.isnan(guess) else min(max(guess, 1.1 * length), 10 * length)
+    """A longer trial: the guess, if it is 2 to 10 times as long; 4 times without a guess."""
+    return 4 * length if math.isnan(guess) else min(max(guess, 2 * length), 10 * length)
 
 
 def _narrow(
@@ -100,11 +103,12 @@ def _narrow(
     falls: Callable[[Point], bool],
     flat: Callable[[Point], bool],
     evaluations: int,
+    noise: float,
 ) -> Point:
     """Narrow a bracket: ``low`` is its best point so far and slopes towards ``high``."""
     for _ in range(evaluations):
         width = high.length - low.length
-        if abs(width) <= 1e-14 * max(abs(low.length), abs(high.length)):
+        if abs(width * low.slope) <= noise:  # no fall left that could be told from rounding
             break
         share = (_cubic_minimum(low, high) - low.length) / width
         share = 0.5 if math.isnan(share) else min(max(share, 0.05), 0.95)
@@ -181,7 +185,7 @@ def exact_line_search(
         secant = _secant_root(low, now)
         low, high = (now, high) if now.slope < 0 else (low, now)
         if high is None:
-            length = secant if now.length < secant < 100 * now.length else 2 * now.length
+            length = secant if now.length < secant < LONGEST * now.length else 2 * now.length
         else:
             inside = low.length < secant < high.length
             length = secant if inside else 0.5 * (low.length + high.length)
