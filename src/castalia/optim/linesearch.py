@@ -172,6 +172,7 @@ def exact_line_search(
     >>> exact_line_search(ray, ray(0.0), trial=0.25).length
     3.0
     """
+    noise = torch.finfo(start.gradient.dtype).eps * abs(start.value)
     low, high, best, length = start, None, start, trial
     for _ in range(evaluations):
         now = ray(length)
@@ -189,6 +190,8 @@ def exact_line_search(
         else:
             inside = low.length < secant < high.length
             length = secant if inside else 0.5 * (low.length + high.length)
+        if abs(now.slope * (length - now.length)) <= noise:  # rounding hides any further fall
+            break
     return best
 
 
