@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from castalia.errors import InvalidParameter
-from castalia.optim import DeltaBarDelta
+from castalia.optim import DeltaBarDelta, build_optimizer
 
 
 def test_it_follows_jacobs_equations():
@@ -61,6 +61,16 @@ def test_groups_and_decay_are_respected():
     optimizer.step()
     assert_close(a.detach(), torch.full((2,), 0.5))
     assert_close(b.detach(), torch.full((2,), 1 - 0.01 * 2.0))
+
+
+def test_a_rate_kept_as_a_tensor_is_read_at_every_step():  # as steps recorded on CUDA have it
+    w = torch.ones(2, requires_grad=True)
+    optimizer = build_optimizer("delta_bar_delta", [w], lr=0.1, capture=True)
+    for rate, expected in ((0.1, 0.9), (0.0, 0.9)):
+        optimizer.param_groups[0]["lr"].fill_(rate)
+        w.grad = torch.ones(2)
+        optimizer.step()
+        assert_close(w.detach(), torch.full((2,), expected))
 
 
 @pytest.mark.parametrize(

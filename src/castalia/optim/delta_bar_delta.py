@@ -108,7 +108,7 @@ class DeltaBarDelta(Optimizer):
         gains, bars = [s["gain"] for s in states], [s["bar"] for s in states]
         gradients = [p.grad for p in params]
         if group["weight_decay"]:
-            gradients = torch._foreach_add(gradients, params, alpha=group["weight_decay"])
+            gradients = list(torch._foreach_add(gradients, params, alpha=group["weight_decay"]))
         agreement = torch._foreach_mul(gradients, bars)
         torch._foreach_sign_(agreement)  # 1 agrees, -1 disagrees
         torch._foreach_add_(gains, torch._foreach_clamp_min(agreement, 0.0), alpha=group["kappa"])
