@@ -93,6 +93,33 @@ def test_an_ill_conditioned_quadratic_is_minimised(name):
     assert loss < 1e-10
 
 
+@pytest.mark.parametrize(
+    "make",
+    [lambda p: ConjugateGradient(p, iterations=20), HessianFree],
+    ids=["conjugate_gradient", "hessian_free"],
+)
+def test_the_loss_of_tuned_momentum_is_reached_in_fewer_evaluations(make):
+    curvatures, evaluations = torch.logspace(0, -4, 30, dtype=torch.float64), 600
+
+    def loss_of(z):
+        return 0.5 * (curvatures * z * z).sum()
+
+    reached = []
+    for rate in (0.3, 1.0, 2.0, 3.0, 3.7):  # beyond 2 (1 + 0.9) it diverges
+        w = torch.ones(30, dtype=torch.float64, requires_grad=True)
+        momentum = torch.optim.SGD([w], lr=rate, momentum=0.9)
+        for _ in range(evaluations):
+            w.grad = curvatures * w.detach()
+            momentum.step()
+        reached.append(float(loss_of(w.detach())))
+    w = torch.ones(30, dtype=torch.float64, requires_grad=True)
+    optimizer = make([w])
+    closure = make_closure(optimizer, lambda: w * 1.0, loss_of)
+    while float(loss_of(w.detach())) > min(reached) and optimizer.evaluations < evaluations:
+        optimizer.step(closure)
+    assert optimizer.evaluations < 0.9 * evaluations
+
+
 def small_net(dtype=torch.float64):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Linear(6, 1)).to(dtype)

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from castalia.optim.curvature import GaussNewtonModel, HessianModel
+from castalia.optim.curved import CurvatureOptimizer
 from castalia.optim.damping import LEAST, adjust_damping
-from castalia.optim.dense import CurvatureOptimizer
 from castalia.optim.truncated import Truncated, truncated_solve
 from castalia.optim.vector import check_choice, check_least
 
