@@ -13,4 +13,5 @@ NAMES = (
     "spectrum",
     "graph_bprop",
     "linear",
+    "second_order",
 )

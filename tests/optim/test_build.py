@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from castalia.errors import InvalidParameter
-from castalia.optim import OPTIMIZERS, build_optimizer
+from castalia.optim import OPTIMIZERS, build_optimizer, closure_kind
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -15,16 +15,21 @@ def test_every_name_reduces_the_loss_of_a_toy_problem(name):
     y = x @ torch.tensor([[1.0], [-2.0], [0.5]]) + 0.3
     optimizer = build_optimizer(name, net.parameters(), lr=20.0 if name == "adadelta" else 0.05)
 
-    def closure():
-        optimizer.zero_grad()
-        loss = (net(x) - y).square().mean()
-        loss.backward()
-        return loss
+    def loss_of(outputs):
+        return (outputs - y).square().mean()
 
-    first = float(closure().detach())
+    def closure():
+        if closure_kind(type(optimizer)) not in (None, "gradients"):
+            return net(x), loss_of
+        optimizer.zero_grad()
+        loss = loss_of(net(x))
+        loss.backward()
+        return loss.detach()
+
+    first = float(loss_of(net(x)).detach())
     for _ in range(60):
         optimizer.step(closure)
-    assert float(closure().detach()) < 0.6 * first
+    assert float(loss_of(net(x)).detach()) < 0.6 * first
 
 
 def test_decay_is_on_matrices_only():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from castalia.optim import build_optimizer, linear_decay
+from castalia.optim import ConjugateGradient, Newton, build_optimizer, linear_decay
 
 
 def moves(kind, gradients, lr):
@@ -108,3 +108,136 @@ def test_with_a_constant_gradient_the_corrected_moments_are_exact_at_every_step(
 def test_adaptive_methods_take_equal_steps_on_a_badly_scaled_problem(kind, even):
     small, large = (abs(moves(kind, [gradient], 0.01)[0]) for gradient in (1e-2, 1e3))
     assert (small == pytest.approx(large, rel=1e-4)) is even
+
+
+def quadratic(w):
+    """x Q x / 2 - b x with Q = diag(1, 10, 100) and b = ones."""
+    curvatures = torch.tensor([1.0, 10.0, 100.0], dtype=w.dtype)
+    return 0.5 * (curvatures * w * w).sum() - w.sum()
+
+
+def test_newton_solves_a_quadratic_in_one_step():
+    w = torch.tensor([7.0, -3.0, 0.5], dtype=torch.float64, requires_grad=True)
+    Newton([w]).step(lambda: quadratic(w))
+    assert w.tolist() == pytest.approx([1.0, 0.1, 0.01], rel=1e-14)
+
+
+@pytest.mark.parametrize("formula", ["polak_ribiere", "fletcher_reeves"])
+def test_conjugate_gradients_have_the_residuals_of_the_notes(formula):
+    w = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    optimizer = ConjugateGradient([w], formula=formula, line_search="exact")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = quadratic(w)
+        loss.backward()
+        return loss.detach()
+
+    residuals = []
+    for _ in range(3):
+        optimizer.step(closure)
+        closure()
+        residuals.append(w.grad.norm().item())
+    assert residuals[:2] == pytest.approx([2.0925, 1.1842], abs=5e-5)
+    assert residuals[2] < 1e-13
+
+
+def test_the_direction_of_conjugate_gradients_begins_with_minus_the_gradient():
+    # The notes print d = g + beta d beside the step w + alpha d, which climbs.
+    w = torch.tensor([2.0, 1.0], dtype=torch.float64, requires_grad=True)
+    optimizer = ConjugateGradient([w], formula="fletcher_reeves", line_search="exact")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = w[0] ** 2 + 5 * w[1] ** 2
+        loss.backward()
+        return loss.detach()
+
+    optimizer.step(closure)
+    first = optimizer.memory["direction"]
+    assert first.tolist() == [-4.0, -10.0]
+    closure()
+    gradient, before = w.grad.clone(), -first
+    optimizer.step(closure)
+    beta = gradient @ gradient / (before @ before)
+    expected = -gradient + beta * first
+    assert optimizer.memory["direction"].tolist() == pytest.approx(expected.tolist())
+
+
+def rosenbrock_by_lbfgs(steps):
+    """Places, gradients and states of torch's LBFGS, one iteration a step."""
+    w = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [w],
+        max_iter=1,
+        max_eval=30,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=0,
+        tolerance_change=0,
+    )
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
+        loss.backward()
+        return loss.detach()
+
+    places = []
+    for _ in range(steps):
+        optimizer.step(closure)
+        places.append(w.detach().clone())
+    return places, optimizer.state[w]
+
+
+def test_the_quasi_newton_matrix_meets_the_secant_equation():
+    _, state = rosenbrock_by_lbfgs(6)
+    gradient = state["prev_flat_grad"]
+    # The inverse Hessian that the stored pairs stand for, by the dense BFGS formula.
+    inverse = state["H_diag"] * torch.eye(2, dtype=torch.float64)
+    for y, s in zip(state["old_dirs"], state["old_stps"], strict=True):
+        left = torch.eye(2, dtype=torch.float64) - torch.outer(s, y) / (y @ s)
+        inverse = left @ inverse @ left.T + torch.outer(s, s) / (y @ s)
+    assert (inverse @ y).tolist() == pytest.approx(s.tolist())
+    assert (-inverse @ gradient).tolist() == pytest.approx(state["d"].tolist())
+
+
+def test_quasi_newton_converges_superlinearly_on_rosenbrock():
+    places, _ = rosenbrock_by_lbfgs(45)
+    errors = [float((place - 1).norm()) for place in places]
+    errors = errors[: next(i for i, e in enumerate(errors) if e < 1e-9) + 1]
+    early, late = errors[-9] / errors[-5], errors[-5] / errors[-1]  # over four steps each
+    assert late > early**2  # a linear rate would gain the same factor twice
+
+
+def nesterov_by_hand(curvatures, start, lr, momenta):
+    """The gradient taken at theta + a v, as the notes write it; yields theta + a v."""
+    theta, v = start.clone(), torch.zeros_like(start)
+    for a in momenta:
+        v = a * v - lr * curvatures * (theta + a * v)
+        theta = theta + v
+        yield theta + a * v
+
+
+def test_torchs_nesterov_walks_through_the_points_ahead():
+    curvatures = torch.tensor([1.0, 30.0], dtype=torch.float64)
+    place = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    optimizer = build_optimizer("nesterov", [place], lr=0.01)
+    ahead = nesterov_by_hand(curvatures, place.detach(), 0.01, [0.9] * 20)
+    for expected in ahead:
+        place.grad = curvatures * place.detach()
+        optimizer.step()
+        assert place.tolist() == pytest.approx(expected.tolist())
+
+
+def test_rmsprop_follows_its_recursion():
+    gradients, lr, rho, expected, r = [0.5, -2.0, 4.0], 0.01, 0.99, [], 0.0
+    for g in gradients:
+        r = rho * r + (1 - rho) * g * g
+        expected.append(-lr * g / (r**0.5 + 1e-8))
+    assert moves("rmsprop", gradients, lr) == pytest.approx(expected)
+
+
+def test_rmsprop_goes_on_where_adagrad_stalls_after_a_change_of_scale():
+    gradients = [1000.0] * 50 + [0.01] * 1500  # the scale falls by five orders of magnitude
+    last = {kind: abs(moves(kind, gradients, 0.01)[-1]) for kind in ("adagrad", "rmsprop")}
+    assert last["rmsprop"] > 1e4 * last["adagrad"]

@@ -50,7 +50,8 @@ def run(*, quick: bool = False) -> Outcome:
         right.semilogy(loss[:300], color=colour, lw=1.8, label=name)
     left.set(xlabel="w1", ylabel="w2")
     right.set(xlabel="step", ylabel="loss", ylim=(1e-12, 10))
-    caption(left), caption(right)
+    caption(left)
+    caption(right)
     numbers = {
         "plain steps": float(steps_to(plain, 1e-8)),
         "momentum steps": float(steps_to(ball, 1e-8)),

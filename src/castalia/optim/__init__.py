@@ -1,12 +1,25 @@
 """Optimizers by name, schedules and weight averaging."""
 
 from castalia.optim.averaging import Average, build_average
-from castalia.optim.build import OPTIMIZERS, build_optimizer
+from castalia.optim.build import (
+    OPTIMIZERS,
+    base_rate,
+    build_optimizer,
+    closure_kind,
+    optimizer_class,
+)
 from castalia.optim.clip import clip_by_norm, clip_by_value, clip_gradients, gradient_norm
+from castalia.optim.conjugate_gradient import ConjugateGradient
+from castalia.optim.curvature import GaussNewtonModel, HessianModel
+from castalia.optim.delta_bar_delta import DeltaBarDelta
+from castalia.optim.dense import GaussNewton, Newton
 from castalia.optim.dynamo import without_dynamo
 from castalia.optim.fused import fused_step
 from castalia.optim.gradient_flow import GradientFlow, gradient_flow
+from castalia.optim.hessian_free import HessianFree
+from castalia.optim.linesearch import Point, exact_line_search, strong_wolfe
 from castalia.optim.range_test import LRRangeTest, lr_range_test
+from castalia.optim.recommend import Choice, recommend
 from castalia.optim.schedules import (
     SCHEDULES,
     Schedule,
@@ -28,18 +41,30 @@ __all__ = [
     "OPTIMIZERS",
     "SCHEDULES",
     "Average",
+    "Choice",
+    "ConjugateGradient",
+    "DeltaBarDelta",
+    "GaussNewton",
+    "GaussNewtonModel",
     "GradientFlow",
+    "HessianFree",
+    "HessianModel",
     "LRRangeTest",
+    "Newton",
+    "Point",
     "Schedule",
+    "base_rate",
     "build_average",
     "build_optimizer",
     "build_schedule",
     "clip_by_norm",
     "clip_by_value",
     "clip_gradients",
+    "closure_kind",
     "constant",
     "cosine",
     "cyclic",
+    "exact_line_search",
     "exponential",
     "fused_step",
     "gradient_flow",
@@ -49,8 +74,11 @@ __all__ = [
     "linear_decay",
     "lr_range_test",
     "one_cycle",
+    "optimizer_class",
     "plateau",
+    "recommend",
     "step",
+    "strong_wolfe",
     "warmup",
     "without_dynamo",
 ]

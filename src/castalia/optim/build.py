@@ -1,5 +1,6 @@
-"""torch's optimizers by name, fused where torch has a fused kernel."""
+"""Optimizers by name: torch's, fused where torch has a fused kernel, and the library's own."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,10 +9,14 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from castalia.errors import InvalidParameter
+from castalia.optim.conjugate_gradient import ConjugateGradient
+from castalia.optim.delta_bar_delta import DeltaBarDelta
+from castalia.optim.dense import GaussNewton, Newton
 from castalia.optim.dynamo import without_dynamo
+from castalia.optim.hessian_free import HessianFree
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["OPTIMIZERS", "build_optimizer"]
+__all__ = ["OPTIMIZERS", "base_rate", "build_optimizer", "closure_kind", "optimizer_class"]
 
 # name: (class, its own arguments)
 OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
@@ -24,6 +29,14 @@ OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
     "rmsprop": (torch.optim.RMSprop, {}),
     "adadelta": (torch.optim.Adadelta, {}),
     "lbfgs": (torch.optim.LBFGS, {"line_search_fn": "strong_wolfe"}),
+    "delta_bar_delta": (DeltaBarDelta, {}),
+    "conjugate_gradient": (ConjugateGradient, {"iterations": 5}),
+    "newton": (
+        Newton,
+        {"damping": 0.1, "saddle_free": True, "line_search": "backtracking"},
+    ),
+    "gauss_newton": (GaussNewton, {}),
+    "hessian_free": (HessianFree, {}),
 }
 FUSED: dict[type[Optimizer], tuple[str, ...]] = {
     torch.optim.SGD: ("cpu", "cuda"),
@@ -33,6 +46,40 @@ FUSED: dict[type[Optimizer], tuple[str, ...]] = {
 }
 SHARDED_FUSED = (torch.optim.Adam, torch.optim.AdamW)  # DTensor has no rule for the other kernels
 CAPTURABLE = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adadelta)
+
+
+def optimizer_class(kind: str | Callable[..., Optimizer]) -> type[Optimizer] | None:
+    """Return the class that a setting names, or None for a function, which only its call shows.
+
+    >>> optimizer_class("newton").__name__
+    'Newton'
+    """
+    if isinstance(kind, str):
+        return OPTIMIZERS[kind][0] if kind in OPTIMIZERS else None
+    made: Any = kind.func if isinstance(kind, functools.partial) else kind
+    return made if isinstance(made, type) and issubclass(made, Optimizer) else None
+
+
+def closure_kind(cls: type[Optimizer] | None) -> str | None:
+    """Return what an optimizer's closure must do, its attribute ``closure``; None: it needs none.
+
+    The kinds are those of ``VectorOptimizer``. Another library's optimizer may say its own.
+
+    >>> closure_kind(torch.optim.Adam), closure_kind(torch.optim.LBFGS), closure_kind(Newton)
+    (None, 'gradients', 'loss')
+    """
+    if cls is not None and issubclass(cls, torch.optim.LBFGS):
+        return "gradients"
+    return getattr(cls, "closure", None)
+
+
+def base_rate(kind: str | Callable[..., Optimizer], lr: float) -> float:
+    """Return the rate to build an optimizer with: 1 if it finds the length of its steps.
+
+    >>> base_rate("adam", 1e-3), base_rate("newton", 1e-3)
+    (0.001, 1.0)
+    """
+    return 1.0 if getattr(optimizer_class(kind), "finds_length", False) else lr
 
 
 def build_optimizer(
@@ -88,9 +135,10 @@ def build_optimizer(
 def _groups(cls: type[Optimizer], parameters: list[Tensor], decay: float) -> list[Any]:
     if not decay:
         return parameters
-    if cls is torch.optim.LBFGS:
+    if closure_kind(cls) is not None:
+        name = next(name for name, (known, _) in OPTIMIZERS.items() if known is cls)
         raise InvalidParameter(
-            f"Training: `weight_decay` must be 0 with optimizer 'lbfgs'; got {decay}. Add an L2 "
+            f"Training: `weight_decay` must be 0 with optimizer {name!r}; got {decay}. Add an L2 "
             "penalty instead."
         )
     matrices = [p for p in parameters if p.ndim >= 2]

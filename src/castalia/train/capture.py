@@ -44,6 +44,8 @@ class CapturedStepper(Stepper):
         self.terms: dict[str, Tensor] = {}  # of every replayed step, (steps,) each
         if any(phase.every > 1 for phase in self.phases):
             self.failed = "phases that are not due in every step"
+        if any(self.closures):
+            self.failed = "an optimizer that evaluates a batch more than once"
 
     def begin(self, samples: Samples, order: Tensor) -> None:
         """Take up a window; a window of another size or place needs a new recording."""

@@ -6,13 +6,13 @@ import os
 from typing import Any
 
 from castalia.errors import InvalidParameter
-from castalia.optim import OPTIMIZERS, build_schedule
+from castalia.optim import OPTIMIZERS, build_schedule, closure_kind, optimizer_class
 from castalia.train.callbacks import Callback
 from castalia.train.training import Training
 from castalia.utils.devices import resolve_device
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["check_training"]
+__all__ = ["check_closure", "check_training"]
 
 PRECISIONS = ("auto", "float32", "tf32", "bf16", "float64")
 STRATEGIES = ("auto", "single", "ddp", "fsdp")
@@ -47,6 +47,55 @@ def check_training(training: Training) -> None:
             )
     _check_validation(training)
     _check_strategy(training)
+    check_closure(training, optimizer_class(training.optimizer))
+
+
+def check_closure(training: Training, optimizer: type | None) -> None:
+    """Check what cannot go with an optimizer that evaluates a batch several times in a step.
+
+    Parameters
+    ----------
+    training
+        The settings.
+    optimizer
+        Its class, or None when only the making of it will show.
+    """
+    kind = closure_kind(optimizer)
+    if optimizer is None or kind is None:
+        return
+    name = training.optimizer if isinstance(training.optimizer, str) else optimizer.__name__
+    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1 and training.strategy == "auto"
+    if training.strategy in ("ddp", "fsdp") or launched:
+        raise InvalidParameter(
+            f"Training: optimizer {name!r} runs in one process only; use strategy='single'."
+        )
+    if training.weight_decay:
+        raise InvalidParameter(
+            f"Training: `weight_decay` must be 0 with optimizer {name!r}; got "
+            f"{training.weight_decay}. Add an L2 penalty instead."
+        )
+    if training.precision == "bf16":
+        raise InvalidParameter(
+            f"Training: `precision` must not be 'bf16' with optimizer {name!r}: it compares more "
+            "digits of the loss than bf16 has. Use 'auto'."
+        )
+    if getattr(optimizer, "finds_length", False) and training.clip is not None:
+        raise InvalidParameter(
+            f"Training: `clip` must be None with optimizer {name!r}; got {training.clip}. It finds "
+            "the length of its steps from the gradient as it is."
+        )
+    if kind == "gradients":
+        return
+    if training.accumulate > 1:
+        raise InvalidParameter(
+            f"Training: `accumulate` must be 1 with optimizer {name!r}; got {training.accumulate}. "
+            "Curvature is that of a whole batch: lower `batch_size` instead."
+        )
+    if training.compile not in ("auto", False):
+        raise InvalidParameter(
+            f"Training: `compile` must be 'auto' or False with optimizer {name!r}; got "
+            f"{training.compile!r}. Compiled networks cannot be differentiated twice."
+        )
 
 
 def _check_clip(clip: Any) -> None:
@@ -87,10 +136,6 @@ def _check_strategy(training: Training) -> None:
         raise InvalidParameter(
             f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use "
             "'ddp' or average=None."
-        )
-    if training.strategy in ("ddp", "fsdp") and training.optimizer == "lbfgs":
-        raise InvalidParameter(
-            "Training: optimizer 'lbfgs' runs in one process only; use strategy='single'."
         )
 
 

@@ -22,7 +22,14 @@ from torch import Tensor, nn
 from castalia.data.batches import Samples
 from castalia.errors import Diverged
 from castalia.nn import running_statistics
-from castalia.optim import Average, build_average, build_schedule
+from castalia.optim import (
+    Average,
+    base_rate,
+    build_average,
+    build_schedule,
+    closure_kind,
+    optimizer_class,
+)
 from castalia.protocols import Batch, Stage
 from castalia.train.callbacks import Callback, Dispatch
 from castalia.train.capture import CapturedStepper
@@ -92,7 +99,10 @@ def train(
     loop = _Loop(
         net, data, validation, training, batch_size, seed, device, precision, recorder, callbacks
     )
-    return loop.run([(stage, stage.epochs or epochs, stage.lr or lr) for stage in stages])
+    rates = [base_rate(training.optimizer, stage.lr or lr) for stage in stages]
+    return loop.run(
+        [(stage, stage.epochs or epochs, rate) for stage, rate in zip(stages, rates, strict=True)]
+    )
 
 
 class _Loop:
@@ -211,11 +221,11 @@ class _Loop:
             and self.home == self.device
             and self.strategy.world == 1
             and not listens
-            and self.training.optimizer != "lbfgs"
+            and closure_kind(optimizer_class(self.training.optimizer)) is None
         )
         state = self.state
         state.settings["graph"] = capture
-        return (CapturedStepper if capture else Stepper)(
+        stepper = (CapturedStepper if capture else Stepper)(
             self.net,
             stage.objective,
             self.training,
@@ -226,6 +236,8 @@ class _Loop:
             strategy=self.strategy,
             on_gradients=(lambda: self.dispatch("on_gradients", state)) if listens else None,
         )
+        state.settings["precision"] = stepper.precision.name
+        return stepper
 
     def _epoch(self) -> None:
         state, started = self.state, time.perf_counter()

@@ -11,8 +11,10 @@ from torch.nn.modules.module import _has_any_global_hook
 
 from castalia.data.batches import Samples
 from castalia.errors import InvalidParameter
-from castalia.optim import build_optimizer, clip_gradients, fused_step
+from castalia.optim import build_optimizer, clip_gradients, closure_kind, fused_step
 from castalia.protocols import Backprops, Batch, Objective, Phase
+from castalia.train.check import check_closure
+from castalia.train.closures import Evaluations, is_of_outputs, refuse_objective
 from castalia.train.precision import Precision
 from castalia.train.strategy import Single
 from castalia.train.training import Training
@@ -84,6 +86,13 @@ class Stepper:
             )
             for phase, rate in zip(self.phases, self.rates, strict=True)
         ]
+        for optimizer in self.optimizers:  # one made by a function shows its class only now
+            check_closure(training, type(optimizer))
+        self.closures = [closure_kind(type(optimizer)) for optimizer in self.optimizers]
+        if any(self.closures) and precision.name == "bf16":
+            # A line search compares more digits of the loss than bf16 has.
+            self.precision = Precision("tf32", precision.dtype)
+        self.of_outputs: dict[str, bool] = {}  # by phase, once it is known
         self.prepare()
         self.one = torch.ones((), device=device)  # the gradient of the loss by itself
         self.missing = torch.full(
@@ -164,18 +173,37 @@ class Stepper:
         return found
 
     def _update(self, index: Tensor, phase: Phase, k: int) -> Terms:
-        if isinstance(self.optimizers[k], torch.optim.LBFGS):
-            last: Terms = {}
-
-            def closure() -> float:
-                last.update(self._ready_gradients(index, phase))
-                return float(last["loss"])
-
-            self.optimizers[k].step(closure)
-            return last
+        if self.closures[k] is not None:
+            return self._evaluate_often(index, phase, k)
         terms = self._ready_gradients(index, phase)
         self.updates[k]()
         return terms
+
+    def _evaluate_often(self, index: Tensor, phase: Phase, k: int) -> Terms:
+        """Step of an optimizer that evaluates the batch again and again through a closure."""
+        kind, evaluations = self.closures[k], Evaluations(self.device)
+        if kind == "gradients":
+            closure: Any = evaluations.of_gradients(lambda: self._ready_gradients(index, phase))
+            self.optimizers[k].step(closure)
+            return evaluations.terms
+        batch = self._batch(index)
+        if kind != "loss" and phase.name not in self.of_outputs:
+            found = is_of_outputs(self.objective, self.net, batch, phase.name)
+            if kind == "outputs" and not found:
+                raise refuse_objective(type(self.optimizers[k]).__name__, self.objective)
+            self.of_outputs[phase.name] = found
+        by_outputs = kind != "loss" and self.of_outputs[phase.name]
+        make: Any = evaluations.of_outputs if by_outputs else evaluations.of_loss
+        try:
+            self.optimizers[k].step(make(self.objective, self.net, batch, phase.name))
+        except torch.OutOfMemoryError as error:
+            raise InvalidParameter(
+                f"Training: a batch of {len(index)} rows and its curvature do not fit into the "
+                f"memory of {self.device}. Lower `batch_size`."
+            ) from error
+        if self.on_gradients is not None:  # those of the step's start
+            self.on_gradients()
+        return evaluations.terms
 
     def _ready_gradients(self, index: Tensor, phase: Phase) -> Terms:
         """Gradients of the batch, reported and clipped."""

@@ -20,6 +20,8 @@ class Training:
     ----------
     optimizer
         Name (``castalia.optim.OPTIMIZERS``) or a callable ``(parameters, lr=…) -> Optimizer``.
+        ``"conjugate_gradient"``, ``"newton"``, ``"gauss_newton"`` and ``"hessian_free"`` find the
+        length of their steps, so ``lr`` is not used; they want large batches.
     schedule
         Learning-rate schedule: a name, a ``castalia.optim.Schedule`` or None for a constant rate.
     weight_decay

@@ -70,7 +70,9 @@ def lay_out(
     _order(rows, edges)
     x = _coordinates(rows, edges, size)
     left = min(x[node] - size[node] / 2 for node in nodes)
-    place = {node: (x[node] - left, at) for node, at in nodes.items()}
+    place: dict[Any, tuple[float, float]] = {
+        node: (x[node] - left, at) for node, at in nodes.items()
+    }
     right = max(place[node][0] + size[node] / 2 for node in nodes)
     bends = {edge: [place[bend] for bend in route] for edge, route in routes.items()}
     return Layout({n: place[n] for n in parents}, bends, right, len(rows))

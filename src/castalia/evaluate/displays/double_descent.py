@@ -89,7 +89,8 @@ class DoubleDescent:
         for value in values:
             model = clone(estimator).set_params(**{parameter: value}).fit(X, y)
             errors.append((mean_error(model, X, y), mean_error(model, X_test, y_test)))
-        return cls(np.asarray(values, dtype=float), *np.transpose(errors), parameter, eps)
+        train, test = np.transpose(errors)
+        return cls(np.asarray(values, dtype=float), train, test, parameter, eps)
 
     @classmethod
     def over_rows(
@@ -110,7 +111,8 @@ class DoubleDescent:
         for n in rows:
             model = clone(estimator).fit(X[:n], y[:n])
             errors.append((mean_error(model, X[:n], y[:n]), mean_error(model, X_test, y_test)))
-        return cls(np.asarray(rows, dtype=float), *np.transpose(errors), "training rows", eps)
+        train, test = np.transpose(errors)
+        return cls(np.asarray(rows, dtype=float), train, test, "training rows", eps)
 
     @classmethod
     def over_epochs(
