@@ -14,7 +14,7 @@ from torch import Tensor
 from castalia.base import Interval, OneOf, check_parameters
 from castalia.base.inputs import check_target, check_weight, split_target
 from castalia.base.tasks import encode_classes
-from castalia.models.linear.discriminant import Discriminant
+from castalia.models.linear.discriminant import Discriminant, given
 from castalia.models.linear.lms import lms
 from castalia.utils.seeds import derive, seed_from
 
@@ -109,7 +109,7 @@ class Adaline(Discriminant):
         X, y = split_target(X, y)
         X = self._matrix(X, reset=True)
         before = getattr(self, "classes_", None) if self.warm_start else None
-        self.classes_, codes = encode_classes(self, check_target(self, X, y))
+        self.classes_, codes = encode_classes(self, check_target(self, X, given(self, y)))
         seed = seed_from(self.random_state)
         rows, target = self._rows(X), self._signs(codes)
         self.lr_ = self._rate(rows)

@@ -16,6 +16,7 @@ from torch import Tensor
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.inputs import check_target, split_target
 from castalia.base.tasks import numeric_target
+from castalia.models.linear.discriminant import given
 from castalia.models.linear.lms import lms
 
 __all__ = ["AdaptiveFilter"]
@@ -105,7 +106,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         check_parameters(self)
         X, y = split_target(X, y)
         X = self._matrix(X, reset=True)
-        self._adapt(X, check_target(self, X, y), None, self.epochs)
+        self._adapt(X, check_target(self, X, given(self, y)), None, self.epochs)
         return self
 
     def partial_fit(self, X: Any, y: Any) -> AdaptiveFilter:
@@ -119,7 +120,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         check_parameters(self)
         first = not hasattr(self, "coef_")
         X = self._matrix(X, reset=first)
-        self._adapt(X, check_target(self, X, y), None if first else self.coef_, 1)
+        self._adapt(X, check_target(self, X, given(self, y)), None if first else self.coef_, 1)
         return self
 
     def cancel(self, X: Any, y: Any) -> np.ndarray:
@@ -177,7 +178,8 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
 
         def blocks(size: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
             for start in range(0, len(y), size):
-                rows = self._tensor(windows[start : start + size].reshape(-1, flat))
+                block = np.array(windows[start : start + size], order="C")
+                rows = self._tensor(block.reshape(-1, flat))
                 yield rows, target[start : start + size], self._steps(rows)
 
         for _ in range(epochs):

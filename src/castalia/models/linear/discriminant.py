@@ -20,7 +20,15 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.linear.design import Design
 from castalia.models.linear.linear import LinearClassifier
 
-__all__ = ["Discriminant", "Weighted"]
+__all__ = ["Discriminant", "Weighted", "given"]
+
+
+def given(owner: Any, y: Any) -> Any:
+    """Return y, or say that it is missing."""
+    if y is None:
+        name = type(owner).__name__
+        raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
+    return y
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

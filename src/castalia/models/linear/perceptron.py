@@ -17,7 +17,7 @@ from castalia.base.inputs import check_target, split_target
 from castalia.base.tasks import encode_classes
 from castalia.models.linear.corrections import ArgmaxWalk, BinaryWalk, Walk
 from castalia.models.linear.design import Design
-from castalia.models.linear.discriminant import Discriminant
+from castalia.models.linear.discriminant import Discriminant, given
 from castalia.models.linear.interior import soft_margin
 from castalia.utils.seeds import derive, seed_from
 from castalia.utils.text import plural
@@ -181,7 +181,7 @@ class Perceptron(Discriminant):
         X, y = split_target(X, y)
         X = _host(self._matrix(X, reset=True))
         before = getattr(self, "classes_", None) if self.warm_start else None
-        self.classes_, codes = encode_classes(self, check_target(self, X, y))
+        self.classes_, codes = encode_classes(self, check_target(self, X, given(self, y)))
         seed = seed_from(self.random_state)
         walks = self._walks(X, seed, again=np.array_equal(before, self.classes_))
         self._walk(walks, X, codes, seed)
