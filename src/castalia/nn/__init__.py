@@ -2,5 +2,6 @@
 
 from castalia.nn.activations import ACTIVATIONS, activation
 from castalia.nn.table import TableEmbedding
+from castalia.nn.threshold import ThresholdUnit
 
-__all__ = ["ACTIVATIONS", "TableEmbedding", "activation"]
+__all__ = ["ACTIVATIONS", "TableEmbedding", "ThresholdUnit", "activation"]

@@ -40,8 +40,12 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         Rate of the rule. Normalised, it is between 0 and 2: larger forgets faster and leaves more
         noise of its own. Otherwise it must be below 1 / (channels x taps x mean power).
     normalised
-        Whether a step is divided by the power in the filter's window, w += lr z x / |x|^2, so that
-        the loudness does not matter; otherwise it is w += 2 lr z x.
+        Whether a step is divided by the power in the filter's window,
+        w += lr z x / (|x|^2 + floor mean |x|^2), so that the loudness does not matter; otherwise it
+        is w += 2 lr z x.
+    floor
+        Share of the mean power that is added to each window's, where normalised; larger values keep
+        the taps still while the reference is nearly silent.
     delay
         Samples of the reference after the present that the filter may use; above 0 where the noise
         reaches the primary first.
@@ -63,7 +67,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
     -----
     Samples before the recording count as zero. The taps are those of the rule applied sample after
     sample; blocks of 64 samples are solved as triangular systems, so that an hour at 250 Hz takes
-    seconds. ``predict`` and ``transform`` use the taps at the end; ``cancel`` goes on adapting.
+    seconds. ``predict`` uses the taps at the end; ``cancel`` goes on adapting.
 
     References
     ----------
@@ -86,6 +90,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
     taps: Annotated[int, Interval(1, whole=True)] = 16
     lr: Annotated[float, Interval(0, closed="neither")] = 0.02
     normalised: Annotated[bool, OneOf(True, False)] = True
+    floor: Annotated[float, Interval(0)] = 0.1
     delay: Annotated[int, Interval(0, whole=True)] = 0
     epochs: Annotated[int, Interval(1, whole=True)] = 1
 
@@ -151,17 +156,6 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         flat = self.coef_.reshape(*self.coef_.shape[:-2], -1)
         return windows.reshape(len(windows), -1) @ flat.T
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the estimate of the noise as a table, (T, 1) or (T, M).
-
-        Parameters
-        ----------
-        X
-            Reference channels, (T, C).
-        """
-        found = self.predict(X)
-        return found.reshape(len(found), -1)
-
     def _adapt(self, X: Any, y: np.ndarray, taps: np.ndarray | None, epochs: int) -> None:
         self.coef_, self.residual_ = self._run(X, y, taps, epochs)
 
@@ -176,24 +170,28 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         if taps is not None:
             W = torch.as_tensor(taps.reshape(-1, flat)).to(target).clone()
 
+        steps = self._tensor(self._steps(windows))
+
         def blocks(size: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
             for start in range(0, len(y), size):
-                block = np.array(windows[start : start + size], order="C")
-                rows = self._tensor(block.reshape(-1, flat))
-                yield rows, target[start : start + size], self._steps(rows)
+                here = slice(start, start + size)
+                rows = np.array(windows[here], order="C").reshape(-1, flat)
+                yield self._tensor(rows), target[here], steps[here]
 
         for _ in range(epochs):
             residual = lms(blocks, W, owner=type(self).__name__, lr=self.lr)
         shape = (*y.shape[1:], *windows.shape[1:])
         return W.cpu().numpy().reshape(shape), residual.cpu().numpy().reshape(y.shape)
 
-    def _steps(self, rows: Tensor) -> Tensor:
-        """Return the factor of each sample's correction, (B,)."""
-        if not self.normalised:
-            return torch.full_like(rows[:, 0], 2 * self.lr)
-        power = rows.square().sum(dim=1)
-        quiet = torch.finfo(rows.dtype).tiny ** 0.5  # silence moves nothing
-        return torch.where(power > quiet, self.lr / power.clamp_min(quiet), 0.0)
+    def _steps(self, windows: np.ndarray) -> np.ndarray:
+        """Return the factor of each sample's correction, (T,)."""
+        steps = np.full(len(windows), 2 * self.lr, windows.dtype)
+        if self.normalised:
+            power = np.einsum("tcl,tcl->t", windows, windows)
+            power = power + self.floor * power.mean()
+            steps = np.divide(self.lr, power, out=np.zeros_like(power), where=power > 0)
+        steps[len(steps) - self.delay :] = 0  # there the reference is not known
+        return steps
 
     def _windows(self, X: np.ndarray) -> np.ndarray:
         """Return what the filter sees at each sample, the latest first, (T, C, L); no copy."""

@@ -116,18 +116,18 @@ class Logistic(Weighted):
         self, X: Any, codes: np.ndarray, weight: np.ndarray, epochs: int, again: bool
     ) -> None:
         """Run the training loop, from the coefficients there are when ``again``."""
-        outputs = 1 if self._likelihoods[len(self.classes_) == 2] is Bernoulli else None
-        net = nn.Linear(X.shape[1], outputs or len(self.classes_), bias=self.fit_intercept)
+        one = self._likelihoods[len(self.classes_) == 2] is Bernoulli
+        net = nn.Linear(X.shape[1], 1 if one else len(self.classes_), bias=self.fit_intercept)
         net.load_state_dict(self.module_.state_dict() if again else _zeros(net), strict=False)
-        total = weight.sum()
-        penalty = L2((1 - self.l1_ratio) / (self.C * total)) + L1(self.l1_ratio / (self.C * total))
         loss, y = CrossEntropy(), torch.from_numpy(codes)
-        if outputs == 1:
+        if one:
             loss, y = BinaryCrossEntropy(), y[:, None].double()
+        price = 1 / (self.C * weight.sum())
+        penalties = [L2((1 - self.l1_ratio) * price), L1(self.l1_ratio * price)]
         state = descend(
             self,
             net,
-            loss + penalty,
+            sum((p for p in penalties if p.alpha), start=loss),
             X,
             y,
             None if (weight == 1).all() else weight,
