@@ -1,3 +1,13 @@
 """Castalia and its peers measured side by side: ``python -m benchmarks [names…]``."""
 
-NAMES = ("imports", "digits", "iris", "overhead", "predict", "contention", "memory", "gpu_mlp")
+NAMES = (
+    "imports",
+    "digits",
+    "iris",
+    "overhead",
+    "predict",
+    "contention",
+    "memory",
+    "gpu_mlp",
+    "linear_classifiers",
+)

@@ -6,7 +6,7 @@ import pytest
 from benchmarks import NAMES
 from benchmarks.harness import Bar, Contender, Result, Spread, race, ratio, table
 
-IN_PROCESS = ("digits", "iris", "overhead", "predict", "gpu_mlp", "imports")
+IN_PROCESS = ("digits", "iris", "overhead", "predict", "gpu_mlp", "imports", "linear_classifiers")
 IN_CHILDREN = ("contention", "memory")  # each child imports torch anew
 
 

@@ -53,5 +53,6 @@ class ThresholdUnit(nn.Module):
         self.signed = signed
 
     def forward(self, x: Tensor) -> Tensor:  # (..., D)
-        fires = (torch.inner(x, self.weight.to(x.dtype)) >= self.threshold).to(x.dtype)  # (..., H)
+        """Return what each unit answers, (...,) or (..., H)."""
+        fires = (torch.inner(x, self.weight.to(x.dtype)) >= self.threshold).to(x.dtype)
         return 2 * fires - 1 if self.signed else fires

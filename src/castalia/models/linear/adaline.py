@@ -166,7 +166,9 @@ class Adaline(Discriminant):
             return float(self.lr)
         power = rows.multiply(rows).sum(axis=1) if issparse(rows) else rows.square().sum(dim=1)
         power = power + float(self.fit_intercept)
-        return float(min(0.05 / max(float(power.mean()), 1e-300), 0.5 / float(power.max() + 1e-300)))
+        if not power.max():  # nothing but zeros: any rate will do
+            return 0.05
+        return min(0.05 / float(power.mean()), 0.5 / float(power.max()))
 
     def _start(self, rows: Any, *, again: bool) -> Tensor:
         design = self._design(rows)

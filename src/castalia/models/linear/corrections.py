@@ -17,8 +17,9 @@ from scipy.sparse import issparse
 
 __all__ = ["ArgmaxWalk", "BinaryWalk", "Walk"]
 
-PIECE = 4096  # rows after which the way to walk is chosen again
+PIECE = 8192  # rows after which the way to walk is chosen again
 BLOCK = 64  # rows settled together
+BEHIND = -np.tri(BLOCK, k=-1)  # which rows of a block feel the correction of which
 OFTEN = 0.02  # share of corrected rows from which blocks are quicker
 KEPT = 2**28  # bytes of Gram matrices that are kept for the next epoch
 
@@ -43,6 +44,7 @@ class Walk:
     def __init__(self, W: np.ndarray, b: np.ndarray, *, intercept: bool) -> None:
         self.W, self.b, self.intercept = W, b, intercept
         self.corrections = self.right = self.seen = 0
+        self.stretch = BLOCK  # rows whose scores are computed at once
 
     def over(self, X: Any, y: np.ndarray) -> None:
         """Take the rows to walk over."""
@@ -65,9 +67,8 @@ class Walk:
 
     def piece(self, start: int, stop: int, rule: Any) -> None:
         """Walk over some rows from correction to correction."""
-        size = BLOCK
         while start < stop:
-            end = min(start + size, stop)
+            end = min(start + self.stretch, stop)
             if rule is not None:
                 end = min(end, start + rule(self.corrections) - self.right)
             wrong = self.wrong(start, end)
@@ -75,10 +76,11 @@ class Walk:
             if wrong[first]:
                 self.correct(start + first)
                 self.corrections += 1
-                self.right, end, size = 0, start + first + 1, max(size // 2, 16)
+                self.right, end = 0, start + first + 1
+                self.stretch = max(self.stretch // 2, 16)
             else:
                 self.right += end - start
-                size *= 2
+                self.stretch = min(2 * self.stretch, PIECE)
             self.seen += end - start
             start = end
             if rule is not None and self.right >= rule(self.corrections):
@@ -129,7 +131,8 @@ class BinaryWalk(Walk):
 
     def wrong(self, start: int, stop: int) -> np.ndarray:
         """Tell where y w x is not positive."""
-        return (self.X[start:stop] @ self.W[0] + self.b[0]) * self.y[start:stop] <= 0
+        # `dot` costs a third of what `@` does on a few rows
+        return (self.X[start:stop].dot(self.W[0]) + self.b[0]) * self.y[start:stop] <= 0
 
     def correct(self, row: int) -> None:
         """Add y x."""
@@ -151,14 +154,14 @@ class BinaryWalk(Walk):
     def settle(self, start: int, stop: int, w: np.ndarray) -> None:
         """Walk over a block by finding its corrections all at once."""
         back, gram = self.block(start, stop)  # -z, and -tril(z z^T, -1)
-        behind = back @ w  # -m0
+        behind = back.dot(w)  # -m0
         wrong = np.heaviside(behind, 1.0)
         while True:
-            again = np.heaviside(behind + gram @ wrong, 1.0)
+            again = np.heaviside(behind + gram.dot(wrong), 1.0)
             if again.tobytes() == wrong.tobytes():
                 break
             wrong = again
-        w -= wrong @ back
+        w -= wrong.dot(back)
         count = int(wrong.sum())
         self.corrections += count
         self.seen += stop - start
@@ -170,7 +173,7 @@ class BinaryWalk(Walk):
             return self.blocks[start]
         sign = -self.y[start:stop, None]
         back = np.concatenate([sign * self.X[start:stop], sign * self.intercept], axis=1)
-        found = back, np.tril(-(back @ back.T), -1)
+        found = back, back @ back.T * BEHIND[: stop - start, : stop - start]
         if len(self.y) * (BLOCK + back.shape[1]) * back.itemsize <= KEPT:
             self.blocks[start] = found
         return found

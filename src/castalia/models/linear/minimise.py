@@ -17,6 +17,7 @@ __all__ = ["Found", "lbfgs", "lbfgs_lasso", "newton_by_parts"]
 LIMIT = 1000  # steps, after which something is wrong
 PART = 8  # a part is every eighth row
 ENOUGH = 20  # rows a parameter, from which a part tells what the whole is like
+ROUGH = 0.1  # decrement that will do for a part
 
 
 class Found(NamedTuple):
@@ -39,16 +40,17 @@ def newton_by_parts(problem: Likelihood, start: Tensor, tol: float) -> Found:
     tol
         Newton decrement at which to stop; the value is then within tol^2 / 2 of the minimum.
     """
-    found = _by_parts(problem, start, tol)
+    found = _by_parts(problem, start, tol, tol**2)
     return Found(found.theta, found.steps, found.steps < LIMIT)
 
 
-def _by_parts(problem: Likelihood, start: Tensor, tol: float) -> Minimum:
+def _by_parts(problem: Likelihood, start: Tensor, tol: float, alone: float) -> Minimum:
+    """Minimise up to ``tol``, or up to ``alone`` where there are too few rows to take a part."""
     if problem.design.shape[0] < PART * ENOUGH * start.numel():
-        return newton(problem, start, Search(min(tol, 1e-2) ** 2, LIMIT))
-    # A part of n rows misses the whole's minimum by a decrement of about sqrt(P / n).
+        return newton(problem, start, Search(alone, LIMIT))
     part = problem.thin(PART)
-    theta = _by_parts(part, start, max(tol, 0.1)).theta
+    # A part of n rows misses the whole's minimum by a decrement of about sqrt(P / n).
+    theta = _by_parts(part, start, ROUGH, ROUGH).theta
     return newton(problem, theta, Search(tol, LIMIT, lazy=True), Factor(part.hessian(theta)))
 
 
@@ -85,10 +87,8 @@ def lbfgs_lasso(problem: Likelihood, start: Tensor, tol: float) -> Found:
 
 
 def _scipy(function: object, x0: np.ndarray, tol: float, bounds: object) -> OptimizeResult:
-    options = {"maxiter": LIMIT, "maxfun": 2 * LIMIT, "gtol": tol / 1000, "ftol": 1e-15, "maxls": 50}
-    return minimize(
-        function, x0, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+    options = {"maxiter": LIMIT, "maxfun": 2 * LIMIT, "gtol": tol / 1000, "ftol": 1e-15}
+    return minimize(function, x0, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 def _found(result: OptimizeResult, like: Tensor) -> Found:

@@ -79,9 +79,7 @@ class Search:
     lazy: bool = False
 
 
-def newton(
-    problem: Smooth, theta: Tensor, search: Search, factor: Factor | None = None
-) -> Minimum:
+def newton(problem: Smooth, theta: Tensor, search: Search, factor: Factor | None = None) -> Minimum:
     """Minimise from ``theta``, with ``factor`` as a first guess at the Hessian.
 
     Parameters
@@ -98,7 +96,7 @@ def newton(
     value, gradient = problem(theta)
     tol = max(search.tol, torch.finfo(theta.dtype).eps ** 0.5)
     before = float("inf")
-    for step in range(search.steps):
+    for step in range(search.steps):  # noqa: B007
         if factor is None or not search.lazy:
             factor, before = Factor(problem.hessian(theta)), float("inf")
         move = -factor.solve(gradient.ravel())

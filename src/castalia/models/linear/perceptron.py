@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 from scipy.sparse import issparse
-from scipy.sparse.linalg import norm as sparse_norm
 from torch import Tensor
 
 from castalia.base import Interval, OneOf, check_parameters
@@ -81,7 +80,7 @@ class Perceptron(Discriminant):
     margin
         Which margin goes into the bound: ``"learnt"``, that of the weights found (any separating
         weights give a valid bound), or ``"best"``, the largest there is, by solving the hard-margin
-        problem; it gives the smallest bound.
+        problem; it gives the smallest bound. With ``"argmax"`` it is always the learnt one.
     epochs
         Most passes over the rows.
     patience
@@ -269,8 +268,9 @@ class Perceptron(Discriminant):
             if self.patience is not None and since >= self.patience:
                 break
         return epoch, (
-            f"not separated: {plural(mistakes, 'mistake')} in the last of {plural(epoch, 'epoch')}, "
-            f"never fewer than {fewest:,}; there may be no hyperplane between the classes"
+            f"not separated: {plural(mistakes, 'mistake')} in the last of "
+            f"{plural(epoch, 'epoch')}, never fewer than {fewest:,}; there may be no hyperplane "
+            "between the classes"
         )
 
     def _keep_walks(self, walks: list[Walk]) -> None:
@@ -282,8 +282,8 @@ class Perceptron(Discriminant):
 
     def _judge(self, X: Any, codes: np.ndarray) -> None:
         """Set what the bound is made of."""
-        norms = sparse_norm(X, axis=1) if issparse(X) else np.linalg.norm(X, axis=1)
-        self.radius_ = float(np.sqrt(norms.max() ** 2 + self.fit_intercept))
+        squares = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("nd,nd->n", X, X)
+        self.radius_ = float(np.sqrt(squares.max() + self.fit_intercept))
         scores = X @ self.coef_.T + self.intercept_
         theta = np.column_stack([self.coef_, self.intercept_])
         if len(self.classes_) > 2 and self.multiclass == "argmax":
@@ -296,7 +296,8 @@ class Perceptron(Discriminant):
             margins = (signs * scores).min(axis=0) / np.array([_norm(row) for row in theta])
             reach = self.radius_**2
             if self.margin == "best":
-                margins = np.array([_best(self, X, *pair) for pair in zip(signs.T, margins)])
+                pairs = zip(signs.T, margins, strict=True)
+                margins = np.array([_best(self, X, *pair) for pair in pairs])
         self.margin_ = margins.astype(np.float64)
         self.separated_ = bool((margins > 0).all())
         known = (self.margin_ > 0) & (self.init == 0) & (not self.warm_start)
