@@ -7,10 +7,11 @@ import pytest
 import sklearn.linear_model as reference
 import torch
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.multiclass import OneVsRestClassifier
 
-from castalia import LogisticRegression, SoftmaxRegression
+from castalia import Adaline, LinearSVM, LogisticRegression, Perceptron, SoftmaxRegression
 from castalia.errors import DataWarning, InvalidParameter
 from castalia.models.linear.design import Design
 from castalia.models.linear.likelihood import Bernoulli, Categorical
@@ -266,3 +267,24 @@ def test_a_solver_that_cannot_do_the_penalty_is_named():
 def test_class_weights_that_name_no_class_are_refused():
     with pytest.raises(InvalidParameter, match=r"got 'cat', which is not one of \[0, 1\]"):
         LogisticRegression(class_weight={"cat": 2.0}).fit(*problem())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(device="cuda"),
+        LogisticRegression(device="cuda", solver="lbfgs"),
+        SoftmaxRegression(device="cuda"),
+        LinearSVM(device="cuda", alpha=0.01),
+        Adaline(device="cuda", random_state=0),
+        Perceptron(device="cuda"),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{getattr(model, 'solver', '')}",
+)
+def test_the_gpu_finds_the_coefficients_of_the_cpu(model):
+    X, y = problem(classes=3)
+    on_cpu = clone(model).set_params(device="cpu").fit(X, y)
+    assert_same(clone(model).fit(torch.from_numpy(X).cuda(), y), on_cpu, atol=1e-5)
+    assert_same(model.fit(X, y), on_cpu, atol=1e-5)

@@ -91,7 +91,7 @@ class Adaline(Discriminant):
     shuffle: Annotated[bool, OneOf(True, False)] = True
     warm_start: Annotated[bool, OneOf(True, False)] = False
 
-    def fit(self, X: Any, y: Any = None) -> Adaline:
+    def fit(self, X: Any, y: Any = None) -> Adaline:  # type: ignore[override]
         """Run the rule over the rows ``epochs`` times.
 
         Parameters
@@ -108,7 +108,7 @@ class Adaline(Discriminant):
         check_parameters(self)
         X, y = split_target(X, y)
         X = self._matrix(X, reset=True)
-        before = getattr(self, "classes_", None) if self.warm_start else None
+        before = getattr(self, "classes_", np.empty(0)) if self.warm_start else np.empty(0)
         self.classes_, codes = encode_classes(self, check_target(self, X, given(self, y)))
         seed = seed_from(self.random_state)
         rows, target = self._rows(X), self._signs(codes)

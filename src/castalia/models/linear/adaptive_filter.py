@@ -94,7 +94,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
     delay: Annotated[int, Interval(0, whole=True)] = 0
     epochs: Annotated[int, Interval(1, whole=True)] = 1
 
-    def fit(self, X: Any, y: Any = None) -> AdaptiveFilter:
+    def fit(self, X: Any, y: Any = None) -> AdaptiveFilter:  # type: ignore[override]
         """Adapt to a recording from taps of zero.
 
         Parameters

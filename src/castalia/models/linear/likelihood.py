@@ -61,6 +61,10 @@ class Likelihood:
         """Return each row's loss, (N,), and its gradient by the outputs, (N, K)."""
         raise NotImplementedError
 
+    def hessian(self, theta: Tensor) -> Tensor:
+        """Return the matrix of second derivatives, (K P, K P), where Newton's method needs it."""
+        raise NotImplementedError
+
     def __call__(self, theta: Tensor) -> tuple[Tensor, Tensor]:
         """Return value and gradient."""
         rows, slope = self.losses(self.design.forward(theta))

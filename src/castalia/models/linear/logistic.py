@@ -119,17 +119,17 @@ class Logistic(Weighted):
         one = self._likelihoods[len(self.classes_) == 2] is Bernoulli
         net = nn.Linear(X.shape[1], 1 if one else len(self.classes_), bias=self.fit_intercept)
         net.load_state_dict(self.module_.state_dict() if again else _zeros(net), strict=False)
-        loss, y = CrossEntropy(), torch.from_numpy(codes)
-        if one:
-            loss, y = BinaryCrossEntropy(), y[:, None].double()
+        y = torch.from_numpy(codes)
+        loss: Any = BinaryCrossEntropy() if one else CrossEntropy()
         price = 1 / (self.C * weight.sum())
-        penalties = [L2((1 - self.l1_ratio) * price), L1(self.l1_ratio * price)]
+        for penalty in (L2((1 - self.l1_ratio) * price), L1(self.l1_ratio * price)):
+            loss = loss + penalty if penalty.alpha else loss
         state = descend(
             self,
             net,
-            sum((p for p in penalties if p.alpha), start=loss),
+            loss,
             X,
-            y,
+            y[:, None].double() if one else y,
             None if (weight == 1).all() else weight,
             training=self.training or Training(optimizer="sgd", validation=0, verbose=False),
             epochs=epochs,

@@ -162,7 +162,7 @@ class Perceptron(Discriminant):
     shuffle: Annotated[bool, OneOf(True, False)] = False
     warm_start: Annotated[bool, OneOf(True, False)] = False
 
-    def fit(self, X: Any, y: Any = None) -> Perceptron:
+    def fit(self, X: Any, y: Any = None) -> Perceptron:  # type: ignore[override]
         """Walk over the rows until they are all right, or it is time to stop.
 
         Parameters
@@ -179,7 +179,7 @@ class Perceptron(Discriminant):
         check_parameters(self)
         X, y = split_target(X, y)
         X = _host(self._matrix(X, reset=True))
-        before = getattr(self, "classes_", None) if self.warm_start else None
+        before = getattr(self, "classes_", np.empty(0)) if self.warm_start else np.empty(0)
         self.classes_, codes = encode_classes(self, check_target(self, X, given(self, y)))
         seed = seed_from(self.random_state)
         walks = self._walks(X, seed, again=np.array_equal(before, self.classes_))
