@@ -107,14 +107,14 @@ def newton(problem: Smooth, theta: Tensor, search: Search, factor: Factor | None
         if squared <= tol**2:
             theta = theta + move.view_as(theta)
             break
-        theta, value, gradient = descend(problem, theta, move.view_as(theta), value, squared)
+        theta, value, gradient = line_search(problem, theta, move.view_as(theta), value, squared)
         before = squared
     if factor is not None:
         theta = factor.drop_flat(theta.ravel()).view_as(theta)
     return Minimum(theta, step + 1, max(squared, 0.0) ** 0.5)
 
 
-def descend(
+def line_search(
     problem: Smooth, theta: Tensor, move: Tensor, value: Tensor, squared: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Step along ``move``, half as far while the value does not fall enough."""
