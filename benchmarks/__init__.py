@@ -13,5 +13,6 @@ NAMES = (
     "spectrum",
     "graph_bprop",
     "linear",
+    "linear_classifiers",
     "second_order",
 )

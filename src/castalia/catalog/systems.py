@@ -2,13 +2,16 @@
 
 from castalia.catalog.dense import DENSE
 from castalia.catalog.linear import LINEAR
+from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean
 
 __all__ = ["SYSTEMS", "find", "models_table", "system"]
 
-SYSTEMS: dict[str, System] = {record.name: record for record in (*LINEAR, *DENSE)}
+SYSTEMS: dict[str, System] = {
+    record.name: record for record in (*LINEAR, *LINEAR_CLASSIFIERS, *DENSE)
+}
 
 
 def find(words: str) -> list[System]:

@@ -27,6 +27,7 @@ from castalia.nn.residual import Residual
 from castalia.nn.signals import layer_gradients, recording, saturation
 from castalia.nn.sparse import SparseLinear
 from castalia.nn.table import TableEmbedding
+from castalia.nn.threshold import ThresholdUnit
 
 __all__ = [
     "ACTIVATIONS",
@@ -52,6 +53,7 @@ __all__ = [
     "Swish",
     "TableEmbedding",
     "Tanh",
+    "ThresholdUnit",
     "activation",
     "copy_weights",
     "draw_frequencies",

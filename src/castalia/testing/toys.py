@@ -9,7 +9,7 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["TOYS", "blobs", "counts", "moons", "plane", "sine", "toy"]
+__all__ = ["TOYS", "blobs", "counts", "echo", "moons", "plane", "sine", "toy"]
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -59,12 +59,20 @@ def counts(n: int = 400, seed: int = 0) -> Data:
     return x[:, None], random.poisson(np.exp(1 + x)).astype(float)
 
 
+def echo(n: int = 2000, noise: float = 0.1, seed: int = 0) -> Data:
+    """A signal's own short echo, filter (0.8, -0.4, 0.2), in noise; the best R2 is about 0.99."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n)
+    return x[:, None], np.convolve(x, [0.8, -0.4, 0.2])[:n] + noise * random.normal(size=n)
+
+
 TOYS: dict[str, Callable[[], Data]] = {
     "moons": moons,
     "blobs": blobs,
     "sine": sine,
     "plane": plane,
     "counts": counts,
+    "echo": echo,
 }
 
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from castalia import Bridge, Lasso, LinearRegression, Ridge
 from castalia.errors import InvalidParameter, TrainingWarning
-from castalia.models.linear.shrink import project, shrink
+from castalia.models.linear.solvers.shrink import project, shrink
 
 
 def problem(n=40, d=4, seed=0):

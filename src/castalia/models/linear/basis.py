@@ -12,8 +12,8 @@ from torch import Tensor
 
 from castalia.base import Interval, OneOf
 from castalia.models.linear.linear import LinearRegressor
-from castalia.models.linear.singular import report_singular
-from castalia.models.linear.solve import solve
+from castalia.models.linear.solvers.singular import report_singular
+from castalia.models.linear.solvers.solve import solve
 
 __all__ = ["BasisRegression", "PolynomialRegression", "fourier", "gaussian", "monomials"]
 

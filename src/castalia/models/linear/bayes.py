@@ -13,7 +13,7 @@ from torch import Tensor
 
 from castalia.base import Interval
 from castalia.models.linear.linear import LinearRegressor
-from castalia.models.linear.solve import Spectrum, spectrum
+from castalia.models.linear.solvers.solve import Spectrum, spectrum
 
 __all__ = ["MAPRegression"]
 

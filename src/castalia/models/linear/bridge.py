@@ -12,9 +12,9 @@ import torch
 
 from castalia.base import Interval
 from castalia.errors import InvalidParameter, TrainingWarning
-from castalia.models.linear.design import Design
 from castalia.models.linear.linear import LinearRegressor
-from castalia.models.linear.shrink import project, shrink
+from castalia.models.linear.solvers.design import Design
+from castalia.models.linear.solvers.shrink import project, shrink
 from castalia.utils.text import number, plural
 
 __all__ = ["Bridge"]

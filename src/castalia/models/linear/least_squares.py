@@ -10,8 +10,8 @@ import torch
 
 from castalia.base import Interval, OneOf
 from castalia.models.linear.descent import DescentRegressor
-from castalia.models.linear.singular import report_singular
-from castalia.models.linear.solve import solve
+from castalia.models.linear.solvers.singular import report_singular
+from castalia.models.linear.solvers.solve import solve
 from castalia.objectives import SquaredError
 
 __all__ = ["LinearRegression"]

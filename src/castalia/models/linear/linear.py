@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from castalia.base import DirectEstimator, OneOf
 from castalia.base.tasks import numeric_target
-from castalia.models.linear.design import Design
+from castalia.models.linear.solvers.design import Design
 
 __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
 

@@ -14,9 +14,9 @@ from castalia.base import Constraint, Interval, OneOf, check_parameters
 from castalia.base.inputs import check_target, check_weight
 from castalia.errors import InvalidParameter
 from castalia.models.linear.descent import DescentRegressor
-from castalia.models.linear.design import Design
-from castalia.models.linear.singular import report_singular
-from castalia.models.linear.solve import solve, spectrum
+from castalia.models.linear.solvers.design import Design
+from castalia.models.linear.solvers.singular import report_singular
+from castalia.models.linear.solvers.solve import solve, spectrum
 from castalia.objectives import L2, SquaredError
 
 __all__ = ["Ridge"]

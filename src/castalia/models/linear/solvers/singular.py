@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from castalia.errors import DataWarning, InvalidData
-from castalia.models.linear.solve import Solution
+from castalia.models.linear.solvers.solve import Solution
 from castalia.utils.text import number
 
 __all__ = ["report_singular"]

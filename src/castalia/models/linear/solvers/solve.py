@@ -17,7 +17,7 @@ import torch
 from scipy.sparse.linalg import lsqr
 from torch import Tensor
 
-from castalia.models.linear.design import Design
+from castalia.models.linear.solvers.design import Design
 
 __all__ = ["Solution", "Spectrum", "solve", "spectrum"]
 

@@ -1,0 +1,134 @@
+"""Linear discriminants: what the classifiers of this family share beyond coefficients.
+
+F(x) = w x + b.  The boundary F = 0 is a hyperplane with normal w; F(x) / |w| is the signed distance
+from it, and it passes through the origin if and only if b = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import issparse
+from sklearn.utils.class_weight import compute_class_weight
+from torch import Tensor
+
+from castalia.base.tasks import encode_classes
+from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.linear.linear import LinearClassifier
+from castalia.models.linear.solvers.affine import Affine
+
+__all__ = ["Discriminant", "Weighted", "given"]
+
+
+def given(owner: Any, y: Any) -> Any:
+    """Return y, or say that it is missing."""
+    if y is None:
+        name = type(owner).__name__
+        raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
+    return y
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Discriminant(LinearClassifier):
+    """Base of classifiers by hyperplanes."""
+
+    def distance(self, X: Any) -> np.ndarray:
+        """Return each row's signed distance from the boundary, F(x) / |w|.
+
+        With two classes it is positive on the side of the second; with K classes there is a column
+        for the hyperplane F_k = 0 of each.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        """
+        scores = self.decision_function(X)
+        norms = np.linalg.norm(self.coef_, axis=1)
+        if scores.ndim == 1 and len(norms) == 2:  # two outputs for two classes: F = F_1 - F_0
+            norms = np.linalg.norm(self.coef_[1:] - self.coef_[:1], axis=1)
+        return scores / (norms if scores.ndim == 2 else norms[0])
+
+    def _design(self, X: Any) -> Affine:
+        """Return checked rows as they are computed with."""
+        return Affine(X if issparse(X) else self._tensor(X), self.fit_intercept)
+
+    def _keep(self, theta: Tensor) -> None:
+        """Set ``coef_`` and ``intercept_`` from parameters (K, P)."""
+        found = theta.detach().cpu().numpy()
+        if self.fit_intercept:
+            self.coef_, self.intercept_ = found[:, :-1].copy(), found[:, -1].copy()
+        else:
+            self.coef_, self.intercept_ = found.copy(), np.zeros(len(found), found.dtype)
+
+    def _theta(self, design: Affine) -> Tensor:
+        """Return ``coef_`` and ``intercept_`` as parameters (K, P)."""
+        parts = [self.coef_, self.intercept_[:, None]] if self.fit_intercept else [self.coef_]
+        found = torch.from_numpy(np.concatenate(parts, axis=1))
+        return found.to(design.device, design.dtype)
+
+    def _codes(self, y: np.ndarray, classes: Any, *, first: bool) -> np.ndarray:
+        """Return the class numbers of a part of the data, for ``partial_fit``."""
+        name = type(self).__name__
+        if first:
+            if classes is None:
+                raise InvalidParameter(
+                    f"{name}: `classes` must be passed on the first call to partial_fit; got None. "
+                    "A part of the data need not show every class."
+                )
+            self.classes_, _ = encode_classes(self, np.asarray(classes))
+        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise InvalidParameter(
+                f"{name}: `classes` is not the same as on last call to partial_fit; got "
+                f"{np.unique(classes).tolist()[:10]}, was {self.classes_.tolist()[:10]}."
+            )
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise InvalidData(
+                f"{name}: y must hold only classes given to the first call of partial_fit; got "
+                f"{y[unknown].tolist()[0]!r}, which is not one of {self.classes_.tolist()[:10]}."
+            )
+        return np.searchsorted(self.classes_, y)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Weighted(Discriminant):
+    """Base of discriminants whose classes can be weighted.
+
+    Parameters
+    ----------
+    class_weight
+        None, ``"balanced"``, or a dict from class to weight; multiplies the sample weights.
+    """
+
+    class_weight: Any = None
+
+    def _row_weights(self, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Return how much each row counts, classes taken into account."""
+        weight = np.ones(len(codes)) if weight is None else weight
+        setting, name = self.class_weight, type(self).__name__
+        if setting is None:
+            return weight
+        if setting == "balanced":
+            numbers = np.arange(len(self.classes_))
+            each = compute_class_weight("balanced", classes=numbers, y=codes, sample_weight=weight)
+            return each[codes] * weight
+        if not isinstance(setting, dict):
+            raise InvalidParameter(
+                f"{name}: `class_weight` must be None, 'balanced' or a dict; got {setting!r}."
+            )
+        unknown = [label for label in setting if label not in self.classes_]
+        if unknown:
+            raise InvalidParameter(
+                f"{name}: `class_weight` must name classes of y; got {unknown[0]!r}, which is not "
+                f"one of {self.classes_.tolist()[:10]}."
+            )
+        each = np.array([float(setting.get(label, 1.0)) for label in self.classes_.tolist()])
+        if not (each >= 0).all() or not np.isfinite(each).all():
+            raise InvalidParameter(
+                f"{name}: `class_weight` must hold numbers of at least 0; got {setting!r}."
+            )
+        return each[codes] * weight

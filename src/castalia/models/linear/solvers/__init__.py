@@ -1,0 +1,1 @@
+"""How linear models are fitted: the arithmetic behind their estimators."""
