@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 HERE = Path(__file__).parent
 TINY = {
@@ -23,3 +24,8 @@ def pytest_collection_modifyitems(items):
         place = item.path.relative_to(HERE).parts[0]
         if place in TINY and not item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.tiny)
+
+
+# The machine may be slow or busy; and the same examples every time, or nobody could repeat a failure.
+settings.register_profile("castalia", deadline=None, derandomize=True)
+settings.load_profile("castalia")

@@ -29,10 +29,9 @@ from castalia.objectives.supervised import (
     SquaredError,
     smooth_labels,
 )
+from castalia.objectives.tables import conditional, is_pdf, is_pmf, marginal
 
 __all__ = [
-    "L1",
-    "L2",
     "LIKELIHOODS",
     "AbsoluteError",
     "ActivationSparsity",
@@ -45,6 +44,8 @@ __all__ = [
     "CrossEntropy",
     "GaussianLikelihood",
     "Hinge",
+    "L1",
+    "L2",
     "LaplaceLikelihood",
     "Likelihood",
     "Logistic",
@@ -61,10 +62,14 @@ __all__ = [
     "ZeroOne",
     "bayes_error",
     "bayes_optimal",
+    "conditional",
     "cross_entropy",
     "entropy",
+    "is_pdf",
+    "is_pmf",
     "kl_divergence",
     "map_hypothesis",
+    "marginal",
     "margins",
     "posterior",
     "self_information",
