@@ -26,6 +26,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.tiny)
 
 
-# The machine may be slow or busy; and the same examples every time, or nobody could repeat a failure.
+# Slow machines are no failure; the same examples every time, so that a failure can be repeated.
 settings.register_profile("castalia", deadline=None, derandomize=True)
 settings.load_profile("castalia")
