@@ -231,14 +231,14 @@ def test_the_arithmetic_of_a_gpu_is_that_of_a_cpu(monkeypatch):
     for kind in KINDS:
         X = problem(kind)
         Y, weight = targets(X), np.random.default_rng(2).random(len(X))
-        ours = LinearRegression(**SILENT).fit(X, Y, weight)
+        ours = LinearRegression(device="cpu", **SILENT).fit(X, Y, weight)
         theirs = reference.LinearRegression(tol=1e-13).fit(X, Y, weight)
         same(ours, theirs, X)
-        ridge = Ridge(alpha=[0.5, 2.0]).fit(X, Y, weight)
+        ridge = Ridge(alpha=[0.5, 2.0], device="cpu").fit(X, Y, weight)
         same(ridge, reference.Ridge(alpha=[0.5, 2.0], solver="svd").fit(X, Y, weight), X)
-        assert np.isfinite(Ridge(alpha=1.0).loo_residuals(X, Y, weight)).all()
+        assert np.isfinite(Ridge(alpha=1.0, device="cpu").loo_residuals(X, Y, weight)).all()
     X = np.random.default_rng(0).normal(size=(40, 300))
     y = X[:, 0] - X[:, 1]
-    lasso = Lasso(alpha=0.05, tol=1e-12).fit(X, y)
+    lasso = Lasso(alpha=0.05, tol=1e-12, device="cpu").fit(X, y)
     theirs = reference.Lasso(alpha=0.05, tol=1e-12, max_iter=10**5).fit(X, y)
     np.testing.assert_allclose(lasso.coef_, theirs.coef_, atol=1e-7)
