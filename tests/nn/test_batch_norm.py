@@ -15,7 +15,7 @@ def normalised_net():
     with torch.random.fork_rng():
         torch.manual_seed(0)
         net = nn.Sequential(
-            nn.Linear(3, 5), nn.BatchNorm1d(5, eps=1e-30), nn.ReLU(), nn.Linear(5, 4), nn.BatchNorm1d(4)
+            nn.Linear(3, 5), nn.BatchNorm1d(5, 1e-30), nn.ReLU(), nn.Linear(5, 4), nn.BatchNorm1d(4)
         ).double()
         for layer in (net[1], net[4]):
             layer.eps = 0.0
