@@ -98,14 +98,19 @@ class Augment(Augmentation):
 
     def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
         """Return changed inputs and targets."""
-        for padding, run in groupby(self.steps, lambda step: getattr(step, "padding", None)):
+        for padding, run in groupby(self.steps, _padding):
             if padding is None:
                 for step in run:
                     x, y = step(x, y, generator=generator)
             else:
-                maps = geometry([s for s in run if isinstance(s, Geometric)], x, generator)
-                x = warp(x, maps, padding=padding)
+                moves = [step for step in run if isinstance(step, Geometric)]
+                x = warp(x, geometry(moves, x, generator), padding=padding)
         return x, y
+
+
+def _padding(step: Augmentation) -> str | None:
+    """Return the padding of a geometric transform; steps with the same one are done at once."""
+    return step.padding if isinstance(step, Geometric) else None
 
 
 def geometry(steps: Iterable[Geometric], x: Tensor, generator: Generator = None) -> Tensor:

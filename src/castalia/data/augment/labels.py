@@ -19,7 +19,7 @@ class Mixup(Augmentation):
     """Replaces rows by points between two rows, and targets by the same mixture.
 
     x = m x_i + (1 - m) x_j and y = m y_i + (1 - m) y_j with m ~ Beta(alpha, alpha) for each row and
-    j a random other one. Class codes become distributions over the classes, which
+    j a random row. Class codes become distributions over the classes, which
     ``castalia.objectives.CrossEntropy`` takes as targets. The first part is the larger one, m >=
     1/2, so that a row keeps most of itself and its weight.
 
@@ -59,7 +59,7 @@ class Mixup(Augmentation):
                 "Mixup: `classes` must be the number of classes where targets are class codes; got "
                 f"None with {y.dtype} targets. Set Mixup(classes=…)."
             )
-        return F.one_hot(y, self.classes).to(dtype)  # (B, K)
+        return F.one_hot(y, self.classes).movedim(-1, 1).to(dtype)  # (B, K, …)
 
 
 def _mix(values: Tensor, other: Tensor, share: Tensor) -> Tensor:
