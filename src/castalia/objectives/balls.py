@@ -1,4 +1,4 @@
-"""Balls of inputs around a row: the way uphill, the projection into them, a random point of them."""
+"""Balls around a row of inputs: the way uphill, the projection into them, a random point."""
 
 from __future__ import annotations
 
