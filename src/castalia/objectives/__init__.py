@@ -1,13 +1,10 @@
 """What is minimised: one file a learning principle."""
 
+from castalia.objectives.adversarial import Adversarial, fgsm, pgd
+from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
-from castalia.objectives.information import (
-    cross_entropy,
-    entropy,
-    kl_divergence,
-    self_information,
-)
+from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
     BernoulliLikelihood,
@@ -29,12 +26,17 @@ from castalia.objectives.supervised import (
     SquaredError,
     smooth_labels,
 )
+from castalia.objectives.surrogate import Surrogate
 from castalia.objectives.tables import conditional, is_pdf, is_pmf, marginal
 
 __all__ = [
+    "L1",
+    "L2",
     "LIKELIHOODS",
     "AbsoluteError",
     "ActivationSparsity",
+    "Adversarial",
+    "Augmented",
     "BatchPenalty",
     "BernoulliLikelihood",
     "BinaryCrossEntropy",
@@ -44,8 +46,6 @@ __all__ = [
     "CrossEntropy",
     "GaussianLikelihood",
     "Hinge",
-    "L1",
-    "L2",
     "LaplaceLikelihood",
     "Likelihood",
     "Logistic",
@@ -57,6 +57,7 @@ __all__ = [
     "PerceptronLoss",
     "PoissonLikelihood",
     "SquaredError",
+    "Surrogate",
     "Tied",
     "Triplet",
     "ZeroOne",
@@ -65,12 +66,14 @@ __all__ = [
     "conditional",
     "cross_entropy",
     "entropy",
+    "fgsm",
     "is_pdf",
     "is_pmf",
     "kl_divergence",
     "map_hypothesis",
     "marginal",
     "margins",
+    "pgd",
     "posterior",
     "self_information",
     "smooth_labels",
