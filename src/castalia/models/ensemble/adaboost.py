@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import is_classifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from castalia.base import Interval
 from castalia.errors import InvalidParameter
-from castalia.models.ensemble.ensemble import Ensemble, class_codes
+from castalia.models.ensemble.ensemble import Ensemble, class_codes, merge_repeats
 
 __all__ = ["AdaBoost"]
 
@@ -101,6 +100,8 @@ class AdaBoost(Ensemble):
                 "AdaBoost: `estimator` must be a classifier that accepts `sample_weight`; got "
                 f"{type(base).__name__}."
             )
+        X, codes, weight = merge_repeats(X, codes, weight)
+        y = self.classes_[codes]
         n, classes = len(y), len(self.classes_)
         start = np.full(n, 1 / n) if weight is None else weight / weight.sum()
         w, votes = start, np.zeros((n, classes))
@@ -163,7 +164,8 @@ class AdaBoost(Ensemble):
         X
             Rows.
         """
-        return self.classes_[self._votes(X).argmax(axis=1)]
+        votes = self._votes(X)
+        return self.classes_[votes.argmax(axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return each class's share of the say, (N, K); for two classes their difference, (N,).
@@ -184,8 +186,8 @@ class AdaBoost(Ensemble):
         X
             Rows.
         """
-        total = self.alphas_.sum() if hasattr(self, "alphas_") else 1.0
-        return softmax(self._votes(X) * total / (len(self.classes_) - 1), axis=1)
+        votes = self._votes(X)
+        return softmax(votes * self.alphas_.sum() / (len(self.classes_) - 1), axis=1)
 
     def margins(self, X: Any, y: Any) -> np.ndarray:
         """Return by how much the true class beats the best other, from -1 to 1.
@@ -203,10 +205,3 @@ class AdaBoost(Ensemble):
         own = votes[rows, codes]
         votes[rows, codes] = -np.inf
         return own - votes.max(axis=1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if not is_classifier(self._base()):
-            return tags
-        tags.classifier_tags.poor_score = False
-        return tags

@@ -15,12 +15,9 @@ from castalia.base import Classifier
 from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.ensemble.ensemble import Ensemble, class_codes
 from castalia.models.ensemble.together import fit_together, outputs_together
+from castalia.train import Training
 
-__all__ = ["Averaged"]
-
-
-def _classifies(ensemble: Any) -> bool:
-    return is_classifier(ensemble)
+__all__ = ["Averaged", "default_member"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,7 +71,7 @@ class Averaged(Ensemble):
         check_is_fitted(self, "estimators_")
         return self._matrix(X)
 
-    @available_if(_classifies)
+    @available_if(is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the members' mean probability of each class for each row.
 
@@ -114,8 +111,6 @@ class Averaged(Ensemble):
         return found.std(axis=0)
 
 
-def default_member() -> MLPClassifier:
+def default_member(epochs: int = 60, lr: float = 1e-2) -> MLPClassifier:
     """Return the member of ensembles that were given none."""
-    from castalia.train import Training
-
-    return MLPClassifier(hidden=(32,), epochs=60, lr=1e-2, training=Training(validation=0))
+    return MLPClassifier(hidden=(32,), epochs=epochs, lr=lr, training=Training(validation=0))

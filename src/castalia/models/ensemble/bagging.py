@@ -100,11 +100,8 @@ class Bagging(Averaged):
         random = np.random.default_rng(derive(seed, self.members))
         target = y if codes is None else codes
         needed = 0 if codes is None else 2
-        counts = np.stack(
-            [
-                bootstrap_counts(X, target, weight, random=random, classes=needed)
-                for _ in range(self.members)
-            ]
+        counts = bootstrap_counts(
+            X, target, weight, samples=self.members, random=random, classes=needed
         )  # (M, N)
         members = [self._member(seed, i) for i in range(self.members)]
         self._fit_all(members, X, y, weight, counts)

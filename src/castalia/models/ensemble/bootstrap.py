@@ -12,7 +12,7 @@ import numpy as np
 
 from castalia.data import read
 
-__all__ = ["bootstrap_counts"]
+__all__ = ["bootstrap_counts", "by_content"]
 
 MOST_DRAWS = 100  # a row, on average; more differ too little from drawing without chance
 
@@ -22,10 +22,11 @@ def bootstrap_counts(
     y: np.ndarray,
     weight: np.ndarray | None = None,
     *,
+    samples: int,
     random: np.random.Generator,
     classes: int = 0,
 ) -> np.ndarray:
-    """Return how often each row is drawn, (N,).
+    """Return how often each of some samples holds each row, (samples, N).
 
     Rows are laid out on a line, each as long as its weight, and numbers fall on it evenly. The rows
     are laid out by content, so a row of weight 2 and a row written twice are drawn alike, whatever
@@ -38,31 +39,33 @@ def bootstrap_counts(
     weight
         How often each row counts; the number of draws is their sum, and at least the number of
         rows.
+    samples
+        Number of samples.
     random
         Source of the draws.
     classes
-        Draw again until this many distinct targets are in the sample.
+        Draw a sample again until it holds this many distinct targets.
 
     Examples
     --------
     >>> X, y = np.arange(1000.0)[:, None], np.zeros(1000)
-    >>> counts = bootstrap_counts(X, y, random=np.random.default_rng(0))
+    >>> counts = bootstrap_counts(X, y, samples=1, random=np.random.default_rng(0))
     >>> int(counts.sum()), float((counts > 0).mean())
     (1000, 0.639)
     """
     n = len(y)
-    order = _by_content(X, y)
+    order = by_content(X, y)
     line = np.cumsum(np.ones(n) if weight is None else weight[order])
     draws = int(np.clip(round(line[-1]), n, MOST_DRAWS * n))
-    while True:
-        counts = np.zeros(n, dtype=np.int64)
-        hits = np.searchsorted(line, random.random(draws) * line[-1], side="right")
-        counts[order] = np.bincount(np.minimum(hits, n - 1), minlength=n)
-        if classes < 2 or len(np.unique(y[counts > 0])) >= classes:
-            return counts
+    counts = np.zeros((samples, n), dtype=np.int64)
+    for sample in counts:
+        while not sample.any() or (classes > 1 and len(np.unique(y[sample > 0])) < classes):
+            hits = np.searchsorted(line, random.random(draws) * line[-1], side="right")
+            sample[order] = np.bincount(np.minimum(hits, n - 1), minlength=n)
+    return counts
 
 
-def _by_content(X: Any, y: np.ndarray) -> np.ndarray:
+def by_content(X: Any, y: np.ndarray) -> np.ndarray:
     """Return an order of the rows that depends on what is in them; streams keep theirs."""
     columns = list(y.reshape(len(y), -1).T)
     if isinstance(X, np.ndarray):

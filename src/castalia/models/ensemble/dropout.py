@@ -17,8 +17,9 @@ from torch import nn
 from castalia.base import Estimator, Interval
 from castalia.errors import InvalidParameter
 from castalia.models.dense import MLPClassifier
-from castalia.models.ensemble.ensemble import Ensemble, take
+from castalia.models.ensemble.ensemble import Ensemble, merge_repeats, take
 from castalia.train import Training
+from castalia.train.precision import TINY_TABLE
 from castalia.utils.seeds import generator
 
 __all__ = ["DropoutEnsemble"]
@@ -94,6 +95,8 @@ class DropoutEnsemble(Ensemble):
                 "DropoutEnsemble: `estimator` must be one of ours that is trained by gradients; "
                 f"got {type(member).__name__}."
             )
+        if len(y) <= TINY_TABLE:  # each row draws masks: rows written twice must not draw twice
+            X, y, weight = merge_repeats(X, y, weight)
         self.estimator_ = self._fit_member(member, X, y, weight)
         self.masks_ = self._draw(X, seed)
         self.n_subnetworks_ = 2 ** sum(mask.shape[1] for mask in self.masks_)

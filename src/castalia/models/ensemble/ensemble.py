@@ -16,9 +16,10 @@ from castalia.base.inputs import check_X
 from castalia.base.tasks import encode_classes, numeric_target
 from castalia.data import Dataset
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.ensemble.bootstrap import by_content
 from castalia.utils.seeds import derive, seed_from
 
-__all__ = ["Ensemble", "Learner", "class_codes", "take"]
+__all__ = ["Ensemble", "Learner", "class_codes", "merge_repeats", "take"]
 
 
 class Learner(Constraint):
@@ -44,6 +45,29 @@ def take(X: Any, rows: np.ndarray) -> Any:
 def class_codes(classes: np.ndarray, found: np.ndarray) -> np.ndarray:
     """Return the position of each label among the sorted classes."""
     return np.searchsorted(classes, found)
+
+
+def merge_repeats(
+    X: Any, y: np.ndarray, weight: np.ndarray | None
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Return every different row once, with the sum of its weights, in an order given by content.
+
+    So a row of weight 2 and a row written twice are the same to learners for which the order of the
+    rows, or their number, plays a part.
+
+    >>> merge_repeats(np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), None)[1:]
+    (array([1, 0]), array([1., 2.]))
+    """
+    order = by_content(X, y)
+    if not isinstance(X, np.ndarray):  # frames are put in order only
+        return take(X, order), y[order], None if weight is None else weight[order]
+    X, y = X[order], y[order]
+    w = np.ones(len(y)) if weight is None else weight[order]
+    same = ((X[1:] == X[:-1]) | (np.isnan(X[1:]) & np.isnan(X[:-1]))).all(axis=1)
+    same &= (y[1:] == y[:-1]).reshape(len(same), -1).all(axis=1)
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
+    summed = np.add.reduceat(w, first)
+    return X[first], y[first], None if weight is None and len(first) == len(y) else summed
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidParameter
-from castalia.models.ensemble.ensemble import Ensemble
+from castalia.models.ensemble.ensemble import Ensemble, merge_repeats
 
 __all__ = ["GradientBoost"]
 
@@ -105,11 +105,13 @@ class GradientBoost(Ensemble):
                 "GradientBoost: `estimator` must be a regressor that accepts `sample_weight`; got "
                 f"{type(base).__name__}."
             )
-        w = np.ones(len(y)) if weight is None else weight
-        target = self._target(column_or_1d(y, warn=True) if codes is None else y, codes)  # (N, K)
+        label = column_or_1d(y, warn=True) if codes is None else codes
+        X, label, weight = merge_repeats(X, label, weight)
+        w = np.ones(len(label)) if weight is None else weight
+        target = self._target(label)  # (N, K)
         mean = np.average(target, axis=0, weights=w)
         self.start_ = mean if codes is None else _link(mean)
-        F = np.tile(self.start_, (len(y), 1))
+        F = np.tile(self.start_, (len(label), 1))
         self.estimators_, losses = [], []
         for t in range(self.members):
             step, g, h = [], *self._derivatives(target, F)
@@ -122,13 +124,11 @@ class GradientBoost(Ensemble):
             losses.append(float(np.average(self._row_losses(target, F), weights=w)))
         self.train_losses_ = np.array(losses)
 
-    def _target(self, y: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
-        """Return y as columns: the number, the second of two classes, or one column a class."""
-        if codes is None:
-            return y.astype(np.float64)[:, None]
-        if len(self.classes_) == 2:
-            return codes.astype(np.float64)[:, None]
-        return np.eye(len(self.classes_))[codes]
+    def _target(self, label: np.ndarray) -> np.ndarray:
+        """Return columns: the number, the second of two classes, or one column a class."""
+        if self.loss == "squared" or len(self.classes_) == 2:
+            return label.astype(np.float64)[:, None]
+        return np.eye(len(self.classes_))[label]
 
     def _derivatives(self, target: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the negative gradient of the loss by F, and its curvature."""

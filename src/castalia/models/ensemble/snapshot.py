@@ -63,13 +63,13 @@ class SnapshotEnsemble(Averaged):
     >>> X, y = moons(200)
     >>> model = SnapshotEnsemble(members=3, random_state=0).fit(X, y)
     >>> [member.n_iter_ for member in model.estimators_]
-    [20, 40, 60]
+    [40, 80, 120]
     """
 
     members: Annotated[int, Interval(1, whole=True)] = 5
 
     def _default(self) -> Any:
-        return default_member()
+        return default_member(epochs=120, lr=3e-2)
 
     def _fit_members(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, seed: int, codes: np.ndarray | None

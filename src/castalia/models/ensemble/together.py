@@ -224,17 +224,18 @@ class _Group:
     def _optimizers(self) -> tuple[list[Any], list[dict[str, Any]]]:
         """One for matrices and one for biases: stacking hides from them which is which."""
         parameters = list(self.stack.parameters())
-        kinds = [
-            ([p for p in parameters if p.ndim >= 3], self.training.weight_decay),
-            ([p for p in parameters if p.ndim < 3], 0.0),
-        ]
+        matrices = [p for p in parameters if p.ndim >= 3]
+        biases = [p for p in parameters if p.ndim < 3]
+        decay = self.training.weight_decay
         made = [
             build_optimizer(
                 self.training.optimizer, chosen, lr=self.members[0].lr, weight_decay=decay
             )
-            for chosen, decay in kinds
+            for chosen in (matrices, biases)
             if chosen
         ]
+        if decay and biases:
+            made[-1].param_groups[0]["weight_decay"] = 0.0
         updates = [fused_step(optimizer) or optimizer.step for optimizer in made]
         return updates, [group for optimizer in made for group in optimizer.param_groups]
 
