@@ -10,4 +10,5 @@ NAMES = (
     "memory",
     "gpu_mlp",
     "odeint",
+    "bagging",
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
@@ -135,7 +136,7 @@ def test_what_snapshots_cannot_use_is_named(net, message):
 def test_weight_averages_are_those_of_the_loop(average, setting):
     X, y = sine(80)
     model = WeightAverage(estimator=NET, average=average, decay_rate=0.9, random_state=0).fit(X, y)
-    net = MLPRegressor(**{**NET.get_params(), "random_state": model.estimator_.random_state})
+    net = clone(NET).set_params(random_state=model.estimator_.random_state)
     alone = net.set_params(training=Training(validation=0, average=setting)).fit(X, y)
     assert np.array_equal(model.predict(X), alone.predict(X))
     assert model.module_ is model.estimator_.module_

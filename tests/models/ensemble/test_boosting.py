@@ -21,7 +21,8 @@ from castalia.testing.toys import blobs, moons, sine
 
 def weighted(n=300, classes=3):
     X, y = blobs(n, classes=classes)
-    return 0.5 * X, y, np.random.default_rng(0).uniform(0.2, 3, n)
+    random = np.random.default_rng(0)
+    return X + random.normal(scale=2, size=X.shape), y, random.uniform(0.2, 3, n)
 
 
 # ---- AdaBoost ----
@@ -107,8 +108,7 @@ def test_squared_error_is_that_of_scikit_learn():
     X, y = sine(300)
     weight = np.random.default_rng(0).uniform(0.2, 3, 300)
     ours = GradientBoost(members=20, random_state=0).fit(X, y, weight)
-    tree = {"max_depth": 3, "criterion": "squared_error", "random_state": 0}
-    theirs = Theirs(n_estimators=20, **tree).fit(X, y, weight)
+    theirs = Theirs(n_estimators=20, max_depth=3, random_state=0).fit(X, y, weight)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-6)
     np.testing.assert_allclose(ours.train_losses_, theirs.train_score_, rtol=1e-6)
     for one, other in zip(ours.staged_predict(X), theirs.staged_predict(X), strict=True):

@@ -190,7 +190,7 @@ def _subnetwork(net: nn.Module, masks: Sequence[np.ndarray]) -> Iterator[None]:
     """Keep only the units of the masks for a while, scaled as in training."""
 
     def keep(mask: np.ndarray, p: float) -> Any:
-        scale = torch.from_numpy(mask) / (1 - p)
+        scale = torch.from_numpy(mask).double() / (1 - p)
         return lambda layer, args, out: out * scale.to(out).reshape(out.shape[1:])
 
     handles = [

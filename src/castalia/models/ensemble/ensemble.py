@@ -64,7 +64,8 @@ def merge_repeats(
     X, y = X[order], y[order]
     w = np.ones(len(y)) if weight is None else weight[order]
     same = ((X[1:] == X[:-1]) | (np.isnan(X[1:]) & np.isnan(X[:-1]))).all(axis=1)
-    same &= (y[1:] == y[:-1]).reshape(len(same), -1).all(axis=1)
+    targets = y[:, None] if y.ndim == 1 else y
+    same &= (targets[1:] == targets[:-1]).all(axis=1)
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     summed = np.add.reduceat(w, first)
     return X[first], y[first], None if weight is None and len(first) == len(y) else summed

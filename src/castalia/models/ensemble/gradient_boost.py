@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import is_classifier
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
@@ -115,7 +115,7 @@ class GradientBoost(Ensemble):
         self.estimators_, losses = [], []
         for t in range(self.members):
             step, g, h = [], *self._derivatives(target, F)
-            z = np.clip(g / h, -LARGEST, LARGEST) if codes is not None else g
+            z = g if codes is None else _newton(g, h)
             for k in range(F.shape[1]):
                 member = self._member(seed, t * F.shape[1] + k)
                 step.append(self._fit_member(member, X, z[:, k], w * h[:, k]))
@@ -199,15 +199,23 @@ class GradientBoost(Ensemble):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
-        if self.loss == "logistic":
-            tags.estimator_type = "classifier"
-            tags.classifier_tags, tags.regressor_tags = ClassifierTags(), None
+        classifies = self.loss == "logistic"
+        tags.estimator_type = "classifier" if classifies else "regressor"
+        tags.classifier_tags = ClassifierTags() if classifies else None
+        tags.regressor_tags = None if classifies else RegressorTags()
         return tags
 
 
 def _probability(F: np.ndarray) -> np.ndarray:
     """Return the probability of the second of two classes, or of every class."""
     return expit(F) if F.shape[1] == 1 else softmax(F, axis=1)
+
+
+def _newton(g: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Return g / h, not too large; K classes have K - 1 degrees of freedom."""
+    columns = g.shape[1]
+    share = 1.0 if columns == 1 else (columns - 1) / columns
+    return share * np.clip(g / h, -LARGEST, LARGEST)
 
 
 def _both(p: np.ndarray) -> np.ndarray:
