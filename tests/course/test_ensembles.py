@@ -32,7 +32,8 @@ def test_bagging_lowers_the_error_and_the_variance_of_deep_trees():
     model = Bagging(estimator=tree, members=30, random_state=0).fit(X[:200], y[:200])
     each = [np.mean((m.predict(X[200:]) - clean) ** 2) for m in model.estimators_]
     together = np.mean((model.predict(X[200:]) - clean) ** 2)
-    assert together < 0.5 * np.mean(each) and together < min(each)
+    assert together < 0.5 * np.mean(each)
+    assert together < min(each)
 
     def variance(estimator):
         """Variance of the prediction over training sets."""
@@ -108,7 +109,8 @@ def test_bagged_perceptrons_draw_a_smoother_boundary_and_err_less_than_one():
 def test_adaboost_with_stumps_reaches_no_training_error_under_its_bound():
     X, y = moons(200, noise=0.1)
     model = AdaBoost(members=200).fit(X, y)
-    assert model.train_errors_[0] > 0.1 and model.train_errors_[-1] == 0
+    assert model.train_errors_[0] > 0.1
+    assert model.train_errors_[-1] == 0
     assert (model.train_errors_ <= model.bounds_).all()
     closed = 2.0 ** np.arange(1, len(model.errors_) + 1) * np.cumprod(
         np.sqrt(model.errors_ * (1 - model.errors_))
@@ -160,7 +162,8 @@ def test_d_units_make_two_to_the_d_sub_networks_that_share_their_weights():
     answers = model._answers(X, [masks])
     after = list(model.estimator_.module_.parameters())
     for (place, value), now in zip(before, after, strict=True):
-        assert now.data_ptr() == place and torch.equal(now, value)
+        assert now.data_ptr() == place
+        assert torch.equal(now, value)
     assert len(np.unique(answers.round(9), axis=0)) >= 2**5  # and most are other functions
     mean, single = answers.mean(axis=0), answers.var(axis=0)
     halves = np.stack([answers[i::8].mean(axis=0) for i in range(8)])

@@ -100,7 +100,10 @@ ENSEMBLE = (
         tasks=_EITHER,
         data="table",
         summary="A network whose weights are the mean of those passed on the way",
-        reference="2018, Izmailov et al., Averaging weights leads to wider optima, arXiv 1803.05407",
+        reference=(
+            "2018, Izmailov et al., Averaging weights leads to wider optima and better "
+            "generalization, arXiv 1803.05407"
+        ),
         small={"average": "swa"},
         toy="moons",
         pass_mark=0.93,

@@ -82,7 +82,8 @@ def test_a_member_that_missed_a_class_has_no_say_on_it():
     y = np.where(np.arange(60) == 5, 2, y % 2)
     model = Bagging(estimator=DecisionTreeClassifier(), members=8, random_state=0).fit(X, y)
     short = [m for m in model.estimators_ if len(m.classes_) == 2]
-    assert short and model.predict_proba(X).shape == (60, 3)
+    assert short
+    assert model.predict_proba(X).shape == (60, 3)
 
 
 def test_members_differ_and_each_is_an_estimator_of_its_own():

@@ -79,13 +79,15 @@ def test_a_member_without_mistakes_ends_the_row():
     X = np.arange(10.0)[:, None]
     model = AdaBoost(members=20).fit(X, (X[:, 0] > 4).astype(int))
     assert len(model.estimators_) == 1
-    assert model.errors_.tolist() == [0.0] and model.bounds_[0] < 1e-4
+    assert model.errors_.tolist() == [0.0]
+    assert model.bounds_[0] < 1e-4
 
 
 def test_a_member_no_better_than_chance_is_left_out_but_the_first_stays():
     X, y = np.zeros((6, 1)), np.array([0, 1] * 3)
     model = AdaBoost(members=5).fit(X, y)
-    assert len(model.estimators_) == 1 and model.errors_[0] == pytest.approx(0.5)
+    assert len(model.estimators_) == 1
+    assert model.errors_[0] == pytest.approx(0.5)
     assert set(model.predict(X)) <= {0, 1}
 
 

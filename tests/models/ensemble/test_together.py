@@ -5,6 +5,9 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
+from sklearn.base import clone
+from torch import nn
+
 from castalia import (
     Bagging,
     Callback,
@@ -14,12 +17,10 @@ from castalia import (
     MLPRegressor,
     Training,
 )
-from sklearn.base import clone
-from torch import nn
-
 from castalia.errors import Diverged
+from castalia.models.ensemble.batches import Batches
 from castalia.models.ensemble.stack import Stack
-from castalia.models.ensemble.together import _Batches, _Group
+from castalia.models.ensemble.together import _Group
 from castalia.testing.toys import blobs, moons, sine
 
 EXACT = {"validation": 0, "precision": "float64", "device": "cpu"}
@@ -56,7 +57,8 @@ def test_a_member_has_the_weights_of_a_lone_fit_from_its_seed(settings):
             assert {k: pytest.approx(v) for k, v in kept.items() if k != "stage"} == {
                 k: ours[k] for k in kept if k != "stage"
             }
-        assert member.n_iter_ == alone.n_iter_ and member.settings_["seed"] == member.random_state
+        assert member.n_iter_ == alone.n_iter_
+        assert member.settings_["seed"] == member.random_state
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,8 @@ def test_embedded_categories_go_through_vmap():
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 0] > 0, "u", "v")})
     net = MLPClassifier(hidden=(6,), epochs=3, training=Training(**EXACT))
     ensemble = DeepEnsemble(estimator=net, members=2, random_state=0).fit(frame, y)
-    assert ensemble.together_ and ensemble.estimators_[0].module_.embed is not None
+    assert ensemble.together_
+    assert ensemble.estimators_[0].module_.embed is not None
     for member in ensemble.estimators_:
         assert_equal_weights(member, clone(member).fit(frame, y))
     both = np.mean([member.predict_proba(frame) for member in ensemble.estimators_], axis=0)
@@ -101,7 +104,7 @@ def test_bagged_members_equal_a_loop_over_them_with_the_same_batches(monkeypatch
     net = MLPClassifier(hidden=(5,), epochs=2, batch_size=20, lr=0.05, training=Training(**EXACT))
     Bagging(estimator=net, members=3, random_state=0).fit(X, y)
     ((group, start),) = seen
-    batches = _Batches([len(kept) for kept in group.kept], 20, torch.device("cpu"))
+    batches = Batches([len(kept) for kept in group.kept], 20, torch.device("cpu"))
     assert len({len(kept) for kept in group.kept}) > 1
     orders = [group._order(epoch, batches) for epoch in range(2)]
     for i, member in enumerate(group.members):
@@ -122,8 +125,9 @@ def test_bagged_members_equal_a_loop_over_them_with_the_same_batches(monkeypatch
 
 
 def test_every_row_of_a_member_is_in_exactly_one_batch_of_an_epoch():
-    batches = _Batches([10, 7, 9], 4, torch.device("cpu"))
-    assert batches.steps == 3 and int(batches.sizes.min()) >= 2
+    batches = Batches([10, 7, 9], 4, torch.device("cpu"))
+    assert batches.steps == 3
+    assert int(batches.sizes.min()) >= 2
     for i, rows in enumerate((10, 7, 9)):
         assert batches.positions[i][batches.real[i]].tolist() == list(range(rows))
 
@@ -189,4 +193,5 @@ def test_members_train_side_by_side_on_a_gpu():
     net = MLPClassifier(hidden=(8,), epochs=5, training=Training(device="cuda"))
     ensemble = Bagging(estimator=net, members=4, random_state=0).fit(X, y)
     assert next(ensemble.estimators_[0].module_.parameters()).is_cuda
-    assert ensemble.together_ and ensemble.score(X, y) > 0.5
+    assert ensemble.together_
+    assert ensemble.score(X, y) > 0.5

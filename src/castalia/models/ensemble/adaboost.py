@@ -105,7 +105,8 @@ class AdaBoost(Ensemble):
         n, classes = len(y), len(self.classes_)
         start = np.full(n, 1 / n) if weight is None else weight / weight.sum()
         w, votes = start, np.zeros((n, classes))
-        self.estimators_, errors, alphas, together = [], [], [], []
+        self.estimators_: list[Any] = []
+        errors, alphas, together = [], [], []
         for t in range(self.members):
             member = self._fit_member(self._member(seed, t), X, y, w * n)
             said = class_codes(self.classes_, member.predict(X))

@@ -59,9 +59,7 @@ class Averaged(Ensemble):
         """Return the number(s) each member predicts, (M, N) or (M, N, T)."""
         if self.together_ and type(self.estimators_[0]) is MLPRegressor:
             outputs = outputs_together(self.estimators_, X).double().numpy()
-            return np.stack(
-                [m._unscale(o) for m, o in zip(self.estimators_, outputs, strict=True)]
-            )
+            return np.stack([m._unscale(o) for m, o in zip(self.estimators_, outputs, strict=True)])
         return np.stack([member.predict(X) for member in self.estimators_])
 
     def _one_hot(self, codes: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def bootstrap_counts(
     >>> X, y = np.arange(1000.0)[:, None], np.zeros(1000)
     >>> counts = bootstrap_counts(X, y, samples=1, random=np.random.default_rng(0))
     >>> int(counts.sum()), float((counts > 0).mean())
-    (1000, 0.639)
+    (1000, 0.633)
     """
     n = len(y)
     order = by_content(X, y)

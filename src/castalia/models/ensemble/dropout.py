@@ -172,9 +172,7 @@ def _widths(est: Any, layers: list[nn.Dropout], row: Any) -> list[int]:
     """Return how many units each dropout layer sees, by sending a row through."""
     seen: dict[int, int] = {}
     handles = [
-        layer.register_forward_hook(
-            lambda module, args, out, i=i: seen.update({i: out[0].numel()})
-        )
+        layer.register_forward_hook(lambda module, args, out, i=i: seen.update({i: out[0].numel()}))
         for i, layer in enumerate(layers)
     ]
     try:

@@ -124,14 +124,14 @@ class Ensemble(DirectEstimator):
             name: own for name in settings if name.split("__")[-1] == "random_state"
         }
         if self.device != "auto":
-            new |= {name: self.device for name in ("device", "training__device") if name in settings}
+            new |= {
+                name: self.device for name in ("device", "training__device") if name in settings
+            }
             if "training" in settings and settings["training"] is None:
                 new["training__device"] = self.device
         return made.set_params(**new)
 
-    def _fit_member(
-        self, member: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
-    ) -> Any:
+    def _fit_member(self, member: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
         """Fit one member on the rows of positive weight."""
         if weight is None:
             return member.fit(X, y)

@@ -1,7 +1,7 @@
 """Gradient boosting: each member is a step of descent in the space of functions.
 
-F_t = F_(t-1) + lr h_t, where h_t is the weighted least-squares fit to z = g / h with weights h; g is
-the negative gradient of the loss by F and h its curvature. Squared error: g = y - F, h = 1.
+F_t = F_(t-1) + lr f_t, where f_t is the weighted least-squares fit to z = g / h with weights h; g
+is the negative gradient of the loss by F and h its curvature. Squared error: g = y - F, h = 1.
 Logistic: g = y - p, h = p (1 - p).  Shapes: N rows, K columns of F, T members.
 """
 

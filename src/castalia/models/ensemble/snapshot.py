@@ -88,8 +88,9 @@ class SnapshotEnsemble(Averaged):
         )
         self._fit_member(member, X, y, weight)
         member.set_params(training=training)
-        self.estimators_ = [_as_of(member, weights, (i + 1) * cycle)
-                            for i, weights in enumerate(snapshots.taken)]
+        self.estimators_ = [
+            _as_of(member, weights, (i + 1) * cycle) for i, weights in enumerate(snapshots.taken)
+        ]
         self.together_ = False
 
     def _training(self, member: Any) -> Training:

@@ -42,19 +42,19 @@ class Stack(nn.Module):
     torch.Size([3, 5, 2])
     """
 
-    def __init__(
-        self, nets: Sequence[nn.Module], device: torch.device, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, nets: Sequence[nn.Module], device: torch.device, dtype: torch.dtype) -> None:
         super().__init__()
         states = [dict(net.named_parameters()) for net in nets]
         self.names = list(states[0])
-        self.stacked = nn.ParameterList(
-            torch.stack([state[name].detach() for state in states]).to(device, dtype).contiguous()
-            for name in self.names
-        )
         # One of the networks, to say what is computed; kept out of the parameters.
         self.shape = [copy.deepcopy(nets[0])]
         self.dense = _dense_layers(nets[0])
+        self.stacked = nn.ParameterList(
+            torch.stack([self._turned(state[name].detach()) for state in states])
+            .to(device, dtype)
+            .contiguous()
+            for name in self.names
+        )
 
     @staticmethod
     def can_hold(net: nn.Module) -> bool:
@@ -71,7 +71,7 @@ class Stack(nn.Module):
         for name, layer in self.dense:
             if isinstance(layer, nn.Linear):
                 weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
-                x = torch.baddbmm(bias.unsqueeze(1), x, weight.transpose(1, 2))
+                x = torch.baddbmm(bias.unsqueeze(1), x, weight)
             else:
                 x = layer(x)
         return x
@@ -88,8 +88,12 @@ class Stack(nn.Module):
         net.to(self.stacked[0].device, self.stacked[0].dtype)
         state: dict[str, Any] = dict(net.named_parameters())
         for name, stacked in zip(self.names, self.stacked, strict=True):
-            state[name].copy_(stacked[i])
+            state[name].copy_(self._turned(stacked[i]))
         return net
+
+    def _turned(self, weight: Tensor) -> Tensor:
+        """Turn a dense layer's matrix, (out, in) or back: gradients then need no turning."""
+        return weight.T if self.dense and weight.ndim == 2 else weight
 
 
 def _dense_layers(net: nn.Module) -> list[tuple[str, nn.Module]]:

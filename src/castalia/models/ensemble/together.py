@@ -24,9 +24,10 @@ from castalia.base.estimator import _NUMPY
 from castalia.base.inputs import check_target, check_X
 from castalia.data import Dataset
 from castalia.data.adapters import TableAdapter
-from castalia.data.batches import BLOCK, WINDOW, Samples, TensorRows
+from castalia.data.batches import BLOCK, WINDOW, Samples
 from castalia.data.splits import SMALLEST, holdout
 from castalia.errors import Diverged
+from castalia.models.ensemble.batches import Batches
 from castalia.models.ensemble.stack import Stack
 from castalia.objectives import (
     LIKELIHOODS,
@@ -191,7 +192,7 @@ class _Group:
         self.stack = Stack(self.nets, device, precision.dtype)
         schedule = build_schedule(training.schedule)
         updates, groups = self._optimizers()
-        batches = _Batches([len(k) for k in self.kept], head.batch_size, device)
+        batches = Batches([len(k) for k in self.kept], head.batch_size, device)
         histories: list[list[dict[str, Any]]] = [[] for _ in self.members]
         work = step_work(self.stack, torch.Size(), head.batch_size)
         with (
@@ -239,7 +240,7 @@ class _Group:
         updates = [fused_step(optimizer) or optimizer.step for optimizer in made]
         return updates, [group for optimizer in made for group in optimizer.param_groups]
 
-    def _order(self, epoch: int, batches: _Batches) -> Tensor:
+    def _order(self, epoch: int, batches: Batches) -> Tensor:
         """Return each member's rows in the order of this epoch, (M, most rows)."""
         order = torch.zeros(len(self.kept), batches.most, dtype=torch.long, device=self.device)
         for i, (kept, seed) in enumerate(zip(self.kept, self.seeds, strict=True)):
@@ -275,7 +276,7 @@ class _Group:
         histories: list[list[dict[str, Any]]],
         epoch: int,
         losses: list[Tensor],
-        batches: _Batches,
+        batches: Batches,
         rate: float,
         seconds: float,
     ) -> None:
@@ -307,7 +308,7 @@ class _Group:
         if not len(self.held[0]):
             return None
         self.stack.eval()
-        batches = _Batches([len(h) for h in self.held], 1024, self.device)
+        batches = Batches([len(h) for h in self.held], 1024, self.device)
         rows = torch.zeros(len(self.held), batches.most, dtype=torch.long)
         for i, held in enumerate(self.held):
             rows[i, : len(held)] = held
@@ -337,41 +338,6 @@ class _Group:
             }
             held = self.samples.subset(self.held[i])
             member._after_fit(*member._validation_outputs(held))
-
-
-class _Batches:
-    """How the rows of members are cut into the same number of batches.
-
-    Members with equally many rows are cut as the loop cuts them; others into even parts, and what a
-    part lacks is filled with rows of weight 0.
-    """
-
-    def __init__(self, rows: list[int], batch_size: int, device: torch.device) -> None:
-        counts = torch.tensor(rows, device=device)[:, None]  # (M, 1)
-        self.most = max(rows)
-        self.steps = -(-self.most // batch_size)
-        step = torch.arange(self.steps + 1, device=device)[None]
-        if len(set(rows)) == 1:
-            ends = (step * batch_size).clamp(max=self.most).expand(len(rows), -1)
-        else:
-            ends = step * counts // self.steps  # (M, S + 1)
-        self.sizes = ends.diff(dim=1)  # (M, S)
-        width = torch.arange(int(self.sizes.max()), device=device)
-        self.positions = (ends[:, :-1, None] + width).clamp(max=self.most - 1)  # (M, S, B)
-        self.real = width < self.sizes[:, :, None]
-        self.widths = self.sizes.amax(dim=0).tolist()
-
-    def take(
-        self, order: Tensor, weight: Tensor | None, step: int, *, mean: bool = True
-    ) -> tuple[Tensor, Tensor]:
-        """Return the row numbers of a step and each row's weight, as shares of 1 for a mean."""
-        width = self.widths[step]
-        real = self.real[:, step, :width]
-        index = order.gather(1, self.positions[:, step, :width])  # (M, B)
-        counted = real if weight is None else weight.gather(1, index) * real
-        if not mean:
-            return index, counted * 1.0
-        return index, counted / counted.sum(dim=1, keepdim=True)
 
 
 def _row_losses(objective: Any, outputs: Tensor, y: Tensor) -> Tensor:
