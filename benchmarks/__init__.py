@@ -14,5 +14,6 @@ NAMES = (
     "graph_bprop",
     "linear",
     "linear_classifiers",
+    "bagging",
     "second_order",
 )

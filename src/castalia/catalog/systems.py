@@ -1,6 +1,7 @@
 """The list of systems. Adding a system adds one record here."""
 
 from castalia.catalog.dense import DENSE
+from castalia.catalog.ensemble import ENSEMBLE
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
@@ -9,9 +10,8 @@ from castalia.utils.text import did_you_mean
 
 __all__ = ["SYSTEMS", "find", "models_table", "system"]
 
-SYSTEMS: dict[str, System] = {
-    record.name: record for record in (*LINEAR, *LINEAR_CLASSIFIERS, *DENSE)
-}
+FAMILIES = (LINEAR, LINEAR_CLASSIFIERS, DENSE, ENSEMBLE)
+SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 
 
 def find(words: str) -> list[System]:

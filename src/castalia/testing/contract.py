@@ -62,14 +62,22 @@ def _quick(record: Any, **settings: Any) -> Any:
 
 
 def _weights(model: Any) -> dict[str, torch.Tensor]:
-    """Return what was learnt: the network's weights, or the fitted arrays of a direct estimator."""
+    """Return what was learnt: the network's weights, or the fitted arrays of a direct estimator.
+
+    Of an ensemble also what its members learnt.
+    """
     if isinstance(model, Estimator):
         return {name: value.cpu() for name, value in model.module_.state_dict().items()}
-    return {
+    found = {
         name: torch.as_tensor(value)
         for name, value in vars(model).items()
         if name.endswith("_") and isinstance(value, float | np.ndarray) and _numbers(value)
     }
+    inner = [getattr(model, "estimator_", None), *getattr(model, "estimators_", ())]
+    for i, member in enumerate(inner):
+        if hasattr(member, "fit"):
+            found |= {f"{i}.{name}": value for name, value in _weights(member).items()}
+    return found
 
 
 def _numbers(value: Any) -> bool:

@@ -1,0 +1,114 @@
+"""Ensembles that average what their members say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from castalia.base import Classifier
+from castalia.models.dense import MLPClassifier, MLPRegressor
+from castalia.models.ensemble.ensemble import Ensemble, class_codes
+from castalia.models.ensemble.together import fit_together, outputs_together
+from castalia.train import Training
+
+__all__ = ["Averaged", "default_member"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Averaged(Ensemble):
+    """Base of ensembles whose prediction is the mean, or the vote, of their members."""
+
+    def _fit_all(
+        self,
+        members: Sequence[Any],
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        counts: np.ndarray | None = None,
+    ) -> None:
+        """Fit the members side by side where that is known, else one after the other."""
+        self.together_ = fit_together(members, X, y, weight, counts)
+        if not self.together_:
+            for i, member in enumerate(members):
+                self._fit_member(member, X, y, weight if counts is None else counts[i])
+        self.estimators_ = list(members)
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        """Return what each member thinks of each class, (M, N, K)."""
+        found = np.zeros((len(self.estimators_), X.shape[0], len(self.classes_)))
+        if self.together_ and isinstance(self.estimators_[0], Classifier):
+            outputs = outputs_together(self.estimators_, X)
+            for i, member in enumerate(self.estimators_):
+                found[i] = member._probability(outputs[i]).numpy()
+            return found
+        for i, member in enumerate(self.estimators_):
+            columns = class_codes(self.classes_, member.classes_)
+            if hasattr(member, "predict_proba"):
+                found[i][:, columns] = member.predict_proba(X)
+            else:
+                found[i] = self._one_hot(class_codes(self.classes_, member.predict(X)))
+        return found
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return the number(s) each member predicts, (M, N) or (M, N, T)."""
+        if self.together_ and type(self.estimators_[0]) is MLPRegressor:
+            outputs = outputs_together(self.estimators_, X).double().numpy()
+            return np.stack([m._unscale(o) for m, o in zip(self.estimators_, outputs, strict=True)])
+        return np.stack([member.predict(X) for member in self.estimators_])
+
+    def _one_hot(self, codes: np.ndarray) -> np.ndarray:
+        return np.eye(len(self.classes_))[codes]
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self, "estimators_")
+        return self._matrix(X)
+
+    @available_if(is_classifier)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the members' mean probability of each class for each row.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        """
+        return self._combined(self._probabilities(self._checked(X)))
+
+    def _combined(self, probabilities: np.ndarray) -> np.ndarray:
+        return probabilities.mean(axis=0)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class that the members together find most probable, or their mean number.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        """
+        X = self._checked(X)
+        if is_classifier(self):
+            return self.classes_[self._combined(self._probabilities(X)).argmax(axis=1)]
+        return self._values(X).mean(axis=0)
+
+    def predict_std(self, X: Any) -> np.ndarray:
+        """Return how far the members spread: of each class's probability, or of the number.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        """
+        X = self._checked(X)
+        found = self._probabilities(X) if is_classifier(self) else self._values(X)
+        return found.std(axis=0)
+
+
+def default_member(epochs: int = 60, lr: float = 1e-2) -> MLPClassifier:
+    """Return the member of ensembles that were given none."""
+    return MLPClassifier(hidden=(32,), epochs=epochs, lr=lr, training=Training(validation=0))
