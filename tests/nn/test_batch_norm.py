@@ -15,10 +15,10 @@ def normalised_net():
     with torch.random.fork_rng():
         torch.manual_seed(0)
         net = nn.Sequential(
-            nn.Linear(3, 5), nn.BatchNorm1d(5, 1e-30), nn.ReLU(), nn.Linear(5, 4), nn.BatchNorm1d(4)
+            nn.Linear(3, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 4), nn.BatchNorm1d(4)
         ).double()
         for layer in (net[1], net[4]):
-            layer.eps = 0.0
+            layer.eps = 1e-30  # no epsilon, as far as torch allows
             nn.init.normal_(layer.weight)
             nn.init.normal_(layer.bias)
     return net

@@ -190,8 +190,8 @@ def test_dropout_differs_between_members_and_is_off_when_predicting():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_members_train_side_by_side_on_a_gpu():
     X, y = blobs(200)
-    net = MLPClassifier(hidden=(8,), epochs=5, training=Training(device="cuda"))
+    net = MLPClassifier(hidden=(8,), epochs=30, lr=1e-2, training=Training(device="cuda"))
     ensemble = Bagging(estimator=net, members=4, random_state=0).fit(X, y)
     assert next(ensemble.estimators_[0].module_.parameters()).is_cuda
     assert ensemble.together_
-    assert ensemble.score(X, y) > 0.5
+    assert ensemble.score(X, y) > 0.8
