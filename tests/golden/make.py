@@ -5,46 +5,27 @@ import shutil
 from pathlib import Path
 
 import castalia
+from castalia.catalog import SYSTEMS
+from castalia.testing.contract import make
+from castalia.testing.toys import toy
 
 HERE = Path(__file__).parent
-
-
-def rows():
-    """A small mixed table with gaps."""
-    numbers = [[0.5, -1.0], [1.5, None], [-0.5, 2.0], [2.5, 0.0]]
-    words = ["a", "b", None, "a"]
-    return [
-        {"x": numbers[i % 4][0] + 0.01 * i, "z": numbers[i % 4][1], "w": words[(i // 2) % 4]}
-        for i in range(40)
-    ]
-
-
-def table(records):
-    import pyarrow as pa
-
-    return castalia.read(pa.Table.from_pylist(records))
-
-
-def models():
-    """One small model of each dense system, each with what it predicts for the rows."""
-    X = table(rows())
-    labels = ["yes" if i % 3 else "no" for i in range(40)]
-    numbers = [0.1 * i for i in range(40)]
-    small = {"hidden": (4,), "epochs": 3, "random_state": 0}
-    yield castalia.MLPClassifier(**small).fit(X, labels), "predict_proba"
-    yield castalia.MLPRegressor(**small).fit(X, numbers), "predict"
-    yield castalia.DistributionRegressor(likelihood="laplace", **small).fit(X, numbers), "predict"
+METHODS = ("predict_proba", "predict", "transform")
 
 
 def main():
+    """Fit the small configuration of every system and keep what it answers."""
     home = HERE / castalia.__version__
     shutil.rmtree(home, ignore_errors=True)
-    for model, method in models():
-        folder = home / type(model).__name__
-        castalia.save(model, folder / "model")
-        answer = getattr(model, method)(table(rows())).tolist()
-        expected = {"rows": rows(), "method": method, "answer": answer}
-        (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+    for name, record in SYSTEMS.items():
+        X, y = toy(record.toy)
+        quick = {"epochs": 3} if "epochs" in record.small else {}
+        model = make(record, **quick).fit(X[:120], y[:120])
+        method = next(method for method in METHODS if hasattr(model, method))
+        castalia.save(model, home / name / "model")
+        answer = getattr(model, method)(X[:8]).tolist()
+        expected = {"rows": X[:8].tolist(), "method": method, "answer": answer}
+        (home / name / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
 if __name__ == "__main__":

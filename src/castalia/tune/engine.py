@@ -1,0 +1,295 @@
+"""What the searches share: trials fold by fold, remembered, resumed and concluded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from castalia.base import Interval, OneOf, RandomState, check_parameters
+from castalia.base.inputs import split_target
+from castalia.base.opening import content, described
+from castalia.data import Dataset
+from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
+from castalia.tune.pruning import PruneByEpoch, watched
+from castalia.tune.space import read_space
+from castalia.tune.study import Study
+from castalia.utils.seeds import seed_from
+
+__all__ = ["Search"]
+
+
+def _best_has(name: str) -> Any:
+    """Offer a method when the estimator has it."""
+
+    def check(search: Any) -> bool:
+        return hasattr(getattr(search, "best_estimator_", search.estimator), name)
+
+    return available_if(check)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Search(MetaEstimatorMixin, BaseEstimator):
+    """What the searches share.
+
+    Parameters
+    ----------
+    estimator
+        What is tuned; it is cloned, never changed.
+    space
+        A dict from parameter to ``Uniform``, ``Whole``, ``Choice``, a list or a distribution of
+        scipy; None takes ``default_space(estimator)``.
+    trials
+        Settings to try, those of earlier sittings included.
+    cv
+        Number of folds, a splitter of scikit-learn, or a share below 1 to hold out once.
+    scoring
+        What is maximised, as in scikit-learn; None takes the estimator's own score.
+    study
+        Where to remember: a path makes an SQLite file, an address such as ``postgresql://…`` is
+        shared by many workers; None forgets. The same search on the same data goes on where it
+        stopped, and another one does not disturb it.
+    prune
+        Give up trials whose validation loss falls behind the median of the others, epoch by epoch
+        (fold by fold for estimators without epochs). A Gaussian process learns nothing from trials
+        that were given up.
+    refit
+        Fit the best settings on all rows at the end.
+    random_state
+        Seed of the proposals and the folds.
+    """
+
+    estimator: Any = field(kw_only=False)
+    space: Any = field(default=None, kw_only=False)
+    trials: Annotated[int | None, Interval(1, whole=True, optional=True)] = 50
+    cv: Any = 5
+    scoring: Any = None
+    study: str | os.PathLike[str] | None = None
+    prune: Annotated[bool, OneOf(True, False)] = True
+    refit: Annotated[bool, OneOf(True, False)] = True
+    random_state: Annotated[Any, RandomState()] = None
+
+    def _kind(self) -> str:
+        """Name the sampler."""
+        raise NotImplementedError
+
+    def _budget(self, space: Mapping[str, Any]) -> int:
+        return int(self.trials or 50)
+
+    def fit(self, X: Any, y: Any = None) -> Search:
+        """Try settings, remember what came of them, and fit the best.
+
+        Parameters
+        ----------
+        X, y
+            Rows and targets.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        owner = type(self).__name__
+        X, y = split_target(X, y)
+        space = read_space(self.space, self.estimator, owner)
+        folds, budget = self._folds(X, y), self._budget(space)
+        seed = seed_from(0 if self.random_state is None and self.study else self.random_state)
+        name = f"{type(self.estimator).__name__}-{self._fingerprint(X, y, space, folds)}"
+        study = Study(
+            self.study,
+            name,
+            space,
+            sampler=self._kind(),
+            prune=self.prune,
+            seed=seed,
+            owner=owner,
+        )
+        while len(study.finished()) < budget:
+            self._try(study, X, y, folds)
+        self._conclude(study, X, y, len(folds))
+        return self
+
+    def _folds(self, X: Any, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        cv, classify = self.cv, is_classifier(self.estimator)
+        if isinstance(cv, float):
+            if not 0 < cv < 1:
+                raise InvalidParameter(
+                    f"{type(self).__name__}: a share `cv` must be between 0 and 1; got {cv}."
+                )
+            kind = StratifiedShuffleSplit if classify else ShuffleSplit
+            cv = kind(1, test_size=cv, random_state=0)
+        rows = np.empty((_length(X), 0))
+        try:
+            return list(check_cv(cv, y, classifier=classify).split(rows, y))
+        except ValueError as error:
+            raise InvalidData(
+                f"{type(self).__name__}: the rows cannot be split: {error}"
+            ) from error
+
+    def _fingerprint(self, X: Any, y: Any, space: Any, folds: Any) -> str:
+        """Identify what is searched: another search in the same file gets another name."""
+        own = self.estimator.get_params(deep=True)
+        how = [space, self.scoring, self._kind(), self.prune, self.random_state]
+        mark = hashlib.sha256(json.dumps([own, how], sort_keys=True, default=described).encode())
+        rows = [np.asarray(part) for fold in folds for part in fold]
+        for part in (X, y if y is None else np.asarray(y), *rows):
+            mark.update(b"" if part is None else content(part).encode())
+        return mark.hexdigest()[:12]
+
+    def _try(self, study: Study, X: Any, y: Any, folds: list[Any]) -> None:
+        """Run one trial, fold by fold, from where it stopped."""
+        trial = study.ask()
+        settings, scores = study.settings(trial), study.folds(trial)
+        plain = clone(self.estimator).set_params(**settings)
+        epochs = getattr(plain, "epochs", None) if hasattr(plain, "training") else None
+        study.replay(trial, before=len(scores) * (epochs or 1))
+        for number, (train, test) in enumerate(folds):
+            if number in scores:
+                continue
+            model = clone(plain)
+            callback = None if epochs is None else PruneByEpoch(trial, number * epochs)
+            if callback is not None and self.prune:
+                model = watched(model, callback)
+            try:
+                model.fit(_rows(X, train), _rows(y, train))
+                if callback is not None and callback.behind:
+                    return study.give_up(trial)
+                scorer = check_scoring(model, self.scoring)
+                scores[number] = float(scorer(model, _rows(X, test), _rows(y, test)))
+            except (ValueError, ArithmeticError) as error:
+                return study.fail(trial, str(error))
+            study.keep_fold(trial, scores)
+            if epochs is None and self._falls_behind(trial, number, scores, len(folds)):
+                return study.give_up(trial)
+        return study.tell(trial, float(np.mean([scores[i] for i in range(len(folds))])))
+
+    def _falls_behind(self, trial: Any, number: int, scores: dict[int, float], folds: int) -> bool:
+        """Report the mean score so far; the last fold ends the trial anyway."""
+        trial.report(float(np.mean(list(scores.values()))), number)
+        return self.prune and number + 1 < folds and bool(trial.should_prune())
+
+    def _conclude(self, study: Study, X: Any, y: Any, folds: int) -> None:
+        trials, complete = study.finished(), study.complete()
+        failed = [t for t in trials if study.reason(t)]
+        if not complete:
+            said = f" The last one said: {study.reason(failed[-1])}" if failed else ""
+            raise InvalidData(f"{type(self).__name__}: no trial came to an end.{said}")
+        if failed:
+            warnings.warn(
+                f"{type(self).__name__}: {len(failed)} of {len(trials)} trials failed; the last "
+                f"one said: {study.reason(failed[-1])}",
+                CastaliaWarning,
+                stacklevel=4,
+            )
+        best = max(complete, key=lambda t: (t.value, -t.number))
+        self.best_params_ = study.settings(best)
+        self.best_score_ = float(best.value)
+        self.cv_results_ = _results(study, trials, folds)
+        self.best_index_ = trials.index(best)
+        self.n_splits_ = folds
+        self.pruned_ = sum(t.state.name == "PRUNED" for t in trials)
+        if self.refit:
+            model = clone(self.estimator).set_params(**self.best_params_)
+            self.best_estimator_ = model.fit(X) if y is None else model.fit(X, y)
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Classes of the best estimator."""
+        return self._best().classes_
+
+    @_best_has("predict")
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict with the best estimator."""
+        return self._best().predict(X)
+
+    @_best_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Give probabilities by the best estimator."""
+        return self._best().predict_proba(X)
+
+    @_best_has("transform")
+    def transform(self, X: Any) -> np.ndarray:
+        """Transform with the best estimator."""
+        return self._best().transform(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score the best estimator by what was searched for."""
+        return float(check_scoring(self._best(), self.scoring)(self._best(), X, y))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the score of every trial and the best so far.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; None makes a figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from matplotlib.figure import Figure
+
+        check_is_fitted(self, "cv_results_")
+        ax = ax if ax is not None else Figure((6, 3.5), layout="constrained").add_subplot()
+        score = self.cv_results_["mean_test_score"]
+        number = np.arange(1, len(score) + 1)
+        ax.plot(number, score, "o", color="0.6", markersize=4, label="trial")
+        ax.plot(number, np.fmax.accumulate(score), drawstyle="steps-post", label="best so far")
+        ax.set(xlabel="trial", ylabel="score")
+        ax.legend(frameon=False)
+        return ax
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = self.estimator.__sklearn_tags__()
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
+        return tags
+
+
+def _results(study: Study, trials: list[Any], folds: int) -> dict[str, Any]:
+    scores = np.array(
+        [[study.folds(t).get(i, np.nan) for i in range(folds)] for t in trials], dtype=float
+    )
+    settings = [study.settings(t) for t in trials]
+    mean = scores.mean(axis=1)  # NaN where a fold is missing: given up or failed
+    rank = np.full(len(mean), len(mean), dtype=int)
+    order = np.argsort(-mean[~np.isnan(mean)], kind="stable")
+    rank[np.flatnonzero(~np.isnan(mean))[order]] = np.arange(1, len(order) + 1)
+    return {
+        "params": settings,
+        **{f"param_{name}": [s[name] for s in settings] for name in study.space},
+        **{f"split{i}_test_score": scores[:, i] for i in range(folds)},
+        "mean_test_score": mean,
+        "std_test_score": scores.std(axis=1),
+        "rank_test_score": rank,
+        "state": [t.state.name.lower() for t in trials],
+    }
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _rows(values: Any, index: np.ndarray) -> Any:
+    if values is None:
+        return None
+    return values.take(index) if isinstance(values, Dataset) else _safe_indexing(values, index)
