@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from castalia.base.inputs import check_matrix, check_target, check_weight, split_target
 from castalia.base.params import RandomState, check_parameters
+from castalia.errors import InvalidData
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
 
@@ -66,6 +68,10 @@ class DirectEstimator(BaseEstimator):
         """
         check_parameters(self)
         X, y = split_target(X, y) if self._wants_target() else (X, None)
+        if y is None and self._wants_target():
+            raise InvalidData(
+                f"{type(self).__name__}: requires y to be passed, but the target y is None."
+            )
         X = self._matrix(X, reset=True)
         weight = check_weight(self, X, sample_weight)
         self._solve(X, None if y is None else check_target(self, X, y), weight)
@@ -79,11 +85,13 @@ class DirectEstimator(BaseEstimator):
         return check_matrix(self, X, reset=reset, sparse=self._sparse)
 
     def _tensor(self, X: Any) -> Tensor:
-        """Put checked dense rows on the device."""
+        """Put checked dense rows on the device; they may be the caller's, so never write to them."""
         device = resolve_device(self.device)
         if device.type == "mps":  # it has no float64, and direct solvers need one
             device = torch.device("cpu")
-        return torch.as_tensor(X, device=device)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            return torch.as_tensor(X, device=device)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,6 +1,7 @@
 """The list of systems. Adding a system adds one record here."""
 
 from castalia.catalog.dense import DENSE
+from castalia.catalog.kernel import KERNEL
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.records import System
 from castalia.errors import InvalidParameter
@@ -8,7 +9,7 @@ from castalia.utils.text import did_you_mean
 
 __all__ = ["SYSTEMS", "find", "models_table", "system"]
 
-SYSTEMS: dict[str, System] = {record.name: record for record in (*LINEAR, *DENSE)}
+SYSTEMS: dict[str, System] = {record.name: record for record in (*LINEAR, *DENSE, *KERNEL)}
 
 
 def find(words: str) -> list[System]:

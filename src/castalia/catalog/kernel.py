@@ -1,0 +1,21 @@
+"""Kernel machines and their kin."""
+
+from castalia.catalog.records import System
+
+__all__ = ["KERNEL"]
+
+KERNEL = (
+    System(
+        name="KMeans",
+        path="castalia.models.kernel:KMeans",
+        family="kernel",
+        tasks=("clustering", "features"),
+        data="table",
+        summary="Clusters around centres: every row belongs to the nearest one",
+        reference="1982, Lloyd, Least squares quantization in PCM",
+        small={"n_clusters": 3},
+        toy="blobs",
+        pass_mark=0.9,
+        rows=("PAR-03",),
+    ),
+)
