@@ -18,4 +18,17 @@ KERNEL = (
         pass_mark=0.9,
         rows=("PAR-03",),
     ),
+    System(
+        name="GaussianMixture",
+        path="castalia.models.kernel:GaussianMixture",
+        family="kernel",
+        tasks=("clustering", "density"),
+        data="table",
+        summary="Density as a weighted sum of normal distributions, one a cluster",
+        reference="1977, Dempster, Laird, Rubin, Maximum likelihood via the EM algorithm",
+        small={"n_components": 3},
+        toy="blobs",
+        pass_mark=0.9,
+        rows=("PAR-03",),
+    ),
 )

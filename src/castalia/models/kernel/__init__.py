@@ -1,5 +1,6 @@
 """Kernel machines and their kin: clusters, mixtures, random features."""
 
 from castalia.models.kernel.kmeans import KMeans
+from castalia.models.kernel.mixture import GaussianMixture
 
-__all__ = ["KMeans"]
+__all__ = ["GaussianMixture", "KMeans"]
