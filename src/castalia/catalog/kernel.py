@@ -31,4 +31,17 @@ KERNEL = (
         pass_mark=0.9,
         rows=("PAR-03",),
     ),
+    System(
+        name="RandomFeatureRegression",
+        path="castalia.models.kernel:RandomFeatureRegression",
+        family="kernel",
+        tasks=("regression", "multioutput"),
+        data="table",
+        summary="Least squares on random waves of the inputs; of all best fits, the shortest",
+        reference="2007, Rahimi, Recht, Random features for large-scale kernel machines",
+        small={"n_frequencies": 50, "alpha": 1e-3},
+        toy="sine",
+        pass_mark=0.95,
+        rows=("REG-37", "REG-39", "KER-02"),
+    ),
 )

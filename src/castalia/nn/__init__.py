@@ -19,6 +19,7 @@ from castalia.nn.activations import (
     activation,
 )
 from castalia.nn.maxout import Maxout
+from castalia.nn.random_features import FourierFeatures, draw_frequencies, fourier_features
 from castalia.nn.residual import Residual
 from castalia.nn.signals import layer_gradients, recording, saturation
 from castalia.nn.sparse import SparseLinear
@@ -29,6 +30,7 @@ __all__ = [
     "ELU",
     "Clipped",
     "Cosine",
+    "FourierFeatures",
     "Identity",
     "LeakyReLU",
     "Maxout",
@@ -45,6 +47,8 @@ __all__ = [
     "TableEmbedding",
     "Tanh",
     "activation",
+    "draw_frequencies",
+    "fourier_features",
     "layer_gradients",
     "recording",
     "saturation",

@@ -91,8 +91,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
     Notes
     -----
     A step costs one matrix product, O(N D K), in pieces of a few megabytes; the rows are copied
-    once, around their mean. With more than 65,536 rows (or 512 K) the beginning is found on a
-    sample of at least 16,384: three times k-means++ and a whole run, the best of which continues on
+    once, around their mean. With more than 32,768 rows (or 512 K) the beginning is found on a
+    sample of at least 8,192: three times k-means++ and a whole run, the best of which continues on
     all rows. With fewer, what comes out depends on the rows and their weights only: shuffling rows,
     or repeating them instead of weighting, gives the same clusters. A cluster that lost all its
     rows gets the row farthest from its centre.

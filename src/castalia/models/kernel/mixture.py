@@ -145,7 +145,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
             return self._from_labels(points, labels)
         rules = {**CLUSTERING, "tol": CLUSTERING["tol"] * points.variance()}
         centers = first_centers(points, k, random, **rules)
-        size = max(SAMPLE, 64 * k * points.d)
+        size = max(2 * SAMPLE, 64 * k * points.d)
         if points.n <= 4 * size:
             return self._from_labels(points, lloyd(points, centers, **rules).labels)
         sample = points.sample(size, random)

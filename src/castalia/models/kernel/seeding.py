@@ -23,7 +23,7 @@ from castalia.models.kernel.points import Points
 
 __all__ = ["first_centers", "plus_plus"]
 
-SAMPLE = 2**14  # rows that choose where to begin, when there are many more
+SAMPLE = 2**13  # rows that choose where to begin, when there are many more
 TRIES = 3  # beginnings tried on the sample; together they cost a step or two on all rows
 
 
