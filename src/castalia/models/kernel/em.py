@@ -6,6 +6,7 @@ the sums of the components and forgotten. Shapes: N rows, D features, K componen
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -78,11 +79,19 @@ def from_labels(points: Points, labels: Tensor, k: int, kind: str, reg: float) -
     d, like = points.d, {"dtype": torch.float64, "device": points.origin.device}
     units = {"full": torch.eye(d).expand(k, d, d), "tied": torch.eye(d), "diag": torch.ones(k, d)}
     unit = units.get(kind, torch.ones(k)).to(**like)
-    weights = torch.full((k,), 1 / k, **like)
-    components = KINDS[kind](Mixture(weights, torch.zeros(k, d, **like), unit), reg)
-    number = torch.arange(k, device=like["device"])[:, None]
-    for rows in points.chunks(components.width):
+    sums = sum(points.total(*part) for part in _shares(points, labels, k, k))
+    means = sums[:, :-1] / sums[:, -1:].clamp_min(1e-300)
+    components = KINDS[kind](Mixture(torch.full((k,), 1 / k, **like), means, unit), reg)
+    for share, rows in _shares(points, labels, k, components.width):
         x = points.rows[rows]
-        share = (number == labels[rows]).to(components.log_densities(x)) * points.weight[rows]
-        components.collect(share, x)
+        components.collect(share.to(components.log_densities(x)), x)
     return components.maximised()
+
+
+def _shares(
+    points: Points, labels: Tensor, k: int, width: int
+) -> Iterator[tuple[Tensor, slice]]:
+    """Yield chunks of rows with their weights, each at the place of its label, (K, B)."""
+    number = torch.arange(k, device=labels.device)[:, None]
+    for rows in points.chunks(width):
+        yield (number == labels[rows]).to(points.origin) * points.weight[rows], rows

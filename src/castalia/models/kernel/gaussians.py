@@ -149,8 +149,10 @@ class Diagonal:
         """Return the mixture of highest expected likelihood."""
         d = self.mixture.means.shape[1]
         count, means = _means(self.sums[:, d:])
-        variances = (self.sums[:, :d] / count[:, None] - means.square()).clamp_min(0) + self.reg
-        return Mixture(count / count.sum(), means, variances)
+        second = self.sums[:, :d] / count[:, None]
+        variances = second - means.square()
+        variances[variances < TINY * second] = 0  # what rounding alone could have left
+        return Mixture(count / count.sum(), means, variances + self.reg)
 
 
 class Spherical(Diagonal):
@@ -192,7 +194,7 @@ def positive(variances: Tensor, weights: Tensor) -> None:
 def _singular(which: int, weights: Tensor | None) -> None:
     owner = "the shared covariance"
     if weights is not None:
-        share = number(100 * float(weights[which]))
+        share = number(100 * float(weights[which]), 3)
         owner = f"the covariance of component {which} ({share} % of the rows)"
     raise SolverFailed(
         f"GaussianMixture: {owner} must be positive definite; got a singular one, as of rows that "

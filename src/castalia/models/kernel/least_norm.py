@@ -13,7 +13,7 @@ from torch import Tensor
 __all__ = ["gram", "least_norm"]
 
 POOR = 1e7  # ratio of pivots, squared, above which A^H A has lost too many digits
-TILE = 2048  # rows of a tile of a Gram matrix
+TILE = 512  # columns of a strip of a Gram matrix; half of it is never computed
 
 
 def least_norm(A: Tensor, B: Tensor, alpha: float = 0.0) -> tuple[Tensor, int]:

@@ -77,8 +77,15 @@ def nearest(points: Points, centers: Tensor) -> Tensor:
 def distances(points: Points, centers: Tensor) -> Tensor:
     """Return |x - c| of every centre and row, (K, N)."""
     found = centers.new_empty(len(centers), points.n)
+    square = centers.square().sum(dim=1, keepdim=True)
     for rows, value in _values(points, centers):
-        found[:, rows] = value.add_(points.norms[rows]).clamp_(min=0).sqrt_()
+        norms = points.norms[rows]
+        value += norms
+        # |x|^2 + |c|^2 - 2 c.x has lost its digits where x is close to c: take the difference
+        k, row = (value < 1e-4 * (norms + square)).nonzero(as_tuple=True)
+        apart = points.dense(row + rows.start) - centers[k]
+        value[k, row] = apart.square().sum(dim=1)
+        found[:, rows] = value.sqrt_()
     return found
 
 
