@@ -6,7 +6,7 @@ import pytest
 from benchmarks import NAMES
 from benchmarks.harness import Bar, Contender, Result, Spread, race, ratio, table
 
-IN_PROCESS = ("digits", "iris", "overhead", "predict", "gpu_mlp", "imports", "odeint")
+IN_PROCESS = ("digits", "iris", "clusters", "overhead", "predict", "gpu_mlp", "imports", "odeint")
 IN_CHILDREN = ("contention", "memory")  # each child imports torch anew
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -85,13 +84,11 @@ class DirectEstimator(BaseEstimator):
         return check_matrix(self, X, reset=reset, sparse=self._sparse)
 
     def _tensor(self, X: Any) -> Tensor:
-        """Put checked dense rows on the device; they may be the caller's, so never write to them."""
+        """Put checked dense rows on the device."""
         device = resolve_device(self.device)
         if device.type == "mps":  # it has no float64, and direct solvers need one
             device = torch.device("cpu")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-            return torch.as_tensor(X, device=device)
+        return torch.as_tensor(X, device=device)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

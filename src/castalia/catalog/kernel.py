@@ -42,6 +42,6 @@ KERNEL = (
         small={"n_frequencies": 50, "alpha": 1e-3},
         toy="sine",
         pass_mark=0.95,
-        rows=("REG-37", "REG-39", "KER-02"),
+        rows=("REG-37", "KER-02"),
     ),
 )

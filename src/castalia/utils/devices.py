@@ -93,7 +93,7 @@ def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def plain_blas() -> Iterator[None]:
-    """Multiply on plain BLAS: for matrices with few columns oneDNN is slower, on ARM much slower."""
+    """Multiply on plain BLAS: with few columns oneDNN is slower, on ARM many times."""
     onednn = torch._C._get_mkldnn_enabled()
     try:
         torch._C._set_mkldnn_enabled(False)

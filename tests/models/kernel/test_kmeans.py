@@ -74,9 +74,7 @@ def test_chance_begins_as_well_as_in_scikit_learn():
 
 def test_more_restarts_never_end_higher():
     X, _ = overlapping(300, 2, 12)
-    few, many = (
-        KMeans(n_clusters=12, restarts=r, random_state=0).fit(X).inertia_ for r in (1, 10)
-    )
+    few, many = (KMeans(n_clusters=12, restarts=r, random_state=0).fit(X).inertia_ for r in (1, 10))
     assert many < few
 
 

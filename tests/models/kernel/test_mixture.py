@@ -119,11 +119,15 @@ def test_what_is_drawn_has_the_means_and_covariances_of_the_components(kind):
     assert_array_equal(drawn[:5], model.sample(60_000)[0][:5])
 
 
-@pytest.mark.parametrize("kind, count", [("full", 29), ("tied", 17), ("diag", 20), ("spherical", 14)])
+@pytest.mark.parametrize(
+    "kind, count", [("full", 29), ("tied", 17), ("diag", 20), ("spherical", 14)]
+)
 def test_free_parameters_are_counted(kind, count):
-    assert short(1, covariance_type=kind).n_parameters_ == count == reference(
-        short(1, covariance_type=kind)
-    ).fit(clouds()[0])._n_parameters()
+    assert (
+        short(1, covariance_type=kind).n_parameters_
+        == count
+        == reference(short(1, covariance_type=kind)).fit(clouds()[0])._n_parameters()
+    )
 
 
 def test_many_rows_begin_on_a_sample_and_end_as_high(monkeypatch):
@@ -191,12 +195,15 @@ def test_a_broken_rule_is_named(setting, rule):
         GaussianMixture(**setting).fit(*blobs(30))
 
 
-@pytest.mark.parametrize("kind, owner", [
-    ("full", "the covariance of component 0"),
-    ("tied", "the shared covariance"),
-    ("diag", "the covariance of component 0"),
-    ("spherical", "the covariance of component 0"),
-])
+@pytest.mark.parametrize(
+    "kind, owner",
+    [
+        ("full", "the covariance of component 0"),
+        ("tied", "the shared covariance"),
+        ("diag", "the covariance of component 0"),
+        ("spherical", "the covariance of component 0"),
+    ],
+)
 def test_a_singular_covariance_is_named(kind, owner):
     X = np.zeros((20, 2))
     if kind != "spherical":
@@ -212,7 +219,9 @@ def test_a_collapsed_component_is_named_with_its_share():
 
 
 def test_more_components_than_rows_are_refused():
-    with pytest.raises(InvalidData, match="`n_components` must be at most .* got 4 and n_samples=3"):
+    with pytest.raises(
+        InvalidData, match="`n_components` must be at most .* got 4 and n_samples=3"
+    ):
         GaussianMixture(n_components=4).fit(np.eye(3))
 
 
@@ -241,5 +250,7 @@ def test_running_out_of_steps_is_reported():
 
 @pytest.mark.parametrize("count", [0, 1.5])
 def test_a_bad_number_of_rows_to_draw_is_refused(count):
-    with pytest.raises(InvalidParameter, match=f"`n_samples` must be a whole number .* got {count}"):
+    with pytest.raises(
+        InvalidParameter, match=f"`n_samples` must be a whole number .* got {count}"
+    ):
         short(2).sample(count)

@@ -19,7 +19,7 @@ __all__ = ["Fitted", "from_labels", "maximise", "posterior"]
 
 
 class Fitted(NamedTuple):
-    """Where EM ended: the mixture, mean log-likelihood before its last step, steps, whether done."""
+    """Where EM ended: mixture, mean log-likelihood before its last step, steps, whether done."""
 
     mixture: Mixture
     bound: float
@@ -88,9 +88,7 @@ def from_labels(points: Points, labels: Tensor, k: int, kind: str, reg: float) -
     return components.maximised()
 
 
-def _shares(
-    points: Points, labels: Tensor, k: int, width: int
-) -> Iterator[tuple[Tensor, slice]]:
+def _shares(points: Points, labels: Tensor, k: int, width: int) -> Iterator[tuple[Tensor, slice]]:
     """Yield chunks of rows with their weights, each at the place of its label, (K, B)."""
     number = torch.arange(k, device=labels.device)[:, None]
     for rows in points.chunks(width):

@@ -152,9 +152,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         return self._run(sample, self._from_labels(sample, nearest(sample, centers))).mixture
 
     def _from_labels(self, points: Points, labels: Tensor) -> Mixture:
-        return from_labels(
-            points, labels, self.n_components, self.covariance_type, self.reg_covar
-        )
+        return from_labels(points, labels, self.n_components, self.covariance_type, self.reg_covar)
 
     def _keep(self, mixture: Mixture, origin: Tensor) -> None:
         self.weights_ = mixture.weights.cpu().numpy()
@@ -268,9 +266,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         random = generator(seed_from(self.random_state), 2**20)  # no run's own stream
         weights = torch.from_numpy(self.weights_)
         labels = torch.multinomial(weights, n_samples, replacement=True, generator=random)
-        normal = torch.randn(
-            n_samples, self.means_.shape[1], dtype=torch.float64, generator=random
-        )
+        normal = torch.randn(n_samples, self.means_.shape[1], dtype=torch.float64, generator=random)
         roots = torch.linalg.cholesky(torch.from_numpy(self._matrices()))
         drawn = torch.from_numpy(self.means_)[labels] + (roots[labels] @ normal[:, :, None])[..., 0]
         return drawn.numpy(), labels.numpy()

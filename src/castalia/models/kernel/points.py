@@ -74,7 +74,9 @@ class Points:
         drawn = torch.searchsorted(running, place, right=True).clamp_max(self.n - 1)
         if self.sparse:
             return Points(self._take(drawn)[:, :-1])
-        return Points(self.dense(drawn.to(self.origin.device)), origin=torch.zeros_like(self.origin))
+        return Points(
+            self.dense(drawn.to(self.origin.device)), origin=torch.zeros_like(self.origin)
+        )
 
     def chunks(self, width: int) -> Iterator[slice]:
         """Cut the rows into pieces whose tables, ``width`` numbers a row, stay small."""

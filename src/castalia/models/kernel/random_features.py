@@ -136,9 +136,7 @@ class RandomFeatureRegression(RegressorMixin, DirectEstimator):
         found = [self._features(rows) @ coef for rows in X.split(ROWS)]
         return torch.cat(found).real.cpu().numpy()
 
-    def sweep(
-        self, X: Any, y: Any, X_test: Any, y_test: Any, *, sizes: Sequence[int]
-    ) -> Sweep:
+    def sweep(self, X: Any, y: Any, X_test: Any, y_test: Any, *, sizes: Sequence[int]) -> Sweep:
         """Fit with every number of frequencies in ``sizes`` and return the errors.
 
         The features of smaller models are the first ones of larger, so all sizes share their
