@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -88,7 +89,9 @@ class DirectEstimator(BaseEstimator):
         device = resolve_device(self.device)
         if device.type == "mps":  # it has no float64, and direct solvers need one
             device = torch.device("cpu")
-        return torch.as_tensor(X, device=device)
+        with warnings.catch_warnings():  # of arrays that cannot be written to; nothing here writes
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            return torch.as_tensor(X, device=device)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,12 +7,12 @@ the sums of the components and forgotten. Shapes: N rows, D features, K componen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from castalia.models.kernel.gaussians import KINDS, Mixture
+from castalia.models.kernel.gaussians import KINDS, Components, Mixture
 from castalia.models.kernel.points import Points
 
 __all__ = ["Fitted", "from_labels", "maximise", "posterior"]
@@ -55,7 +55,7 @@ def maximise(
     return Fitted(mixture, bound, steps, False)
 
 
-def _step(points: Points, components: Any) -> float:
+def _step(points: Points, components: Components) -> float:
     """Collect all rows; return their log-likelihood."""
     total = 0.0
     for rows in points.chunks(components.width):
@@ -76,12 +76,13 @@ def posterior(log_densities: Tensor) -> tuple[Tensor, Tensor]:
 
 def from_labels(points: Points, labels: Tensor, k: int, kind: str, reg: float) -> Mixture:
     """Return the mixture in which every row belongs to the component of its label."""
-    d, like = points.d, {"dtype": torch.float64, "device": points.origin.device}
-    units = {"full": torch.eye(d).expand(k, d, d), "tied": torch.eye(d), "diag": torch.ones(k, d)}
-    unit = units.get(kind, torch.ones(k)).to(**like)
-    sums = sum(points.total(*part) for part in _shares(points, labels, k, k))
+    d, sums = points.d, points.origin.new_zeros(k, points.d + 1, dtype=torch.float64)
+    for share, rows in _shares(points, labels, k, k):
+        sums += points.total(share, rows)
     means = sums[:, :-1] / sums[:, -1:].clamp_min(1e-300)
-    components = KINDS[kind](Mixture(torch.full((k,), 1 / k, **like), means, unit), reg)
+    units = {"full": torch.eye(d).expand(k, d, d), "tied": torch.eye(d), "diag": torch.ones(k, d)}
+    unit = units.get(kind, torch.ones(k)).to(means)
+    components = KINDS[kind](Mixture(torch.full_like(means[:, 0], 1 / k), means, unit), reg)
     for share, rows in _shares(points, labels, k, components.width):
         x = points.rows[rows]
         components.collect(share.to(components.log_densities(x)), x)

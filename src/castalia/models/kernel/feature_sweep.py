@@ -131,11 +131,12 @@ def _below(problem: Problem, sizes: Sequence[int]) -> Iterator[Fit]:
     if not sizes:
         return
     first = problem.ordered(problem.X[:1], sizes)
-    G, rhs = first.new_zeros(first.shape[1], first.shape[1]), 0
+    G = first.new_zeros(first.shape[1], first.shape[1])
+    rhs = first.new_zeros(first.shape[1], problem.Y.shape[1])
     for x, y in zip(problem.X.split(BLOCK), problem.Y.split(BLOCK), strict=True):
         A = problem.ordered(x, sizes)
         gram(A.mH, out=G)
-        rhs = rhs + A.mH @ y.to(A)
+        rhs += A.mH @ y.to(A)
     ends = [problem.per * m for m in sizes]
     weights = [
         _solve(G[:f, :f], rhs[:f], problem.alpha * m) for f, m in zip(ends, sizes, strict=True)

@@ -1,12 +1,7 @@
 """Gaussian components with four kinds of covariance: densities, and what EM adds up from rows.
 
-Rows come from ``Points``: around their mean, with a one at their end. Each kind has
-
-- ``log_densities(x)``: log(w_k N(x | mu_k, S_k)) of a chunk, (B, D + 1) to (K, B);
-- ``collect(share, x)``: adds a chunk to the sums, with each component's share of each row, (K, B);
-- ``maximised()``: weights, means and covariances that the sums give.
-
-Parameters and sums are float64. Shapes: D features, K components, B rows of a chunk.
+Rows come from ``Points``: around their mean, with a one at their end. Parameters and sums are
+float64. Shapes: D features, K components, B rows of a chunk.
 
 Reference: 1977, Dempster, Laird, Rubin, Maximum likelihood from incomplete data via the EM
 algorithm, JRSS B 39.
@@ -15,7 +10,7 @@ algorithm, JRSS B 39.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -23,7 +18,7 @@ from torch import Tensor
 from castalia.errors import SolverFailed
 from castalia.utils.text import number
 
-__all__ = ["KINDS", "Diagonal", "Full", "Mixture", "Spherical", "Tied"]
+__all__ = ["KINDS", "Components", "Diagonal", "Full", "Mixture", "Spherical", "Tied"]
 
 LOG_2_PI = math.log(2 * math.pi)
 TINY = 10 * torch.finfo(torch.float64).eps  # rows that even an empty component has
@@ -35,6 +30,26 @@ class Mixture(NamedTuple):
     weights: Tensor
     means: Tensor
     covariances: Tensor
+
+
+class Components(Protocol):
+    """What EM asks of a kind of covariance; made from a mixture and what to add to variances."""
+
+    width: int  # numbers that a row needs while it is looked at
+
+    def __init__(self, mixture: Mixture, reg: float) -> None: ...
+
+    def log_densities(self, x: Tensor) -> Tensor:
+        """Return log(w_k N(x | mu_k, S_k)) of a chunk, (B, D + 1) to (K, B)."""
+
+    def collect(self, share: Tensor, x: Tensor) -> None:
+        """Add a chunk to the sums, with each component's share of each row, (K, B).
+
+        It is the chunk whose densities were asked for last.
+        """
+
+    def maximised(self) -> Mixture:
+        """Return the mixture of highest expected likelihood, given the sums."""
 
 
 class Full:
@@ -167,7 +182,12 @@ class Spherical(Diagonal):
         return Mixture(weights, means, variances.mean(dim=1))
 
 
-KINDS = {"full": Full, "tied": Tied, "diag": Diagonal, "spherical": Spherical}
+KINDS: dict[str, type[Components]] = {
+    "full": Full,
+    "tied": Tied,
+    "diag": Diagonal,
+    "spherical": Spherical,
+}
 
 
 def _means(sums: Tensor) -> tuple[Tensor, Tensor]:

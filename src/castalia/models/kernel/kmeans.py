@@ -136,15 +136,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
         enough_rows(self, "n_clusters", self.n_clusters, points)
         continued = self.warm_start and hasattr(self, "cluster_centers_")
         start = self.cluster_centers_ if continued else self.init
-        rules = {"tol": self.tol * points.variance(), "steps": self.steps}
+        tol = self.tol * points.variance()
         if not isinstance(start, str):
-            return lloyd(points, centers_at(self, points, start, self.n_clusters), **rules)
-        seed, best = seed_from(self.random_state), None
-        for run in range(self.restarts):
-            first = first_centers(points, self.n_clusters, generator(seed, run), **rules)
-            found = lloyd(points, first, **rules)
-            best = found if best is None or found.inertia < best.inertia else best
-        return best
+            centers = centers_at(self, points, start, self.n_clusters)
+            return lloyd(points, centers, tol=tol, steps=self.steps)
+        seed = seed_from(self.random_state)
+        runs = (self._run(points, generator(seed, run), tol) for run in range(self.restarts))
+        return min(runs, key=lambda run: run.inertia)
+
+    def _run(self, points: Points, random: torch.Generator, tol: float) -> Clustering:
+        centers = first_centers(points, self.n_clusters, random, tol=tol, steps=self.steps)
+        return lloyd(points, centers, tol=tol, steps=self.steps)
 
     def _judge(self, found: Clustering) -> None:
         distinct = len(found.labels.unique())

@@ -26,7 +26,7 @@ from castalia.utils.text import plural
 
 __all__ = ["GaussianMixture"]
 
-CLUSTERING = {"tol": 1e-4, "steps": 300}  # of the k-means that EM begins with
+CLUSTERING = 300  # most steps of the k-means that EM begins with
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -127,15 +127,22 @@ class GaussianMixture(DensityMixin, DirectEstimator):
     def _best(self, points: Points) -> Fitted:
         if self.warm_start and hasattr(self, "means_"):
             return self._run(points, self._mixture(points))
-        seed, best = seed_from(self.random_state), None
-        for run in range(self.restarts if isinstance(self.init, str) else 1):
-            found = self._run(points, self._start(points, generator(seed, run)))
-            best = found if best is None or found.bound > best.bound else best
-        return best
+        seed, runs = seed_from(self.random_state), self.restarts
+        found = (
+            self._run(points, self._start(points, generator(seed, run)))
+            for run in range(runs if isinstance(self.init, str) else 1)
+        )
+        return max(found, key=lambda run: run.bound)
 
     def _run(self, points: Points, start: Mixture) -> Fitted:
-        rules = {"reg": self.reg_covar, "tol": self.tol, "steps": self.steps}
-        return maximise(points, start, self.covariance_type, **rules)
+        return maximise(
+            points,
+            start,
+            self.covariance_type,
+            reg=self.reg_covar,
+            tol=self.tol,
+            steps=self.steps,
+        )
 
     def _start(self, points: Points, random: torch.Generator) -> Mixture:
         """Return where to begin: clusters; of many rows, where EM led on a sample of them."""
@@ -143,11 +150,12 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         if not isinstance(self.init, str):
             labels = nearest(points, centers_at(self, points, self.init, k))
             return self._from_labels(points, labels)
-        rules = {**CLUSTERING, "tol": CLUSTERING["tol"] * points.variance()}
-        centers = first_centers(points, k, random, **rules)
+        tol = 1e-4 * points.variance()
+        centers = first_centers(points, k, random, tol=tol, steps=CLUSTERING)
         size = max(2 * SAMPLE, 64 * k * points.d)
         if points.n <= 4 * size:
-            return self._from_labels(points, lloyd(points, centers, **rules).labels)
+            clustering = lloyd(points, centers, tol=tol, steps=CLUSTERING)
+            return self._from_labels(points, clustering.labels)
         sample = points.sample(size, random)
         return self._run(sample, self._from_labels(sample, nearest(sample, centers))).mixture
 

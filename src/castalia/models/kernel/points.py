@@ -57,8 +57,8 @@ class Points:
             self.rows = torch.ones(self.n, self.d + 1, dtype=X.dtype, device=X.device)
             torch.sub(X, self.origin, out=self.rows[:, :-1])
             self.norms = torch.linalg.vector_norm(self.rows[:, :-1], dim=1).square()
-        like = {"dtype": self.origin.dtype, "device": self.origin.device}
-        self.weight = torch.ones(self.n, **like) if weight is None else torch.tensor(weight, **like)
+        given = np.ones(self.n) if weight is None else weight
+        self.weight = torch.from_numpy(given).to(self.origin)
 
     def variance(self) -> float:
         """Return the weighted variance of a feature, on average over the features."""
