@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from castalia import KMeans
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch, TrainingWarning
-from castalia.models.kernel import seeding
+from castalia.models.kernel import points, seeding
 from castalia.testing.toys import blobs
 
 
@@ -114,11 +114,33 @@ def test_many_rows_begin_on_a_sample_and_end_at_rest(monkeypatch):
     assert model.inertia_ == pytest.approx(best, rel=1e-3)
 
 
+def test_many_sparse_rows_begin_on_a_sample(monkeypatch):
+    monkeypatch.setattr(seeding, "SAMPLE", 200)
+    X, _ = overlapping(4000, k=4)
+    X[np.abs(X) < 0.7] = 0
+    models = [KMeans(n_clusters=4, restarts=3, random_state=0).fit(A) for A in (X, sp.csr_array(X))]
+    assert models[1].inertia_ == pytest.approx(models[0].inertia_, rel=1e-3)
+
+
+def test_the_number_of_threads_changes_no_digit(monkeypatch):
+    monkeypatch.setattr(points, "CHUNK", 600)
+    X, start = overlapping()
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        model = KMeans(n_clusters=6, init=start, device="cpu").fit(X)
+        found.append((model.cluster_centers_, model.labels_, model.transform(X)))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    for one, three in zip(*found, strict=True):
+        assert_array_equal(one, three)
+
+
 def test_the_sample_follows_the_weights():
     X = torch.arange(1000.0, dtype=torch.float64)[:, None]
     weight = np.where(np.arange(1000) < 500, 3.0, 1.0)
-    points = seeding.Points(X, weight)
-    drawn = points.sample(400, torch.Generator().manual_seed(0)).rows[:, 0] + points.origin
+    rows = points.Points(X, weight)
+    drawn = rows.sample(400, torch.Generator().manual_seed(0)).rows[:, 0] + rows.origin
     assert (drawn < 500).sum() == 300
     assert len(drawn.unique()) > 350
 
@@ -209,8 +231,9 @@ def test_weights_below_zero_or_not_finite_are_refused(bad, said):
     X, _ = blobs(30)
     weight = np.ones(len(X))
     weight[4] = bad
-    with pytest.raises(ValueError, match=said):
-        KMeans(n_clusters=2).fit(X, sample_weight=weight)
+    for rows in (X, torch.tensor(X)):
+        with pytest.raises(ValueError, match=said):
+            KMeans(n_clusters=2).fit(rows, sample_weight=weight)
 
 
 def test_fewer_distinct_rows_than_clusters_are_reported():

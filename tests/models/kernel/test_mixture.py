@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from castalia import GaussianMixture
 from castalia.errors import InvalidData, InvalidParameter, SolverFailed, TrainingWarning
-from castalia.models.kernel import mixture, seeding
+from castalia.models.kernel import mixture, points, seeding
 from castalia.models.kernel.gaussians import KINDS
 from castalia.testing.toys import blobs
 
@@ -137,6 +137,19 @@ def test_many_rows_begin_on_a_sample_and_end_as_high(monkeypatch):
     model = GaussianMixture(n_components=3, tol=1e-4, random_state=0, steps=300).fit(X)
     best = Reference(3, tol=1e-4, n_init=5, max_iter=300, random_state=0).fit(X)
     assert model.score(X) == pytest.approx(best.score(X), abs=5e-3)
+
+
+@kinds
+def test_the_number_of_threads_changes_no_digit(monkeypatch, kind):
+    monkeypatch.setattr(points, "CHUNK", 1000)
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        model = short(5, covariance_type=kind, random_state=0, device="cpu")
+        found.append((model.covariances_, model.predict_proba(clouds()[0])))
+    torch.set_num_threads(before)
+    for one, three in zip(*found, strict=True):
+        assert_array_equal(one, three)
 
 
 def test_restarts_keep_the_likeliest():

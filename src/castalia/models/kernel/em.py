@@ -6,7 +6,6 @@ the sums of the components and forgotten. Shapes: N rows, D features, K componen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -48,22 +47,25 @@ def maximise(
     total, bound = float(points.weight.sum(dtype=torch.float64)), -torch.inf
     for step in range(1, steps + 1):
         components = KINDS[kind](mixture, reg)
-        before, bound = bound, _step(points, components) / total
-        mixture = components.maximised()
+        log_likelihood, sums = _step(points, components)
+        before, bound = bound, log_likelihood / total
+        mixture = components.maximised(sums)
         if abs(bound - before) < tol:
             return Fitted(mixture, bound, step, True)
     return Fitted(mixture, bound, steps, False)
 
 
-def _step(points: Points, components: Components) -> float:
-    """Collect all rows; return their log-likelihood."""
-    total = 0.0
-    for rows in points.chunks(components.width):
-        x, weight = points.rows[rows], points.weight[rows]
-        log_norm, share = posterior(components.log_densities(x))
-        components.collect(share * weight, x)
-        total += float(log_norm.double() @ weight.double())
-    return total
+def _step(points: Points, components: Components) -> tuple[float, Tensor]:
+    """Return the log-likelihood of all rows, and the components' sums."""
+
+    def look(rows: slice) -> tuple[float, Tensor]:
+        seen, weight = components.seen(points.rows[rows]), points.weight[rows]
+        log_norm, share = posterior(components.log_densities(seen))
+        log_likelihood = float(log_norm.double() @ weight.double())
+        return log_likelihood, components.sums(share * weight, seen)
+
+    log_likelihood, sums = points.add_up(look, components.width)
+    return log_likelihood, sums
 
 
 def posterior(log_densities: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,21 +78,20 @@ def posterior(log_densities: Tensor) -> tuple[Tensor, Tensor]:
 
 def from_labels(points: Points, labels: Tensor, k: int, kind: str, reg: float) -> Mixture:
     """Return the mixture in which every row belongs to the component of its label."""
-    d, sums = points.d, points.origin.new_zeros(k, points.d + 1, dtype=torch.float64)
-    for share, rows in _shares(points, labels, k, k):
-        sums += points.total(share, rows)
-    means = sums[:, :-1] / sums[:, -1:].clamp_min(1e-300)
+    number = torch.arange(k, device=labels.device)[:, None]
+
+    def mine(rows: slice) -> Tensor:  # (K, B)
+        return (number == labels[rows]).to(points.origin) * points.weight[rows]
+
+    (sums,) = points.add_up(lambda rows: (points.total(mine(rows), rows),), k)
+    means, d = sums[:, :-1] / sums[:, -1:].clamp_min(1e-300), points.d
     units = {"full": torch.eye(d).expand(k, d, d), "tied": torch.eye(d), "diag": torch.ones(k, d)}
     unit = units.get(kind, torch.ones(k)).to(means)
     components = KINDS[kind](Mixture(torch.full_like(means[:, 0], 1 / k), means, unit), reg)
-    for share, rows in _shares(points, labels, k, components.width):
-        x = points.rows[rows]
-        components.collect(share.to(components.log_densities(x)), x)
-    return components.maximised()
 
+    def look(rows: slice) -> tuple[Tensor]:
+        seen = components.seen(points.rows[rows])
+        return (components.sums(mine(rows).to(seen), seen),)
 
-def _shares(points: Points, labels: Tensor, k: int, width: int) -> Iterator[tuple[Tensor, slice]]:
-    """Yield chunks of rows with their weights, each at the place of its label, (K, B)."""
-    number = torch.arange(k, device=labels.device)[:, None]
-    for rows in points.chunks(width):
-        yield (number == labels[rows]).to(points.origin) * points.weight[rows], rows
+    (sums,) = points.add_up(look, components.width)
+    return components.maximised(sums)

@@ -39,17 +39,17 @@ class Components(Protocol):
 
     def __init__(self, mixture: Mixture, reg: float) -> None: ...
 
-    def log_densities(self, x: Tensor) -> Tensor:
-        """Return log(w_k N(x | mu_k, S_k)) of a chunk, (B, D + 1) to (K, B)."""
+    def seen(self, x: Tensor) -> Tensor:
+        """Return what a chunk of rows, (B, D + 1), looks like from here; the rest goes by it."""
 
-    def collect(self, share: Tensor, x: Tensor) -> None:
-        """Add a chunk to the sums, with each component's share of each row, (K, B).
+    def log_densities(self, seen: Tensor) -> Tensor:
+        """Return log(w_k N(x | mu_k, S_k)) of the chunk, (K, B)."""
 
-        It is the chunk whose densities were asked for last.
-        """
+    def sums(self, share: Tensor, seen: Tensor) -> Tensor:
+        """Add up the chunk with each component's share of each row, (K, B)."""
 
-    def maximised(self) -> Mixture:
-        """Return the mixture of highest expected likelihood, given the sums."""
+    def maximised(self, sums: Tensor) -> Mixture:
+        """Return the mixture of highest expected likelihood, given the sums of all chunks."""
 
 
 class Full:
@@ -70,23 +70,25 @@ class Full:
         log_det = self.root.diagonal(dim1=1, dim2=2).log().sum(dim=1)
         # (y, 1) has square |y|^2 + 1
         self.constant = (weights.log() - log_det - d / 2 * LOG_2_PI + 0.5)[:, None]
-        self.width = 2 * self.maps[:, 0].numel()
-        self.moments = torch.zeros_like(self.root)
+        self.width = k * (d + 1)
 
-    def log_densities(self, x: Tensor) -> Tensor:
+    def seen(self, x: Tensor) -> Tensor:
+        """Return (y, 1) for each component, (K, D + 1, B)."""
+        return (self.maps.to(x).flatten(0, 1) @ x.T).unflatten(0, (-1, x.shape[1]))
+
+    def log_densities(self, seen: Tensor) -> Tensor:
         """Return log(w_k N(x)), (K, B)."""
-        self.y = (self.maps.to(x).flatten(0, 1) @ x.T).unflatten(0, (-1, x.shape[1]))
-        half = x.new_full((len(self.maps), 1, x.shape[1]), 0.5)
-        return self.constant.to(x) - (half @ self.y.square())[:, 0]  # y is (K, D + 1, B)
+        half = seen.new_full((len(seen), 1, seen.shape[1]), 0.5)
+        return self.constant.to(seen) - (half @ seen.square())[:, 0]
 
-    def collect(self, share: Tensor, x: Tensor) -> None:
-        """Add up (y, 1) (y, 1)^T of the chunk whose densities were asked for last."""
-        self.moments += (self.y * share[:, None]) @ self.y.mT
+    def sums(self, share: Tensor, seen: Tensor) -> Tensor:
+        """Add up (y, 1) (y, 1)^T, (K, D + 1, D + 1)."""
+        return ((seen * share[:, None]) @ seen.mT).double()
 
-    def maximised(self) -> Mixture:
+    def maximised(self, sums: Tensor) -> Mixture:
         """Return the mixture of highest expected likelihood."""
-        count = self.moments[:, -1, -1] + TINY
-        root, moments = self.root[:, :-1, :-1], self.moments / count[:, None, None]
+        count = sums[:, -1, -1] + TINY
+        root, moments = self.root[:, :-1, :-1], sums / count[:, None, None]
         shift = moments[:, :-1, -1:]  # (K, D, 1)
         covariances = root @ (moments[:, :-1, :-1] - shift @ shift.mT) @ root.mT
         covariances.diagonal(dim1=1, dim2=2).add_(self.reg)
@@ -105,27 +107,29 @@ class Tied:
         at = torch.linalg.solve_triangular(self.root, means.T, upper=False).T  # R^-1 mu, (K, D)
         constant = weights.log() - self.root.diagonal().log().sum() - d / 2 * LOG_2_PI
         self.maps = torch.cat([at, (constant - at.square().sum(dim=1) / 2)[:, None]], dim=1)
-        self.width = 2 * (d + len(means))
-        self.sums = torch.zeros_like(self.maps)
-        self.moments = self.root.new_zeros(d + 1, d + 1)
+        self.width = d + len(means)
 
-    def log_densities(self, x: Tensor) -> Tensor:
+    def seen(self, x: Tensor) -> Tensor:
+        """Return the rows, in float64."""
+        return x.double()
+
+    def log_densities(self, seen: Tensor) -> Tensor:
         """Return log(w_k N(x)), (K, B)."""
-        y = torch.linalg.solve_triangular(self.root, x[:, :-1].double().T, upper=False)  # (D, B)
+        y = torch.linalg.solve_triangular(self.root, seen[:, :-1].T, upper=False)  # (D, B)
         found = self.maps[:, :-1] @ y + self.maps[:, -1:]
         return found.sub_(y.square().sum(dim=0) / 2)
 
-    def collect(self, share: Tensor, x: Tensor) -> None:
-        """Add up shares and rows, and x x^T whatever the shares."""
-        x = x.double()
-        self.sums += share @ x
-        self.moments += (x * share.sum(dim=0)[:, None]).T @ x
+    def sums(self, share: Tensor, seen: Tensor) -> Tensor:
+        """Add up rows by component, and x x^T whatever the component, (K + D + 1, D + 1)."""
+        moments = (seen * share.sum(dim=0)[:, None]).T @ seen
+        return torch.cat([share @ seen, moments])
 
-    def maximised(self) -> Mixture:
+    def maximised(self, sums: Tensor) -> Mixture:
         """Return the mixture of highest expected likelihood."""
-        count, means = _means(self.sums)
+        k = len(self.maps)
+        count, means = _means(sums[:k])
         between = (count[:, None] * means).T @ means
-        covariance = (self.moments[:-1, :-1] - between) / count.sum()
+        covariance = (sums[k:-1, :-1] - between) / count.sum()
         covariance.diagonal().add_(self.reg)
         return Mixture(count / count.sum(), means, covariance)
 
@@ -144,27 +148,29 @@ class Diagonal:
         square = (precision * means.square() + variances.log()).sum(dim=1)
         constant = weights.log() - (square + means.shape[1] * LOG_2_PI) / 2
         self.maps = torch.cat([-precision / 2, precision * means, constant[:, None]], dim=1)
-        self.width = 3 * means.shape[1] + 2 * len(means)
-        self.sums = torch.zeros_like(self.maps)
+        self.width = 2 * means.shape[1] + len(means)
 
     def _variances(self, mixture: Mixture) -> Tensor:
         return mixture.covariances
 
-    def log_densities(self, x: Tensor) -> Tensor:
-        """Return log(w_k N(x)), (K, B)."""
+    def seen(self, x: Tensor) -> Tensor:
+        """Return (x^2, x, 1) in float64, (B, 2 D + 1)."""
         x = x.double()
-        self.phi = torch.cat([x[:, :-1].square(), x], dim=1)  # (B, 2 D + 1)
-        return self.maps @ self.phi.T
+        return torch.cat([x[:, :-1].square(), x], dim=1)
 
-    def collect(self, share: Tensor, x: Tensor) -> None:
-        """Add up the features of the chunk whose densities were asked for last."""
-        self.sums += share @ self.phi
+    def log_densities(self, seen: Tensor) -> Tensor:
+        """Return log(w_k N(x)), (K, B)."""
+        return self.maps @ seen.T
 
-    def maximised(self) -> Mixture:
+    def sums(self, share: Tensor, seen: Tensor) -> Tensor:
+        """Add up (x^2, x, 1), (K, 2 D + 1)."""
+        return share @ seen
+
+    def maximised(self, sums: Tensor) -> Mixture:
         """Return the mixture of highest expected likelihood."""
         d = self.mixture.means.shape[1]
-        count, means = _means(self.sums[:, d:])
-        second = self.sums[:, :d] / count[:, None]
+        count, means = _means(sums[:, d:])
+        second = sums[:, :d] / count[:, None]
         variances = second - means.square()
         variances[variances < TINY * second] = 0  # what rounding alone could have left
         return Mixture(count / count.sum(), means, variances + self.reg)
@@ -176,9 +182,9 @@ class Spherical(Diagonal):
     def _variances(self, mixture: Mixture) -> Tensor:
         return mixture.covariances[:, None].expand_as(mixture.means)
 
-    def maximised(self) -> Mixture:
+    def maximised(self, sums: Tensor) -> Mixture:
         """Return the mixture of highest expected likelihood."""
-        weights, means, variances = super().maximised()
+        weights, means, variances = super().maximised(sums)
         return Mixture(weights, means, variances.mean(dim=1))
 
 

@@ -19,7 +19,7 @@ from castalia.errors import InvalidData, ShapeMismatch, TrainingWarning
 from castalia.models.kernel.lloyd import Clustering, distances, lloyd, nearest
 from castalia.models.kernel.points import Points
 from castalia.models.kernel.seeding import first_centers
-from castalia.utils.devices import plain_blas
+from castalia.utils.devices import piecewise
 from castalia.utils.seeds import generator, seed_from
 from castalia.utils.text import plural
 
@@ -125,7 +125,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
 
     def _solve(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
         points = Points(X if issparse(X) else self._tensor(X), sample_weight)
-        with plain_blas():
+        with piecewise(points.origin.device) as points.spread:
             best = self._best(points)
         self._judge(best)
         self.cluster_centers_ = (best.centers + points.origin).cpu().numpy()
@@ -184,8 +184,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
         X
             Rows.
         """
-        with plain_blas():
-            return nearest(*self._around(X)).cpu().numpy()
+        points, centers = self._around(X)
+        with piecewise(points.origin.device) as points.spread:
+            return nearest(points, centers).cpu().numpy()
 
     def transform(self, X: Any) -> Any:
         """Return the distance from each centre, (N, K); a tensor where X was one.
@@ -195,8 +196,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
         X
             Rows.
         """
-        with plain_blas():
-            points, centers = self._around(X)
+        points, centers = self._around(X)
+        with piecewise(points.origin.device) as points.spread:
             found = distances(points, centers).T
         return found if isinstance(X, Tensor) else np.ascontiguousarray(found.cpu().numpy())
 
@@ -212,8 +213,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
         sample_weight
             How often each row counts.
         """
-        with plain_blas():
-            points, centers = self._around(X)
+        points, centers = self._around(X)
+        with piecewise(points.origin.device) as points.spread:
             squares = points.squares(centers, nearest(points, centers)).cpu().double().numpy()
         weight = check_weight(self, squares[:, None], sample_weight)
         return -float(squares.sum() if weight is None else squares @ weight)

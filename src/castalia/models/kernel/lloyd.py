@@ -10,7 +10,7 @@ Reference: 1982, Lloyd, Least squares quantization in PCM, IEEE Transactions on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -71,29 +71,30 @@ def lloyd(points: Points, centers: Tensor, *, tol: float, steps: int) -> Cluster
 
 def nearest(points: Points, centers: Tensor) -> Tensor:
     """Return each row's nearest centre, (N,)."""
-    return torch.cat([value.min(dim=0).indices for _, value in _values(points, centers)])
+    value = _values(points, centers)
+    return torch.cat(points.each(lambda rows: value(rows).min(dim=0).indices, len(centers)))
 
 
 def distances(points: Points, centers: Tensor) -> Tensor:
     """Return |x - c| of every centre and row, (K, N)."""
-    found = centers.new_empty(len(centers), points.n)
-    square = centers.square().sum(dim=1, keepdim=True)
-    for rows, value in _values(points, centers):
+    value, square = _values(points, centers), centers.square().sum(dim=1, keepdim=True)
+
+    def distance(rows: slice) -> Tensor:
         norms = points.norms[rows]
-        value += norms
+        found = value(rows).add_(norms)
         # |x|^2 + |c|^2 - 2 c.x has lost its digits where x is close to c: take the difference
-        k, row = (value < 1e-4 * (norms + square)).nonzero(as_tuple=True)
+        k, row = (found < 1e-4 * (norms + square)).nonzero(as_tuple=True)
         apart = points.dense(row + rows.start) - centers[k]
-        value[k, row] = apart.square().sum(dim=1)
-        found[:, rows] = value.sqrt_()
-    return found
+        found[k, row] = apart.square().sum(dim=1)
+        return found.sqrt_()
+
+    return torch.cat(points.each(distance, len(centers)), dim=1)
 
 
-def _values(points: Points, centers: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Yield chunks of rows with |c|^2 - 2 c.x of every centre, (K, B)."""
+def _values(points: Points, centers: Tensor) -> Callable[[slice], Tensor]:
+    """Return the function from a chunk of rows to |c|^2 - 2 c.x of every centre, (K, B)."""
     maps = torch.cat([-2 * centers, centers.square().sum(dim=1, keepdim=True)], dim=1)
-    for rows in points.chunks(len(centers)):
-        yield rows, points.affine(maps, rows)
+    return lambda rows: points.affine(maps, rows)
 
 
 class _State:
@@ -103,28 +104,35 @@ class _State:
         self.points, self.centers = points, centers
         self.number = torch.arange(len(centers), device=centers.device)[:, None]
         self.labels = nearest(points, centers)
-        self.sums = centers.new_zeros(len(centers), points.d + 1, dtype=torch.float64)
-        for rows in points.chunks(len(centers)):
-            mine = (self.number == self.labels[rows]).to(centers)  # (K, B)
-            self.sums += points.total(mine * points.weight[rows], rows)
+
+        def mine(rows: slice) -> tuple[Tensor]:
+            share = (self.number == self.labels[rows]).to(centers)  # (K, B)
+            return (points.total(share * points.weight[rows], rows),)
+
+        (self.sums,) = points.add_up(mine, len(centers))
 
     def assign(self) -> int:
         """Give every row its nearest centre; return how many changed."""
-        return sum(self._assign(*chunk) for chunk in _values(self.points, self.centers))
+        value = _values(self.points, self.centers)
+        changed, gain = self.points.add_up(
+            lambda rows: self._assign(rows, value(rows)), len(self.centers)
+        )
+        self.sums += gain
+        return int(changed)
 
-    def _assign(self, rows: slice, value: Tensor) -> int:
+    def _assign(self, rows: slice, value: Tensor) -> tuple[int, Tensor]:
         own = value.gather(0, self.labels[None, rows])[0]
         other = (own > value.amin(dim=0)).nonzero()[:, 0]
-        if len(other):
-            self._transfer(other + rows.start, value[:, other].min(dim=0).indices)
-        return len(other)
+        if not len(other):
+            return 0, torch.zeros_like(self.sums)
+        return len(other), self._transfer(other + rows.start, value[:, other].min(dim=0).indices)
 
-    def _transfer(self, rows: Tensor, new: Tensor) -> None:
-        """Take rows out of the sums of their old clusters and into those of the new."""
+    def _transfer(self, rows: Tensor, new: Tensor) -> Tensor:
+        """Relabel rows; return what the sums of the clusters gain and lose by it."""
         old = self.labels[rows]
         share = (self.number == new).to(self.centers) - (self.number == old).to(self.centers)
-        self.sums += self.points.total(share * self.points.weight[rows], rows)
         self.labels[rows] = new
+        return self.points.total(share * self.points.weight[rows], rows)
 
     def move(self) -> float:
         """Put every centre on the mean of its rows; return the sum of squared movements."""
@@ -142,7 +150,7 @@ class _State:
         far, rows = (squares * (self.points.weight > 0)).topk(min(len(empty), self.points.n))
         rows = rows[far > 0]
         if len(rows):
-            self._transfer(rows, empty[: len(rows)])
+            self.sums += self._transfer(rows, empty[: len(rows)])
 
     def ended(self, steps: int, *, converged: bool) -> Clustering:
         """Return where it stands, with the inertia from the differences themselves."""

@@ -20,7 +20,7 @@ from castalia.models.kernel.kmeans import Start, centers_at, enough_rows
 from castalia.models.kernel.lloyd import lloyd, nearest
 from castalia.models.kernel.points import Points
 from castalia.models.kernel.seeding import SAMPLE, first_centers
-from castalia.utils.devices import plain_blas
+from castalia.utils.devices import piecewise
 from castalia.utils.seeds import generator, seed_from
 from castalia.utils.text import plural
 
@@ -112,7 +112,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
     def _solve(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
         points = Points(self._tensor(X), sample_weight)
         enough_rows(self, "n_components", self.n_components, points)
-        with plain_blas():
+        with piecewise(points.origin.device) as points.spread:
             best = self._best(points)
         if not best.converged:
             warnings.warn(
@@ -193,11 +193,12 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         middle = torch.as_tensor(self.means_.mean(axis=0)).to(X)
         points = Points(X, origin=middle)
         components = KINDS[self.covariance_type](self._mixture(points), 0.0)
-        with plain_blas():
-            found = [
-                posterior(components.log_densities(points.rows[rows]))
-                for rows in points.chunks(components.width)
-            ]
+
+        def look(rows: slice) -> tuple[Tensor, Tensor]:
+            return posterior(components.log_densities(components.seen(points.rows[rows])))
+
+        with piecewise(X.device) as spread:
+            found = list(spread(look, points.chunks(components.width)))
         log_norms, shares = zip(*found, strict=True)
         return torch.cat(log_norms), torch.cat(shares, dim=1).T
 

@@ -6,7 +6,8 @@ of rows carries their count with it. Shapes: N rows, D features, K clusters, B r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from torch import Tensor
 
 __all__ = ["Points"]
 
-CHUNK = 2**20  # numbers that a chunk of an (N, K) table may hold: 8 MB in float64
+CHUNK = 2**19  # numbers that a chunk of an (N, K) table may hold: 4 MB in float64
+LANES = 16  # partial sums; fixed, so that the number of threads changes no digit
 
 
 class Points:
@@ -40,6 +42,8 @@ class Points:
         Weights in the number format of X, (N,).
     norms
         |x|^2 of each row, (N,), after subtraction.
+    spread
+        How to go through chunks: ``map``, or one that spreads them over threads.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Points:
     ) -> None:
         self.n, self.d = X.shape
         self.sparse = sp.issparse(X)
+        self.spread: Callable[..., Iterable[Any]] = map
         if self.sparse:
             ones = sp.csr_array(np.ones((self.n, 1), X.dtype))
             self.rows = sp.csr_array(sp.hstack([X, ones], format="csr", dtype=X.dtype))
@@ -78,10 +83,23 @@ class Points:
             self.dense(drawn.to(self.origin.device)), origin=torch.zeros_like(self.origin)
         )
 
-    def chunks(self, width: int) -> Iterator[slice]:
+    def chunks(self, width: int) -> list[slice]:
         """Cut the rows into pieces whose tables, ``width`` numbers a row, stay small."""
         size = max(64, CHUNK // width)
-        return (slice(i, min(i + size, self.n)) for i in range(0, self.n, size))
+        return [slice(i, min(i + size, self.n)) for i in range(0, self.n, size)]
+
+    def each(self, work: Callable[[slice], Tensor], width: int) -> list[Tensor]:
+        """Return the results of all chunks, in order."""
+        return list(self.spread(work, self.chunks(width)))
+
+    def add_up(self, work: Callable[[slice], tuple[Any, ...]], width: int) -> tuple[Any, ...]:
+        """Return the sums of what the chunks give, number by number and tensor by tensor."""
+        chunks = self.chunks(width)
+
+        def lane(start: int) -> tuple[Any, ...]:
+            return reduce(_plus, (work(rows) for rows in chunks[start::LANES]))
+
+        return reduce(_plus, self.spread(lane, range(min(LANES, len(chunks)))))
 
     def affine(self, maps: Tensor, rows: slice | Tensor) -> Tensor:
         """Return a.x + b of some rows for each map (a, b): (K, D + 1) to (K, B)."""
@@ -101,11 +119,12 @@ class Points:
         if self.sparse:
             own = self._own_products(centers, labels)
             return (self.norms - 2 * own + centers.square().sum(dim=1)[labels]).clamp_min_(0)
-        found = torch.empty_like(self.norms)
-        for rows in self.chunks(self.d):
+
+        def square(rows: slice) -> Tensor:
             apart = self.rows[rows, :-1] - centers[labels[rows]]
-            found[rows] = torch.linalg.vector_norm(apart, dim=1).square_()
-        return found
+            return torch.linalg.vector_norm(apart, dim=1).square_()
+
+        return torch.cat(self.each(square, self.d))
 
     def _own_products(self, centers: Tensor, labels: Tensor) -> Tensor:
         """Return c.x of each sparse row and the centre of its label."""
@@ -123,3 +142,7 @@ class Points:
 
     def _take(self, rows: slice | Tensor) -> Any:
         return self.rows[rows.numpy() if self.sparse and isinstance(rows, Tensor) else rows]
+
+
+def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
