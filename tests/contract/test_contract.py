@@ -76,3 +76,9 @@ def test_a_careless_estimator_is_found_out(monkeypatch, check, message):
     monkeypatch.setattr("castalia.testing.contract.load_class", lambda record: Careless)
     with pytest.raises(ContractBroken, match=message):
         CHECKS[check](record)
+
+
+def test_clusters_that_miss_the_classes_are_found_out():
+    record = replace(SYSTEMS["KMeans"], small={"n_clusters": 2})
+    with pytest.raises(ContractBroken, match="below 0.9"):
+        CHECKS["check_toy"](record)

@@ -1,10 +1,18 @@
 """Choosing a device, and threads for small steps."""
 
+import threading
+
 import pytest
 import torch
 
 from castalia.errors import InvalidParameter
-from castalia.utils.devices import SMALL_STEP, cpu_scope, resolve_device, wait_policy
+from castalia.utils.devices import (
+    SMALL_STEP,
+    cpu_scope,
+    piecewise,
+    resolve_device,
+    wait_policy,
+)
 
 CPU = torch.device("cpu")
 
@@ -101,3 +109,21 @@ def test_a_large_step_and_another_device_are_left_alone(two_threads, device, wor
     with cpu_scope(device, work) as choice:
         assert settings() == before
         assert choice["threads"] == 2
+
+
+def test_pieces_are_spread_over_threads_that_have_one_each_and_plain_blas(two_threads):
+    before, meet = settings(), threading.Barrier(2, timeout=20)
+
+    def work(piece):
+        meet.wait()  # passes only when two pieces are under way at once
+        return piece, torch.get_num_threads(), torch._C._get_mkldnn_enabled()
+
+    with piecewise(CPU) as spread:
+        found = list(spread(work, range(4)))
+    assert found == [(piece, 1, False) for piece in range(4)]
+    assert settings() == before
+
+
+def test_pieces_on_one_thread_or_on_another_device_come_one_after_the_other():
+    with piecewise(torch.device("cuda:0")) as spread:
+        assert spread is map

@@ -168,6 +168,10 @@ def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
                 f"{type(estimator).__name__}: `sample_weight` must have shape ({len(X)},); got "
                 f"{found.shape}."
             )
+        if not np.isfinite(found).all():
+            raise InvalidData(
+                f"{type(estimator).__name__}: `sample_weight` must hold no NaN or infinity."
+            )
     else:
         found = _check_sample_weight(weight, X, dtype=np.float64)
     if (found < 0).any() or not found.any():

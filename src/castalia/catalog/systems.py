@@ -2,6 +2,7 @@
 
 from castalia.catalog.dense import DENSE
 from castalia.catalog.ensemble import ENSEMBLE
+from castalia.catalog.kernel import KERNEL
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
@@ -10,7 +11,7 @@ from castalia.utils.text import did_you_mean
 
 __all__ = ["SYSTEMS", "find", "models_table", "system"]
 
-FAMILIES = (LINEAR, LINEAR_CLASSIFIERS, DENSE, ENSEMBLE)
+FAMILIES = (LINEAR, LINEAR_CLASSIFIERS, DENSE, KERNEL, ENSEMBLE)
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from castalia.errors import InvalidParameter
 
-__all__ = ["cpu_scope", "resolve_device", "wait_policy"]
+__all__ = ["cpu_scope", "piecewise", "resolve_device", "wait_policy"]
 
 # Below this many multiply-adds a step, a second thread costs more in waiting than it computes, and
 # oneDNN's dispatch more than it saves (on ARM it breaks even at about 5e7).
@@ -89,3 +90,25 @@ def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         torch._C._set_mkldnn_enabled(onednn)
+
+
+@contextmanager
+def piecewise(device: torch.device) -> Iterator[Callable[..., Iterable[Any]]]:
+    """Yield a ``map`` for work on pieces of rows; on a CPU it spreads them over torch's threads.
+
+    A thread that takes whole pieces waits for the others once a pass. Threads inside torch wait
+    after every operation, which is slow when another process wants a core. So each piece gets one
+    thread and, as its matrices have few columns, plain BLAS.
+
+    Parameters
+    ----------
+    device
+        Where the pieces are; on other devices than the CPU they come one after the other.
+    """
+    threads = torch.get_num_threads()
+    with cpu_scope(device, 0):
+        if device.type != "cpu" or threads == 1:
+            yield map
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                yield pool.map
