@@ -1,8 +1,9 @@
-"""Which tests are the tiny ones: the lower floors, where a whole folder takes seconds."""
+"""Which tests are the tiny ones (the lower floors), and which need a device that is not here."""
 
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
 HERE = Path(__file__).parent
@@ -20,7 +21,10 @@ TINY = {
 
 
 def pytest_collection_modifyitems(items):
+    without_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
     for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(without_gpu)
         place = item.path.relative_to(HERE).parts[0]
         if place in TINY and not item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.tiny)
