@@ -176,9 +176,11 @@ class HessianFree(CurvatureOptimizer):
     ) -> tuple[Tensor, float, float | None]:
         """Go back over the iterates while an earlier one is better; return step, phi and loss."""
         best = (found.iterates[-1], found.values[-1], math.inf)
+        slack = torch.finfo(place.dtype).eps ** 0.75  # a tie must not be decided by rounding
         for step, value in zip(reversed(found.iterates), reversed(found.values), strict=True):
             loss = self._loss_at(closure, torch.add(place, step, alpha=self.param_groups[0]["lr"]))
-            if math.isfinite(best[2]) and not loss < best[2]:
+            if math.isfinite(best[2]) and not loss < best[2] + slack * abs(best[2]):
                 break
-            best = (step, value, loss if math.isfinite(loss) else math.inf)
+            if not loss >= best[2]:
+                best = (step, value, loss if math.isfinite(loss) else math.inf)
         return best
