@@ -258,3 +258,11 @@ def test_an_unused_parameter_is_named_and_may_be_counted_as_zero():
     found = gradient(lambda net: net["used"](X).sum(), net, allow_unused=True)
     assert found["idle.weight"].abs().sum() == 0
     assert_close(found["used.weight"], X[None])
+
+
+def test_a_missing_direction_and_an_input_named_twice_are_refused():
+    x = torch.ones(2)
+    with pytest.raises(InvalidData, match=r"`v` must be a tensor .* got NoneType"):
+        hvp(lambda x: (x**3).sum(), x, v=None)
+    with pytest.raises(InvalidParameter, match=r"`wrt` must name each input once; got \(0, 0\)"):
+        gradient(lambda x: x.sum(), x, wrt=(0, 0))

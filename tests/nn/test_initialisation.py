@@ -284,3 +284,10 @@ def test_wrong_arguments_are_named(settings, message):
 def test_a_layer_without_a_shape_is_named():
     with pytest.raises(InvalidParameter, match="shape of `weight` in LazyLinear must be known"):
         init(nn.LazyLinear(3), "he")
+
+
+def test_what_is_no_module_and_a_scale_that_is_no_size_are_refused():
+    with pytest.raises(InvalidParameter, match=r"`module` must be an nn.Module; got Tensor"):
+        init(torch.ones(2, 2), "he")
+    with pytest.raises(InvalidParameter, match=r"`scale` of 'normal' must be .* got -1.0"):
+        init(nn.Linear(2, 2), "normal", scale=-1.0)

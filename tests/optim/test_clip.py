@@ -6,6 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from castalia import Callback, Training
+from castalia.errors import InvalidParameter
 from castalia.objectives import SquaredError
 from castalia.optim import clip_by_norm, clip_by_value, gradient_norm
 from castalia.testing import train_tensors
@@ -87,3 +88,14 @@ def test_a_training_clips_by_value_when_told_to():
     for before, after in zip(watch.before, watch.after, strict=True):
         assert torch.equal(after, before.clamp(-0.1, 0.1))
     assert max(g.abs().max() for g in watch.before) > 1
+
+
+def test_a_negative_threshold_is_refused_and_one_tensor_may_stand_for_itself():
+    w = torch.zeros(2, requires_grad=True)
+    clip_by_value([w], 1.0)  # nothing to clip yet
+    w.grad = torch.tensor([3.0, 4.0])
+    for clip in (clip_by_norm, clip_by_value):
+        with pytest.raises(InvalidParameter, match=r"`threshold` must be at least 0; got -1.0"):
+            clip([w], -1.0)
+    assert clip_by_norm(w, 1.0).item() == 5.0
+    torch.testing.assert_close(w.grad, torch.tensor([0.6, 0.8]))

@@ -220,3 +220,34 @@ def test_the_first_steps_on_cuda_are_those_on_the_cpu(name):
         minimise(name, [w], lambda w=w: residuals(w), lambda r: r.square().sum(), steps=2, lr=4e-4)
         places.append(w.detach().cpu())
     assert_close(*places)
+
+
+@pytest.mark.parametrize("cls", [ConjugateGradient, Newton, GaussNewton, HessianFree])
+def test_frozen_parameters_stay_where_they_are(cls):
+    net, x = nn.Linear(2, 1), torch.randn(8, 2)
+    net.bias.requires_grad_(False)
+    before = net.bias.clone()
+    optimizer = cls(net.parameters())
+
+    def gradients():
+        optimizer.zero_grad()
+        value = net(x).square().mean()
+        value.backward()
+        return value
+
+    def outputs():
+        return net(x), lambda out: out.square().mean()
+
+    start = net(x).square().mean().item()
+    optimizer.step(gradients if cls is ConjugateGradient else outputs)
+    assert net(x).square().mean().item() < start
+    assert torch.equal(net.bias, before)
+    net.requires_grad_(False)
+    with pytest.raises(InvalidParameter, match="there must be a trainable parameter"):
+        optimizer.step(outputs)
+
+
+def test_a_closure_that_returns_no_loss_is_refused():
+    optimizer = ConjugateGradient([torch.ones(2, requires_grad=True)])
+    with pytest.raises(InvalidParameter, match="must return the loss, one number; got NoneType"):
+        optimizer.step(lambda: None)

@@ -165,3 +165,11 @@ def test_the_plot_marks_the_suggestion():
 def test_wrong_arguments_are_named(settings, kind, message):
     with pytest.raises(kind, match=message):
         lr_range_test(network(), loss, **{"batches": BATCHES, **settings})
+
+
+def test_a_loss_that_is_no_number_and_an_optimizer_without_a_rate_are_refused():
+    net = nn.Linear(2, 1)
+    with pytest.raises(InvalidData, match=r"must return a tensor of one number; got \(3, 1\)"):
+        lr_range_test(net, lambda net, x: net(x), [torch.ones(3, 2)])
+    with pytest.raises(InvalidParameter, match="got Newton, which finds their length itself"):
+        lr_range_test(net, lambda net, x: net(x).sum(), [torch.ones(3, 2)], optimizer="newton")

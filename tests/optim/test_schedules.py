@@ -176,3 +176,23 @@ def test_its_text_is_the_same_in_every_process():
     code = "from castalia.optim import cosine, warmup; print(repr(warmup(cosine(floor=0.1))))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == repr(warmup(cosine(floor=0.1)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: linear_decay(tau=-5),
+        lambda: step(every=0),
+        lambda: step(factor=-1),
+        lambda: exponential(-1.0),
+        lambda: cosine("low"),
+        lambda: inverse_sqrt(-1),
+        lambda: warmup("cosine", -3),
+        lambda: build_schedule([0.1, 0.2]),
+        lambda: build_schedule(torch.optim.lr_scheduler.StepLR),
+    ],
+    ids=["tau", "every", "factor", "final", "floor", "sqrt", "steps", "list", "class"],
+)
+def test_settings_that_make_no_schedule_are_refused(make):
+    with pytest.raises(InvalidParameter, match="must be"):
+        make()

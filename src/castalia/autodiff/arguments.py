@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from castalia.autodiff.lending import call_with
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.utils.text import did_you_mean, listing
 
@@ -27,7 +28,7 @@ __all__ = ["Arguments", "duals", "filled", "held_modules"]
 
 
 class _Scene(nn.Module):
-    """Holds the modules of a call, so that ``functional_call`` can lend them other tensors."""
+    """Holds the modules of a call, so that ``call_with`` can lend them other tensors."""
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -76,6 +77,8 @@ class Arguments:
             )
         self.single = isinstance(wrt, int)
         self.wrt = [self._position(i) for i in ([wrt] if isinstance(wrt, int) else wrt)]
+        if len(set(self.wrt)) < len(self.wrt):
+            raise InvalidParameter(f"{owner}: `wrt` must name each input once; got {wrt!r}.")
         self.scene = _Scene(held_modules(fn, inputs))
         groups = [self._tensors(i) for i in self.wrt]
         self.keys = [list(group) for group in groups]  # names inside each input
@@ -144,7 +147,7 @@ class Arguments:
                 inputs[i] = values[""] if keys == [""] else values
         # fused attention has no second derivative, the plain one has
         with sdpa_kernel(SDPBackend.MATH) if self.twice else nullcontext():
-            value = functional_call(self.scene, lent, (self.fn, inputs))
+            value = call_with(self.scene, lent, (self.fn, inputs))
         if not isinstance(value, Tensor) or not value.is_floating_point():
             got = value.dtype if isinstance(value, Tensor) else type(value).__name__
             hint = " Is a `return` missing?" if value is None else ""
@@ -239,6 +242,11 @@ class Arguments:
         return part[key]
 
     def _fits(self, name: str, value: Any, leaf: Tensor) -> Tensor:
+        if not isinstance(value, Tensor | float | int | Sequence | np.ndarray):
+            raise InvalidData(
+                f"{self.owner}: `v` must be a tensor of the shape {tuple(leaf.shape)} of `{name}`; "
+                f"got {type(value).__name__}."
+            )
         value = torch.as_tensor(value).detach().to(leaf)
         if value.shape != leaf.shape:
             raise ShapeMismatch(

@@ -11,11 +11,12 @@ from torch.autograd import forward_ad
 
 from castalia.autodiff.arguments import Arguments, duals, filled
 from castalia.autodiff.derivatives import Wrt, rows_of
+from castalia.autodiff.lending import differentiating
 
 __all__ = ["hessian", "hessian_product", "hvp"]
 
 
-@torch.enable_grad()
+@differentiating()
 def hvp(
     fn: Callable[..., Tensor], *inputs: Any, v: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Any:
@@ -85,7 +86,7 @@ def hessian_product(
     return product
 
 
-@torch.enable_grad()
+@differentiating()
 def hessian(
     fn: Callable[..., Tensor], *inputs: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Any:

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from castalia.autodiff.arguments import Arguments, duals
+from castalia.autodiff.lending import differentiating
 from castalia.errors import InvalidParameter, ShapeMismatch
 
 __all__ = ["gradient", "jacobian", "jvp", "rows_of", "vjp"]
@@ -25,7 +26,7 @@ Wrt = int | Sequence[int]
 ROWS_IN_MEMORY = 2**24  # numbers in one batch of rows of a Jacobian
 
 
-@torch.enable_grad()
+@differentiating()
 def gradient(
     fn: Callable[..., Tensor], *inputs: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Any:
@@ -61,7 +62,7 @@ def gradient(
     return asked.pack(asked.reverse(asked.scalar(asked.leaves), allow_unused=allow_unused))
 
 
-@torch.enable_grad()
+@differentiating()
 def vjp(
     fn: Callable[..., Tensor],
     *inputs: Any,
@@ -100,7 +101,7 @@ def vjp(
     return asked.pack(asked.reverse(value, seed, allow_unused=allow_unused))
 
 
-@torch.enable_grad()
+@differentiating()
 def jvp(
     fn: Callable[..., Tensor], *inputs: Any, v: Any, wrt: Wrt = 0, allow_unused: bool = False
 ) -> Tensor:
@@ -151,7 +152,7 @@ def _reverse_twice(asked: Arguments, direction: Sequence[Tensor]) -> tuple[Tenso
     return value.detach(), found
 
 
-@torch.enable_grad()
+@differentiating()
 def jacobian(
     fn: Callable[..., Tensor],
     *inputs: Any,

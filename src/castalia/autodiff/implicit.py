@@ -20,6 +20,7 @@ import torch
 from scipy.sparse.linalg import LinearOperator, gmres
 from torch import Tensor
 
+from castalia.autodiff.lending import differentiating
 from castalia.autodiff.packing import Packing
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch, SolverFailed
 from castalia.utils.text import did_you_mean, listing
@@ -112,7 +113,7 @@ class ImplicitSystem:
     def __init__(self, g: Equations, c: Equations, z: Any, w: Any, tolerance: float) -> None:
         self.by_z = Packing(z, "adjoint_gradient", "z")
         self.by_w = Packing(w, "adjoint_gradient", "w")
-        with torch.enable_grad():
+        with differentiating():
             self.z = self.by_z.pack(z).detach().requires_grad_()
             self.w = self.by_w.pack(w).detach().requires_grad_()
             inside = self.by_z.unpack(self.z), self.by_w.unpack(self.w)
@@ -187,7 +188,12 @@ class ImplicitSystem:
     def _flat(self, residual: Any) -> Tensor:
         """Return the constraints as one vector, whatever structure they came in."""
         parts = list(residual.values()) if isinstance(residual, dict) else residual
-        parts = [parts] if isinstance(parts, Tensor) else list(parts)
+        parts = [parts] if isinstance(parts, Tensor) else parts
+        if not isinstance(parts, list | tuple) or not all(isinstance(p, Tensor) for p in parts):
+            raise InvalidData(
+                "adjoint_gradient: `g(z, w)` must return a tensor, or a tuple, list or dict of "
+                f"tensors; got {type(residual).__name__}."
+            )
         return torch.cat([part.reshape(-1) for part in parts])
 
     def _check_residual(self, tolerance: float) -> None:

@@ -121,6 +121,8 @@ def init(
     >>> bool(layer.weight.abs().max() <= (6 / 400) ** 0.5)
     True
     """
+    if not isinstance(module, nn.Module):
+        raise InvalidParameter(f"init: `module` must be an nn.Module; got {type(module).__name__}.")
     _check(scheme, activation, scale, data)
     gain, fill = SCHEMES[scheme]
     gain = gain if activation is None else GAINS[activation]
@@ -143,7 +145,7 @@ def init(
 
 
 def _check(scheme: str, activation: str | None, scale: float | None, data: Any) -> None:
-    if scheme not in SCHEMES:
+    if not isinstance(scheme, str) or scheme not in SCHEMES:
         raise InvalidParameter(
             f"init: `scheme` must be {listing(SCHEMES)}; got {scheme!r}."
             f"{did_you_mean(str(scheme), SCHEMES)}"
@@ -155,6 +157,10 @@ def _check(scheme: str, activation: str | None, scale: float | None, data: Any) 
         )
     if scheme in SCALED and scale is None:
         raise InvalidParameter(f"init: scheme {scheme!r} needs a `scale`; set scale=0.1, say.")
+    number = isinstance(scale, int | float) and (scale >= 0 or scheme == "constant")
+    if scheme in SCALED and not number:
+        rule = "a number" if scheme == "constant" else "a number of at least 0"
+        raise InvalidParameter(f"init: `scale` of {scheme!r} must be {rule}; got {scale!r}.")
     if scheme not in SCALED and scale is not None:
         raise InvalidParameter(
             f"init: `scale` must be None with scheme {scheme!r}, which has its own; got {scale!r}. "

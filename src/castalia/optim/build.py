@@ -112,6 +112,11 @@ def build_optimizer(
     True
     """
     parameters = list(parameters)
+    if not parameters:
+        raise InvalidParameter(
+            "Training: there must be a trainable parameter; got a network with none. Set "
+            "`requires_grad_(True)` on what is to be learnt."
+        )
     if callable(kind):
         return kind(parameters, lr=lr)
     if kind not in OPTIMIZERS:

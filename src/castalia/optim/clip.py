@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_value_, get_total_norm
 
+from castalia.errors import InvalidParameter
+
 __all__ = ["clip_by_norm", "clip_by_value", "clip_gradients", "gradient_norm"]
 
 
-def gradient_norm(parameters: Iterable[Tensor]) -> Tensor:
+def gradient_norm(parameters: Tensor | Iterable[Tensor]) -> Tensor:
     """Norm of the gradient of all parameters together, on the device: reading it waits.
 
     >>> w = torch.zeros(2, requires_grad=True)
@@ -24,12 +26,12 @@ def gradient_norm(parameters: Iterable[Tensor]) -> Tensor:
     >>> gradient_norm([w])
     tensor(5.)
     """
-    norm: Any = get_total_norm([p.grad for p in parameters if p.grad is not None])
+    norm: Any = get_total_norm([p.grad for p in _with_gradients(parameters)])  # type: ignore
     return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # gathered where sharded
 
 
 @torch.no_grad()
-def clip_by_norm(parameters: Iterable[Tensor], threshold: float) -> Tensor:
+def clip_by_norm(parameters: Tensor | Iterable[Tensor], threshold: float) -> Tensor:
     """Shrink the whole gradient to the norm ``threshold`` where it is longer.
 
     A gradient that is not longer keeps every bit; torch's ``clip_grad_norm_`` shrinks one that
@@ -54,7 +56,8 @@ def clip_by_norm(parameters: Iterable[Tensor], threshold: float) -> Tensor:
     >>> clip_by_norm([w], 1.0), w.grad
     (tensor(5.), tensor([0.6000, 0.8000]))
     """
-    parameters = [p for p in parameters if p.grad is not None]
+    _check("clip_by_norm", threshold)
+    parameters = _with_gradients(parameters)
     norm = gradient_norm(parameters)
     scale = torch.where(norm > threshold, threshold / norm, 1.0)
     for device in {p.device for p in parameters}:
@@ -63,7 +66,7 @@ def clip_by_norm(parameters: Iterable[Tensor], threshold: float) -> Tensor:
     return norm
 
 
-def clip_by_value(parameters: Iterable[Tensor], threshold: float) -> None:
+def clip_by_value(parameters: Tensor | Iterable[Tensor], threshold: float) -> None:
     """Cut every number of the gradient to the range from ``-threshold`` to ``threshold``.
 
     Parameters
@@ -81,12 +84,26 @@ def clip_by_value(parameters: Iterable[Tensor], threshold: float) -> None:
     >>> w.grad
     tensor([ 0.5000, -0.2000])
     """
-    clip_grad_value_(parameters, threshold)
+    _check("clip_by_value", threshold)
+    found = _with_gradients(parameters)
+    if found:
+        clip_grad_value_(found, threshold)
 
 
-def clip_gradients(parameters: Iterable[Tensor], clip: Any) -> None:
+def clip_gradients(parameters: Tensor | Iterable[Tensor], clip: Any) -> None:
     """Clip as ``Training(clip=…)`` says: None, a norm, or ``("value", threshold)``."""
     if isinstance(clip, tuple):
         clip_by_value(parameters, clip[1])
     elif clip is not None:
         clip_by_norm(parameters, clip)
+
+
+def _with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    """List what has a gradient; one tensor may stand for itself, as in torch."""
+    found = [parameters] if isinstance(parameters, Tensor) else parameters
+    return [p for p in found if p.grad is not None]
+
+
+def _check(owner: str, threshold: float) -> None:
+    if not threshold >= 0:  # a negative one would turn the gradient round
+        raise InvalidParameter(f"{owner}: `threshold` must be at least 0; got {threshold!r}.")

@@ -69,7 +69,7 @@ class DeltaBarDelta(Optimizer):
         theta: float = 0.7,
         weight_decay: float = 0.0,
     ) -> None:
-        check_least(self, "lr", float(lr), 0.0)
+        check_least(self, "lr", float(lr) if isinstance(lr, Tensor) else lr, 0.0)
         check_least(self, "kappa", kappa, 0.0)
         check_least(self, "phi", phi, 0.0, below=1.0)
         check_least(self, "theta", theta, 0.0, below=1.0)

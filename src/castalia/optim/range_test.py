@@ -136,6 +136,11 @@ def lr_range_test(
     parameters = [p for p in net.parameters() if p.requires_grad]
     if not isinstance(optimizer, Optimizer):
         optimizer = build_optimizer(optimizer, parameters, lr=low)
+    if getattr(type(optimizer), "finds_length", False):
+        raise InvalidParameter(
+            "lr_range_test: `optimizer` must be one whose steps the rate scales; got "
+            f"{type(optimizer).__name__}, which finds their length itself."
+        )
     rates = np.geomspace(low, high, steps).tolist()
     with _untouched(net, optimizer), torch.enable_grad():
         losses = list(_sweep(net, loss, batches, optimizer, rates))
@@ -193,6 +198,11 @@ def _step(
     def closure() -> Tensor:
         optimizer.zero_grad()
         value = loss(net, batch)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise InvalidData(
+                f"lr_range_test: `loss(net, batch)` must return a tensor of one number; got {got}."
+            )
         value.backward()  # type: ignore[no-untyped-call]
         seen.append(float(value.detach()))
         return value

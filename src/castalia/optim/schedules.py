@@ -76,26 +76,33 @@ def linear_decay(tau: float = 1.0, floor: float = 0.01) -> Schedule:
     >>> [round(0.1 * rate(k, 1000), 4) for k in (0, 50, 100, 150)]
     [0.1, 0.0505, 0.001, 0.001]
     """
+    _require("linear_decay", "tau", tau, 0, math.inf, open_below=True)
+    _require("linear_decay", "floor", floor, 0, math.inf)
     return Schedule("linear_decay", {"tau": tau, "floor": floor})
 
 
 def step(every: float = 1 / 3, factor: float = 0.1) -> Schedule:
     """Multiply by ``factor`` after each ``every`` steps (a fraction when at most 1)."""
+    _require("step", "every", every, 0, math.inf, open_below=True)
+    _require("step", "factor", factor, 0, math.inf, open_below=True)
     return Schedule("step", {"every": every, "factor": factor})
 
 
 def exponential(final: float = 0.01) -> Schedule:
     """Fall geometrically to ``final`` at the end."""
+    _require("exponential", "final", final, 0, math.inf, open_below=True)
     return Schedule("exponential", {"final": final})
 
 
 def cosine(floor: float = 0.0) -> Schedule:
     """Follow half a cosine from 1 to ``floor``."""
+    _require("cosine", "floor", floor, 0, math.inf)
     return Schedule("cosine", {"floor": floor})
 
 
 def inverse_sqrt(tau: float = 0.05) -> Schedule:
     """Stay for ``tau`` steps, then fall as sqrt(tau / k)."""
+    _require("inverse_sqrt", "tau", tau, 0, math.inf, open_below=True)
     return Schedule("inverse_sqrt", {"tau": tau})
 
 
@@ -214,6 +221,7 @@ def warmup(schedule: Any, steps: float = 0.05) -> Schedule:
     >>> [round(rate(k, 100), 2) for k in (0, 4, 9)]
     [0.1, 0.5, 0.98]
     """
+    _require("warmup", "steps", steps, 0, math.inf)
     return Schedule("warmup", {"schedule": build_schedule(schedule), "steps": steps})
 
 
@@ -308,9 +316,9 @@ def build_schedule(kind: Any) -> Schedule:
         return constant()
     if isinstance(kind, Schedule):
         return kind
-    if callable(kind):
+    if callable(kind) and not isinstance(kind, type):  # a class is one of torch's schedulers
         return Schedule("custom", {"function": kind})
-    if kind not in SCHEDULES:
+    if not isinstance(kind, str) or kind not in SCHEDULES:
         raise InvalidParameter(
             f"Training: `schedule` must be {listing(SCHEDULES)}, a Schedule or None; got {kind!r}."
             f"{did_you_mean(str(kind), SCHEDULES)}"

@@ -37,6 +37,10 @@ def split(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 def as_float(loss: Any) -> float:
     """Return a closure's loss as a plain number."""
+    one = loss.numel() == 1 if isinstance(loss, Tensor) else isinstance(loss, int | float)
+    if not one:
+        got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+        raise InvalidParameter(f"step: `closure` must return the loss, one number; got {got}.")
     return float(loss.detach()) if isinstance(loss, Tensor) else float(loss)
 
 
@@ -82,13 +86,13 @@ class VectorOptimizer(Optimizer):
 
     @property
     def parameters(self) -> list[Tensor]:
-        """The parameters, in order."""
-        return self.param_groups[0]["params"]
+        """The parameters that may move, in order."""
+        return [p for p in self.param_groups[0]["params"] if p.requires_grad]
 
     @property
     def memory(self) -> dict[str, Any]:
         """What is remembered between steps."""
-        return self.state[self.parameters[0]]
+        return self.state[self.param_groups[0]["params"][0]]
 
     @property
     def evaluations(self) -> int:
@@ -126,6 +130,11 @@ class VectorOptimizer(Optimizer):
             raise InvalidParameter(
                 f"{self._name}.step: `closure` must be given; got None. It evaluates the loss "
                 "again at other weights within a step."
+            )
+        if not self.parameters:
+            raise InvalidParameter(
+                f"{self._name}.step: there must be a trainable parameter; got "
+                f"{len(self.param_groups[0]['params'])} with requires_grad=False."
             )
         self.memory["steps"] = self.memory.get("steps", 0) + 1
         return closure

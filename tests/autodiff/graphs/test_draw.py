@@ -139,3 +139,8 @@ def test_no_two_nodes_overlap_and_every_edge_goes_down(parents):
         assert all(a[1] <= b[0] + 1e-9 for a, b in zip(row, row[1:], strict=False))
         assert row[0][0] >= -1e-9
         assert row[-1][1] <= layout.width + 1e-9
+
+
+def test_a_graph_of_one_box_is_drawn(tmp_path):
+    path = trace(lambda x: x, torch.ones(2)).draw(tmp_path / "one.svg")
+    assert path.stat().st_size > 0

@@ -407,3 +407,28 @@ def test_every_graph_is_in_topological_order():
     graph = trace(nn.LSTM(3, 2), draw(4, 3))
     place = {box: i for i, box in enumerate(graph.order)}
     assert all(place[parent] < place[box] for box in graph.order for parent in box.parents)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_a_bag_of_embeddings_has_its_gradient(mode):
+    net, rows = nn.EmbeddingBag(10, 4, mode=mode), torch.tensor([[1, 2, 2], [0, 9, 3]])
+    seed = torch.randn(2, 4)
+    (wanted,) = torch.autograd.grad(net(rows), net.weight, seed)
+    graph = trace(net, rows)
+    torch.testing.assert_close(graph.bprop(seed)["weight"], wanted)
+    torch.testing.assert_close(graph.gradient("weight", seed).fprop(rows), wanted)
+
+
+def test_a_function_without_arguments_is_traced():
+    assert trace(lambda: torch.ones(2) + 1).fprop().tolist() == [2.0, 2.0]
+
+
+def test_a_size_that_depends_on_the_numbers_is_refused_when_it_changes():
+    x = torch.tensor([1.0, -1.0, 2.0])
+    graph = trace(lambda x: x.sum() / x[x > 0].shape[0] + 0 * x[x > 0].sum(), x)
+    with pytest.raises(InvalidData, match=r"`index.*shape it was traced with, \(2,\); got \(3,\)"):
+        graph.fprop(x.abs())
+    assert graph.fprop().item() == 1.0  # and the graph is as it was
+    slope = trace(lambda x: x[x > 0].sum(), x).gradient()
+    with pytest.raises(InvalidData, match="trace again with these inputs"):
+        slope.fprop(x.abs())

@@ -20,6 +20,7 @@ from torch import Tensor
 from castalia.autodiff.checking.findings import GradientCheck, Mismatch
 from castalia.autodiff.checking.subject import Subject
 from castalia.autodiff.differences import Slope, slope
+from castalia.autodiff.lending import differentiating
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import generator, seed_from
 
@@ -45,6 +46,7 @@ class Verdict(NamedTuple):
     numeric: float
 
 
+@differentiating()
 def check_gradients(
     fn: Callable[..., Any],
     *inputs: Any,

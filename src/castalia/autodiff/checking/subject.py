@@ -127,7 +127,7 @@ class Subject:
         """Keep the caller's random states and default type; inside, new tensors are float64."""
         states = random.getstate(), np.random.get_state()
         dtype = torch.get_default_dtype()
-        with torch.random.fork_rng(devices=self._gpus), torch.enable_grad():
+        with torch.random.fork_rng(devices=self._gpus):
             torch.set_default_dtype(torch.float64)
             try:
                 yield

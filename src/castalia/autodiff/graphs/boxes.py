@@ -155,7 +155,16 @@ class Box:
             return values[self.args[0]][self.args[1]], None
         args, kwargs = fill(self.args, values), fill(self.kwargs, values)
         with torch.set_grad_enabled(not self.detached), self._replay():
-            output = self.op(*args, **kwargs)  # type: ignore[misc]
+            try:
+                output = self.op(*args, **kwargs)  # type: ignore[misc]
+            except RuntimeError as error:
+                if "shape" not in str(error):
+                    raise
+                raise InvalidData(
+                    f"Graph.fprop: box `{self.name}` ({self.operation}) must get the shapes it was "
+                    f"traced with; got {str(error).splitlines()[0]!r}. Where a size depends on the "
+                    "numbers, as in `x[x > 0]`, trace again with these inputs."
+                ) from error
         if isinstance(output, Tensor):
             return (leaf_of(output), output) if output.requires_grad else (output, None)
         leaves = tuple(leaf_of(o) if differentiable(o) else o for o in output)
@@ -163,10 +172,17 @@ class Box:
 
     def describe(self) -> None:
         """Take shape, dtype and device from the value, the first time there is one."""
+        several = not isinstance(self.leaf, Tensor)
         if self.dtype is None:
-            several = not isinstance(self.leaf, Tensor)
             facts = [_facts(part) for part in (self.leaf if several else (self.leaf,))]
             self.shape, self.dtype, self.device = zip(*facts, strict=True) if several else facts[0]
+        elif not several and self.leaf.shape != self.shape:  # sizes are numbers in the graph
+            line = f" at {self.source}: `{self.source.text}`" if self.source else ""
+            raise InvalidData(
+                f"Graph.fprop: box `{self.name}` ({self.operation}) must have the shape it was "
+                f"traced with, {self.shape}; got {tuple(self.leaf.shape)}, for its size depends on "
+                f"the numbers{line}. Trace again with these inputs, or use `torch.where`."
+            )
 
     def pull(self, output: Any, values: Mapping[Box, Any], adjoint: Any) -> tuple[Any, ...]:
         """Vector-Jacobian product of the operation: what each parent receives."""

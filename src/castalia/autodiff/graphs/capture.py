@@ -46,7 +46,11 @@ def _copy(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     return source.to(device=target.device, dtype=target.dtype).expand(target.shape)
 
 
-_REWRITTEN = {torch.ops.aten.copy.default: _copy}
+_REWRITTEN = {
+    torch.ops.aten.copy.default: _copy,
+    # what torch calls when no gradient is asked for has no derivative either
+    torch.ops.aten._embedding_bag_forward_only.default: torch.ops.aten._embedding_bag.default,
+}
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class _Notes(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         nodes = get_proxy_mode().tracer.graph.nodes  # type: ignore[union-attr]
-        last = next(iter(reversed(nodes)))
+        last = next(iter(reversed(nodes)), None)  # None: a function without arguments
         kwargs = kwargs or {}
         note = self._note(func, (*args, *kwargs.values()), user_line(sys._getframe(1)))
         out = func(*args, **kwargs)

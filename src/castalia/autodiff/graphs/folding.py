@@ -87,7 +87,8 @@ def fold(graph: Graph, folded: bool) -> list[Node]:
         node = Node(list(group), *(_words(group, number) if folded else _plain(group[0])))
         nodes.append(node)
         owner.update(dict.fromkeys(group, node))
-    leaves = [_leaf(box, owner, folded) for box in graph.order if box.is_leaf and box.children]
+    shown = [box for box in graph.order if box.is_leaf and (box.children or box in graph.ends)]
+    leaves = [_leaf(box, owner, folded) for box in shown]
     nodes = [leaf for leaf in leaves if leaf is not None] + nodes
     owner.update({node.end: node for node in nodes if node.is_leaf})
     for node in nodes:

@@ -23,6 +23,7 @@ from castalia.autodiff.graphs.boxes import Box, boxes_in
 from castalia.autodiff.graphs.checks import check_input, origin, scalar_end, seeds_of
 from castalia.autodiff.graphs.readings import Readings
 from castalia.autodiff.graphs.values import add, any_nan, detached, leaf_of
+from castalia.autodiff.lending import differentiating
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.text import did_you_mean
 
@@ -144,9 +145,16 @@ class Graph:
             What the function takes, in the shapes it was traced with; without any, the inputs of
             the last pass.
         """
-        if inputs:
-            self._bind(inputs)
-        self.run()
+        before = dict(self.tensors)
+        try:
+            if inputs:
+                self._bind(inputs)
+            self.run()
+        except InvalidData:  # inputs that do not fit leave the graph as it was
+            if inputs:
+                self.tensors.update(before)
+                self.run()
+            raise
         self._refuse_nan("Graph.fprop")
         return self._outputs()
 
@@ -289,6 +297,7 @@ class Graph:
 
     # ---- inside ----
 
+    @differentiating()
     def run(self) -> None:
         """Evaluate the boxes; each has then its value and what autograd pulls through."""
         values: dict[Box, Any] = {}

@@ -1,6 +1,6 @@
 """A function or module as a pure function of named tensors.
 
-Parameters and buffers become arguments (``torch.func.functional_call``), also those of modules
+Parameters and buffers become arguments (``call_with``), also those of modules
 that a plain function finds in its closure or among the globals it uses.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
-from torch.func import functional_call
 
+from castalia.autodiff.lending import call_with
 from castalia.errors import InvalidParameter
 
 __all__ = ["Lifted", "lift"]
@@ -81,7 +81,7 @@ class Lifted:
         inputs = pytree.tree_map_only(Slot, lambda slot: tensors[slot.index], self.arguments)
         state = dict(zip(self.state, tensors, strict=False))
         with _kept(self.module):
-            return functional_call(self.module, state, tuple(inputs))
+            return call_with(self.module, state, tuple(inputs))
 
     def owner(self, name: str) -> tuple[str, str]:
         """Path and class of the module that holds a parameter or buffer."""

@@ -15,6 +15,7 @@ from castalia.autodiff.graphs.boxes import Box, Source, any_layout
 from castalia.autodiff.graphs.capture import Note, capture, user_line
 from castalia.autodiff.graphs.graph import Graph
 from castalia.autodiff.graphs.lift import Lifted, Slot, lift
+from castalia.autodiff.lending import differentiating
 from castalia.errors import CastaliaError, InvalidData
 from castalia.utils.seeds import seed_from, seed_scope
 
@@ -23,6 +24,7 @@ __all__ = ["trace"]
 _ALIASES = ("aten.lift_fresh_copy.default", "aten.lift_fresh.default", "aten.alias.default")
 
 
+@differentiating()
 def trace(fn: Callable[..., Any], *inputs: Any, random_state: int = 0) -> Graph:
     """Record a function or module as a graph that can be run forwards and backwards.
 

@@ -14,7 +14,8 @@ __all__ = ["add", "any_nan", "detached", "differentiable", "leaf_of", "products"
 def leaf_of(value: Any) -> Any:
     """Cut a value from what computed it, ready to be differentiated by."""
     if isinstance(value, Tensor):
-        leaf = value.detach()
+        # what was made under inference_mode cannot be differentiated by, a copy can
+        leaf = value.clone().detach() if value.is_inference() else value.detach()
         smooth = leaf.dtype.is_floating_point or leaf.dtype.is_complex
         return leaf.requires_grad_() if smooth else leaf
     return tuple(leaf_of(part) for part in value)

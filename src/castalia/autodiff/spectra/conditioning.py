@@ -10,6 +10,7 @@ from torch import Tensor
 
 from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.derivatives import Wrt
+from castalia.autodiff.lending import differentiating
 from castalia.autodiff.spectra.lanczos import lanczos
 from castalia.autodiff.spectra.spectrum import HessianOperator, check_counts, extremes
 from castalia.errors import InvalidData, ShapeMismatch
@@ -20,7 +21,7 @@ __all__ = ["condition_number", "critical_point"]
 Kind = Literal["minimum", "maximum", "saddle", "flat", "not critical"]
 
 
-@torch.enable_grad()
+@differentiating()
 def condition_number(
     fn: Callable[..., Tensor] | Tensor,
     *inputs: Any,
@@ -95,7 +96,7 @@ def _symmetric(matrix: Tensor) -> Tensor:
     return matrix.detach()
 
 
-@torch.enable_grad()
+@differentiating()
 def critical_point(
     fn: Callable[..., Tensor],
     *inputs: Any,

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.derivatives import Wrt
+from castalia.autodiff.lending import differentiating
 from castalia.autodiff.spectra.lanczos import lanczos
 from castalia.autodiff.spectra.spectrum import HessianOperator, check_counts
 from castalia.errors import InvalidParameter
@@ -84,7 +85,7 @@ class SpectralDensity:
         return ax
 
 
-@torch.enable_grad()
+@differentiating()
 def hessian_density(
     fn: Callable[..., Tensor],
     *inputs: Any,

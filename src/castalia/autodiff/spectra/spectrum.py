@@ -12,6 +12,7 @@ from torch import Tensor
 from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.curvature import hessian_product
 from castalia.autodiff.derivatives import Wrt
+from castalia.autodiff.lending import differentiating
 from castalia.autodiff.spectra.lanczos import Krylov, lanczos
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import generator, seed_from
@@ -105,7 +106,7 @@ class Spectrum:
         )
 
 
-@torch.enable_grad()
+@differentiating()
 def hessian_spectrum(
     fn: Callable[..., Tensor],
     *inputs: Any,
