@@ -144,8 +144,10 @@ def _used(estimator: Any, X: Dataset, *, reset: bool) -> Dataset:
 
 def _where(X: Any) -> str:
     """Name the first column with words in it, of a table that names its columns."""
-    data = read(X) if is_frame(X) else None
-    for name in data.columns if data is not None else []:
+    if not is_frame(X):
+        return ""
+    data = read(X)
+    for name in data.columns:
         try:
             data.column(name).astype(np.float64)
         except (TypeError, ValueError):
