@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from castalia import MLPClassifier, MLPRegressor
+from castalia import LinearRegression, LogisticRegression, MLPClassifier, MLPRegressor
 from castalia.data import read
 from castalia.errors import InvalidData
 
@@ -63,3 +64,47 @@ def test_a_frame_with_other_columns_is_refused():
     model = MLPRegressor(**FAST).fit(pd.DataFrame(X, columns=["a", "b"]), np.arange(6.0))
     with pytest.raises(ValueError, match="feature names"):
         model.predict(pd.DataFrame(X, columns=["a", "c"]))
+
+
+FRAME = pd.DataFrame(X**2, columns=["a", "b"])
+LINE = X**2 @ [1.0, 2.0]
+
+
+def test_a_dataset_is_read_by_column_names_by_linear_models_too():
+    model = LinearRegression().fit(read(FRAME.assign(y=LINE), target="y"))
+    turned = read(FRAME.assign(y=LINE)[["y", "b", "a"]], target="y")
+    np.testing.assert_allclose(model.predict(turned), LINE)
+    with pytest.raises(InvalidData, match="`a` is missing. Did you mean `aa`"):
+        model.predict(read(FRAME.rename(columns={"a": "aa"})))
+
+
+def test_words_in_a_table_for_a_linear_model_are_named():
+    words = FRAME.assign(city=["Rome"] * 6)
+    for table in (words, read(words)):
+        with pytest.raises(InvalidData, match="numbers only; got 'Rome' in column `city`"):
+            LinearRegression().fit(table, LINE)
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_weights_of_a_tensor_must_be_finite(weight):
+    with pytest.raises(InvalidData, match=f"`sample_weight` must be finite; got {weight}"):
+        LinearRegression().fit(torch.tensor(X), LINE, sample_weight=[weight, 1, 1, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (pd.Series(["u", "v", pd.NA] * 2), "got 2 of 6, first in row 2"),
+        (pd.Series([pd.NaT, "v", "u"] * 2, dtype=object), "got 2 of 6, first in row 0"),
+        ([1, "a", 2, "a", 1, "a"], None),
+        (np.array([1, "a"] * 3, dtype=object), "labels of one type; got int and str"),
+        ("label", "a value for each row of X; got 'label'"),
+    ],
+    ids=["NA", "NaT", "list", "mixed", "name"],
+)
+def test_labels_that_cannot_be_sorted_into_classes_are_named(y, message):
+    if message is None:  # numpy made words of them
+        assert LogisticRegression().fit(X, y).classes_.tolist() == ["1", "2", "a"]
+        return
+    with pytest.raises(InvalidData, match=message):
+        LogisticRegression().fit(X, y)

@@ -229,3 +229,15 @@ def test_errors_name_the_value():
         LabelNoise(0.1, 3)(torch.zeros(2, 3))
     with pytest.raises(InvalidParameter, match=r"LabelNoise: `classes` must be at least 2; got 1"):
         LabelNoise(0.1, 1)
+
+
+def test_noise_and_codes_out_of_range_are_refused():
+    with pytest.raises(InvalidParameter, match="`share` must be from 0 to 1; got 1.5"):
+        LabelNoise(1.5, 3)
+    with pytest.raises(InvalidParameter, match="`std` must be finite and at least 0"):
+        Noise(-1.0)
+    with pytest.raises(InvalidParameter, match="every step must be a transform; got 3"):
+        Noise(0.1) | 3
+    for step in (Mixup(classes=2), LabelNoise(0.5, 2)):
+        with pytest.raises(InvalidData, match="codes must be from 0 to 1; got 0 to 2"):
+            step(torch.rand(3, 2), torch.arange(3))

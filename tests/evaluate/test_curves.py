@@ -1,12 +1,15 @@
 """Curves over rows, settings and sizes, on problems whose answer is known."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
+import castalia
 from castalia import MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate import (
@@ -15,6 +18,7 @@ from castalia.evaluate import (
     DoubleDescent,
     EffectiveModelComplexity,
     LearningCurve,
+    LossLandscape,
     WorstMistakes,
     to_svg,
 )
@@ -196,3 +200,60 @@ def test_display_draws_on_given_axes(name):
     mine = Figure().add_subplot()
     assert DRAWN[name]().plot(ax=mine).ax_ is mine
     assert DRAWN[name]().plot().figure_ is not mine.figure
+
+
+def test_a_learning_curve_begins_with_rows_of_each_class():
+    X = RNG.normal(size=(60, 3))
+    y = np.where(X[:, 0] > 0, "up", "down")
+    curve = LearningCurve.from_estimator(castalia.LogisticRegression(), X, y)
+    assert 10 <= curve.rows[0] < curve.rows[-1] == 48
+
+
+def test_targets_in_a_column_and_frames_with_an_index_are_read_row_by_row():
+    X = pd.DataFrame(RNG.normal(size=(30, 2)), index=range(100, 130))
+    y = X[0] * 2
+    wide = castalia.MAPRegression().fit(X.to_numpy(), y)
+    flat = WorstMistakes.from_estimator(wide, X.to_numpy(), y)
+    column = WorstMistakes.from_estimator(wide, X.to_numpy(), y.to_numpy()[:, None])
+    assert [m.loss for m in column.mistakes] == [m.loss for m in flat.mistakes]
+    known = EffectiveModelComplexity.from_estimator(Ridge(1e-6), X, y, rows=[5, 20])
+    assert known.complexity == 20
+
+
+def test_the_mistakes_of_a_classifier_without_probabilities_cost_one_each():
+    X = RNG.normal(size=(40, 1))
+    y = np.where(X[:, 0] > 0, "up", "down")
+    model = castalia.LinearSVM().fit(X, y)
+    y[3] = "down" if y[3] == "up" else "up"
+    shown = WorstMistakes.from_estimator(model, X, y)
+    assert 3 in [m.index for m in shown.mistakes]
+    assert {m.loss for m in shown.mistakes} == {1.0}
+    with pytest.raises(NotFittedError):
+        WorstMistakes.from_estimator(castalia.LogisticRegression(), X, y)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda X, y: CapacityCurve.from_estimator(Ridge(), X, y, parameter="alpha", values=[]),
+            "`values` must hold one value or more",
+        ),
+        (
+            lambda X, y: EffectiveModelComplexity.from_estimator(Ridge(), X, y, rows=[]),
+            "`rows` must hold one size or more",
+        ),
+        (
+            lambda X, y: BiasVariance.from_fits(np.ones((2, 3, 4)), np.ones(5), [1, 2]),
+            r"got shape \(2, 3, 4\), 2 values and truth of shape \(5,\)",
+        ),
+        (
+            lambda X, y: LossLandscape.from_estimator(castalia.Ridge().fit(X, y), X, y),
+            "trained by gradients; got Ridge",
+        ),
+    ],
+    ids=["no values", "no rows", "shapes", "no loop"],
+)
+def test_curves_of_nothing_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(RNG.normal(size=(10, 2)), RNG.normal(size=10))

@@ -63,7 +63,16 @@ def test_no_threshold_costs_less_than_the_optimal_one(costs):
 
 
 def test_bad_costs_and_shapes_are_refused():
-    with pytest.raises(InvalidParameter, match="costs must not be negative"):
+    with pytest.raises(InvalidParameter, match="costs must be finite and not negative"):
         optimal_threshold(-1, 1)
     with pytest.raises(ShapeMismatch, match="one entry per row"):
         expected_cost([1, 0], [1])
+
+
+def test_a_positive_class_that_is_no_label_is_refused():
+    with pytest.raises(InvalidParameter, match="`'no'` or `'yes'`; got 1"):
+        precision_recall(["yes", "no"], ["yes", "no"])
+    with pytest.raises(InvalidParameter, match="`positive` must be one of the labels"):
+        expected_cost(["yes", "no"], ["no", "yes"])
+    with pytest.raises(InvalidParameter, match="costs must be finite"):
+        optimal_threshold(math.nan, 1.0)

@@ -32,7 +32,7 @@ def test_the_leave_one_out_identity_equals_fitting_n_times(alpha, intercept, tar
 def test_a_row_that_fits_itself_has_no_leave_one_out_residual():
     with pytest.raises(InvalidData, match="leverage is 1. Give more rows than features"):
         loo(np.eye(3), np.ones(3), fit_intercept=False)
-    with pytest.raises(InvalidParameter, match="`alpha` must not be negative"):
+    with pytest.raises(InvalidParameter, match="`alpha` must be finite and at least 0"):
         loo(np.eye(3), np.ones(3), alpha=-1)
 
 
@@ -91,3 +91,20 @@ def test_the_runs_test_tells_shuffled_from_sequential_rows():
     assert 0.01 <= np.mean(np.array(p) < 0.05) <= 0.1
     with pytest.raises(InvalidData, match="two values or more"):
         runs_test([1.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: loo(np.ones((4, 1)), np.ones(3)), r"got shapes \(4, 1\) and \(3,\)"),
+        (lambda: loo([[np.nan], [1.0]], [1.0, 2.0]), "`X` must hold .* got 1 of 2"),
+        (lambda: runs_test([1.0, np.nan]), "`values` must hold .* got 1 of 2"),
+        (lambda: gaussian_log_likelihood([]), "`residuals` must hold a number or more"),
+        (lambda: bic(-1.0, 2, 0), "`rows` must be above 0"),
+        (lambda: structural_risk(2.0, 3, 100), "`error` must be from 0 to 1"),
+    ],
+    ids=["lengths", "nan", "runs", "empty", "rows", "error"],
+)
+def test_what_cannot_be_judged_is_said(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, HalvingRandomSearchCV, KFold, RandomizedSearchCV
+from sklearn.pipeline import make_pipeline
 
+import castalia
 from castalia import MLPClassifier
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
 from castalia.tune import BayesianSearch, Choice, GridSearch, RandomSearch, Uniform
@@ -210,3 +213,63 @@ def test_a_killed_search_repeats_no_finished_fold_and_ends_the_same(tmp_path):
     # At most the one fold that was running at each kill is done twice.
     assert len(done) - len(set(done)) <= 2
     assert set(done) == set((tmp_path / "whole.log").read_text().splitlines())
+
+
+def test_a_score_that_is_not_a_number_fails_the_trial_and_the_search_ends():
+    def score(est, X, y):
+        return np.nan if est.alpha == 1 else 0.5
+
+    with pytest.warns(CastaliaWarning, match="1 of 2 trials failed.*fold 0 is not a number"):
+        found = GridSearch(Ridge(), {"alpha": [1, 2]}, scoring=score).fit(X, y)
+    assert found.best_params_ == {"alpha": 2}
+
+
+@pytest.mark.parametrize(
+    "search, message",
+    [
+        (GridSearch(Ridge(), {"alpha": [1]}, scoring="r2x"), "got 'r2x'. Did you mean `r2`"),
+        (GridSearch(Ridge(), {"alpha": [1]}, scoring=["r2"]), "one score is maximised"),
+        (GridSearch(Ridge, {"alpha": [1]}), "`estimator` must be an estimator"),
+        (GridSearch(None, {"alpha": [1]}), "`estimator` must be an estimator.*got None"),
+        (RandomSearch(castalia.Bagging()), "must be given for Bagging"),
+        (
+            GridSearch(make_pipeline(Ridge()), {"ridge__alhpa": [1]}),
+            "got `ridge__alhpa`. Did you mean `ridge__alpha`",
+        ),
+        (RandomSearch(Ridge(), study="nowhere://at/all"), "'nowhere://at/all' cannot be opened"),
+    ],
+    ids=["typo", "several", "class", "none", "no space", "nested", "address"],
+)
+def test_what_cannot_be_searched_is_said_before_the_first_trial(search, message):
+    with pytest.raises(InvalidParameter, match=message):
+        search.fit(X, y)
+
+
+def test_a_file_that_is_no_study_is_named(tmp_path):
+    (tmp_path / "notes.db").write_text("not a database at all")
+    with pytest.raises(InvalidParameter, match=r"notes.db' cannot be opened: .*not a database"):
+        GridSearch(Ridge(), {"alpha": [1]}, study=tmp_path / "notes.db").fit(X, y)
+
+
+def test_the_best_estimator_answers_for_the_search():
+    search = GridSearch(castalia.LinearSVM(), {"alpha": np.array([0.1, 1.0])}, cv=2)
+    search.fit(X, LABELS)
+    own = search.best_estimator_.decision_function(X)
+    np.testing.assert_array_equal(search.decision_function(X), own)
+    assert search.n_features_in_ == 3
+    assert not hasattr(search, "predict_log_proba")
+    alone = GridSearch(Ridge(), {"alpha": [1]}, cv=2, refit=False).fit(X, y)
+    with pytest.raises(NotFittedError, match="refit=True"):
+        alone.predict(X)
+    with pytest.raises(InvalidParameter, match="Save its `best_estimator_`"):
+        castalia.save(GridSearch(Ridge(), {"alpha": [1]}, cv=2).fit(X, y), "nowhere")
+
+
+def test_linear_models_are_searched_by_what_their_solver_uses():
+    found = RandomSearch(castalia.LogisticRegression(), trials=3, cv=2, random_state=0)
+    assert list(found.fit(X, LABELS).best_params_) == ["C"]
+    looped = castalia.Ridge(solver="sgd", epochs=1)
+    wanted = ["lr", "batch_size", "alpha", "training__weight_decay"]
+    found = RandomSearch(looped, trials=2, cv=2, random_state=0).fit(X, y)
+    assert list(found.best_params_) == wanted
+    assert found.best_estimator_.training.optimizer == "sgd"

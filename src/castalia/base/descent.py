@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,14 @@ from castalia.train import Precision, Training, TrainState, check_training, trai
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
 
-__all__ = ["descend"]
+__all__ = ["descend", "loop_settings"]
+
+
+def loop_settings(training: Training | None, device: str) -> Training:
+    """Return how the loop runs: as was said, or by plain steps; on every row in both cases."""
+    if training is None:
+        return Training(optimizer="sgd", validation=0, verbose=False, device=device)
+    return replace(training, validation=0)
 
 
 def descend(

@@ -11,6 +11,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
+from castalia.base.descent import loop_settings
 from castalia.base.inputs import check_matrix, check_target, check_weight, split_target
 from castalia.base.params import RandomState, check_parameters
 from castalia.errors import InvalidData
@@ -76,6 +77,19 @@ class DirectEstimator(BaseEstimator):
         weight = check_weight(self, X, sample_weight)
         self._solve(X, None if y is None else check_target(self, X, y), weight)
         return self
+
+    def set_params(self, **params: Any) -> DirectEstimator:
+        """Set parameters; ``training__clip`` works from the default ``training=None`` too.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+        """
+        nested = any(name.startswith("training__") for name in params)
+        if nested and "training" not in params and getattr(self, "training", 0) is None:
+            self.training = loop_settings(None, self.device)
+        return super().set_params(**params)
 
     def _wants_target(self) -> bool:
         return bool(self.__sklearn_tags__().target_tags.required)

@@ -10,12 +10,14 @@ from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
     _check_sample_weight,
+    check_array,
     validate_data,
 )
 from torch import Tensor
 
 from castalia.data import Dataset, read
 from castalia.errors import InvalidData
+from castalia.utils.text import did_you_mean
 
 __all__ = ["check_matrix", "check_target", "check_weight", "check_X", "is_frame", "split_target"]
 
@@ -103,13 +105,54 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -
         return _check_tensor(estimator, X, reset=reset)
     accepted = ("csr",) if sparse else False
     dtypes = (np.float64, np.float32)
-    if isinstance(X, Dataset):
-        names = np.array(X.columns, dtype=object)
-        X = np.column_stack([X.column(name) for name in names])
-        found = validate_data(estimator, X, reset=reset, dtype=dtypes)
-        estimator.feature_names_in_ = names if reset else estimator.feature_names_in_
-        return found
-    return validate_data(estimator, X, reset=reset, dtype=dtypes, accept_sparse=accepted)
+    try:
+        if isinstance(X, Dataset):
+            X = _used(estimator, X, reset=reset)
+            columns = np.column_stack([X.column(name) for name in X.columns])
+            return check_array(columns, dtype=dtypes, estimator=estimator, input_name="X")
+        return validate_data(estimator, X, reset=reset, dtype=dtypes, accept_sparse=accepted)
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        word = str(error).partition(": ")[2]
+        raise InvalidData(
+            f"{type(estimator).__name__}: X must hold numbers only; got {word}{_where(X)}. Encode "
+            "words as numbers first, with scikit-learn's OneHotEncoder for instance."
+        ) from error
+
+
+def _used(estimator: Any, X: Dataset, *, reset: bool) -> Dataset:
+    """Return the columns an estimator uses: all but the target in ``fit``, later those of then."""
+    known = getattr(estimator, "feature_names_in_", None)
+    if reset or known is None:
+        X = X.features()
+    else:
+        missing = [name for name in known if name not in X.columns]
+        if missing:
+            raise InvalidData(
+                f"{type(estimator).__name__}: the data set must have every column used in fit; "
+                f"`{missing[0]}` is missing.{did_you_mean(missing[0], X.columns)}"
+            )
+        X = X.select(list(known))
+    if reset:
+        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+        estimator.n_features_in_ = len(X.columns)
+    else:
+        _check_n_features(estimator, np.empty((1, len(X.columns))), reset=False)
+    return X
+
+
+def _where(X: Any) -> str:
+    """Name the first column with words in it, of a table that names its columns."""
+    if not is_frame(X):
+        return ""
+    data = read(X)
+    for name in data.columns:
+        try:
+            data.column(name).astype(np.float64)
+        except (TypeError, ValueError):
+            return f" in column `{name}`"
+    return ""
 
 
 def _check_tensor(estimator: Any, X: Tensor, *, reset: bool) -> Tensor:
@@ -129,6 +172,11 @@ def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return y as an array with as many rows as X, without missing values."""
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     y = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if not y.ndim:
+        raise InvalidData(
+            f"{type(estimator).__name__}: y must hold a value for each row of X; got "
+            f"{y.item()!r}. A column is named in read(X, target=…)."
+        )
     if len(y) != n:
         raise InvalidData(
             f"{type(estimator).__name__}: X and y must have the same number of rows; got {n:,} "
@@ -150,11 +198,16 @@ def _missing(y: np.ndarray) -> np.ndarray:
         bad = ~np.isfinite(y)
     elif y.dtype.kind == "O":
         bad = np.array(
-            [v is None or (isinstance(v, float) and not np.isfinite(v)) for v in y.ravel()]
+            [_absent(v) or (isinstance(v, float) and not np.isfinite(v)) for v in y.ravel()]
         ).reshape(y.shape)
     else:
         bad = np.zeros(y.shape, dtype=bool)
     return bad.reshape(len(y), -1).any(axis=1)
+
+
+def _absent(value: Any) -> bool:
+    """Whether a value is None, or pandas' NA or NaT, told by name: pandas may not be there."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
@@ -170,13 +223,14 @@ def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
             )
         if not np.isfinite(found).all():
             raise InvalidData(
-                f"{type(estimator).__name__}: `sample_weight` must hold no NaN or infinity."
+                f"{type(estimator).__name__}: `sample_weight` must be finite; got "
+                f"{found[~np.isfinite(found)][0]}. Give rows that should not count the weight 0."
             )
     else:
         found = _check_sample_weight(weight, X, dtype=np.float64)
     if (found < 0).any() or not found.any():
         raise InvalidData(
             f"{type(estimator).__name__}: `sample_weight` must be at least 0, and above 0 "
-            "somewhere."
+            f"somewhere; got {found.min():g} as the smallest and {found.max():g} as the largest."
         )
     return found

@@ -77,7 +77,11 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
         raise InvalidParameter(
             "castalia.save: `est` must be an estimator of Castalia's catalogue; got "
             f"{type(est).__module__}.{type(est).__name__}. "
-            "Save the network itself with `torch.save(est.module_.state_dict(), …)`."
+            + (
+                "Save its `best_estimator_`."
+                if hasattr(est, "best_estimator_")
+                else "Save the network itself with `torch.save(est.module_.state_dict(), …)`."
+            )
         )
     path = Path(path)
     target = path.resolve()  # a link stays a link to the new model

@@ -206,7 +206,15 @@ class Classifier(ClassifierMixin):
 
 def encode_classes(owner: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes of exclusive labels, two or more, and each row's class number."""
-    classes, codes = _class_codes(column_or_1d(y, warn=True))
+    labels = column_or_1d(y, warn=True)
+    try:
+        classes, codes = _class_codes(labels)
+    except TypeError as error:
+        kinds = " and ".join(sorted({type(label).__name__ for label in labels}))
+        raise InvalidData(
+            f"{type(owner).__name__}: the target must hold labels of one type; got {kinds}. Turn "
+            "them all into words, say."
+        ) from error
     if len(classes) < 2:
         raise InvalidData(
             f"{type(owner).__name__}: the target must hold two classes or more; got one class, "

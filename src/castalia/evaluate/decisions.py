@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
+from castalia.utils.text import listing
 
 __all__ = ["expected_cost", "f_beta", "optimal_threshold", "precision_recall"]
 
@@ -32,7 +33,7 @@ def precision_recall(y_true: Any, prediction: Any, positive: Any = 1) -> tuple[f
     >>> precision_recall([1, 0, 0], [0, 0, 0])
     (nan, 0.0)
     """
-    true, said = _pair(y_true, prediction, "precision_recall")
+    true, said = _pair(y_true, prediction, positive, "precision_recall")
     hits = int(((true == positive) & (said == positive)).sum())
     return _ratio(hits, int((said == positive).sum())), _ratio(hits, int((true == positive).sum()))
 
@@ -89,7 +90,7 @@ def expected_cost(
     2.75
     """
     _costs(false_positive, false_negative, "expected_cost")
-    true, said = _pair(y_true, prediction, "expected_cost")
+    true, said = _pair(y_true, prediction, positive, "expected_cost")
     alarms = ((true != positive) & (said == positive)).mean()
     misses = ((true == positive) & (said != positive)).mean()
     return float(false_positive * alarms + false_negative * misses)
@@ -110,19 +111,26 @@ def optimal_threshold(false_positive: float, false_negative: float) -> float:
 
 
 def _costs(false_positive: float, false_negative: float, owner: str) -> None:
-    if min(false_positive, false_negative) < 0 or false_positive + false_negative == 0:
+    costs = (false_positive, false_negative)
+    if not all(0 <= cost < np.inf for cost in costs) or not any(costs):
         raise InvalidParameter(
-            f"{owner}: costs must not be negative, and one must be above 0; got "
+            f"{owner}: costs must be finite and not negative, and one must be above 0; got "
             f"{false_positive!r} and {false_negative!r}."
         )
 
 
-def _pair(y_true: Any, prediction: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
+def _pair(y_true: Any, prediction: Any, positive: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
     true, said = np.asarray(y_true), np.asarray(prediction)
     if true.shape != said.shape or true.ndim != 1 or not len(true):
         raise ShapeMismatch(
             f"{owner}: `y_true` and `prediction` must have one entry per row, one row or more; got "
             f"shapes {true.shape} and {said.shape}."
+        )
+    labels = {*true.tolist(), *said.tolist()}
+    if positive not in labels and (len(labels) > 1 or any(isinstance(v, str) for v in labels)):
+        raise InvalidParameter(
+            f"{owner}: `positive` must be one of the labels, "
+            f"{listing(sorted(map(repr, labels)), last='or', most=6)}; got {positive!r}."
         )
     return true, said
 

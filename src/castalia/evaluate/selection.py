@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from castalia.errors import InvalidData, InvalidParameter
+from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 
 __all__ = ["aic", "bic", "gaussian_log_likelihood", "loo", "runs_test", "structural_risk"]
 
@@ -35,6 +35,8 @@ def bic(log_likelihood: float, parameters: int, rows: int) -> float:
 
     Finds the true order of a model as the rows grow, where ``aic`` keeps taking too many terms.
     """
+    if not rows > 0:
+        raise InvalidParameter(f"bic: `rows` must be above 0; got {rows!r}.")
     return float(parameters * np.log(rows) - 2.0 * log_likelihood)
 
 
@@ -46,7 +48,8 @@ def gaussian_log_likelihood(residuals: Any) -> float:
     >>> round(gaussian_log_likelihood([1.0, -1.0]), 4)
     -2.8379
     """
-    residuals = np.asarray(residuals, dtype=float).reshape(len(residuals), -1)
+    residuals = _finite(residuals, "gaussian_log_likelihood", "residuals")
+    residuals = residuals.reshape(len(residuals), -1)
     variance = np.square(residuals).mean(axis=0)
     if not (variance > 0).all():
         raise InvalidData(
@@ -87,9 +90,14 @@ def loo(
     >>> loo([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).round(6) + 0.0
     array([0., 0., 0.])
     """
-    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
-    if alpha < 0:
-        raise InvalidParameter(f"loo: `alpha` must not be negative; got {alpha!r}.")
+    X, y = _finite(X, "loo", "X"), _finite(y, "loo", "y")
+    if X.ndim != 2 or len(X) != len(y):
+        raise ShapeMismatch(
+            f"loo: X must be (N, D) and y must have as many rows; got shapes {X.shape} and "
+            f"{y.shape}."
+        )
+    if not 0 <= alpha < np.inf:
+        raise InvalidParameter(f"loo: `alpha` must be finite and at least 0; got {alpha!r}.")
     centred = X - X.mean(axis=0) if fit_intercept else X
     U, s, _ = np.linalg.svd(centred, full_matrices=False)
     kept = s > s.max(initial=0.0) * max(X.shape) * np.finfo(float).eps
@@ -129,6 +137,8 @@ def structural_risk(error: float, capacity: float, rows: int, confidence: float 
     >>> structural_risk(0.1, 5, 1000) < structural_risk(0.1, 50, 1000)
     True
     """
+    if not 0 <= error <= 1:
+        raise InvalidParameter(f"structural_risk: `error` must be from 0 to 1; got {error!r}.")
     if not (0 < confidence < 1 and capacity > 0 and rows > 0):
         raise InvalidParameter(
             "structural_risk: `capacity` and `rows` must be above 0 and `confidence` between 0 and "
@@ -151,7 +161,7 @@ def runs_test(values: Any) -> float:
     >>> runs_test(range(40)) < 1e-6
     True
     """
-    values = np.asarray(values, dtype=float)
+    values = _finite(values, "runs_test", "values")
     above = values[values != np.median(values)] > np.median(values)
     first, second = int(above.sum()), int((~above).sum())
     if min(first, second) < 2:
@@ -164,3 +174,19 @@ def runs_test(values: Any) -> float:
     mean = 1 + 2 * first * second / n
     variance = (mean - 1) * (mean - 2) / (n - 1)
     return float(2 * norm.sf(abs(runs - mean) / np.sqrt(variance)))
+
+
+def _finite(values: Any, owner: str, name: str) -> np.ndarray:
+    """Return values as floats, or say that some are missing or no numbers."""
+    try:
+        found = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidData(
+            f"{owner}: `{name}` must be a dense array of numbers: {error}."
+        ) from error
+    if not found.ndim or not found.size or not np.isfinite(found).all():
+        raise InvalidData(
+            f"{owner}: `{name}` must hold a number or more, all of them finite; got "
+            f"{int((~np.isfinite(found)).sum())} of {found.size} that are not."
+        )
+    return found

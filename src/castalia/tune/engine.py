@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
@@ -27,6 +27,7 @@ from castalia.tune.pruning import PruneByEpoch, watched
 from castalia.tune.space import read_space
 from castalia.tune.study import Study
 from castalia.utils.seeds import seed_from
+from castalia.utils.text import did_you_mean
 
 __all__ = ["Search"]
 
@@ -104,6 +105,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         owner = type(self).__name__
         X, y = split_target(X, y)
         space = read_space(self.space, self.estimator, owner)
+        self._check_scoring()
         folds, budget = self._folds(X, y), self._budget(space)
         seed = seed_from(0 if self.random_state is None and self.study else self.random_state)
         name = f"{type(self.estimator).__name__}-{self._fingerprint(X, y, space, folds)}"
@@ -120,6 +122,20 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             self._try(study, X, y, folds)
         self._conclude(study, X, y, len(folds))
         return self
+
+    def _check_scoring(self) -> None:
+        """Find out before the first trial whether the score can be had."""
+        owner, known = type(self).__name__, get_scorer_names()
+        if isinstance(self.scoring, str) and self.scoring not in known:
+            raise InvalidParameter(
+                f"{owner}: `scoring` must be one of scikit-learn's names; got {self.scoring!r}."
+                f"{did_you_mean(self.scoring, known)}"
+            )
+        if self.scoring is not None and not isinstance(self.scoring, str | Callable):
+            raise InvalidParameter(
+                f"{owner}: `scoring` must be a name, a callable or None: one score is maximised; "
+                f"got {self.scoring!r}."
+            )
 
     def _folds(self, X: Any, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         cv, classify = self.cv, is_classifier(self.estimator)
@@ -168,6 +184,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
                     return study.give_up(trial)
                 scorer = check_scoring(model, self.scoring)
                 scores[number] = float(scorer(model, _rows(X, test), _rows(y, test)))
+                if np.isnan(scores[number]):
+                    return study.fail(trial, f"the score of fold {number} is not a number.")
             except (ValueError, ArithmeticError) as error:
                 return study.fail(trial, str(error))
             study.keep_fold(trial, scores)
@@ -205,13 +223,24 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             self.best_estimator_ = model.fit(X) if y is None else model.fit(X, y)
 
     def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
+        said = "This %(name)s has no best estimator: call `fit`, with refit=True."
+        check_is_fitted(self, "best_estimator_", msg=said)
         return self.best_estimator_
 
     @property
     def classes_(self) -> np.ndarray:
         """Classes of the best estimator."""
         return self._best().classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns the best estimator was fitted on."""
+        return int(self._best().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns the best estimator was fitted on, where they had names."""
+        return self._best().feature_names_in_
 
     @_best_has("predict")
     def predict(self, X: Any) -> np.ndarray:
@@ -222,6 +251,16 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Give probabilities by the best estimator."""
         return self._best().predict_proba(X)
+
+    @_best_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Give logarithms of probabilities by the best estimator."""
+        return self._best().predict_log_proba(X)
+
+    @_best_has("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Give scores of the classes by the best estimator."""
+        return self._best().decision_function(X)
 
     @_best_has("transform")
     def transform(self, X: Any) -> np.ndarray:
@@ -279,10 +318,15 @@ def _results(study: Study, trials: list[Any], folds: int) -> dict[str, Any]:
         **{f"param_{name}": [s[name] for s in settings] for name in study.space},
         **{f"split{i}_test_score": scores[:, i] for i in range(folds)},
         "mean_test_score": mean,
-        "std_test_score": scores.std(axis=1),
+        "std_test_score": _std(scores),
         "rank_test_score": rank,
         "state": [t.state.name.lower() for t in trials],
     }
+
+
+def _std(scores: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # NaN where a score is infinite
+        return np.asarray(scores.std(axis=1))
 
 
 def _length(X: Any) -> int:

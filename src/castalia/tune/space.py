@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean
 
@@ -55,12 +57,20 @@ DOMAINS: dict[str, Domain] = {
     "dropout": Uniform(0.0, 0.5),
     "activation": Choice("relu", "tanh", "gelu"),
     "alpha": Uniform(1e-6, 1e2, log=True),
+    "C": Uniform(1e-3, 1e3, log=True),
+    "degree": Choice(1, 2, 3, 4, 5),
+    "prior": Uniform(1e-3, 1e3, log=True),
     "training__weight_decay": Uniform(1e-7, 1e-2, log=True),
 }
+
+LOOP_SOLVERS = ("sgd", "gd")  # of models that have a direct solver too
+LOOP_ONLY = {"lr", "batch_size", "training"}  # which the direct solver does not look at
 
 
 def default_space(estimator: Any) -> dict[str, Domain]:
     """Return a sensible space for an estimator: of its own parameters, those worth searching.
+
+    Settings of the training loop are left out for a model that is to be solved directly.
 
     Parameters
     ----------
@@ -74,13 +84,23 @@ def default_space(estimator: Any) -> dict[str, Domain]:
     ['lr', 'batch_size', 'hidden', 'dropout', 'activation', 'training__weight_decay']
     """
     own = set(estimator.get_params(deep=False))
+    if getattr(estimator, "solver", "sgd") not in LOOP_SOLVERS:
+        own -= LOOP_ONLY
     return {name: domain for name, domain in DOMAINS.items() if name.split("__")[0] in own}
 
 
 def read_space(space: Mapping[str, Any] | None, estimator: Any, owner: str) -> dict[str, Domain]:
     """Return a user's space as domains, checked against the estimator's parameters."""
-    if space is None:
-        space = default_space(estimator)
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise InvalidParameter(
+            f"{owner}: `estimator` must be an estimator with `fit` and `get_params`; got "
+            f"{estimator!r}."
+        )
+    if space is None and not (space := default_space(estimator)):
+        raise InvalidParameter(
+            f"{owner}: `space` must be given for {type(estimator).__name__}, which has no default "
+            "space; got None."
+        )
     if not isinstance(space, Mapping) or not space:
         raise InvalidParameter(
             f"{owner}: `space` must be a dict from parameter to domain, with one entry or more; "
@@ -88,7 +108,9 @@ def read_space(space: Mapping[str, Any] | None, estimator: Any, owner: str) -> d
         )
     known = estimator.get_params(deep=True)
     for name in space:
-        if name not in known and name.split("__")[0] not in known:
+        part = known.get(name.split("__")[0])
+        late = "__" in name and name.split("__")[0] in known and not hasattr(part, "get_params")
+        if name not in known and not late:
             raise InvalidParameter(
                 f"{owner}: `space` must name parameters of {type(estimator).__name__}; got "
                 f"`{name}`.{did_you_mean(name, known)}"
@@ -99,6 +121,8 @@ def read_space(space: Mapping[str, Any] | None, estimator: Any, owner: str) -> d
 def _domain(owner: str, name: str, given: Any) -> Domain:
     if isinstance(given, Uniform | Whole | Choice):
         domain: Domain = given
+    elif isinstance(given, np.ndarray):
+        domain = Choice(*given.tolist())
     elif isinstance(given, Sequence) and not isinstance(given, str):
         domain = Choice(*given)
     else:

@@ -63,19 +63,29 @@ class Study:
         self.space, self.kind, self.seed = dict(space), sampler, seed
         self.domains = {name: self._distribution(domain) for name, domain in space.items()}
         with _quiet():
-            self.study = self.optuna.create_study(
-                storage=_address(storage, owner),
-                study_name=name,
-                direction="maximize",
-                load_if_exists=True,
-                pruner=self.optuna.pruners.MedianPruner(n_startup_trials=4)
-                if prune
-                else self.optuna.pruners.NopPruner(),
-            )
+            self.study = self._open(storage, name, prune=prune, owner=owner)
             self._take_up()
             if sampler == "grid" and not self.study.get_trials(deepcopy=False):
                 for point in product(*(domain.choices for domain in self.domains.values())):
                     self.study.enqueue_trial(dict(zip(self.domains, point, strict=True)))
+
+    def _open(self, storage: Any, name: str, *, prune: bool, owner: str) -> Any:
+        from sqlalchemy.exc import SQLAlchemyError  # comes with Optuna
+
+        pruners = self.optuna.pruners
+        try:
+            return self.optuna.create_study(
+                storage=_address(storage, owner),
+                study_name=name,
+                direction="maximize",
+                load_if_exists=True,
+                pruner=pruners.MedianPruner(n_startup_trials=4) if prune else pruners.NopPruner(),
+            )
+        except SQLAlchemyError as error:
+            raise InvalidParameter(
+                f"{owner}: `study` must be an SQLite file or the address of a database; "
+                f"'{storage}' cannot be opened: {str(error).splitlines()[0]}."
+            ) from error
 
     def _distribution(self, domain: Domain) -> Any:
         kinds = self.optuna.distributions

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -162,3 +165,30 @@ def test_one_member_that_saw_every_row_leaves_no_bag_to_be_out_of(monkeypatch):
     )
     with pytest.raises(InvalidData, match=r"got none of 20 with members=1\. Take more members"):
         Bagging(members=1, oob_score=True).fit(*moons(20))
+
+
+def test_a_pipeline_is_a_member_like_any_other():
+    X, y = moons(80)
+    member = make_pipeline(StandardScaler(), DecisionTreeClassifier())
+    assert Bagging(estimator=member, members=3, random_state=0).fit(X, y).score(X, y) > 0.9
+
+
+def test_what_neither_classifies_nor_regresses_is_no_member():
+    X, y = moons(80)
+    with pytest.raises(InvalidParameter, match="a classifier or a regressor; got KMeans"):
+        Bagging(estimator=KMeans(2)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [DecisionTreeClassifier(max_depth=1), castalia.LogisticRegression()],
+    ids=["scikit-learn", "ours"],
+)
+@pytest.mark.parametrize("kind", [Bagging, castalia.AdaBoost, castalia.DeepEnsemble])
+def test_ensembles_take_a_dataset_by_column_names(kind, member):
+    X, y = moons(80)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    data = castalia.read(frame.assign(label=np.array(["u", "v"])[y]), target="label")
+    model = kind(estimator=member, members=3, random_state=0).fit(data)
+    turned = castalia.read(frame[["b", "a"]])
+    np.testing.assert_array_equal(model.predict(turned), model.predict(data))

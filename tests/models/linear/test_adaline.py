@@ -75,3 +75,10 @@ def test_without_a_rate_the_scale_does_not_matter(scale):
     model = Adaline(fit_intercept=False, random_state=0).fit(X * scale, y)
     plain = Adaline(fit_intercept=False, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.coef_ * scale, plain.coef_, rtol=1e-6)
+
+
+def test_a_warm_start_on_other_columns_begins_anew():
+    X, y = stream(200)
+    warm = Adaline(warm_start=True, random_state=0).fit(X, y).fit(X[:, :1], y)
+    cold = Adaline(random_state=0).fit(X[:, :1], y)
+    np.testing.assert_array_equal(warm.coef_, cold.coef_)

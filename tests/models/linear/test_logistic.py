@@ -288,3 +288,8 @@ def test_the_gpu_finds_the_coefficients_of_the_cpu(model):
     on_cpu = clone(model).set_params(device="cpu").fit(X, y)
     assert_same(clone(model).fit(torch.from_numpy(X).cuda(), y), on_cpu, atol=1e-5)
     assert_same(model.fit(X, y), on_cpu, atol=1e-5)
+
+
+def test_class_weights_must_be_numbers():
+    with pytest.raises(InvalidParameter, match="numbers of at least 0; got {1: 'a'}"):
+        LogisticRegression(class_weight={1: "a"}).fit([[0.0], [1.0]], [0, 1])

@@ -92,6 +92,8 @@ class Augment(Augmentation):
     def __init__(self, steps: Iterable[Augmentation]) -> None:
         flat: list[Augmentation] = []
         for step in steps:
+            if not isinstance(step, Augmentation):
+                raise InvalidParameter(f"Augment: every step must be a transform; got {step!r}.")
             flat += step.steps if isinstance(step, Augment) else [step]
         self.steps = tuple(flat)
 

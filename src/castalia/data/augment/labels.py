@@ -40,7 +40,7 @@ class Mixup(Augmentation):
     classes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.alpha <= 0:
+        if not self.alpha > 0:
             raise InvalidParameter(f"Mixup: `alpha` must be above 0; got {self.alpha}.")
 
     def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
@@ -59,7 +59,16 @@ class Mixup(Augmentation):
                 "Mixup: `classes` must be the number of classes where targets are class codes; got "
                 f"None with {y.dtype} targets. Set Mixup(classes=…)."
             )
-        return F.one_hot(y, self.classes).movedim(-1, 1).to(dtype)  # (B, K, …)
+        _check_codes("Mixup", y, self.classes)
+        return F.one_hot(y.long(), self.classes).movedim(-1, 1).to(dtype)  # (B, K, …)
+
+
+def _check_codes(owner: str, y: Tensor, classes: int) -> None:
+    if y.numel() and not 0 <= int(y.min()) <= int(y.max()) < classes:
+        raise InvalidData(
+            f"{owner}: class codes must be from 0 to {classes - 1}; got {int(y.min())} to "
+            f"{int(y.max())}. Set `classes` to the number of classes."
+        )
 
 
 def _mix(values: Tensor, other: Tensor, share: Tensor) -> Tensor:
@@ -83,6 +92,8 @@ class LabelNoise(Augmentation):
     classes: int
 
     def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise InvalidParameter(f"LabelNoise: `share` must be from 0 to 1; got {self.share}.")
         if self.classes < 2:
             raise InvalidParameter(f"LabelNoise: `classes` must be at least 2; got {self.classes}.")
 
@@ -91,6 +102,7 @@ class LabelNoise(Augmentation):
         if y is None or y.is_floating_point():
             found = "None" if y is None else str(y.dtype)
             raise InvalidData(f"LabelNoise: targets must be class codes (B,); got {found}.")
+        _check_codes("LabelNoise", y, self.classes)
         steps = torch.randint(1, self.classes, y.shape, generator=generator, device=y.device)
         wrong = torch.rand(y.shape, generator=generator, device=y.device) < self.share
         return x, torch.where(wrong, (y + steps) % self.classes, y)

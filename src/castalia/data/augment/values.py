@@ -59,6 +59,10 @@ class Noise(Augmentation):
 
     std: float = 0.1
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.std < float("inf"):
+            raise InvalidParameter(f"Noise: `std` must be finite and at least 0; got {self.std}.")
+
     def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
         """Return noisy inputs, (B, …), and the same targets."""
         return x + torch.empty_like(x).normal_(generator=generator) * self.std, y

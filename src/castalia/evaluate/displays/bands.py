@@ -31,7 +31,7 @@ def mean_error(estimator: Any, X: Any, y: Any) -> float:
     found = estimator.predict(X)
     if is_classifier(estimator):
         return float((found != np.asarray(y)).mean())
-    return float(np.square(found - np.asarray(y)).mean())
+    return float(np.square(found - np.asarray(y).reshape(found.shape)).mean())
 
 
 def band(ax: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castalia.errors import InvalidParameter
+from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.evaluate.displays.style import COLOURS, caption, start
 
 if TYPE_CHECKING:
@@ -116,6 +116,12 @@ class BiasVariance:
     ) -> BiasVariance:
         """Build from predictions, (V, R, P), and the truth, (P,)."""
         fits, truth = np.asarray(fits, dtype=float), np.asarray(truth, dtype=float)
+        if fits.ndim != 3 or fits.shape[0] != len(values) or fits.shape[2:] != truth.shape:
+            raise ShapeMismatch(
+                "BiasVariance: `fits` must be (settings, repeats, points), with a value for each "
+                f"setting and a truth for each point; got shape {fits.shape}, {len(values)} values "
+                f"and truth of shape {truth.shape}."
+            )
         mean = fits.mean(axis=1, keepdims=True)
         return cls(
             bias=np.square(mean[:, 0] - truth).mean(axis=1),

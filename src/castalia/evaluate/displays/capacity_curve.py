@@ -90,6 +90,8 @@ class CapacityCurve:
                 f"CapacityCurve: `parameter` must be one of {type(estimator).__name__}'s; got "
                 f"{parameter!r}.{did_you_mean(parameter, known)}"
             )
+        if not len(values):
+            raise InvalidParameter("CapacityCurve: `values` must hold one value or more; got none.")
         scoring, name, sign = errors_of(estimator)
         train, test = validation_curve(
             estimator,

@@ -92,7 +92,13 @@ class EffectiveModelComplexity:
             Seed of the draws.
         """
         from sklearn.base import clone
+        from sklearn.utils import _safe_indexing
 
+        if not len(rows) or min(rows) < 1:
+            raise InvalidParameter(
+                f"EffectiveModelComplexity: `rows` must hold one size or more, each at least 1; "
+                f"got {list(rows)}."
+            )
         if max(rows) > len(y):
             raise InvalidParameter(
                 f"EffectiveModelComplexity: `rows` must not exceed the {len(y):,} rows given; got "
@@ -103,8 +109,8 @@ class EffectiveModelComplexity:
         for i, n in enumerate(rows):
             for j in range(repeats):
                 drawn = rng.permutation(len(y))[:n]
-                model = clone(estimator).fit(X[drawn], y[drawn])
-                errors[i, j] = mean_error(model, X[drawn], y[drawn])
+                some, target = _safe_indexing(X, drawn), _safe_indexing(y, drawn)
+                errors[i, j] = mean_error(clone(estimator).fit(some, target), some, target)
         return cls(np.asarray(rows), errors, eps)
 
     @property

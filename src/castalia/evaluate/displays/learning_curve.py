@@ -75,7 +75,8 @@ class LearningCurve:
         X, y
             Rows and targets.
         sizes
-            Shares of the training rows, or their numbers; six steps on a log scale by default.
+            Shares of the training rows, or their numbers; by default six steps on a log scale,
+            the first with some rows of each class.
         cv
             Folds.
         random_state
@@ -84,7 +85,7 @@ class LearningCurve:
         from sklearn.model_selection import learning_curve
 
         scoring, name, sign = errors_of(estimator)
-        shares = np.geomspace(0.05, 1, 6) if sizes is None else np.asarray(sizes)
+        shares = np.geomspace(_first(estimator, y), 1, 6) if sizes is None else np.asarray(sizes)
         rows, train, test = learning_curve(
             estimator,
             X,
@@ -137,3 +138,11 @@ class LearningCurve:
         self.ax_.set(xlabel="training rows", ylabel=self.name, xscale="log")
         caption(self.ax_)
         return self
+
+
+def _first(estimator: Any, y: Any) -> float:
+    """Return the share of the rows to begin with: a twentieth, or some eight rows a class."""
+    from sklearn.base import is_classifier
+
+    classes = len(np.unique(np.asarray(y))) if is_classifier(estimator) else 0
+    return float(np.clip(8 * classes / len(y), 0.05, 0.5))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.style import COLOURS, INK, start
@@ -133,6 +134,12 @@ class LossLandscape:
         points, radius, dimensions, random_state
             As for ``from_network``.
         """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "_reencode_target"):
+            raise InvalidParameter(
+                "LossLandscape: `estimator` must be one of ours that is trained by gradients; got "
+                f"{type(estimator).__name__}. Use from_network(estimator.module_, objective, …)."
+            )
         import torch
 
         from castalia.base.inputs import check_target, check_X

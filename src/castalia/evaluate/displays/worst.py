@@ -66,14 +66,24 @@ class WorstMistakes:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, most: int = 10) -> WorstMistakes:
-        """Build from a fitted estimator; the loss of a regression is the squared error."""
+        """Build from a fitted estimator.
+
+        The loss of a regression is the squared error; that of a classifier without probabilities
+        is 1 a mistake.
+        """
+        from sklearn.base import is_classifier
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(estimator)
         if hasattr(estimator, "predict_proba"):
             classes = list(estimator.classes_)
             table = estimator.predict_proba(X)
             return cls.from_predictions(y, table, X, most=most, classes=classes)
         found = np.asarray(estimator.predict(X))
-        loss = np.square(found - np.asarray(y)).reshape(len(found), -1).sum(axis=1)
-        return cls(worst_mistakes(y, found, loss, X, most))
+        truth = np.asarray(y).reshape(found.shape)
+        wrong = found != truth if is_classifier(estimator) else np.square(found - truth)
+        loss = wrong.reshape(len(found), -1).sum(axis=1)
+        return cls(worst_mistakes(truth, found, loss, X, most))
 
     def plot(self, ax: Axes | None = None) -> WorstMistakes:
         """Draw one bar a mistake, as long as its loss, worst on top."""

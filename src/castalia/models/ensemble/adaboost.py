@@ -135,7 +135,7 @@ class AdaBoost(Ensemble):
         """Yield each class's share of the say after every member, (N, K)."""
         check_is_fitted(self, "estimators_")
         X = self._matrix(X)
-        rows = np.arange(X.shape[0])
+        rows = np.arange(len(X))
         votes, total = np.zeros((len(rows), len(self.classes_))), 0.0
         for member, alpha in zip(self.estimators_, self.alphas_, strict=True):
             votes[rows, class_codes(self.classes_, member.predict(X))] += alpha

@@ -41,7 +41,7 @@ class Averaged(Ensemble):
 
     def _probabilities(self, X: Any) -> np.ndarray:
         """Return what each member thinks of each class, (M, N, K)."""
-        found = np.zeros((len(self.estimators_), X.shape[0], len(self.classes_)))
+        found = np.zeros((len(self.estimators_), len(X), len(self.classes_)))
         if self.together_ and isinstance(self.estimators_[0], Classifier):
             outputs = outputs_together(self.estimators_, X)
             for i, member in enumerate(self.estimators_):

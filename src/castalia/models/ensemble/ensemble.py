@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from castalia.base import Constraint, DirectEstimator
-from castalia.base.inputs import check_X
+from castalia.base import Constraint, DirectEstimator, Estimator
+from castalia.base.inputs import check_matrix, check_X
 from castalia.base.tasks import encode_classes, numeric_target
 from castalia.data import Dataset
-from castalia.errors import InvalidData, InvalidParameter
+from castalia.errors import InvalidParameter
 from castalia.models.ensemble.bootstrap import by_content
 from castalia.utils.seeds import derive, seed_from
 
@@ -97,12 +97,16 @@ class Ensemble(DirectEstimator):
         return self._default() if self.estimator is None else self.estimator
 
     def _matrix(self, X: Any, *, reset: bool = False) -> Any:
+        ours = isinstance(self._base(), Estimator | DirectEstimator)
+        if isinstance(X, Dataset) and not ours:  # scikit-learn's take arrays
+            return check_matrix(self, X, reset=reset)
         return check_X(self, X, reset=reset)
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        if y is None:
-            raise InvalidData(
-                f"{type(self).__name__}: requires y to be passed, but the target y is None."
+        if not (is_classifier(self) or is_regressor(self)):
+            raise InvalidParameter(
+                f"{type(self).__name__}: `estimator` must be a classifier or a regressor; got "
+                f"{type(self._base()).__name__}."
             )
         codes = None
         if sample_weight is not None and not sample_weight.all():  # rows of weight 0 are absent
@@ -164,6 +168,7 @@ class Ensemble(DirectEstimator):
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags = inner.target_tags
+        tags.target_tags.required = True  # a pipeline does not say so
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         if tags.classifier_tags is not None:  # exclusive classes only
             tags.classifier_tags.multi_label = False

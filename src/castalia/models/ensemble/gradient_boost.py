@@ -152,7 +152,7 @@ class GradientBoost(Ensemble):
         """Yield F after every step, (N, K)."""
         check_is_fitted(self, "estimators_")
         X = self._matrix(X)
-        F = np.tile(self.start_, (X.shape[0], 1))
+        F = np.tile(self.start_, (len(X), 1))
         for members in self.estimators_:
             F = F + self.lr * self._step(members, X)
             yield F

@@ -173,6 +173,7 @@ class Adaline(Discriminant):
     def _start(self, rows: Any, *, again: bool) -> Tensor:
         design = self._design(rows)
         units = 1 if len(self.classes_) == 2 else len(self.classes_)
+        again = again and self.coef_.shape == (units, rows.shape[1])
         return self._theta(design).clone() if again else design.zeros(units)
 
     def _epoch(

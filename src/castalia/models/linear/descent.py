@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.base import Interval, OneOf
-from castalia.base.descent import descend
+from castalia.base.descent import descend, loop_settings
 from castalia.base.tasks import numeric_target
 from castalia.models.linear.linear import LinearRegressor
 from castalia.objectives import Objective
@@ -54,7 +54,7 @@ class DescentRegressor(LinearRegressor):
             X,
             target,
             weight,
-            training=self._loop(),
+            training=loop_settings(self.training, self.device),
             epochs=self.epochs,
             batch_size=X.shape[0] if self.solver == "gd" else self.batch_size,
             lr=self.lr,
@@ -63,12 +63,6 @@ class DescentRegressor(LinearRegressor):
         coef, bias = net.weight.detach().numpy(), _bias(net)
         self.coef_ = coef[0] if y.ndim == 1 else coef
         self.intercept_ = bias[0] if y.ndim == 1 else bias
-
-    def _loop(self) -> Training:
-        """Return the settings of the loop: plain steps on every row, unless something is said."""
-        if self.training is None:
-            return Training(optimizer="sgd", validation=0, device=self.device)
-        return replace(self.training, validation=0)
 
 
 def _bias(net: nn.Linear) -> np.ndarray:

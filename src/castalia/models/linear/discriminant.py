@@ -7,6 +7,7 @@ from it, and it passes through the origin if and only if b = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,9 @@ class Weighted(Discriminant):
                 f"{name}: `class_weight` must name classes of y; got {unknown[0]!r}, which is not "
                 f"one of {self.classes_.tolist()[:10]}."
             )
-        each = np.array([float(setting.get(label, 1.0)) for label in self.classes_.tolist()])
-        if not (each >= 0).all() or not np.isfinite(each).all():
+        found = [setting.get(label, 1.0) for label in self.classes_.tolist()]
+        if not all(isinstance(w, Real) and 0 <= w < np.inf for w in found):
             raise InvalidParameter(
                 f"{name}: `class_weight` must hold numbers of at least 0; got {setting!r}."
             )
-        return each[codes] * weight
+        return np.array(found, dtype=np.float64)[codes] * weight

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
 from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.descent import descend
+from castalia.base.descent import descend, loop_settings
 from castalia.base.inputs import check_target, check_weight
 from castalia.base.tasks import encode_classes
 from castalia.errors import DataWarning, InvalidParameter, TrainingWarning
@@ -131,7 +131,7 @@ class Logistic(Weighted):
             X,
             y[:, None].double() if one else y,
             None if (weight == 1).all() else weight,
-            training=self.training or Training(optimizer="sgd", validation=0, verbose=False),
+            training=loop_settings(self.training, self.device),
             epochs=epochs,
             batch_size=X.shape[0] if self.solver == "gd" else self.batch_size,
             lr=self.lr,
