@@ -20,14 +20,19 @@ from castalia.nn.activations import (
 )
 from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
 from castalia.nn.copying import CopiedWeights, copy_weights
+from castalia.nn.dropout import MonteCarloDropout, OriginalDropout, dropout_on
 from castalia.nn.initialisation import GAINS, SCHEMES, init
+from castalia.nn.masks import all_masks, geometric_ensemble
 from castalia.nn.maxout import Maxout
+from castalia.nn.modes import evaluating
+from castalia.nn.noise import GaussianNoise
 from castalia.nn.random_features import FourierFeatures, draw_frequencies, fourier_features
 from castalia.nn.residual import Residual
 from castalia.nn.signals import layer_gradients, recording, saturation
 from castalia.nn.sparse import SparseLinear
 from castalia.nn.table import TableEmbedding
 from castalia.nn.threshold import ThresholdUnit
+from castalia.nn.weight_scaling import scale_weights, with_dropout
 
 __all__ = [
     "ACTIVATIONS",
@@ -38,9 +43,12 @@ __all__ = [
     "CopiedWeights",
     "Cosine",
     "FourierFeatures",
+    "GaussianNoise",
     "Identity",
     "LeakyReLU",
     "Maxout",
+    "MonteCarloDropout",
+    "OriginalDropout",
     "PReLU",
     "ReLU",
     "Residual",
@@ -55,13 +63,19 @@ __all__ = [
     "Tanh",
     "ThresholdUnit",
     "activation",
+    "all_masks",
     "copy_weights",
     "draw_frequencies",
+    "dropout_on",
+    "evaluating",
     "fourier_features",
+    "geometric_ensemble",
     "init",
     "layer_gradients",
     "recompute_batch_norm",
     "recording",
     "running_statistics",
     "saturation",
+    "scale_weights",
+    "with_dropout",
 ]

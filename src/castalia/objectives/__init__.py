@@ -1,5 +1,7 @@
 """What is minimised: one file a learning principle."""
 
+from castalia.objectives.adversarial import Adversarial, fgsm, pgd
+from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
 from castalia.objectives.information import (
@@ -36,6 +38,8 @@ __all__ = [
     "LIKELIHOODS",
     "AbsoluteError",
     "ActivationSparsity",
+    "Adversarial",
+    "Augmented",
     "BatchPenalty",
     "BernoulliLikelihood",
     "BinaryCrossEntropy",
@@ -63,9 +67,11 @@ __all__ = [
     "bayes_optimal",
     "cross_entropy",
     "entropy",
+    "fgsm",
     "kl_divergence",
     "map_hypothesis",
     "margins",
+    "pgd",
     "posterior",
     "self_information",
     "smooth_labels",

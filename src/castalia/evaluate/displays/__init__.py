@@ -13,6 +13,7 @@ from castalia.evaluate.displays.coverage import CoverageAccuracy
 from castalia.evaluate.displays.curves import LearningCurves
 from castalia.evaluate.displays.double_descent import DoubleDescent
 from castalia.evaluate.displays.learning_curve import LearningCurve
+from castalia.evaluate.displays.loss_landscape import LossLandscape
 from castalia.evaluate.displays.precision_recall import PrecisionRecall
 from castalia.evaluate.displays.residuals import Residuals
 from castalia.evaluate.displays.svg import to_svg
@@ -28,6 +29,7 @@ __all__ = [
     "EffectiveModelComplexity",
     "LearningCurve",
     "LearningCurves",
+    "LossLandscape",
     "PrecisionRecall",
     "Residuals",
     "ScoreComparison",

@@ -1,0 +1,181 @@
+"""What augmentations have in common, and how they are put in a row.
+
+A transform takes inputs and targets and returns both, changed at random, every row by parameters of
+its own. Geometric transforms are affine maps; neighbours among them become one map, so an image is
+interpolated once.  Shapes: B batch, C channels, H height, W width, D inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from castalia.errors import InvalidData, InvalidParameter
+
+__all__ = ["Augment", "Augmentation", "Geometric", "check_images", "geometry", "uniform", "warp"]
+
+Pair = tuple[Tensor, Tensor | None]
+Generator = torch.Generator | None
+
+
+class Augmentation:
+    """A random change of rows; ``a | b`` does a, then b."""
+
+    def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
+        """Return changed inputs and targets.
+
+        Parameters
+        ----------
+        x
+            Inputs, (B, …); not changed in place.
+        y
+            Targets, or None.
+        generator
+            Random numbers, on the device of x; torch's own by default.
+        """
+        raise NotImplementedError
+
+    def __or__(self, other: Augmentation) -> Augment:
+        return Augment([self, other])
+
+
+@dataclass(frozen=True)
+class Geometric(Augmentation):
+    """A change of place: a random affine map of the image plane. Targets are kept."""
+
+    padding: str = field(default="zeros", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.padding not in ("zeros", "border", "reflection"):
+            raise InvalidParameter(
+                f"{type(self).__name__}: `padding` must be 'zeros', 'border' or 'reflection'; got "
+                f"{self.padding!r}."
+            )
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        """Return one map for each image, (B, 3, 3).
+
+        They say where a point goes, in homogeneous coordinates (right, down, 1), in pixels from the
+        middle of the image.
+        """
+        raise NotImplementedError
+
+    def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
+        """Return moved images and the same targets."""
+        return Augment([self])(x, y, generator=generator)
+
+
+class Augment(Augmentation):
+    """Transforms one after the other; runs of geometric ones with equal padding are done at once.
+
+    Parameters
+    ----------
+    steps
+        Transforms in order.
+
+    Examples
+    --------
+    >>> from castalia.data.augment import Flip, Noise, Rotate
+    >>> augment = Rotate(10) | Flip() | Noise(0.1)
+    >>> x, y = augment(torch.rand(8, 3, 16, 16), torch.arange(8))
+    >>> x.shape, y.tolist()
+    (torch.Size([8, 3, 16, 16]), [0, 1, 2, 3, 4, 5, 6, 7])
+    """
+
+    def __init__(self, steps: Iterable[Augmentation]) -> None:
+        flat: list[Augmentation] = []
+        for step in steps:
+            flat += step.steps if isinstance(step, Augment) else [step]
+        self.steps = tuple(flat)
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.steps)) or "Augment([])"
+
+    def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
+        """Return changed inputs and targets."""
+        for padding, run in groupby(self.steps, _padding):
+            if padding is None:
+                for step in run:
+                    x, y = step(x, y, generator=generator)
+            else:
+                moves = [step for step in run if isinstance(step, Geometric)]
+                x = warp(x, geometry(moves, x, generator), padding=padding)
+        return x, y
+
+
+def _padding(step: Augmentation) -> str | None:
+    """Return the padding of a geometric transform; steps with the same one are done at once."""
+    return step.padding if isinstance(step, Geometric) else None
+
+
+def geometry(steps: Iterable[Geometric], x: Tensor, generator: Generator = None) -> Tensor:
+    """Draw each transform's maps for images x and return their products, (B, 3, 3).
+
+    The same maps move masks (``warp`` with ``mode="nearest"``) and the corners of boxes.
+
+    Parameters
+    ----------
+    steps
+        Transforms, the first one first.
+    x
+        Images, (B, C, H, W).
+    generator
+        Random numbers, on the device of x.
+    """
+    steps = list(steps)
+    for step in steps:
+        check_images(step, x)
+    maps = torch.eye(3, dtype=x.dtype, device=x.device).expand(len(x), 3, 3)
+    for step in steps:
+        maps = step.matrices(x, generator=generator) @ maps
+    return maps
+
+
+def warp(
+    x: Tensor, maps: Tensor, *, mode: str = "bilinear", padding: str = "zeros"
+) -> Tensor:  # (B, C, H, W), (B, 3, 3)
+    """Move images by affine maps of pixels: the new image at A p is the old image at p.
+
+    Parameters
+    ----------
+    x
+        Images, (B, C, H, W).
+    maps
+        Where points go, (B, 3, 3), in pixels from the middle; they must be invertible.
+    mode
+        ``"bilinear"``, or ``"nearest"`` for masks.
+    padding
+        What lies outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
+
+    Examples
+    --------
+    >>> right = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+    >>> warp(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]]), right)
+    tensor([[[[0., 1., 2., 3.]]]])
+    """
+    height, width = x.shape[-2:]
+    # affine_grid counts from -1 to 1 across the image and asks where each new pixel comes from.
+    unit = torch.tensor([width / 2, height / 2, 1.0], dtype=maps.dtype, device=maps.device)
+    back = torch.linalg.inv_ex(maps).inverse * unit / unit[:, None]  # (B, 3, 3)
+    grid = F.affine_grid(back[:, :2], list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
+
+
+def uniform(x: Tensor, low: float, high: float, generator: Generator = None) -> Tensor:
+    """Draw one number a row of x, (B,)."""
+    drawn = torch.empty(len(x), dtype=x.dtype, device=x.device)
+    return drawn.uniform_(low, high, generator=generator)
+
+
+def check_images(owner: object, x: Tensor) -> None:
+    """Refuse what is no batch of images in floats."""
+    if x.ndim != 4 or not x.is_floating_point():
+        raise InvalidData(
+            f"{type(owner).__name__}: images must be floats (B, C, H, W); got {x.dtype} "
+            f"{tuple(x.shape)}. Convert pixels with x.float() / 255."
+        )

@@ -1,0 +1,127 @@
+"""Invariances of place: turned, mirrored, shifted and zoomed images show the same thing.
+
+All of them take ``padding``, what lies outside the image: ``"zeros"``, ``"border"`` or
+``"reflection"``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from castalia.data.augment.base import Generator, Geometric, uniform
+from castalia.errors import InvalidParameter
+
+__all__ = ["Flip", "Rotate", "Shift", "Zoom"]
+
+
+@dataclass(frozen=True)
+class Rotate(Geometric):
+    """Turns about the middle, counter-clockwise, by an angle between -degrees and degrees.
+
+    Parameters
+    ----------
+    degrees
+        Largest angle. Mind what a turn means: a 6 may become a 9.
+
+    Examples
+    --------
+    >>> x, _ = Rotate(30, padding="border")(torch.ones(2, 1, 8, 8))
+    >>> bool((x - 1).abs().max() < 1e-6)
+    True
+    """
+
+    degrees: float = 15.0
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        """Return rotations; the second coordinate grows downwards, hence the signs."""
+        angle = uniform(x, -self.degrees, self.degrees, generator).deg2rad()
+        maps = _identity(x)
+        maps[:, 0, 0] = maps[:, 1, 1] = angle.cos()
+        maps[:, 0, 1], maps[:, 1, 0] = angle.sin(), -angle.sin()
+        return maps
+
+
+@dataclass(frozen=True)
+class Flip(Geometric):
+    """Mirrors left and right, or top and bottom.
+
+    Parameters
+    ----------
+    axis
+        ``"horizontal"`` swaps left and right, ``"vertical"`` top and bottom.
+    chance
+        Probability for an image to be mirrored.
+    """
+
+    axis: str = "horizontal"
+    chance: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.axis not in ("horizontal", "vertical"):
+            raise InvalidParameter(
+                f"Flip: `axis` must be 'horizontal' or 'vertical'; got {self.axis!r}."
+            )
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        """Return reflections of some images."""
+        flipped = uniform(x, 0, 1, generator) < self.chance
+        maps, place = _identity(x), 0 if self.axis == "horizontal" else 1
+        maps[:, place, place] = 1 - 2 * flipped.to(x.dtype)
+        return maps
+
+
+@dataclass(frozen=True)
+class Shift(Geometric):
+    """Shifts across and down, each by up to a share of the size.
+
+    Parameters
+    ----------
+    share
+        Largest shift, as a share of the width and of the height.
+    """
+
+    share: float = 0.1
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        """Return translations by pixels and parts of pixels."""
+        maps = _identity(x)
+        for place, size in ((0, x.shape[3]), (1, x.shape[2])):
+            maps[:, place, 2] = uniform(x, -self.share, self.share, generator) * size
+        return maps
+
+
+@dataclass(frozen=True)
+class Zoom(Geometric):
+    """Makes what is seen larger or smaller, about the middle.
+
+    Parameters
+    ----------
+    low, high
+        Smallest and largest factor; above 1 is nearer.
+    """
+
+    low: float = 0.9
+    high: float = 1.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.low <= self.high:
+            raise InvalidParameter(
+                "Zoom: `low` must be above 0 and at most `high`; got "
+                f"low={self.low} and high={self.high}."
+            )
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        """Return scalings."""
+        maps = _identity(x)
+        maps[:, 0, 0] = maps[:, 1, 1] = uniform(x, self.low, self.high, generator)
+        return maps
+
+
+def _identity(x: Tensor) -> Tensor:
+    """Return one map a row that moves nothing, (B, 3, 3)."""
+    return torch.eye(3, dtype=x.dtype, device=x.device).repeat(len(x), 1, 1)

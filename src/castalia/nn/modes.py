@@ -1,0 +1,38 @@
+"""Looking at a network in another mode, and leaving it as it was found."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+__all__ = ["evaluating"]
+
+
+@contextmanager
+def evaluating(net: nn.Module, *, awake: tuple[type[nn.Module], ...] = ()) -> Iterator[nn.Module]:
+    """Put a network into evaluation mode and give every module its own mode back afterwards.
+
+    Parameters
+    ----------
+    net
+        The network.
+    awake
+        Kinds of modules that behave as in training nevertheless.
+
+    Examples
+    --------
+    >>> net = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(3).eval())
+    >>> with evaluating(net):
+    ...     [module.training for module in net]
+    [False, False]
+    >>> [module.training for module in net]
+    [True, False]
+    """
+    before = [(module, module.training) for module in net.modules()]
+    for module, _ in before:
+        module.training = isinstance(module, awake)
+    try:
+        yield net
+    finally:
+        for module, training in before:
+            module.training = training
