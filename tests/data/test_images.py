@@ -24,7 +24,8 @@ def test_an_array_comes_back_as_it_was_written(tmp_path, code, kind):
         file.write(idx(array, code))
     for name in ("a.idx", "a.gz"):
         found = read_idx(tmp_path / name)
-        assert found.dtype == np.dtype(kind) and found.dtype.isnative
+        assert found.dtype == np.dtype(kind)
+        assert found.dtype.isnative
         np.testing.assert_array_equal(found, array)
 
 
@@ -55,7 +56,9 @@ def test_unknown_names_and_parts_are_answered_with_the_known_ones():
 
 def test_images_are_found_by_their_checksum(tmp_path, monkeypatch):
     monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
-    with pytest.raises(InvalidData, match=r"load_images: `mnist`.*train-images-idx3-ubyte.gz there"):
+    with pytest.raises(
+        InvalidData, match=r"load_images: `mnist`.*train-images-idx3-ubyte.gz there"
+    ):
         load_images("mnist")
     pictures, labels = np.zeros((2, 28, 28), "u1"), np.array([3, 5], "u1")
     (tmp_path / "mnist").mkdir()

@@ -56,7 +56,9 @@ def run(*, quick: bool = False) -> Outcome:
     best = float(np.log(curve.values[int(curve.error.argmin())]))
     numbers = {
         **{f"bias², λ = {name}": float(b) for name, b in zip(LAMBDAS, few.bias, strict=True)},
-        **{f"variance, λ = {name}": float(v) for name, v in zip(LAMBDAS, few.variance, strict=True)},
+        **{
+            f"variance, λ = {name}": float(v) for name, v in zip(LAMBDAS, few.variance, strict=True)
+        },
         "largest gap of the sum": float(np.abs(few.bias + few.variance - few.error).max()),
         "best ln λ": best,
     }
