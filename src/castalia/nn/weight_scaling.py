@@ -82,9 +82,10 @@ def scale_weights(net: nn.Module) -> nn.Module:
 
 def _fold(net: nn.Module, stack: nn.Sequential) -> None:
     """Move the factors of a stack's dropout layers into the weights after them."""
-    for i, layer in enumerate(stack):
+    layers = list(stack)
+    for i, layer in enumerate(layers):
         if isinstance(layer, OriginalDropout):
-            after = next((m for m in stack[i + 1 :] if not isinstance(m, TRANSPARENT)), None)
+            after = next((m for m in layers[i + 1 :] if not isinstance(m, TRANSPARENT)), None)
             if isinstance(after, WEIGHTED):
                 _refuse_shared(net, after)
                 with torch.no_grad():

@@ -31,6 +31,7 @@ from castalia.objectives.supervised import (
     SquaredError,
     smooth_labels,
 )
+from castalia.objectives.surrogate import Surrogate
 
 __all__ = [
     "L1",
@@ -60,6 +61,7 @@ __all__ = [
     "PerceptronLoss",
     "PoissonLikelihood",
     "SquaredError",
+    "Surrogate",
     "Tied",
     "Triplet",
     "ZeroOne",

@@ -9,7 +9,6 @@ adversarial attacks, arXiv 1706.06083.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.nn import evaluating
+from castalia.objectives.balls import BALLS
 from castalia.objectives.base import Objective
 from castalia.protocols import Batch, Phase
 
@@ -236,42 +236,3 @@ def _check(owner: str, x: Tensor, eps: float, limits: Limits) -> None:
         raise InvalidParameter(f"{owner}: `eps` must be at least 0; got {eps}.")
     if limits is not None and not limits[0] < limits[1]:
         raise InvalidParameter(f"{owner}: `limits` must be (low, high); got {limits}.")
-
-
-# ---- the two balls: direction of steepest ascent, projection, a random point ----
-
-
-def _per_row(x: Tensor, values: Tensor) -> Tensor:
-    """Give one value a row, (B,), the dimensions of x."""
-    return values.view(-1, *[1] * (x.ndim - 1))
-
-
-def _lengths(x: Tensor) -> Tensor:
-    """Return the Euclidean length of each row, with the dimensions of x."""
-    return _per_row(x, x.flatten(1).norm(dim=1))
-
-
-def _unit(gradient: Tensor) -> Tensor:
-    return gradient / _lengths(gradient).clamp_min(torch.finfo(gradient.dtype).tiny)
-
-
-def _shrink(change: Tensor, eps: float) -> Tensor:
-    lengths = _lengths(change).clamp_min(torch.finfo(change.dtype).tiny)
-    return change * (eps / lengths).clamp(max=1)
-
-
-def _draw_cube(x: Tensor, eps: float, generator: torch.Generator | None) -> Tensor:
-    return torch.empty_like(x).uniform_(-eps, eps, generator=generator)
-
-
-def _draw_ball(x: Tensor, eps: float, generator: torch.Generator | None) -> Tensor:
-    """Draw uniformly from the ball: a random direction, and a radius u^(1/D)."""
-    direction = _unit(torch.empty_like(x).normal_(generator=generator))
-    radius = torch.empty(len(x), dtype=x.dtype, device=x.device).uniform_(generator=generator)
-    return eps * direction * _per_row(x, radius ** (1 / x[0].numel()))
-
-
-BALLS: dict[str, tuple[Callable[..., Tensor], ...]] = {
-    "inf": (torch.sign, lambda change, eps: change.clamp(-eps, eps), _draw_cube),
-    "l2": (_unit, _shrink, _draw_ball),
-}

@@ -87,6 +87,8 @@ class Augment(Augmentation):
     (torch.Size([8, 3, 16, 16]), [0, 1, 2, 3, 4, 5, 6, 7])
     """
 
+    steps: tuple[Augmentation, ...]
+
     def __init__(self, steps: Iterable[Augmentation]) -> None:
         flat: list[Augmentation] = []
         for step in steps:

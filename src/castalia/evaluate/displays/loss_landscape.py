@@ -122,6 +122,8 @@ class LossLandscape:
     ) -> LossLandscape:
         """Measure the loss of a fitted estimator's network on rows X and targets y.
 
+        Every row counts once, whatever weights the training used.
+
         Parameters
         ----------
         estimator
