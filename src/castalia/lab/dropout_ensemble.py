@@ -45,8 +45,9 @@ def run(*, quick: bool = False) -> Outcome:
         drawn = MonteCarloDropout(net, 1024, link=lambda out: out.softmax(dim=1)).sample(x)
     k = 2 ** np.arange(11)
     sums = drawn.cumsum(dim=0)[k - 1]  # (11, B, K)
-    error = (sums / torch.from_numpy(k)[:, None, None] - exact).square().mean(dim=(1, 2)).sqrt()
-    slope = float(np.polyfit(np.log(k), np.log(error.numpy()), 1)[0])
+    away = sums / torch.from_numpy(k)[:, None, None] - exact
+    error = away.square().mean(dim=(1, 2)).sqrt().numpy()
+    slope = float(np.polyfit(np.log(k), np.log(error), 1)[0])
     apart = float((scaled - exact).square().mean().sqrt())
     figure, (left, right) = panels(2, (9, 3.8))
     left.loglog(k, error, "o", color=COLOURS[0], ms=4.5, label="k random masks")
@@ -57,7 +58,9 @@ def run(*, quick: bool = False) -> Outcome:
         (exact, "arithmetic mean", COLOURS[2]),
         (geometric, "geometric mean", COLOURS[1]),
     ):
-        right.scatter(scaled.ravel(), values.ravel(), s=9, lw=0, color=colour, label=name)
+        right.scatter(
+            scaled.numpy().ravel(), values.numpy().ravel(), s=9, lw=0, color=colour, label=name
+        )
     right.plot([0, 1], [0, 1], color=INK, lw=0.8, zorder=1)
     right.set(xlabel="probability with halved weights", ylabel="probability over all 8192 masks")
     caption(left)
