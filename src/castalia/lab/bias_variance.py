@@ -40,7 +40,7 @@ def decomposed(lambdas: np.ndarray) -> BiasVariance:
         grid,
         np.sin(2 * np.pi * grid[:, 0]),
         parameter="alpha",
-        values=lambdas,
+        values=list(lambdas),
         repeats=100,
     )
 

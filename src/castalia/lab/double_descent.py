@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 __all__ = ["over_epochs", "over_features", "over_rows", "run"]
 
 # Features for every row. Below one and at it they cost next to nothing, above it a fit each.
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1)
-SHARES += (1.05, 1.1, 1.25, 1.5, 2, 3)
+BELOW = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1)
+ABOVE = (1.05, 1.1, 1.25, 1.5, 2, 3)
 WEIGHTS = 10 * 8 + 8 + 8 + 1  # of the network over rows
 
 
 def over_features(data: Digits) -> DoubleDescent:
     """Fit digits by ever more random waves; the errors are shares of wrong answers."""
     x, x_test = torch.from_numpy(data.x), torch.from_numpy(data.x_test)
-    sizes = [2 * int(len(x) * share / 2) for share in SHARES]
+    sizes = [2 * int(len(x) * share / 2) for share in (*BELOW, *ABOVE)]
     width = 5.0 if data.side == 28 else 2.0  # of the kernel that many waves make; Belkin has 5
     v = draw_frequencies(x.shape[1], sizes[-1] // 2, length_scale=width, generator=generator(0))
 

@@ -35,7 +35,7 @@ def run(*, quick: bool = False) -> Outcome:
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     model = SoftmaxRegression().fit(rows, y)
     x = torch.from_numpy(rows[:: 6 if quick else 1])
-    linear = nn.Linear(*reversed(model.coef_.shape), dtype=torch.float64)
+    linear = nn.Linear(x.shape[1], len(model.coef_), dtype=torch.float64)
     linear.weight.data, linear.bias.data = map(torch.as_tensor, (model.coef_, model.intercept_))
     net = nn.Sequential(OriginalDropout(KEEP), linear).eval()
     with torch.no_grad(), seed_scope(0):

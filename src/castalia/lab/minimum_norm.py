@@ -17,7 +17,6 @@ __all__ = ["predictions"]
 
 Features = Callable[[int, int], tuple[Tensor, Tensor]]
 BLOCK = 2000  # features at a time beyond n
-FAR = 1.2  # times n
 
 
 def predictions(features: Features, Y: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
@@ -65,15 +64,12 @@ def _many(features: Features, Y: Tensor, sizes: list[int]) -> list[tuple[Tensor,
     K = cross = torch.zeros(1, 1, dtype=Y.dtype)
     found, done = [], 0
     for N in sizes:
-        # Far from n the matrix is so well conditioned that half the digits are enough
-        dtype = torch.float32 if FAR * len(Y) < N else Y.dtype
-        K, cross = K.to(dtype), cross.to(dtype)
         while done < N:
-            F, test = (part.to(dtype) for part in features(done, min(done + BLOCK, N)))
+            F, test = features(done, min(done + BLOCK, N))
             K, cross = K + _square(F), cross + test @ F.T  # (n, n), (m, n)
             done += F.shape[1]
-        dual = torch.cholesky_solve(Y.to(dtype), torch.linalg.cholesky(K))
-        found.append((Y, (cross @ dual).to(Y.dtype)))
+        dual = torch.cholesky_solve(Y, torch.linalg.cholesky(K))
+        found.append((Y, cross @ dual))
     return found
 
 

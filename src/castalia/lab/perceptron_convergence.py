@@ -40,7 +40,8 @@ def corners(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def walk(x: np.ndarray, y: np.ndarray, cap: int = CAP) -> tuple[np.ndarray, np.ndarray]:
     """Return the corrections of each epoch, and (w1, w2, b) after it; stop without a mistake."""
     model = Perceptron()
-    total, lines = [0], []
+    total: list[int] = [0]
+    lines: list[list[float]] = []
     while len(lines) < cap and (len(total) < 2 or total[-1] > total[-2]):
         model.partial_fit(x, y, classes=[-1, 1])
         total.append(int(model.mistakes_[0]))
@@ -77,13 +78,14 @@ def run(*, quick: bool = False) -> Outcome:
 
 def _draw(ax: Axes, rows: np.ndarray, marks: np.ndarray, lines: np.ndarray) -> None:
     for sign, colour in ((-1, COLOURS[1]), (1, COLOURS[0])):
-        ax.scatter(*rows[marks == sign].T, s=14, color=colour, alpha=0.75, linewidths=0)
-    x = np.linspace(-1, 1, 2)
+        x, y = rows[marks == sign].T
+        ax.scatter(x, y, s=14, color=colour, alpha=0.75, linewidths=0)
+    ends = np.array([-1.0, 1.0])
     for number, (w1, w2, b) in enumerate(lines, start=1):
         last = number == len(lines)
         ax.plot(
-            x,
-            -(w1 * x + b) / w2,
+            ends,
+            -(w1 * ends + b) / w2,
             color="black" if last else MUTED,
             lw=2 if last else 0.9,
             alpha=1 if last else 0.25 + 0.6 * number / len(lines),
