@@ -4,6 +4,7 @@ NAMES = (
     "imports",
     "digits",
     "iris",
+    "clusters",
     "overhead",
     "predict",
     "contention",

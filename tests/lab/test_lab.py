@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
@@ -16,7 +15,6 @@ from castalia.data import read
 from castalia.errors import InvalidParameter
 from castalia.lab import double_descent, noise_cancelling
 from castalia.lab.digits import digits
-from castalia.lab.minimum_norm import predictions
 
 
 @cache
@@ -158,6 +156,7 @@ def test_the_test_error_falls_rises_and_falls_below_where_it_was(over):
 def test_double_descent_peaks_where_the_rows_are_just_fitted():
     found = numbers("double-descent")
     assert found["features: peak at"] == pytest.approx(300, rel=0.1)
+    assert found["features: fitted from"] == 300
     assert found["rows: peak at"] == pytest.approx(double_descent.WEIGHTS, rel=0.25)
 
 
@@ -208,17 +207,3 @@ def test_digits_are_those_of_mnist_where_it_is_in_the_cache(monkeypatch):
     found = digits(20, 5)
     assert (found.name, found.side, found.x.max()) == ("MNIST", 28, 1.0)
     assert (found.x.shape, found.y.shape, found.x_test.shape) == ((20, 784), (20,), (5, 784))
-
-
-def test_nested_fits_equal_the_pseudo_inverse_for_every_number_of_features():
-    random = torch.Generator().manual_seed(0)
-    train, test, Y = (
-        torch.randn(*shape, dtype=torch.float64, generator=random)
-        for shape in ((40, 100), (7, 100), (40, 3))
-    )
-    sizes = [1, 20, 39, 40, 41, 45, 60, 100]
-    found = predictions(lambda a, b: (train[:, a:b], test[:, a:b]), Y, sizes)
-    for N, (ours, theirs) in zip(sizes, found, strict=True):
-        W = torch.linalg.pinv(train[:, :N], rtol=1e-14) @ Y
-        torch.testing.assert_close(theirs, test[:, :N] @ W, rtol=1e-6, atol=1e-8)
-        torch.testing.assert_close(ours, train[:, :N] @ W, rtol=1e-6, atol=1e-8)

@@ -1,6 +1,7 @@
 """The list of systems. Adding a system adds one record here."""
 
 from castalia.catalog.dense import DENSE
+from castalia.catalog.kernel import KERNEL
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
@@ -10,7 +11,7 @@ from castalia.utils.text import did_you_mean
 __all__ = ["SYSTEMS", "find", "models_table", "system"]
 
 SYSTEMS: dict[str, System] = {
-    record.name: record for record in (*LINEAR, *LINEAR_CLASSIFIERS, *DENSE)
+    record.name: record for record in (*LINEAR, *LINEAR_CLASSIFIERS, *DENSE, *KERNEL)
 }
 
 

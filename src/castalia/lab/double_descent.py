@@ -20,11 +20,10 @@ from torch import Tensor
 from castalia.evaluate.displays import DoubleDescent
 from castalia.evaluate.displays.style import COLOURS, INK, caption
 from castalia.lab.digits import Digits, digits
-from castalia.lab.minimum_norm import predictions
 from castalia.lab.outcome import Outcome, panels
 from castalia.models.dense import MLPRegressor
+from castalia.models.kernel import RandomFeatureRegression
 from castalia.nets.dense import MLP
-from castalia.nn import draw_frequencies
 from castalia.objectives import SquaredError
 from castalia.testing import train_tensors
 from castalia.train import Training
@@ -35,34 +34,27 @@ if TYPE_CHECKING:
 
 __all__ = ["over_epochs", "over_features", "over_rows", "run"]
 
-# Features for every row. Below one and at it they cost next to nothing, above it a fit each.
-BELOW = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1)
-ABOVE = (1.05, 1.1, 1.25, 1.5, 2, 3)
+# Features for every row.
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 0.98, 1, 1.02, 1.1, 1.25, 1.5, 2, 3)
 WEIGHTS = 10 * 8 + 8 + 8 + 1  # of the network over rows
 
 
 def over_features(data: Digits) -> DoubleDescent:
-    """Fit digits by ever more random waves; the errors are shares of wrong answers."""
-    x, x_test = torch.from_numpy(data.x), torch.from_numpy(data.x_test)
-    sizes = [2 * int(len(x) * share / 2) for share in (*BELOW, *ABOVE)]
+    """Fit digits by ever more random waves; ``test`` is the share of wrong answers.
+
+    ``train`` is the squared error, which says from where on the rows are fitted.
+    """
     width = 5.0 if data.side == 28 else 2.0  # of the kernel that many waves make; Belkin has 5
-    v = draw_frequencies(x.shape[1], sizes[-1] // 2, length_scale=width, generator=generator(0))
-
-    def waves(x: Tensor, start: int, stop: int) -> Tensor:
-        phase = x @ v[start // 2 : stop // 2].T
-        return torch.stack([phase.cos(), phase.sin()], dim=2).flatten(1)  # in pairs: (n, N)
-
-    def features(start: int, stop: int) -> tuple[Tensor, Tensor]:
-        return waves(x, start, stop), waves(x_test, start, stop)
-
-    one_hot = torch.eye(10, dtype=torch.float64)[torch.from_numpy(data.y)]
-    answers = [
-        [said.argmax(dim=1).numpy() for said in pair]
-        for pair in predictions(features, one_hot, sizes)
-    ]
-    train = [(ours != data.y).mean() for ours, _ in answers]
-    test = [(theirs != data.y_test).mean() for _, theirs in answers]
-    return DoubleDescent(np.array(sizes), np.array(train), np.array(test), "random features")
+    one_hot = np.eye(10)
+    found = RandomFeatureRegression(length_scale=width, random_state=0).sweep(
+        data.x,
+        one_hot[data.y],
+        data.x_test,
+        one_hot[data.y_test],
+        sizes=[int(len(data.y) * share / 2) for share in SHARES],  # a cosine and a sine each
+    )
+    wrong = (found.predictions.argmax(axis=2) != data.y_test).mean(axis=1)
+    return DoubleDescent(found.features, found.train_error, wrong, "random features")
 
 
 def over_epochs(epochs: int) -> DoubleDescent:
@@ -128,7 +120,7 @@ def run(*, quick: bool = False) -> Outcome:
     }
     figure, (left, middle, right) = panels(3, (11, 3.4))
     n = len(data.y)
-    _draw(left, curves["features"], at=n, what=f"{n} rows")
+    _draw(left, curves["features"], at=n, what=f"{n} rows: all fitted", train=False)
     left.set(xlabel=f"random features of {data.name}", ylabel="share of wrong answers")
     _draw(middle, curves["epochs"])
     middle.set(xlabel="epoch of two linear layers", ylabel="squared error")
@@ -143,6 +135,8 @@ def run(*, quick: bool = False) -> Outcome:
             strict=True,
         )
     }
+    fitted = curves["features"].threshold
+    numbers["features: fitted from"] = np.inf if fitted is None else fitted
     said = (
         f"With {n} rows of {data.name} the test error peaks at {numbers['features: peak at']:.0f} "
         f"features ({numbers['features: peak']:.0%}) and ends at {numbers['features: end']:.1%}, "
@@ -157,10 +151,13 @@ def _shape(curve: DoubleDescent) -> tuple[float, float, float, float]:
     return float(curve.test[:at].min()), float(curve.test[at]), float(curve.test[-1]), curve.peak
 
 
-def _draw(ax: Axes, curve: DoubleDescent, at: float | None = None, what: str = "") -> None:
+def _draw(
+    ax: Axes, curve: DoubleDescent, at: float | None = None, what: str = "", train: bool = True
+) -> None:
     marker = "o" if len(curve.x) < 50 else ""
-    for values, name, colour in ((curve.train, "training", 0), (curve.test, "test", 1)):
-        ax.plot(curve.x, values, color=COLOURS[colour], lw=1.8, marker=marker, ms=3.5, label=name)
+    lines = ((curve.train, "training", COLOURS[0]), (curve.test, "test", COLOURS[1]))
+    for values, name, colour in lines if train else lines[1:]:
+        ax.plot(curve.x, values, color=colour, lw=1.8, marker=marker, ms=3.5, label=name)
     if at is not None:
         ax.axvline(at, color=INK, lw=0.9, ls=(0, (3, 3)), label=what)
     ax.set(xscale="log", ylim=(0, None))

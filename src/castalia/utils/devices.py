@@ -11,7 +11,7 @@ import torch
 
 from castalia.errors import InvalidParameter
 
-__all__ = ["cpu_scope", "resolve_device", "wait_policy"]
+__all__ = ["cpu_scope", "plain_blas", "resolve_device", "wait_policy"]
 
 # Below this many multiply-adds a step, a second thread costs more in waiting than it computes, and
 # oneDNN's dispatch more than it saves (on ARM it breaks even at about 5e7).
@@ -88,4 +88,15 @@ def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
     finally:
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
+        torch._C._set_mkldnn_enabled(onednn)
+
+
+@contextmanager
+def plain_blas() -> Iterator[None]:
+    """Multiply on plain BLAS: with few columns oneDNN is slower, on ARM many times."""
+    onednn = torch._C._get_mkldnn_enabled()
+    try:
+        torch._C._set_mkldnn_enabled(False)
+        yield
+    finally:
         torch._C._set_mkldnn_enabled(onednn)
