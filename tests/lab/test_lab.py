@@ -1,14 +1,20 @@
 """Every experiment of the lab: its numbers are those of the course, and its figure is drawn."""
 
 from functools import cache
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from castalia import lab
 from castalia.cli import app
+from castalia.data import read
 from castalia.errors import InvalidParameter
+from castalia.lab import double_descent, noise_cancelling
+from castalia.lab.digits import digits
 
 
 @cache
@@ -29,6 +35,15 @@ def test_an_experiment_draws_a_figure_and_says_a_sentence(name):
     assert all(isinstance(value, float) for value in found.numbers.values())
 
 
+@pytest.mark.parametrize("name", lab.EXPERIMENTS)
+def test_an_experiment_is_in_the_documentation_with_its_figure(name):
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "lab.md").read_text(encoding="utf-8")
+    assert f"](images/lab/{name}.png)" in page
+    assert f"`castalia lab {name}`" in page
+    assert (docs / "images" / "lab" / f"{name}.png").is_file()
+
+
 def test_an_unknown_experiment_gets_the_nearest_name():
     with pytest.raises(InvalidParameter, match="got 'xorr'. Did you mean `xor`"):
         lab.run("xorr")
@@ -45,6 +60,43 @@ def test_the_command_lists_runs_and_draws(tmp_path):
     bad = CliRunner().invoke(app, ["lab", "xor", "--quick", "--out", str(tmp_path / "xor.doc")])
     assert bad.exit_code == 2
     assert "must end in .png, .svg or .pdf" in bad.stderr
+
+
+def test_the_perceptron_stops_where_a_line_separates_and_never_on_exclusive_or():
+    found = numbers("perceptron-convergence")
+    assert found["epochs"] < found["XOR epochs"] == 30
+    assert found["corrections"] <= found["Novikoff's bound"]
+    assert found["fewest XOR corrections"] > 0
+
+
+def test_corrections_stay_within_the_bound_from_zero_weights_only():
+    found = numbers("novikoff")
+    assert found["beyond the bound"] == 0
+    assert 0.05 < found["largest share of the bound"] <= 1
+    assert found["beyond it from random weights"] > 0
+
+
+def test_the_filter_learns_the_path_of_the_noise_and_leaves_the_signal():
+    found = numbers("noise-cancelling")
+    taps = [found[f"tap {i}"] for i in range(3)]
+    assert taps == pytest.approx([0.8, -0.4, 0.2], abs=0.03)
+    assert found["noise power before"] == pytest.approx(0.84, rel=0.05)
+    assert found["noise power after"] < 2e-3
+
+
+def test_the_real_recording_is_drawn_where_it_is_in_the_cache(monkeypatch):
+    samples = np.arange(1000)
+    mother = np.where(samples % 200 < 5, 100.0, 0.0)
+    child = np.where(samples % 110 < 3, 20.0, 0.0)
+    columns = {"sample": samples, **{f"abdominal{i}": mother + child for i in range(1, 6)}}
+    columns |= {f"thoracic{i}": 3 * mother for i in range(1, 4)}
+    data = pd.DataFrame(columns)
+    monkeypatch.setattr(noise_cancelling.datasets, "load", lambda name: read(data))
+    found = noise_cancelling.run()
+    assert len(found.figure.axes) == 2
+    left = found.numbers["heartbeats, power left"]
+    # What is left is the child's share of the power
+    assert left == pytest.approx(child.var() / (mother + child).var(), rel=0.5)
 
 
 def test_exclusive_or_needs_a_hidden_layer():
@@ -73,3 +125,85 @@ def test_stopping_early_lowers_the_test_error():
     found = numbers("early-stopping")
     assert found["error stopped"] < 0.9 * found["error to the end"]
     assert found["epochs run"] == found["best epoch"] + 41
+
+
+def test_degree_nine_goes_through_every_point_and_is_wrong_between_them():
+    found = numbers("polynomial-overfitting")
+    assert found["best degree"] == 3
+    assert found["training error, degree 9"] < 1e-6
+    assert found["test error, degree 9"] > 1.5 * found["test error, degree 3"]
+    assert found["test error, degree 1"] > 1.5 * found["test error, degree 3"]
+
+
+def test_bias_and_variance_trade_places_over_the_penalty():
+    found = numbers("bias-variance")
+    # WE-73, whose numbers depend on the seed
+    bias = [found[f"bias², λ = {name}"] for name in ("13.5", "0.73", "0.09")]
+    variance = [found[f"variance, λ = {name}"] for name in ("13.5", "0.73", "0.09")]
+    assert bias == pytest.approx([0.0681, 0.0016, 0.0006], rel=0.4)
+    assert variance == pytest.approx([0.0100, 0.0227, 0.0361], rel=0.4)
+    assert found["largest gap of the sum"] < 1e-12
+    assert -5 < found["best ln λ"] < 3
+
+
+@pytest.mark.parametrize("over", ["features", "epochs", "rows"])
+def test_the_test_error_falls_rises_and_falls_below_where_it_was(over):
+    found = numbers("double-descent")
+    assert found[f"{over}: peak"] > 1.2 * found[f"{over}: low"]
+    assert found[f"{over}: end"] < 0.8 * found[f"{over}: low"]
+
+
+def test_double_descent_peaks_where_the_rows_are_just_fitted():
+    found = numbers("double-descent")
+    assert found["features: peak at"] == pytest.approx(300, rel=0.1)
+    assert found["features: fitted from"] == 300
+    assert found["rows: peak at"] == pytest.approx(double_descent.WEIGHTS, rel=0.25)
+
+
+def test_the_smallest_norms_on_a_line_are_those_of_the_notes():
+    found = numbers("l1-l2-geometry")
+    assert found["L1: w1"] == pytest.approx(0.5, abs=1e-9)
+    assert found["L1: w2"] == 0.0
+    assert found["L1: norm"] == pytest.approx(0.5, abs=1e-9)
+    assert [found["L2: w1"], found["L2: w2"]] == pytest.approx([50 / 101, 5 / 101])
+    assert found["L2: norm"] == pytest.approx(5 / 101**0.5)
+    assert found["L2: its L1 norm"] == pytest.approx(0.5445545, abs=1e-7)
+
+
+def test_dropout_is_an_ensemble_of_its_masks():
+    found = numbers("dropout-ensemble")
+    assert found["exponent of k"] == pytest.approx(-0.5, abs=0.05)
+    assert found["gap to the geometric mean"] < 1e-12
+    assert found["gap to the arithmetic mean"] > 0.05
+    assert found["same answers"] > 0.9
+
+
+def test_steps_along_the_gradient_do_more_harm_than_random_ones():
+    found = numbers("adversarial-examples")
+    assert found["untouched"] > 0.93
+    assert found["random signs at 0.1"] > 0.9 * found["untouched"]
+    assert found["FGSM at 0.1"] < 0.7 * found["random signs at 0.1"]
+    assert found["PGD at 0.1"] <= found["FGSM at 0.1"]
+
+
+def test_digits_fall_back_to_those_that_need_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
+    found = digits(500, 100)
+    assert (found.name, found.side) == ("scikit-learn's digits", 8)
+    assert found.x.shape == (500, 64)
+    assert found.x_test.shape == (100, 64)
+    assert found.x.max() == 1.0
+    shared = {row.tobytes() for row in found.x} & {row.tobytes() for row in found.x_test}
+    assert not shared
+
+
+def test_digits_are_those_of_mnist_where_it_is_in_the_cache(monkeypatch):
+    parts = {"train": 30, "test": 10}
+    images = {part: np.full((n, 28, 28), 255, np.uint8) for part, n in parts.items()}
+    monkeypatch.setattr(
+        "castalia.lab.digits.load_images",
+        lambda name, part="train": (images[part], np.arange(parts[part]).astype(np.uint8) % 10),
+    )
+    found = digits(20, 5)
+    assert (found.name, found.side, found.x.max()) == ("MNIST", 28, 1.0)
+    assert (found.x.shape, found.y.shape, found.x_test.shape) == ((20, 784), (20,), (5, 784))

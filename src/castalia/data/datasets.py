@@ -12,12 +12,12 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.files import digest
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["available", "cache", "load"]
+__all__ = ["Known", "available", "cache", "load", "locate"]
 
 
 @dataclass(frozen=True)
 class Known:
-    """A table that is recognised by its checksum."""
+    """A file that is recognised by its checksum."""
 
     file: str
     sha256: str
@@ -45,6 +45,12 @@ _UCI = (
     "comma-separated and without its header line"
 )
 _KNOWN = {
+    "foetal-ecg": Known(
+        "foetal-ecg/foetal_ecg.csv.gz",
+        "f3ed56a1b7af394973930e141f9b75696f8c8c21e74fdbfd926b46bf5a73625b",
+        "DaISy, KU Leuven (cutaneous potential recordings of a pregnant woman, 2500 samples of "
+        "eight leads), comma-separated with a header line",
+    ),
     "penguins": Known(
         "penguins.csv",
         "f204db2c753b0937caac3cb35258562c14f073e4bbc76be24b4c51ce22767a93",
@@ -75,7 +81,7 @@ def available() -> list[str]:
     """Return the names `load` knows.
 
     >>> available()
-    ['penguins', 'titanic', 'wine-quality-red', 'wine-quality-white']
+    ['foetal-ecg', 'penguins', 'titanic', 'wine-quality-red', 'wine-quality-white']
     """
     return sorted(_KNOWN)
 
@@ -109,8 +115,7 @@ def load(name: str) -> Dataset:
             f"{name!r}.{did_you_mean(str(name), _KNOWN)}"
         )
     known = _KNOWN[name]
-    path = (Path(__file__).parent / "files" if known.shipped else cache()) / known.file
-    _check(name, known, path)
+    path = locate(name, known)
     if known.names is None:
         return read(path, stream=False)
     from castalia.data.csv_source import CsvSource
@@ -118,13 +123,15 @@ def load(name: str) -> Dataset:
     return in_memory(Dataset(CsvSource(path, names=known.names)))
 
 
-def _check(name: str, known: Known, path: Path) -> None:
+def locate(name: str, known: Known, owner: str = "datasets.load") -> Path:
+    """Return where a known file lies, or say what to put where."""
+    path = (Path(__file__).parent / "files" if known.shipped else cache()) / known.file
     there = path.is_file()
     if there and digest(path) == known.sha256:
-        return
+        return path
     state = "that file is another one or damaged" if there else "there is no such file"
     raise InvalidData(
-        f"datasets.load: `{name}` must lie at {path}; {state}. Put {known.file} there (SHA-256 "
+        f"{owner}: `{name}` must lie at {path}; {state}. Put {known.file} there (SHA-256 "
         f"{known.sha256}; "
         f"from {known.origin}), or set CASTALIA_DATA to the folder that holds it."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from castalia.evaluate.displays.curves import LearningCurves
+from castalia.evaluate.displays.style import COLOURS, MUTED, caption
 from castalia.lab.outcome import Outcome, panels
 from castalia.models.dense import MLPRegressor
 from castalia.train import Training
@@ -41,12 +42,16 @@ def run(*, quick: bool = False) -> Outcome:
     figure, (left, right) = panels(2, (9, 3.3))
     LearningCurves.from_history(to_the_end.history_).plot(left)
     grid = np.linspace(-1, 1, 200)[:, None]
-    right.plot(X[:, 0], y, "o", color="#8f949b", ms=4)
-    right.plot(grid[:, 0], np.sin(3 * grid[:, 0]), color="#8f949b", lw=1, label="truth")
-    right.plot(grid[:, 0], to_the_end.predict(grid), lw=1.8, label="to the end")
-    right.plot(grid[:, 0], patient.predict(grid), lw=1.8, label="stopped")
-    right.set(xlabel="x", ylabel="y", ylim=(-2.5, 2.5))
-    right.legend(frameon=False, fontsize=9)
+    right.plot(X[:, 0], y, "o", color=MUTED, ms=4)
+    curves = (
+        (np.sin(3 * grid[:, 0]), "truth", MUTED),
+        (to_the_end.predict(grid), "to the end", COLOURS[4]),
+        (patient.predict(grid), "stopped", COLOURS[2]),
+    )
+    for values, name, colour in curves:
+        right.plot(grid[:, 0], values, color=colour, lw=1.8, label=name)
+    right.set(xlabel="x", ylabel="y", ylim=(-2, 2))
+    caption(right)
     numbers = {
         "error to the end": error(to_the_end),
         "error stopped": error(patient),

@@ -18,10 +18,19 @@ __all__ = ["EXPERIMENTS", "Outcome", "panels", "run"]
 
 # In the order of the course.
 EXPERIMENTS: dict[str, str] = {
+    "perceptron-convergence": "Each mistake turns the line until there are none; on XOR there are",
+    "novikoff": "From zero weights, a perceptron makes at most R²/γ² corrections",
+    "noise-cancelling": "A filter learns the path of a noise and leaves the signal alone",
     "xor": "No straight line computes exclusive or; two hidden units do",
     "gradient-descent": "Too small a step crawls, too large a one diverges: the limit is 2 / L",
     "ill-conditioned-momentum": "Momentum walks along the valley where plain descent zigzags",
+    "polynomial-overfitting": "Degree 9 goes through ten points and is wrong between them",
+    "bias-variance": "A large penalty makes fits alike and wrong, a small one each different",
+    "double-descent": "The test error peaks where the rows are just fitted, then falls again",
+    "l1-l2-geometry": "The diamond touches a line on an axis, the circle beside it",
     "early-stopping": "The weights to keep are those of the lowest validation loss",
+    "dropout-ensemble": "Halved weights are the geometric mean over all masks of dropout",
+    "adversarial-examples": "Small steps along the gradient undo a classifier, random ones do not",
 }
 
 

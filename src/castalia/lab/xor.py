@@ -74,6 +74,7 @@ def _draw(ax: Axes, values: np.ndarray, name: str) -> None:
     ax.imshow(
         values, origin="lower", extent=(-0.4, 1.4, -0.4, 1.4), cmap="RdBu", vmin=-0.2, vmax=1.2
     )
-    ax.scatter(X[:, 0], X[:, 1], c=[COLOURS[i] for i in Y], edgecolors="white", s=60, zorder=3)
+    # 1 is blue on the map, too
+    ax.scatter(X[:, 0], X[:, 1], c=[COLOURS[1 - i] for i in Y], edgecolors="white", s=60, zorder=3)
     ax.set(title=name, xticks=(0, 1), yticks=(0, 1))
     ax.grid(False)
