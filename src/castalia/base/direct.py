@@ -88,7 +88,7 @@ class DirectEstimator(BaseEstimator):
         """
         nested = any(name.startswith("training__") for name in params)
         if nested and "training" not in params and getattr(self, "training", 0) is None:
-            self.training = loop_settings(None, self.device)
+            params = {"training": loop_settings(None, self.device), **params}
         return super().set_params(**params)
 
     def _wants_target(self) -> bool:

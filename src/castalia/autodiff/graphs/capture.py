@@ -46,7 +46,7 @@ def _copy(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     return source.to(device=target.device, dtype=target.dtype).expand(target.shape)
 
 
-_REWRITTEN = {
+_REWRITTEN: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.copy.default: _copy,
     # what torch calls when no gradient is asked for has no derivative either
     torch.ops.aten._embedding_bag_forward_only.default: torch.ops.aten._embedding_bag.default,

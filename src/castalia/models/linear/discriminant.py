@@ -128,7 +128,7 @@ class Weighted(Discriminant):
                 f"one of {self.classes_.tolist()[:10]}."
             )
         found = [setting.get(label, 1.0) for label in self.classes_.tolist()]
-        if not all(isinstance(w, Real) and 0 <= w < np.inf for w in found):
+        if not all(isinstance(w, Real) and 0 <= float(w) < np.inf for w in found):
             raise InvalidParameter(
                 f"{name}: `class_weight` must hold numbers of at least 0; got {setting!r}."
             )
