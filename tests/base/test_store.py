@@ -288,7 +288,7 @@ def test_a_newer_format_names_both_versions(saved):
     head = head_of(saved) | {"format": 2, "castalia": "9.1"}
     (saved / "model.json").write_text(json.dumps(head))
     with pytest.raises(
-        CheckpointMismatch, match=r"written by Castalia 9\.1.*this is 0\.1\.0.*Upgrade"
+        CheckpointMismatch, match=r"written by Castalia 9\.1.*this is \d+\.\d+\.\d+.*Upgrade"
     ):
         load(saved)
 

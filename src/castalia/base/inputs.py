@@ -223,7 +223,7 @@ def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
             )
         if not np.isfinite(found).all():
             raise InvalidData(
-                f"{type(estimator).__name__}: `sample_weight` must be finite; got "
+                f"{type(estimator).__name__}: `sample_weight` must hold no NaN or infinity; got "
                 f"{found[~np.isfinite(found)][0]}. Give rows that should not count the weight 0."
             )
     else:

@@ -37,7 +37,7 @@ class SparseLinear(nn.Linear):
     Examples
     --------
     >>> layer = SparseLinear(torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
-    >>> layer.weight[0, 1].item()
+    >>> abs(layer.weight[0, 1].item())
     0.0
     """
 

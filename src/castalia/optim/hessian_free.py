@@ -174,13 +174,12 @@ class HessianFree(CurvatureOptimizer):
     def _best_iterate(
         self, closure: Callable[[], Any], place: Tensor, found: Truncated
     ) -> tuple[Tensor, float, float | None]:
-        """Go back over the iterates while an earlier one is better; return step, phi and loss."""
+        """Go back over the iterates while an earlier one is clearly better; return step, phi, loss."""
         best = (found.iterates[-1], found.values[-1], math.inf)
-        slack = torch.finfo(place.dtype).eps ** 0.75  # a tie must not be decided by rounding
+        slack = torch.finfo(place.dtype).eps ** 0.75  # rounding must not decide
         for step, value in zip(reversed(found.iterates), reversed(found.values), strict=True):
             loss = self._loss_at(closure, torch.add(place, step, alpha=self.param_groups[0]["lr"]))
-            if math.isfinite(best[2]) and not loss < best[2] + slack * abs(best[2]):
+            if math.isfinite(best[2]) and not loss < best[2] - slack * abs(best[2]):
                 break
-            if not loss >= best[2]:
-                best = (step, value, loss if math.isfinite(loss) else math.inf)
+            best = (step, value, loss if math.isfinite(loss) else math.inf)
         return best

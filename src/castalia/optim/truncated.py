@@ -68,8 +68,7 @@ def truncated_solve(
         residual, products = right - product(start), 1
     prepared = residual if scale is None else residual / scale
     direction, energy = prepared, residual @ prepared
-    # Below this the residual is rounding: iterates repeat themselves and chance would pick one.
-    vanishing = (torch.finfo(right.dtype).eps ** (2 / 3) * float(right.norm())) ** 2
+    vanishing = (torch.finfo(right.dtype).eps * float(right.norm())) ** 2
     history = [_phi(x, right, residual)]
     iterates: list[Tensor] = []
     values: list[float] = []
