@@ -87,7 +87,7 @@ def test_words_in_a_table_for_a_linear_model_are_named():
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_weights_of_a_tensor_must_be_finite(weight):
-    with pytest.raises(InvalidData, match=f"`sample_weight` must be finite; got {weight}"):
+    with pytest.raises(InvalidData, match=f"must hold no NaN or infinity; got {weight}"):
         LinearRegression().fit(torch.tensor(X), LINE, sample_weight=[weight, 1, 1, 1, 1, 1])
 
 

@@ -174,7 +174,7 @@ class HessianFree(CurvatureOptimizer):
     def _best_iterate(
         self, closure: Callable[[], Any], place: Tensor, found: Truncated
     ) -> tuple[Tensor, float, float | None]:
-        """Go back over the iterates while an earlier one is clearly better; return step, phi, loss."""
+        """Go back while an earlier iterate is clearly better; return step, phi and loss."""
         best = (found.iterates[-1], found.values[-1], math.inf)
         slack = torch.finfo(place.dtype).eps ** 0.75  # rounding must not decide
         for step, value in zip(reversed(found.iterates), reversed(found.values), strict=True):
