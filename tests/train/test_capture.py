@@ -88,3 +88,12 @@ def test_what_cannot_be_recorded_is_done_step_by_step():
     settings = Training(device="cuda", validation=0)
     state = train_tensors(net, Reads(), x, y, training=settings, epochs=3, batch_size=50, lr=1e-2)
     assert state.history[-1]["loss"] < state.history[0]["loss"]
+
+
+def test_after_a_step_that_cannot_be_recorded_random_numbers_are_still_drawn():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Dropout(0.5), torch.nn.Linear(16, 3))
+    x, y = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(Y)
+    settings = Training(device="cuda", validation=0)
+    state = train_tensors(net, Reads(), x, y, training=settings, epochs=2, batch_size=50, lr=1e-3)
+    assert state.history[-1]["loss"] > 0
+    assert torch.rand(3, device="cuda").unique().numel() == 3

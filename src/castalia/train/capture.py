@@ -118,6 +118,9 @@ class CapturedStepper(Stepper):
         except Exception as error:  # anything that cannot be recorded: host reads, changing shapes
             self.failed = f"{type(error).__name__}: {error}".splitlines()[0]
             torch.cuda.synchronize()
+            # A broken recording leaves the generator waiting for its end; a copy is free of that.
+            chance = torch.cuda.default_generators[torch.cuda.current_device()]
+            chance.graphsafe_set_state(chance.clone_state())
             return False
         self.recorded = graph
         self.gradients = [p.grad for p in self.parameters]  # the graph writes here: keep the memory
