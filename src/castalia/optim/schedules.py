@@ -45,6 +45,12 @@ class Schedule:
         """Return the factor at step k of total."""
         return FACTORS[self.name](k, max(total, 1), **self.arguments)
 
+    @property
+    def follows_losses(self) -> bool:
+        """Whether ``drop`` can be anything but 1."""
+        inner = self.arguments.get("schedule")
+        return self.name == "plateau" or (isinstance(inner, Schedule) and inner.follows_losses)
+
     def drop(self, losses: Sequence[float]) -> float:
         """Return the further factor that the losses of the finished epochs ask for.
 

@@ -282,6 +282,8 @@ class _Loop:
 
     def _drop(self) -> float:
         """Return the schedule's factor for the losses of the stage so far, in the history."""
+        if not self.schedule.follows_losses:
+            return 1.0
         state = self.state
         lines = state.history[len(state.history) - state.epoch :]
         losses = [line.get("val_loss", line.get("loss", math.nan)) for line in lines]
@@ -336,6 +338,8 @@ class _Loop:
 
     def _share_buffers(self) -> None:
         """Let all processes go on with one set of buffers: each saw other rows."""
+        if self.strategy.world == 1:
+            return
         self.strategy.broadcast(list(self.net.buffers()))
         if self.average is not None and self.statistics:
             self.strategy.broadcast(self.average.shadow[-len(self.statistics) :])

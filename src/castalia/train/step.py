@@ -128,7 +128,7 @@ class Stepper:
             and _up_to_date(self.objective, "loss_gradient", "terms", "rows")
             and len(self.phases) == 1
             and len(self.phases[0].parameters) == len(self.parameters)
-            and not _hooked(self.net)
+            and not _hooked(self.net, self.parameters)
         )
 
     def set_rate(self, factor: float) -> None:
@@ -304,13 +304,13 @@ def _up_to_date(owner: Any, shortcut: str, *originals: str) -> bool:
     return all(place(shortcut) <= place(name) for name in originals)
 
 
-def _hooked(net: nn.Module) -> bool:
+def _hooked(net: nn.Module, parameters: list[nn.Parameter]) -> bool:
     """Whether anybody listens inside the network."""
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return (
         _has_any_global_hook()
         or any(getattr(module, name) for module in net.modules() for name in hooks)
-        or any(p._backward_hooks or p._post_accumulate_grad_hooks for p in net.parameters())
+        or any(p._backward_hooks or p._post_accumulate_grad_hooks for p in parameters)
     )
 
 

@@ -73,7 +73,8 @@ class MLP(nn.Module):
             self.embed is None
             and all(type(linear) is nn.Linear and linear.bias is not None for linear in layers[::2])
             and all(type(g) in _WRITTEN_OUT for g in layers[1::2])
-            and len(list(self.parameters())) == 2 * len(layers[::2])  # each used in one place
+            and len({id(p) for linear in layers[::2] for p in (linear.weight, linear.bias)})
+            == 2 * len(layers[::2])  # each used in one place
         )
 
     @torch.no_grad()
