@@ -365,6 +365,8 @@ def test_a_stiff_equation_is_reported_with_its_rate_and_a_remedy():
 def test_too_few_steps_for_a_long_span_are_reported():
     with pytest.raises(SolverFailed, match=r"got 20 steps at t = .*Raise `max_steps`"):
         odeint(lambda t, y: t.cos() + 0 * y, torch.zeros(1), [0.0, 100.0], max_steps=20)
+    with pytest.raises(SolverFailed, match="got 20 steps"):  # at once: no list of 10^12 steps
+        odeint(lambda t, y: -y, torch.ones(1), [0.0, 1.0], "euler", step=1e-12, max_steps=20)
 
 
 @pytest.mark.parametrize("method", FIXED)

@@ -77,8 +77,8 @@ class Fixed:
         f: Tensor | None = self.field.first(times[0], y)
         for a, b in zip(times, times[1:], strict=False):
             n = 1 if self.options.step is None else math.ceil(abs(b - a) / self.options.step - 1e-6)
-            grid = [a + (b - a) * i / n for i in range(n)] + [b]
-            for t, t1 in zip(grid, grid[1:], strict=False):
+            for i in range(n):
+                t, t1 = a + (b - a) * i / n, b if i == n - 1 else a + (b - a) * (i + 1) / n
                 if self.steps >= self.options.max_steps:
                     raise too_many_steps(self.options, t, times, None)
                 slope = self.field.at(t, y) if f is None else f
