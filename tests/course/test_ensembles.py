@@ -8,8 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import softmax
 from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression, Perceptron
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -17,7 +19,9 @@ from castalia import (
     AdaBoost,
     Bagging,
     Callback,
+    DeepEnsemble,
     DropoutEnsemble,
+    MLPClassifier,
     MLPRegressor,
     Training,
     WeightAverage,
@@ -228,3 +232,14 @@ def test_averaged_weights_are_one_model_when_predicting():
     model.predict(X)
     assert len(calls) == 1
     assert sum(p.numel() for p in model.module_.parameters()) == 7 + 7 + 7 + 1
+
+
+def test_the_mean_of_logits_of_separately_trained_models_beats_the_mean_member():
+    X, y = load_digits(return_X_y=True)
+    X, y, X_test, y_test = X[:500], y[:500], X[500:1300], y[500:1300]
+    net = MLPClassifier(hidden=(12,), epochs=25, lr=5e-3)
+    ensemble = DeepEnsemble(estimator=net, members=4, combine="logits", random_state=0).fit(X, y)
+    logits = np.stack([m._outputs(X_test).numpy() for m in ensemble.estimators_]).mean(axis=0)
+    np.testing.assert_allclose(ensemble.predict_proba(X_test), softmax(logits, axis=1), atol=1e-5)
+    each = [m.score(X_test, y_test) for m in ensemble.estimators_]
+    assert ensemble.score(X_test, y_test) > np.mean(each)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
 
-from castalia.base import Interval
+from castalia.base import Interval, OneOf
 from castalia.models.ensemble.averaged import Averaged, default_member
 
 __all__ = ["DeepEnsemble"]
@@ -36,6 +36,9 @@ class DeepEnsemble(Averaged):
         are trained side by side.
     members
         Number of members; 5 are enough for most of the gain.
+    combine
+        Of classifiers: ``"average"``, the mean of probabilities; ``"logits"``, the softmax of the
+        mean of logits, which is the geometric mean of probabilities made to sum to 1.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class DeepEnsemble(Averaged):
     """
 
     members: Annotated[int, Interval(1, whole=True)] = 5
+    combine: Annotated[str, OneOf("average", "logits")] = "average"
 
     def _default(self) -> Any:
         return default_member()
@@ -87,6 +91,12 @@ class DeepEnsemble(Averaged):
     ) -> None:
         members = [self._member(seed, i) for i in range(self.members)]
         self._fit_all(members, X, y, weight)
+
+    def _combined(self, probabilities: np.ndarray) -> np.ndarray:  # (M, N, K)
+        if self.combine == "logits":
+            tiny = np.finfo(probabilities.dtype).tiny
+            return softmax(np.log(probabilities.clip(tiny)).mean(axis=0), axis=1)
+        return super()._combined(probabilities)
 
     def predict_std(self, X: Any) -> np.ndarray:
         """Return the standard deviation of the mixture, or how far the members spread.
