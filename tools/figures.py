@@ -100,8 +100,7 @@ def main(names: list[str]) -> None:
             torch.manual_seed(0)
             graph = make()
             graph.bprop()
-            for kind in ("svg", "png"):
-                print(graph.draw(IMAGES / "graphs" / f"{name}.{kind}"))
+            print(graph.draw(IMAGES / "graphs" / f"{name}.png"))
     for name in lab.EXPERIMENTS:
         if not names or name in names:
             found = lab.run(name)

@@ -63,6 +63,22 @@ def test_weights_count_and_the_network_is_left_bit_for_bit():
         assert_close(value, before[name], rtol=0, atol=0)
 
 
+def test_a_layer_used_twice_is_left_as_it_was():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = self.second = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.second(torch.tanh(self.first(x)))
+
+    net = Twice()
+    weight, before = net.first.weight, net.first.weight.clone()
+    LossLandscape.from_network(net, SquaredError(), torch.ones(4, 3), torch.ones(4, 3), points=3)
+    assert net.first.weight is weight
+    assert torch.equal(weight, before)
+
+
 def test_every_filter_of_a_direction_has_the_length_of_the_networks():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(2, 5, 3), nn.BatchNorm2d(5), nn.Flatten(), nn.Linear(20, 3))

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from castalia.base.descent import loop_settings
 from castalia.base.inputs import check_matrix, check_target, check_weight, split_target
 from castalia.base.params import RandomState, check_parameters
-from castalia.errors import InvalidData
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
 
@@ -68,14 +67,11 @@ class DirectEstimator(BaseEstimator):
         self
         """
         check_parameters(self)
-        X, y = split_target(X, y) if self._wants_target() else (X, None)
-        if y is None and self._wants_target():
-            raise InvalidData(
-                f"{type(self).__name__}: requires y to be passed, but the target y is None."
-            )
+        wanted = self._wants_target()
+        X, y = split_target(X, y) if wanted else (X, None)
         X = self._matrix(X, reset=True)
         weight = check_weight(self, X, sample_weight)
-        self._solve(X, None if y is None else check_target(self, X, y), weight)
+        self._solve(X, check_target(self, X, y) if wanted else None, weight)
         return self
 
     def set_params(self, **params: Any) -> DirectEstimator:

@@ -170,6 +170,10 @@ def _check_tensor(estimator: Any, X: Tensor, *, reset: bool) -> Tensor:
 
 def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
     """Return y as an array with as many rows as X, without missing values."""
+    if y is None:
+        raise InvalidData(
+            f"{type(estimator).__name__}: requires y to be passed, but the target y is None."
+        )
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     y = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if not y.ndim:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from castalia.autodiff.lending import call_with
 from castalia.nn import evaluating
 from castalia.protocols import Batch, Objective
 
@@ -130,7 +131,7 @@ class _Probe(nn.Module):
                 value.add_(direction[name], alpha=step)
             # Penalties look at trainable weights only.
             moved[f"net.{name}"] = value.requires_grad_(parameter.requires_grad)
-        found: float = torch.func.functional_call(self, moved, ())
+        found: float = call_with(self, moved, ())
         return found
 
     def forward(self) -> float:

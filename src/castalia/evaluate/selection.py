@@ -98,21 +98,16 @@ def loo(
         )
     if not 0 <= alpha < np.inf:
         raise InvalidParameter(f"loo: `alpha` must be finite and at least 0; got {alpha!r}.")
-    centred = X - X.mean(axis=0) if fit_intercept else X
-    U, s, _ = np.linalg.svd(centred, full_matrices=False)
-    kept = s > s.max(initial=0.0) * max(X.shape) * np.finfo(float).eps
-    shrink = s[kept] ** 2 / (s[kept] ** 2 + alpha)
-    U = U[:, kept]
-    hat = (U**2 * shrink).sum(axis=1) + (1 / len(X) if fit_intercept else 0.0)
-    target = y - y.mean(axis=0) if fit_intercept else y
-    residual = target - U * shrink @ (U.T @ target)
-    free = 1 - hat
-    if (free < 1e-10).any():
+    from castalia.models.linear import Ridge  # brings torch, which the other measures do without
+
+    found = Ridge(alpha=alpha, fit_intercept=fit_intercept, device="cpu").loo_residuals(X, y)
+    alone = np.isnan(found).reshape(len(found), -1).any(axis=1)
+    if alone.any():
         raise InvalidData(
-            f"loo: row {int(free.argmin())} must not be fitted exactly by itself; its leverage is "
+            f"loo: row {int(alone.argmax())} must not be fitted exactly by itself; its leverage is "
             "1. Give more rows than features, or a penalty."
         )
-    return residual / (free if y.ndim == 1 else free[:, None])
+    return found
 
 
 def structural_risk(error: float, capacity: float, rows: int, confidence: float = 0.95) -> float:

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
+from castalia.autodiff.lending import call_with
 from castalia.nets.dense import MLP
 from castalia.nn import ACTIVATIONS
 
@@ -66,7 +67,7 @@ class Stack(nn.Module):
         weights = dict(zip(self.names, self.stacked, strict=True))
         if not self.dense:
             shape = self.shape[0]
-            call = vmap(lambda w, x: functional_call(shape, w, (x,)), randomness="different")
+            call = vmap(lambda w, x: call_with(shape, w, (x,)), randomness="different")
             return call(weights, x)
         for name, layer in self.dense:
             if isinstance(layer, nn.Linear):

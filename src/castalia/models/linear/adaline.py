@@ -12,9 +12,8 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target, check_weight, split_target
-from castalia.base.tasks import encode_classes
-from castalia.models.linear.discriminant import Discriminant, given
+from castalia.base.inputs import check_target, check_weight
+from castalia.models.linear.discriminant import Online
 from castalia.models.linear.solvers.lms import lms
 from castalia.utils.seeds import derive, seed_from
 
@@ -22,7 +21,7 @@ __all__ = ["Adaline"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Adaline(Discriminant):
+class Adaline(Online):
     """Adaline: a linear unit that moves after every example, in proportion to its error.
 
     With y = +-1 the rule is w += 2 lr (y - w x) x, stochastic gradient descent on (y - w x)^2; the
@@ -89,7 +88,6 @@ class Adaline(Discriminant):
     lr: Annotated[float | None, Interval(0, closed="neither", optional=True)] = None
     epochs: Annotated[int, Interval(1, whole=True)] = 20
     shuffle: Annotated[bool, OneOf(True, False)] = True
-    warm_start: Annotated[bool, OneOf(True, False)] = False
 
     def fit(self, X: Any, y: Any = None) -> Adaline:  # type: ignore[override]
         """Run the rule over the rows ``epochs`` times.
@@ -105,15 +103,11 @@ class Adaline(Discriminant):
         -------
         self
         """
-        check_parameters(self)
-        X, y = split_target(X, y)
-        X = self._matrix(X, reset=True)
-        before = getattr(self, "classes_", np.empty(0)) if self.warm_start else np.empty(0)
-        self.classes_, codes = encode_classes(self, check_target(self, X, given(self, y)))
+        X, codes, again = self._read(X, y)
         seed = seed_from(self.random_state)
         rows, target = self._rows(X), self._signs(codes)
         self.lr_ = self._rate(rows)
-        W = self._start(rows, again=np.array_equal(before, self.classes_))
+        W = self._start(rows, again=again)
         errors = []
         for epoch in range(self.epochs):
             order = np.arange(len(codes))

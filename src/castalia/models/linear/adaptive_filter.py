@@ -16,7 +16,6 @@ from torch import Tensor
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.inputs import check_target, split_target
 from castalia.base.tasks import numeric_target
-from castalia.models.linear.discriminant import given
 from castalia.models.linear.solvers.lms import lms
 
 __all__ = ["AdaptiveFilter"]
@@ -111,7 +110,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         check_parameters(self)
         X, y = split_target(X, y)
         X = self._matrix(X, reset=True)
-        self._adapt(X, check_target(self, X, given(self, y)), None, self.epochs)
+        self._adapt(X, check_target(self, X, y), None, self.epochs)
         return self
 
     def partial_fit(self, X: Any, y: Any) -> AdaptiveFilter:
@@ -125,7 +124,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         check_parameters(self)
         first = not hasattr(self, "coef_")
         X = self._matrix(X, reset=first)
-        self._adapt(X, check_target(self, X, given(self, y)), None if first else self.coef_, 1)
+        self._adapt(X, check_target(self, X, y), None if first else self.coef_, 1)
         return self
 
     def cancel(self, X: Any, y: Any) -> np.ndarray:

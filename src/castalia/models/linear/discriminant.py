@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -16,20 +16,14 @@ from scipy.sparse import issparse
 from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor
 
+from castalia.base import OneOf, check_parameters
+from castalia.base.inputs import check_target, split_target
 from castalia.base.tasks import encode_classes
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.linear.linear import LinearClassifier
 from castalia.models.linear.solvers.affine import Affine
 
-__all__ = ["Discriminant", "Weighted", "given"]
-
-
-def given(owner: Any, y: Any) -> Any:
-    """Return y, or say that it is missing."""
-    if y is None:
-        name = type(owner).__name__
-        raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
-    return y
+__all__ = ["Discriminant", "Online", "Weighted"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -93,6 +87,31 @@ class Discriminant(LinearClassifier):
                 f"{y[unknown].tolist()[0]!r}, which is not one of {self.classes_.tolist()[:10]}."
             )
         return np.searchsorted(self.classes_, y)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Online(Discriminant):
+    """Base of rules that go over the rows one by one.
+
+    Parameters
+    ----------
+    warm_start
+        Whether a further ``fit`` goes on from the weights there are.
+    """
+
+    warm_start: Annotated[bool, OneOf(True, False)] = False
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, np.ndarray, bool]:
+        """Check all rows and labels; return rows, class numbers, and whether to go on from before.
+
+        That is so for a warm start with the classes of the last fit.
+        """
+        check_parameters(self)
+        X, y = split_target(X, y)
+        X = self._matrix(X, reset=True)
+        before = getattr(self, "classes_", np.empty(0)) if self.warm_start else np.empty(0)
+        self.classes_, codes = encode_classes(self, check_target(self, X, y))
+        return X, codes, np.array_equal(before, self.classes_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

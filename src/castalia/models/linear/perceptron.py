@@ -12,9 +12,8 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target, split_target
-from castalia.base.tasks import encode_classes
-from castalia.models.linear.discriminant import Discriminant, given
+from castalia.base.inputs import check_target
+from castalia.models.linear.discriminant import Online
 from castalia.models.linear.solvers.affine import Affine
 from castalia.models.linear.solvers.corrections import ArgmaxWalk, BinaryWalk, Walk
 from castalia.models.linear.solvers.interior import soft_margin
@@ -49,7 +48,7 @@ def enough_right(k: int, eps: float, risk: float) -> int:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Perceptron(Discriminant):
+class Perceptron(Online):
     """The perceptron: after every mistake, add the example to the weights.
 
     With y = +-1, a mistake is y (w x + b) <= 0, and w += lr y x, b += lr y. From zero weights, if
@@ -160,7 +159,6 @@ class Perceptron(Discriminant):
     epochs: Annotated[int, Interval(1, whole=True)] = 1000
     patience: Annotated[int | None, Interval(1, whole=True, optional=True)] = 20
     shuffle: Annotated[bool, OneOf(True, False)] = False
-    warm_start: Annotated[bool, OneOf(True, False)] = False
 
     def fit(self, X: Any, y: Any = None) -> Perceptron:  # type: ignore[override]
         """Walk over the rows until they are all right, or it is time to stop.
@@ -176,13 +174,9 @@ class Perceptron(Discriminant):
         -------
         self
         """
-        check_parameters(self)
-        X, y = split_target(X, y)
-        X = _host(self._matrix(X, reset=True))
-        before = getattr(self, "classes_", np.empty(0)) if self.warm_start else np.empty(0)
-        self.classes_, codes = encode_classes(self, check_target(self, X, given(self, y)))
-        seed = seed_from(self.random_state)
-        walks = self._walks(X, seed, again=np.array_equal(before, self.classes_))
+        X, codes, again = self._read(X, y)
+        X, seed = _host(X), seed_from(self.random_state)
+        walks = self._walks(X, seed, again=again)
         self._walk(walks, X, codes, seed)
         self._keep_walks(walks)
         self._judge(X, codes)

@@ -21,6 +21,8 @@ from castalia.objectives import L2, SquaredError
 
 __all__ = ["Ridge"]
 
+ALONE = 1e-10  # 1 - leverage below which a row counts as fitted by itself
+
 
 class PerTarget(Constraint):
     """A number of at least 0, or one such number for each target."""
@@ -149,7 +151,7 @@ class Ridge(DescentRegressor):
         Returns
         -------
         ndarray of shape (N,) or (N, T)
-            Not finite where a row alone determines its own prediction.
+            NaN where a row alone determines its own prediction: its leverage h is 1.
         """
         check_parameters(self)
         X = self._matrix(X, reset=not hasattr(self, "n_features_in_"))
@@ -157,8 +159,8 @@ class Ridge(DescentRegressor):
         design = self._design(X, y, weight)
         alpha = self._alphas(design)
         residual, kept = _residuals_and_leverages(design, alpha, self.fit_intercept)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = (residual / (1 - kept)).numpy()
+        free = 1 - kept
+        found = torch.where(free > ALONE, residual / free, torch.nan).numpy()
         return found[:, 0] if y.ndim == 1 else found
 
 
