@@ -6,6 +6,7 @@ two, for ddp) a life, so torch is imported once. It prints, as JSON, where the k
 and histories lie in FOLDER.
 """
 
+import contextlib
 import json
 import mmap
 import os
@@ -136,6 +137,8 @@ def begin(folder, run, processes, life, shared):
                 sys.stderr.flush()
                 os._exit(code)
         group = group or child
+        with contextlib.suppress(OSError):  # the child does the same: whichever is first
+            os.setpgid(child, group)
         children.append(child)
     return group, children
 
