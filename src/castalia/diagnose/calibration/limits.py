@@ -1,0 +1,93 @@
+"""One table of thresholds.
+
+Every number that a rule holds a measurement against stands here, with what set it. "Suite" is the
+calibration part of ``tests/diagnose/suite``; ``python -m evidence doctor`` prints how the faulty and
+the healthy trainings lie on both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LIMITS", "Limit", "limit"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A threshold.
+
+    Attributes
+    ----------
+    value
+        The number.
+    why
+        The experiment, theorem or convention that set it.
+    """
+
+    value: float
+    why: str
+
+
+LIMITS = {
+    # --- optimisation
+    "rate.grown": Limit(2.0, "a loss that ends at twice its start has diverged; healthy ones fall"),
+    "rate.ratio": Limit(0.1, "suite: healthy medians 2e-4 to 6e-2, too high rates 0.1 to 1e3"),
+    "rate.turning": Limit(-0.3, "on a quadratic, steps beyond 1/curvature give negative cosines"),
+    "rate.spike": Limit(5.0, "suite: healthy losses never rise to five times their start"),
+    "rate.slow": Limit(3e-4, "suite: healthy medians from 2e-4; with less than half of it learnt"),
+    "rate.slow_learnt": Limit(0.6, "suite: share of the guessing loss taken away"),
+    "gradient.shrinks": Limit(1e-3, "first over last layer; suite: healthy plain nets above 5e-3"),
+    "gradient.grows": Limit(1e3, "first over last layer; suite: healthy nets below 1e2"),
+    "gradient.spike": Limit(100.0, "largest over median norm; suite: healthy below 40"),
+    "units.dead": Limit(0.6, "share of a layer; suite: healthy ReLU layers up to 0.45"),
+    "units.dead_hurting": Limit(0.4, "the same when the loss is also poor"),
+    "units.saturated": Limit(0.7, "share of a layer's units and rows; suite: healthy below 0.45"),
+    "units.equal": Limit(0.9, "share of rows equal to another: chance gives 0"),
+    "start.loss": Limit(3.0, "initial loss over that of guessing; default initialisations 0.9–1.4"),
+    "start.depth": Limit(100.0, "growth or decay of the spread over depth; He and Glorot within 5"),
+    "end.falling": Limit(
+        0.15, "relative fall in the last fifth of the steps; suite: healthy < 0.12"
+    ),
+    "steps.stale": Limit(0.5, "share of looks with left-over gradients: 0 or 1 in practice"),
+    "steps.few": Limit(60, "updates in all; suite: healthy trainings make 100 and more"),
+    "noise.loss": Limit(0.8, "spread of the loss from step to step over its mean, at tiny batches"),
+    "turning.zigzag": Limit(
+        -0.5, "mean cosine of successive gradients; a quadratic at 2/λ gives -1"
+    ),
+    "batch.norm": Limit(4, "numbers per channel: the variance of 4 is off by 80 % typically"),
+    "batch.running": Limit(1.0, "distance of running from batch mean in its spreads, late"),
+    # --- data
+    "inputs.large": Limit(20.0, "largest size of a column; digits as 0–16 still train well"),
+    "inputs.small": Limit(0.02, "largest size of a column"),
+    "inputs.apart": Limit(100.0, "largest over median spread of columns"),
+    "targets.large": Limit(20.0, "size of regression targets"),
+    "targets.small": Limit(0.02, "spread of regression targets"),
+    "classes.rare": Limit(0.1, "share of the rarest class over an even share, below it rare"),
+    "labels.noise": Limit(
+        0.08, "errors among the surer half of the answers; clean data below 0.05"
+    ),
+    "labels.noise_ratio": Limit(0.5, "the same over the errors of all; clean data below 0.4"),
+    "rows.shared": Limit(0.02, "share of validation rows seen in training"),
+    "rows.alone": Limit(0.995, "accuracy or R² of one column alone"),
+    "rows.shift": Limit(0.8, "area under the curve of telling train from validation rows"),
+    "order.between": Limit(4.0, "variance of batch means over its expectation if shuffled"),
+    # --- generalisation
+    "fit.rise": Limit(1.25, "validation loss at the end over its least; suite: healthy below 1.15"),
+    "fit.gap": Limit(2.5, "validation over training loss at the end"),
+    "fit.score_gap": Limit(0.15, "training minus validation accuracy"),
+    "fit.baseline": Limit(0.9, "baseline's loss over the network's"),
+    "fit.guess": Limit(0.97, "final loss over that of guessing"),
+    "dropout.strong": Limit(0.65, "usual rates are 0.1 to 0.5"),
+    "decay.strong": Limit(0.05, "usual rates are 1e-5 to 1e-2 where decay is part of the gradient"),
+    "decay.decoupled": Limit(1.0, "usual rates of AdamW are 0.01 to 0.1"),
+    "calibration.error": Limit(0.12, "expected calibration error on validation rows"),
+    "outputs.same": Limit(1e-3, "spread of the outputs over rows, over that of the targets"),
+    "latent.silent": Limit(0.01, "nats per dimension: below it a dimension carries nothing"),
+    "latent.share": Limit(0.8, "share of silent dimensions"),
+    "padding.share": Limit(0.1, "share of padding among the targets"),
+}
+
+
+def limit(name: str) -> float:
+    """Return a threshold by name."""
+    return LIMITS[name].value

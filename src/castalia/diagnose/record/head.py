@@ -1,0 +1,77 @@
+"""How the outputs of a network become its loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Activation", "Head"]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """One operation between the last layer and the loss, or inside a network.
+
+    Attributes
+    ----------
+    kind
+        "softmax", "log_softmax", "sigmoid", "relu", "tanh", "log", "exp" ….
+    shape
+        Of its result.
+    dim
+        The axis it runs over, counted from the front; None for elementwise ones.
+    """
+
+    kind: str
+    shape: tuple[int, ...] = ()
+    dim: int | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of the graph, read from the loss downwards.
+
+    Attributes
+    ----------
+    loss
+        "cross_entropy" (log-softmax and negative log-likelihood), "nll", "mse", "l1", "smooth_l1",
+        "huber", "bce", "bce_logits", "kl_div", "soft_cross_entropy" … or "unknown".
+    others
+        Further losses in the same sum, such as a penalty or the other half of a VAE's.
+    chain
+        Operations between the loss and the last layer with weights, from the loss down; the
+        log-softmax of a cross-entropy is not among them.
+    log_softmax
+        That log-softmax.
+    outputs
+        Shape of what entered the loss.
+    targets
+        Shape of the targets, where known.
+    broadcast
+        Shape of the outputs before and after they were broadcast against the targets.
+    ignore_index
+        Class that a cross-entropy leaves out.
+    weighted
+        Whether classes are weighted.
+    reduced
+        Whether the loss function itself took the mean or the sum.
+    negated
+        Whether the loss is minus a known loss.
+    scale
+        Factor between the loss function's value and the scalar whose gradient was taken.
+    layer
+        Name of the last layer with weights.
+    """
+
+    loss: str = "unknown"
+    others: tuple[str, ...] = ()
+    chain: tuple[Activation, ...] = ()
+    log_softmax: Activation | None = None
+    outputs: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+    broadcast: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    ignore_index: int | None = None
+    weighted: bool = False
+    reduced: bool = True
+    negated: bool = False
+    scale: float = 1.0
+    layer: str | None = None

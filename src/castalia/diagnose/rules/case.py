@@ -1,0 +1,361 @@
+"""A record seen as a case: the quantities that several rules ask for, worked out once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from castalia.diagnose.record import Head, Look, Record, Weight
+
+__all__ = ["Case"]
+
+CROSS_ENTROPIES = ("cross_entropy", "nll", "soft_cross_entropy")
+BINARY_LOSSES = ("bce", "bce_logits", "soft_margin")
+REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
+BOUNDED = ("sigmoid", "tanh")
+NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
+
+
+class Case:
+    """What the rules look at.
+
+    Parameters
+    ----------
+    record
+        What was seen of the training.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.looks: list[Look] = record.looks
+        self.weights: dict[str, Weight] = {w.name: w for w in record.weights}
+
+    # ------------------------------------------------------------------ the loss
+
+    @cached_property
+    def losses(self) -> np.ndarray:
+        """Loss of each step, as the loss function gave it."""
+        scale = self.head.scale if self.head.scale > 0 else 1.0
+        return np.asarray(self.record.losses, dtype=float) / scale
+
+    @cached_property
+    def finite(self) -> np.ndarray:
+        """Losses that are numbers."""
+        return self.losses[np.isfinite(self.losses)]
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps taken."""
+        return len(self.losses)
+
+    @cached_property
+    def initial(self) -> float:
+        """Loss at the start: of the first step."""
+        return float(self.finite[0]) if len(self.finite) else np.nan
+
+    @cached_property
+    def final(self) -> float:
+        """Loss at the end: mean of the last twentieth, at least five steps."""
+        count = max(5, len(self.finite) // 20)
+        return float(self.finite[-count:].mean()) if len(self.finite) else np.nan
+
+    def level(self, start: float, end: float) -> float:
+        """Return the median loss over a part of the training, given as fractions of it."""
+        n = len(self.finite)
+        part = self.finite[int(start * n) : max(int(end * n), int(start * n) + 1)]
+        return float(np.median(part)) if len(part) else np.nan
+
+    @cached_property
+    def noise(self) -> float:
+        """Spread of the loss from step to step in the second half, relative to its mean."""
+        late = self.finite[len(self.finite) // 2 :]
+        if len(late) < 8:
+            return np.nan
+        return float(np.diff(late).std() / np.sqrt(2) / max(abs(late.mean()), 1e-12))
+
+    # ------------------------------------------------------------------ the objective
+
+    @cached_property
+    def head(self) -> Head:
+        """How the outputs become the loss, as last recognised."""
+        known = [look.head for look in self.looks if look.head is not None]
+        recognised = [head for head in known if head.loss != "unknown"]
+        return recognised[-1] if recognised else known[-1] if known else Head()
+
+    @cached_property
+    def adversarial(self) -> bool:
+        """Whether several optimizers play against each other."""
+        return self.record.task == "gan" or len(self.record.optimizers) > 1
+
+    @cached_property
+    def task(self) -> str | None:
+        """The task, told or recognised."""
+        if self.record.task:
+            return self.record.task
+        if self.adversarial:
+            return None
+        if self.record.latent is not None and self._encodes:
+            return "vae"
+        loss = self.head.loss
+        if loss in CROSS_ENTROPIES:
+            return "lm" if self.shifted else "multiclass"
+        if loss in BINARY_LOSSES:
+            wide = len(self.head.outputs) > 1 and self.head.outputs[-1] > 1
+            return "multilabel" if wide else "binary"
+        return "regression" if loss in REGRESSIONS else None
+
+    @cached_property
+    def _encodes(self) -> bool:
+        """Whether a second number of each latent dimension looks like a log-variance."""
+        return self.record.latent is not None and self.head.loss not in CROSS_ENTROPIES
+
+    @cached_property
+    def shifted(self) -> bool:
+        """Whether targets are the inputs one position later, as in a language model."""
+        for inputs, targets in zip(
+            self.record.train.inputs, self.record.train.targets, strict=True
+        ):
+            if inputs is None or targets is None or inputs.dtype.kind not in "iu":
+                continue
+            if inputs.ndim != 2 or inputs.shape[1] < 3:
+                return False
+            flat, length = targets.reshape(-1), inputs.shape[1]
+            for width in (length, length - 1):  # equal lengths, or the last input dropped
+                n = len(flat) // width
+                if n and len(flat) % width == 0:
+                    rows = min(n, len(inputs))
+                    ahead = flat.reshape(n, width)[:rows, : length - 1]
+                    if np.mean(ahead == inputs[:rows, 1 : ahead.shape[1] + 1]) > 0.9:
+                        return True
+            return False
+        return False
+
+    # ------------------------------------------------------------------ targets
+
+    def gathered(self, name: str, rows: Any = None) -> np.ndarray | None:
+        """Return the kept rows of inputs or targets, one under the other; the shape of most counts."""
+        kept = [v for v in getattr(rows or self.record.train, name) if v is not None and v.size]
+        if not kept:
+            return None
+        shape = max((v.shape[1:] for v in kept), key=[v.shape[1:] for v in kept].count)
+        return np.concatenate([v for v in kept if v.shape[1:] == shape])
+
+    @cached_property
+    def targets(self) -> np.ndarray | None:
+        """Targets of the training rows that were kept."""
+        return self.gathered("targets")
+
+    @cached_property
+    def labels(self) -> np.ndarray | None:
+        """Classes of the training rows that were kept, padding left out; None for other tasks."""
+        targets = self.targets
+        if targets is None or self.adversarial:
+            return None
+        if self.head.loss in CROSS_ENTROPIES and targets.dtype.kind in "iu":
+            flat = targets.reshape(-1)
+            return flat[flat != self.head.ignore_index]
+        if self.head.loss == "soft_cross_entropy" and targets.ndim == 2:
+            return targets.argmax(axis=1)
+        if self.head.loss in BINARY_LOSSES and _single(targets):
+            flat = targets.reshape(-1)
+            return flat.astype(int) if np.isin(flat, (0, 1)).all() else None
+        return None
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Share of each class seen, the most common first."""
+        if self.labels is None or not len(self.labels):
+            return np.zeros(0)
+        counts = np.sort(np.unique(self.labels, return_counts=True)[1])[::-1]
+        return counts / counts.sum()
+
+    @cached_property
+    def guess(self) -> float:
+        """Loss of the best constant answer; NaN where unknown."""
+        if self.labels is not None and len(self.shares) and not self.head.weighted:
+            return float(-(self.shares * np.log(self.shares)).sum())
+        targets = self.targets
+        if targets is None or targets.dtype.kind != "f":
+            return np.nan
+        flat = targets.reshape(len(targets), -1)
+        if self.head.loss == "mse":
+            return float(flat.var(axis=0).mean())
+        if self.head.loss == "l1":
+            return float(np.abs(flat - np.median(flat, axis=0)).mean())
+        if self.head.loss in BINARY_LOSSES and ((flat >= 0) & (flat <= 1)).all():
+            p = np.clip(flat.mean(axis=0), 1e-6, 1 - 1e-6)
+            return float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean())
+        return np.nan
+
+    @cached_property
+    def learnt(self) -> float:
+        """Share of the loss of guessing that training took away; NaN where unknown."""
+        if not np.isfinite(self.guess) or self.guess <= 1e-9 or not len(self.finite):
+            return np.nan
+        return 1.0 - self.final / self.guess
+
+    @cached_property
+    def stuck(self) -> bool:
+        """Whether the loss ends where guessing would leave it, or worse, or hardly moved."""
+        if np.isfinite(self.learnt):
+            return self.learnt < 0.1
+        if not len(self.finite) or self.adversarial:
+            return False
+        return self.final > 0.95 * self.initial and self.initial > 0
+
+    @cached_property
+    def poor(self) -> bool:
+        """Whether much of the loss of guessing is still there."""
+        if np.isfinite(self.learnt):
+            return self.learnt < 0.5
+        return self.stuck
+
+    @cached_property
+    def broken(self) -> bool:
+        """Whether a loss or a parameter ended as no number."""
+        lost = (
+            len(self.losses) and np.isnan(self.losses[-1]) and len(self.finite) < len(self.losses)
+        )
+        return bool(
+            lost or np.isinf(self.losses).any() or self.record.final.get("broken_parameters")
+        )
+
+    # ------------------------------------------------------------------ outputs
+
+    def scored(self, rows: Any, last: int = 6) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return outputs and targets of the last kept batches, where both are known and fit."""
+        pairs = [
+            (o, t)
+            for o, t in zip(rows.outputs, rows.targets, strict=True)
+            if o is not None and t is not None and o.ndim <= 2
+        ][-last:]
+        cut = [(o[: len(t)], t[: len(o)]) for o, t in pairs if len(o) and len(t)]
+        if not cut or len({(o.shape[1:], t.shape[1:]) for o, t in cut}) > 1:
+            cut = cut[-1:]
+        if not cut:
+            return None
+        return np.concatenate([o for o, _ in cut]), np.concatenate([t for _, t in cut])
+
+    def accuracy(self, rows: Any, last: int = 6) -> tuple[float, int]:
+        """Return the share of rows whose answer is right, and how many were counted."""
+        found = self.scored(rows, last)
+        if found is None:
+            return np.nan, 0
+        outputs, targets = found
+        if outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1:
+            keep = targets != self.head.ignore_index
+            right = outputs.argmax(axis=1) == targets
+            return (float(right[keep].mean()), int(keep.sum())) if keep.any() else (np.nan, 0)
+        if self.head.loss in BINARY_LOSSES and _single(targets) and outputs.size == targets.size:
+            middle = 0.0 if self.head.loss == "bce_logits" else 0.5
+            right = (outputs.reshape(-1) > middle) == (targets.reshape(-1) > 0.5)
+            return float(right.mean()), len(right)
+        return np.nan, 0
+
+    def probabilities(self, rows: Any, last: int = 6) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return probabilities (rows, classes) and labels of the last kept batches."""
+        found = self.scored(rows, last)
+        if found is None:
+            return None
+        outputs, targets = found
+        if self.head.loss in ("cross_entropy", "nll") and outputs.ndim == 2 and targets.ndim == 1:
+            keep = targets != self.head.ignore_index
+            outputs, targets = outputs[keep].astype(float), targets[keep]
+            if not len(targets):
+                return None
+            outputs = outputs - outputs.max(axis=1, keepdims=True)
+            p = np.exp(outputs)
+            return p / p.sum(axis=1, keepdims=True), targets.astype(int)
+        if self.head.loss in BINARY_LOSSES and _single(targets) and outputs.size == targets.size:
+            p = outputs.reshape(-1).astype(float)
+            if self.head.loss != "bce":
+                p = 1 / (1 + np.exp(-np.clip(p, -50, 50)))
+            return np.stack([1 - p, p], axis=1), (targets.reshape(-1) > 0.5).astype(int)
+        return None
+
+    # ------------------------------------------------------------------ inputs
+
+    @cached_property
+    def inputs(self) -> np.ndarray | None:
+        """Rows of numbers given to the network; None for tokens."""
+        found = self.gathered("inputs")
+        return found if found is not None and found.dtype.kind == "f" and found.ndim == 2 else None
+
+    @cached_property
+    def tabular(self) -> bool:
+        """Whether a row of inputs is a plain list of columns."""
+        return self.inputs is not None and len(self.record.input_shape) == 1
+
+    @cached_property
+    def pixels(self) -> bool:
+        """Whether inputs look like grey values: many columns, none negative, on one scale."""
+        x = self.inputs
+        if x is None or x.shape[1] < 30:
+            return len(self.record.input_shape) >= 3
+        top = np.nanmax(x, axis=0)
+        return bool(np.nanmin(x) >= 0 and np.median(top[top > 0]) > 0.2 * top.max())
+
+    # ------------------------------------------------------------------ layers
+
+    @cached_property
+    def depth(self) -> list[str]:
+        """Weight matrices in the order of computation, normalisations and embeddings left out."""
+        order: list[str] = []
+        for look in self.looks[:3]:
+            for layer, kind, _ in look.structure:
+                name = f"{layer}.weight" if layer else "weight"
+                matrix = name in self.weights and len(self.weights[name].shape) >= 2
+                if matrix and kind not in ("Embedding", "EmbeddingBag") and name not in order:
+                    order.append(name)
+        return order
+
+    def ratios(self, look: Look) -> np.ndarray:
+        """Update-to-weight ratios of the weight matrices at one look."""
+        names = [n for n in look.updates if n in self.weights and len(self.weights[n].shape) >= 2]
+        return np.asarray([look.updates[n] for n in names], dtype=float)
+
+    @cached_property
+    def ratio(self) -> float:
+        """Median update-to-weight ratio of the weight matrices, over layers and then over looks."""
+        found = [float(np.median(r)) for look in self.looks if len(r := self.ratios(look))]
+        return float(np.median(found)) if found else np.nan
+
+    @cached_property
+    def early_ratio(self) -> float:
+        """The same over the first looks, where the rate shows before anything has settled."""
+        found = [float(np.median(r)) for look in self.looks[:6] if len(r := self.ratios(look))]
+        return float(np.median(found)) if found else np.nan
+
+    @cached_property
+    def turning(self) -> float:
+        """Mean cosine between the gradients of one step and the next; near -1: back and forth."""
+        found = []
+        for look in self.looks:
+            a, b = look.gradient, look.next_gradient
+            if a is not None and b is not None and len(a) == len(b) and len(a) > 1:
+                size = float(np.linalg.norm(a) * np.linalg.norm(b))
+                if np.isfinite(size) and size > 0:
+                    found.append(float(a @ b) / size)
+        return float(np.mean(found)) if len(found) >= 2 else np.nan
+
+    @cached_property
+    def normalised(self) -> bool:
+        """Whether the network has normalising layers."""
+        return any(any(n in layer.kind for n in NORMS) for layer in self.record.layers)
+
+    @property
+    def optimizer(self) -> Any:
+        """The first optimizer, or None."""
+        return self.record.optimizers[0] if self.record.optimizers else None
+
+    @property
+    def lr(self) -> float:
+        """Learning rate of the first optimizer at its first step."""
+        return self.optimizer.first if self.optimizer else np.nan
+
+
+def _single(targets: np.ndarray) -> bool:
+    """Whether each row has one target."""
+    return targets.ndim == 1 or (targets.ndim == 2 and targets.shape[1] == 1)

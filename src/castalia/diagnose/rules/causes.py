@@ -1,0 +1,144 @@
+"""Which finding explains which: causes first, their symptoms under them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from castalia.diagnose.findings import Finding
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.vocabulary import SEVERITIES
+
+__all__ = ["EXPLAINS", "arrange"]
+
+_NOTHING_LEARNT = ("CST402", "CST403", "CST406", "CST404", "CST111")
+_UNSTABLE = ("CST101", "CST104", "CST105", "CST106", "CST107", "CST109", "CST114", "CST113")
+
+# What each finding, if it is there, is enough to explain. Earlier causes are asked first.
+EXPLAINS = {
+    "CST304": (*_NOTHING_LEARNT, "CST102", "CST202", "CST113", "CST401"),
+    "CST305": (*_NOTHING_LEARNT, "CST102", "CST103", "CST109", "CST301", "CST405", "CST401"),
+    "CST112": (*_NOTHING_LEARNT, *_UNSTABLE, "CST401", "CST405"),
+    "CST110": (*_NOTHING_LEARNT, "CST102", "CST103", "CST106", "CST108", "CST109", "CST107"),
+    "CST108": (
+        *_NOTHING_LEARNT,
+        "CST102",
+        "CST103",
+        "CST106",
+        "CST109",
+        "CST101",
+        "CST107",
+        "CST110",
+    ),
+    "CST301": (*_NOTHING_LEARNT, *_UNSTABLE, "CST102", "CST103", "CST405", "CST202", "CST302"),
+    "CST302": (*_NOTHING_LEARNT, "CST101", "CST102", "CST109", "CST405", "CST202", "CST204"),
+    "CST306": (*_NOTHING_LEARNT, "CST102", "CST109"),
+    "CST504": (*_NOTHING_LEARNT, "CST102", "CST204", "CST209", "CST401", "CST405"),
+    "CST503": (*_NOTHING_LEARNT, "CST404"),
+    "CST209": (
+        *_NOTHING_LEARNT,
+        "CST101",
+        "CST104",
+        "CST113",
+        "CST401",
+        "CST204",
+        "CST405",
+        "CST208",
+        "CST306",
+        "CST206",
+    ),
+    "CST202": (*_NOTHING_LEARNT, *_UNSTABLE, "CST102", "CST111", "CST103"),
+    "CST201": (*_NOTHING_LEARNT, *_UNSTABLE, "CST102", "CST111", "CST103", "CST401", "CST208"),
+    "CST203": (*_NOTHING_LEARNT, *_UNSTABLE, "CST201", "CST401"),
+    "CST109": ("CST101", "CST103", "CST104", "CST106", "CST107", "CST102", *_NOTHING_LEARNT),
+    "CST101": (
+        *_NOTHING_LEARNT,
+        "CST104",
+        "CST105",
+        "CST106",
+        "CST107",
+        "CST109",
+        "CST113",
+        "CST114",
+        "CST401",
+        "CST405",
+        "CST103",
+        "CST204",
+        "CST115",
+    ),
+    "CST104": ("CST105", "CST106", *_NOTHING_LEARNT),
+    "CST105": _NOTHING_LEARNT,
+    "CST103": (*_NOTHING_LEARNT, "CST102", "CST109", "CST107"),
+    "CST106": (*_NOTHING_LEARNT, "CST103", "CST109"),
+    "CST107": (*_NOTHING_LEARNT, "CST103", "CST109", "CST102"),
+    "CST102": (*_NOTHING_LEARNT, "CST103"),
+    "CST114": (*_NOTHING_LEARNT, "CST102"),
+    "CST115": (*_NOTHING_LEARNT, "CST401", "CST405", "CST208"),
+    "CST116": ("CST401", "CST405", "CST402", "CST115"),
+    "CST113": ("CST111", "CST402", "CST403", "CST406"),
+    "CST303": ("CST402", "CST403"),
+    "CST404": ("CST402", "CST403", "CST406", "CST111"),
+    "CST205": ("CST401", "CST405", "CST402"),
+    "CST208": ("CST401", "CST405"),
+    "CST206": ("CST401",),
+    "CST401": ("CST405", "CST111"),
+    "CST204": ("CST403", "CST406", "CST402"),
+    "CST111": ("CST402", "CST403"),
+    "CST402": ("CST403", "CST406"),
+    "CST406": ("CST403",),
+}
+
+
+def arrange(found: Sequence[Finding], case: Case) -> list[Finding]:
+    """Order findings: causes by severity and confidence, each with its symptoms.
+
+    Parameters
+    ----------
+    found
+        What the rules found.
+    case
+        The case, for what only it can tell apart.
+    """
+    found = list({(f.code, f.where): f for f in found}.values())
+    under: dict[int, list[Finding]] = {}
+    roots = []
+    causes = [f for f in found if f.severity != "info"]
+    for f in found:
+        cause = _cause(f, causes, case)
+        if cause is None:
+            roots.append(f)
+        else:
+            under.setdefault(id(cause), []).append(f)
+    return [_nested(f, under) for f in sorted(roots, key=_weight)]
+
+
+def _cause(found: Finding, causes: Sequence[Finding], case: Case) -> Finding | None:
+    """Return the first finding that explains this one and is not explained by it."""
+    by_code = {c.code: c for c in reversed(causes)}
+    for code, explained in EXPLAINS.items():
+        if code in by_code and code != found.code and found.code in explained:
+            if not _holds(code, found.code, case):
+                continue
+            mutual = code in EXPLAINS.get(found.code, ()) and found.severity != "info"
+            if mutual and list(EXPLAINS).index(found.code) < list(EXPLAINS).index(code):
+                continue
+            return by_code[code]
+    return None
+
+
+def _holds(cause: str, symptom: str, case: Case) -> bool:
+    """Leave out explanations that the case contradicts."""
+    if cause == "CST201" and symptom in ("CST102",):
+        return False
+    if cause == "CST104" and symptom == "CST101":
+        return False
+    return True
+
+
+def _nested(found: Finding, under: dict[int, list[Finding]]) -> Finding:
+    symptoms = sorted(under.get(id(found), []), key=_weight)
+    return replace(found, symptoms=tuple(_nested(s, under) for s in symptoms))
+
+
+def _weight(found: Finding) -> tuple[int, float]:
+    return SEVERITIES.index(found.severity), -found.confidence

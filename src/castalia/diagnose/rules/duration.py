@@ -1,0 +1,103 @@
+"""CST111 and CST113: too few steps, or steps too noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["noisy", "too_short"]
+
+
+def _fall(case: Case) -> float:
+    """Relative fall of the loss over the last fifth of the steps."""
+    before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
+    return (before - after) / before if before > 0 else 0.0
+
+
+def _validation_fall(case: Case) -> float | None:
+    """Relative fall of the validation loss over the last fifth; None where unknown."""
+    values = [e.loss for e in case.record.evaluations if e.loss is not None]
+    if len(values) < 3:
+        return None
+    count = max(1, len(values) // 5)
+    before, after = np.median(values[-2 * count : -count]), np.median(values[-count:])
+    return float((before - after) / before) if before > 0 else 0.0
+
+
+def _full_batches(case: Case) -> bool:
+    """Whether an epoch is one or two steps."""
+    steps = [e.step for e in case.record.evaluations]
+    if len(steps) >= 2:
+        return float(np.median(np.diff(steps))) <= 2
+    return False
+
+
+def too_short(case: Case) -> Iterator[Finding]:
+    """Training and validation loss still falling at the end."""
+    if case.broken or case.adversarial or case.steps < 5 or not len(case.finite):
+        return
+    fall, held = _fall(case), _validation_fall(case)
+    bar = limit("end.falling")
+    if fall < bar or (held is not None and held < 0.6 * bar) or not _much_left(case):
+        return
+    few = case.steps < limit("steps.few") and case.looks and case.looks[-1].size >= 256
+    if few:
+        size = case.looks[-1].size
+        yield finding(
+            "CST113",
+            "warning",
+            0.7,
+            f"Batches of {size} leave only {case.steps} steps, and the loss is still falling.",
+            Remedy(
+                f"batch_size={size} → {max(16, size // 16)}", {"batch_size": max(16, size // 16)}
+            ),
+            Evidence("steps in all", case.steps, limit("steps.few"), above=False),
+            Evidence("fall of the loss over the last fifth", fall, bar),
+        )
+        return
+    evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
+    if held is not None:
+        evidence.append(
+            Evidence("fall of the validation loss over the last fifth", held, 0.6 * bar)
+        )
+    yield finding(
+        "CST111",
+        "warning",
+        0.7 + 0.15 * (held is not None),
+        f"The loss was still falling when training stopped, by {number(100 * fall, 2)} % over the "
+        "last fifth of the steps.",
+        "Train for three times as many epochs.",
+        *evidence,
+    )
+
+
+def _much_left(case: Case) -> bool:
+    """Whether there is still much to gain."""
+    if np.isfinite(case.learnt):
+        return case.learnt < 0.85
+    return case.final > 0.3 * case.initial
+
+
+def noisy(case: Case) -> Iterator[Finding]:
+    """A loss that jumps from step to step at tiny batches, and gets nowhere."""
+    if case.broken or case.adversarial or not case.looks or case.steps < 20:
+        return
+    size = int(np.median([look.size for look in case.looks]))
+    if not 0 < size <= 4 or not np.isfinite(case.noise):
+        return
+    if case.noise > limit("noise.loss") and (not np.isfinite(case.learnt) or case.learnt < 0.7):
+        yield finding(
+            "CST113",
+            "warning",
+            0.75,
+            f"Batches of {size} give gradients that are mostly noise: the loss changes by "
+            f"{number(100 * case.noise, 2)} % from step to step.",
+            Remedy(f"batch_size={size} → 32", {"batch_size": 32}),
+            Evidence("spread of the loss over its mean", case.noise, limit("noise.loss")),
+        )

@@ -1,0 +1,259 @@
+"""CST401 to CST404: fitted too closely, not closely enough, or no better than guessing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.utils.text import number
+
+__all__ = ["no_better", "overfits", "over_regularised", "underfits"]
+
+
+def overfits(case: Case) -> Iterator[Finding]:
+    """Training error far below validation error, validation rising."""
+    if case.broken or case.adversarial:
+        return
+    known = [e for e in case.record.evaluations if e.loss is not None and np.isfinite(e.loss)]
+    evidence = []
+    if len(known) >= 3:
+        values = np.asarray([e.loss for e in known], dtype=float)
+        count = max(1, len(values) // 10)
+        last, least = float(values[-count:].mean()), float(values.min())
+        train = [e.train_loss for e in known if e.train_loss is not None]
+        rise = last / least if least > 0 else 1.0
+        gap = (
+            last / max(train[-1] / case.head.scale, 1e-12)
+            if train and case.head.scale > 0
+            else np.nan
+        )
+        falling = (
+            len(train) >= 3 and train[-1] < 0.9 * train[int(values.argmin())] if train else False
+        )
+        if (
+            rise > limit("fit.rise")
+            and last - least > 0.02 * abs(least)
+            and (falling or gap > limit("fit.gap"))
+        ):
+            evidence.append(
+                Evidence("validation loss at the end over its least", rise, limit("fit.rise"))
+            )
+        if np.isfinite(gap) and gap > limit("fit.gap") and _matters(case, last):
+            evidence.append(Evidence("validation over training loss", gap, limit("fit.gap")))
+    evidence += _score_gap(case)
+    if not evidence or case.stuck:
+        return
+    least_at = ""
+    if len(known) >= 3:
+        best = min(known, key=lambda e: e.loss if e.loss is not None else np.inf)
+        least_at = f" The validation loss was least after step {best.step}."
+    yield finding(
+        "CST401",
+        "warning",
+        min(0.92, 0.62 + 0.13 * len(evidence)),
+        f"The network overfits: {evidence[0].what} is {number(evidence[0].value, 3)}.{least_at}",
+        Remedy(
+            "Stop early, add dropout or weight decay, or gather more data.",
+            {"training__patience": 10, "dropout": 0.3, "training__weight_decay": 1e-2},
+        ),
+        *evidence,
+    )
+
+
+def _matters(case: Case, held: float) -> bool:
+    """Whether the validation loss is more than a trifle, against guessing."""
+    return not np.isfinite(case.guess) or held > 0.25 * case.guess
+
+
+def _score_gap(case: Case) -> list[Evidence]:
+    train, n = case.accuracy(case.record.train, 8)
+    held, m = case.accuracy(case.record.validation, 8)
+    if m < 40:
+        scores = [e.score for e in case.record.evaluations if e.score is not None]
+        is_accuracy = (
+            bool(scores) and case.task in ("binary", "multiclass") and 0 <= scores[-1] <= 1
+        )
+        held, m = (float(np.mean(scores[-2:])), 100) if is_accuracy else (np.nan, 0)
+    if n < 40 or not m or not np.isfinite(held):
+        return []
+    gap = train - held
+    bar = max(limit("fit.score_gap"), 3 * np.sqrt(held * (1 - held) / m) if m < 100 else 0.0)
+    return [Evidence("training minus validation accuracy", gap, bar)] if gap > bar else []
+
+
+def over_regularised(case: Case) -> Iterator[Finding]:
+    """A network held back by dropout or decay."""
+    if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
+        return
+    if not _still_poor(case):
+        return
+    drops = [
+        layer
+        for layer in case.record.layers
+        if layer.settings.get("p", 0.0) > limit("dropout.strong")
+    ]
+    optimizer = case.optimizer
+    decoupled = optimizer.kind in ("AdamW",)
+    bar = limit("decay.decoupled" if decoupled else "decay.strong")
+    shrunk = _shrunk(case)
+    if drops:
+        p = max(layer.settings["p"] for layer in drops)
+        yield finding(
+            "CST404",
+            "warning",
+            0.85,
+            f"Dropout of {number(p)} in `{drops[0].name}` leaves too little to learn with.",
+            Remedy(f"dropout={number(p)} → 0.2", {"dropout": 0.2}),
+            Evidence("dropout", p, limit("dropout.strong")),
+            where=drops[0].name,
+        )
+    elif optimizer.weight_decay > bar:
+        yield finding(
+            "CST404",
+            "warning",
+            0.87,
+            f"A weight decay of {number(optimizer.weight_decay)} pulls the weights to zero faster "
+            "than the data push them.",
+            Remedy(
+                f"weight_decay={number(optimizer.weight_decay)} → 1e-4",
+                {"training__weight_decay": 1e-4},
+            ),
+            Evidence("weight decay", optimizer.weight_decay, bar),
+        )
+    elif shrunk is not None and case.poor:
+        yield finding(
+            "CST404",
+            "warning",
+            0.6,
+            f"The weights shrank to {number(shrunk, 2)} of their first size: a penalty in the loss "
+            "outweighs the data.",
+            "Lower the penalty.",
+            Evidence("size of the weights, last over first", shrunk, 0.3, above=False),
+        )
+
+
+def _still_poor(case: Case) -> bool:
+    return bool(case.learnt < 0.6) if np.isfinite(case.learnt) else case.final > 0.5 * case.initial
+
+
+def _shrunk(case: Case) -> float | None:
+    if len(case.looks) < 4 or case.head.loss == "unknown":
+        return None
+    first, last = case.looks[0].weights, case.looks[-1].weights
+    ratios = [last[n] / first[n] for n in case.depth if first.get(n, 0) > 0 and n in last]
+    middle = float(np.median(ratios)) if ratios else 1.0
+    return middle if middle < 0.3 else None
+
+
+def underfits(case: Case) -> Iterator[Finding]:
+    """A training error above that of a simple model, or high and not falling."""
+    if case.broken or case.adversarial or not len(case.finite) or case.steps < 30:
+        return
+    if not np.isfinite(case.learnt) or case.learnt > 0.8:
+        return
+    simple = _simple_model(case)
+    before, after = case.level(0.4, 0.7), case.level(0.7, 1.0)
+    flat = after > 0.93 * before
+    if simple is not None and simple[1] > simple[2] + 0.08:
+        name, theirs, ours = simple
+        yield finding(
+            "CST402",
+            "warning",
+            0.75 if flat else 0.6,
+            f"The network underfits: on the training rows it explains {number(ours, 2)}, a {name} "
+            f"{number(theirs, 2)} on rows it has not seen.",
+            "Give it more capacity, train it longer or with another rate, or offer better features.",
+            Evidence(f"score of a {name} minus the network's", theirs - ours, 0.08),
+        )
+    elif flat and case.learnt < 0.5 and not case.stuck and _small(case):
+        yield finding(
+            "CST402",
+            "warning",
+            0.55,
+            f"The training loss stays at {number(case.final, 3)} and no longer falls.",
+            "Give the network more capacity or better features.",
+            Evidence("share of the guessing loss taken away", case.learnt, 0.5, above=False),
+        )
+
+
+def _small(case: Case) -> bool:
+    return sum(int(np.prod(w.shape)) for w in case.record.weights) < 200
+
+
+def _simple_model(case: Case) -> tuple[str, float, float] | None:
+    """Compare with a linear model and a nearest-neighbour one, on what was kept of the data.
+
+    Scores are shares of what guessing leaves: R², or accuracy above the commonest class's share.
+    """
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.model_selection import cross_val_score
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pairs = [
+        (i, t)
+        for i, t in zip(case.record.train.inputs, case.record.train.targets, strict=True)
+        if i is not None
+        and t is not None
+        and len(i) <= len(t)
+        and i.dtype.kind == "f"
+        and (t.ndim == 1 or (t.ndim == 2 and t.shape[1] == 1))
+    ]
+    if not pairs:
+        return None
+    x = np.concatenate([i for i, _ in pairs]).astype(float)
+    y = np.concatenate([t[: len(i)].reshape(-1) for i, t in pairs])
+    x, first = np.unique(x, axis=0, return_index=True)
+    y = y[first]
+    if len(x) < 80 or x.shape[1] > 400 or not np.isfinite(x).all():
+        return None
+    keep = np.random.default_rng(0).permutation(len(x))[:1500]
+    x, y = x[keep], y[keep]
+    if case.head.loss in REGRESSIONS:
+        models = {"linear model": Ridge(), "nearest-neighbour model": KNeighborsRegressor(7)}
+        ours, scoring, floor = case.learnt, "r2", 0.0
+        if case.head.loss != "mse":
+            return None
+    else:
+        accuracy, n = case.accuracy(case.record.train, 8)
+        if not n or len(np.unique(y)) < 2 or np.unique(y, return_counts=True)[1].min() < 4:
+            return None
+        floor = float(np.unique(y, return_counts=True)[1].max() / len(y))
+        ours, scoring = (accuracy - floor) / max(1 - floor, 1e-9), "accuracy"
+        models = {
+            "linear model": LogisticRegression(max_iter=300),
+            "nearest-neighbour model": KNeighborsClassifier(7),
+        }
+    best = ("", -np.inf)
+    for name, model in models.items():
+        score = cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=3, scoring=scoring)
+        value = (
+            (float(score.mean()) - floor) / max(1 - floor, 1e-9)
+            if scoring == "accuracy"
+            else float(score.mean())
+        )
+        if value > best[1]:
+            best = (name, value)
+    return best[0], best[1], float(ours)
+
+
+def no_better(case: Case) -> Iterator[Finding]:
+    """A loss that guessing reaches as well."""
+    if case.broken or case.adversarial or not np.isfinite(case.guess) or case.steps < 20:
+        return
+    ratio = case.final / max(case.guess, 1e-12)
+    if ratio > limit("fit.guess") and np.isfinite(ratio):
+        yield finding(
+            "CST403",
+            "warning",
+            0.6,
+            f"The loss ends at {number(case.final, 3)}; always giving the same answer would cost "
+            f"{number(case.guess, 3)}.",
+            "See the other findings; without any, the inputs may say nothing about the targets.",
+            Evidence("final loss over that of guessing", ratio, limit("fit.guess")),
+        )

@@ -1,0 +1,198 @@
+"""CST103, CST104 and CST112: gradients that vanish, explode or are never reset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.record import Look
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["explodes", "never_reset", "vanishes"]
+
+LEAST_LAYERS = 4
+
+
+def by_depth(case: Case, look: Look, suffix: str = "weight") -> np.ndarray:
+    """Root mean square of the gradient of each layer in the order of computation."""
+    found = []
+    for name in case.depth:
+        own = name.rpartition("weight")[0] + suffix
+        norm = look.gradients.get(own)
+        if norm is not None and own in case.weights:
+            found.append(norm / np.sqrt(max(np.prod(case.weights[own].shape), 1)))
+    return np.asarray(found, dtype=float)
+
+
+def _ratio(gradients: np.ndarray) -> float:
+    """First layers over last ones; NaN where too few or not numbers."""
+    if len(gradients) < LEAST_LAYERS or not np.isfinite(gradients).all() or gradients.max() <= 0:
+        return np.nan
+    third = max(1, len(gradients) // 4)
+    first, last = np.median(gradients[:third]), np.median(gradients[-third:])
+    return float(max(first, 1e-30) / max(last, 1e-30))
+
+
+def _geometric(gradients: np.ndarray) -> bool:
+    """Whether the logarithms lie near a line over depth."""
+    logs = np.log10(np.maximum(gradients, 1e-30))
+    if logs.std() < 1e-9:
+        return False
+    return abs(float(np.corrcoef(np.arange(len(logs)), logs)[0, 1])) > 0.7
+
+
+def vanishes(case: Case) -> Iterator[Finding]:
+    """Norms that shrink geometrically toward the input."""
+    for suffix in ("weight", "bias"):
+        profiles = [by_depth(case, look, suffix) for look in case.looks]
+        ratios = np.asarray([_ratio(p) for p in profiles])
+        known = np.isfinite(ratios)
+        if known.sum() < 1:
+            continue
+        early = ratios[known][: max(3, known.sum() // 2)]
+        ratio = float(np.median(early))
+        profile = profiles[int(np.flatnonzero(known)[0])]
+        if ratio < limit("gradient.shrinks") and _geometric(profile):
+            yield _vanishing(case, ratio, len(profile), suffix)
+            return
+    yield from _vanished_in_time(case)
+
+
+def _vanishing(case: Case, ratio: float, layers: int, suffix: str) -> Finding:
+    per_layer = ratio ** (1 / max(layers - 1, 1))
+    bounded = sorted({u.kind for look in case.looks[:3] for u in look.units if not u.gate})
+    inside = f" through {' and '.join(bounded)}" if bounded else ""
+    return finding(
+        "CST103",
+        "error" if case.poor else "info",
+        0.92 if case.poor else 0.5,
+        f"Gradients shrink to {number(per_layer, 2)} per layer{inside}: the first layers get "
+        f"{number(ratio, 2)} of what the last ones get.",
+        Remedy(
+            "Use ReLU-like activations with He initialisation, normalisation or residual paths.",
+            {"activation": "relu"},
+        ),
+        Evidence(
+            f"gradient ({suffix}s) of the first over the last layers",
+            ratio,
+            limit("gradient.shrinks"),
+            above=False,
+        ),
+        where=case.depth[0].rpartition(".")[0] if case.depth else None,
+    )
+
+
+def _vanished_in_time(case: Case) -> Iterator[Finding]:
+    """A recurrent layer whose recurrent weights get next to nothing."""
+    if not case.poor or case.broken:
+        return
+    for name, weight in case.weights.items():
+        if "weight_hh" not in name and "weight_ih" not in name:
+            continue
+        if "weight_hh" not in name or not case.depth:
+            continue
+        head = next((n for n in reversed(case.depth) if "weight_hh" not in n), None)
+        norms = [
+            (look.gradients.get(name), look.gradients.get(head) if head else None)
+            for look in case.looks
+        ]
+        known = [(a, b) for a, b in norms if a is not None and b is not None and b > 0]
+        if len(known) < 2:
+            continue
+        size = np.sqrt(np.prod(weight.shape) / np.prod(case.weights[head].shape)) if head else 1.0
+        ratio = float(np.median([a / b for a, b in known])) / float(size)
+        if ratio < limit("gradient.shrinks"):
+            yield finding(
+                "CST103",
+                "error",
+                0.8,
+                f"Hardly any gradient reaches the recurrent weights ({number(ratio, 2)} of the "
+                "output layer's).",
+                "Use an LSTM or GRU, shorter sequences, or orthogonal recurrent weights.",
+                Evidence(
+                    "gradient of the recurrent over the output weights",
+                    ratio,
+                    limit("gradient.shrinks"),
+                    above=False,
+                ),
+                where=name.rpartition(".")[0],
+            )
+            return
+
+
+def explodes(case: Case) -> Iterator[Finding]:
+    """Norms that grow geometrically toward the input, or leap by orders of magnitude."""
+    if case.adversarial:
+        return
+    evidence = []
+    profiles = [by_depth(case, look) for look in case.looks]
+    ratios = [r for p in profiles if np.isfinite(r := _ratio(p)) and _geometric(p)]
+    if ratios and (r := float(np.median(ratios))) > limit("gradient.grows"):
+        what = "gradient of the first over the last layers"
+        evidence.append(Evidence(what, r, limit("gradient.grows")))
+    totals = np.asarray([_total(look.gradients) for look in case.looks])
+    clipped = _clipped(case)
+    finite = totals[np.isfinite(totals)]
+    if len(finite) >= 4 and np.median(finite) > 0 and not clipped:
+        spike = float(finite.max() / np.median(finite))
+        if spike > limit("gradient.spike") and finite.max() > 10:
+            evidence.append(
+                Evidence("largest over median gradient norm", spike, limit("gradient.spike"))
+            )
+    huge = len(finite) and finite[: max(3, len(finite) // 2)].max() > 1e3 and case.initial > 0
+    if huge and not clipped:
+        evidence.append(Evidence("gradient norm", float(finite.max()), 1e3))
+    overflow = len(totals) and not np.isfinite(totals[-1]) and not case.broken
+    if not evidence or not (case.poor or case.broken or overflow or _spiky(case)):
+        return
+    yield finding(
+        "CST104",
+        "error",
+        min(0.9, 0.6 + 0.12 * len(evidence)),
+        f"Gradients explode: {evidence[0].what} is {number(evidence[0].value, 3)}.",
+        Remedy("Clip the norm of the gradient to 1 and lower the rate.", {"training__clip": 1.0}),
+        *evidence,
+        where=case.depth[0].rpartition(".")[0] if case.depth else None,
+    )
+
+
+def _total(norms: dict[str, float | None]) -> float:
+    values = np.asarray([v for v in norms.values() if v is not None], dtype=float)
+    return float(np.sqrt((values**2).sum())) if len(values) else np.nan
+
+
+def _clipped(case: Case) -> bool:
+    """Whether the applied gradients are smaller than the computed ones at most looks."""
+    pairs = [(_total(look.gradients), _total(dict(look.applied))) for look in case.looks]
+    known = [(a, b) for a, b in pairs if np.isfinite(a) and np.isfinite(b) and a > 0]
+    return bool(known) and np.mean([b < 0.7 * a for a, b in known]) > 0.3
+
+
+def _spiky(case: Case) -> bool:
+    """Whether some losses stand far above their neighbours."""
+    x = case.finite
+    if len(x) < 30:
+        return False
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(x, 9), axis=1)
+    return bool((x[4:-4] / np.maximum(middle, 1e-12)).max() > 20)
+
+
+def never_reset(case: Case) -> Iterator[Finding]:
+    """Gradients of earlier steps that are still there."""
+    known = [look.stale for look in case.looks if look.stale is not None]
+    if len(known) < 2 or not case.optimizer:
+        return
+    share = float(np.mean(known))
+    if share > limit("steps.stale"):
+        yield finding(
+            "CST112",
+            "error",
+            0.97,
+            "Gradients are never reset: each step adds to those of all steps before.",
+            "Call optimizer.zero_grad() before each backward().",
+            Evidence("share of steps with left-over gradients", share, limit("steps.stale")),
+        )

@@ -1,0 +1,79 @@
+"""CST109: a start from which signals are too large or too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["poor_start"]
+
+
+def poor_start(case: Case) -> Iterator[Finding]:
+    """Loss of the first step far above guessing, or a spread that changes by orders with depth."""
+    if not case.looks or case.looks[0].step > 0 or case.adversarial:
+        return
+    evidence = [*_loss(case), *_depth(case), *_scale(case)]
+    if not evidence:
+        return
+    yield finding(
+        "CST109",
+        "warning",
+        min(0.9, 0.6 + 0.15 * len(evidence)),
+        f"The network starts badly: {evidence[0].what} is {number(evidence[0].value, 3)}.",
+        "Use an initialisation that keeps the spread: He for ReLU, Glorot for tanh and sigmoid.",
+        *evidence,
+    )
+
+
+def _loss(case: Case) -> list[Evidence]:
+    """Return the first loss over that of guessing."""
+    reference = case.guess
+    if case.head.loss in ("cross_entropy", "nll") and len(case.head.outputs) >= 2:
+        reference = float(np.log(max(case.head.outputs[1], 2)))
+    if case.head.loss == "mse" and case.targets is not None:
+        reference = float((case.targets.astype(float) ** 2).mean())
+    if not np.isfinite(reference) or reference <= 1e-9 or not np.isfinite(case.initial):
+        return []
+    ratio = case.initial / reference
+    bar = limit("start.loss") * (3 if case.head.loss == "mse" else 1)
+    return [Evidence("first loss over that of guessing", ratio, bar)] if ratio > bar else []
+
+
+def _depth(case: Case) -> list[Evidence]:
+    """Return how the spread of activations changes from the first hidden layer to the last."""
+    spreads = [u.std for u in case.looks[0].units if not u.gate and u.kind != "sigmoid"]
+    if len(spreads) < 3 or case.normalised or min(spreads) < 0:
+        return []
+    change = (spreads[-1] + 1e-30) / (spreads[0] + 1e-30)
+    bar = limit("start.depth")
+    if change > bar:
+        return [Evidence("growth of the spread over depth", change, bar)]
+    if change < 1 / bar and case.poor:
+        return [Evidence("what is left of the spread over depth", change, 1 / bar, above=False)]
+    return []
+
+
+def _scale(case: Case) -> list[Evidence]:
+    """Return the size of weights far from what the fan-in calls for, where training got nowhere."""
+    look = case.looks[0]
+    factors = []
+    for name in case.depth:
+        weight = case.weights[name]
+        rms = look.weights.get(name)
+        fan_in = float(np.prod(weight.shape[1:]))
+        if rms is not None and rms > 0 and fan_in and name.rpartition(".")[0] != case.head.layer:
+            factors.append(rms * np.sqrt(fan_in))
+    if not factors:
+        return []
+    low, high = min(factors), max(factors)
+    if low < 0.03 and case.poor and not case.normalised:
+        return [Evidence("weights over 1/√(fan-in)", low, 0.03, above=False)]
+    if high > 5 and (case.poor or case.broken) and not case.normalised:
+        return [Evidence("weights over 1/√(fan-in)", high, 5.0)]
+    return []

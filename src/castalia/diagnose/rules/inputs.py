@@ -1,0 +1,220 @@
+"""CST201, CST202 and CST203: inputs and targets on awkward scales, and columns without content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.utils.text import number
+
+__all__ = ["degenerate", "inputs_unscaled", "targets_unscaled"]
+
+LEAST_ROWS = 16
+
+
+def _columns(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
+    """Mean and spread of each column of finite numbers."""
+    x = case.inputs
+    if x is None or len(x) < LEAST_ROWS:
+        return None
+    x = np.where(np.isfinite(x), x, np.nan).astype(float)
+    with np.errstate(all="ignore"):
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+
+
+def inputs_unscaled(case: Case) -> Iterator[Finding]:
+    """Columns far from unit size, or far apart from one another."""
+    found = _columns(case)
+    if found is None or case.record.data_normalised:
+        return
+    mean, std = found
+    size = np.sqrt(mean**2 + std**2)
+    size = size[np.isfinite(size)]
+    varying = std[np.isfinite(std) & (std > 1e-9)]
+    if not len(varying):
+        return
+    largest, apart = float(size.max()), float(varying.max() / np.median(varying))
+    column = int(np.nanargmax(np.sqrt(mean**2 + std**2)))
+    where = f"column {column}" if case.tabular else None
+    evidence = None
+    if largest > limit("inputs.large"):
+        evidence = Evidence("largest size of a column", largest, limit("inputs.large"))
+    elif largest < limit("inputs.small"):
+        evidence = Evidence("largest size of a column", largest, limit("inputs.small"), above=False)
+    elif apart > limit("inputs.apart") and largest > 5 and case.tabular:
+        evidence = Evidence("largest over median spread of columns", apart, limit("inputs.apart"))
+    if evidence is None:
+        return
+    far = largest > 5 * limit("inputs.large") or largest < 0.2 * limit("inputs.small")
+    yield finding(
+        "CST201",
+        "warning",
+        0.92 if far and case.poor else 0.85 if far or case.poor else 0.75,
+        f"Inputs are not scaled: columns have sizes of {number(float(np.median(size)), 2)} in the "
+        f"middle and {number(largest, 2)} at most.",
+        "Standardise each column with the mean and spread of the training rows (pixels: / 255).",
+        evidence,
+        where=where,
+    )
+
+
+def targets_unscaled(case: Case) -> Iterator[Finding]:
+    """Regression targets far from unit size."""
+    y = case.targets
+    if y is None or case.head.loss not in REGRESSIONS or case.adversarial or len(y) < LEAST_ROWS:
+        return
+    flat = y.reshape(len(y), -1).astype(float)
+    flat = flat[np.isfinite(flat).all(axis=1)]
+    if not len(flat):
+        return
+    size, spread = float(np.sqrt((flat**2).mean())), float(flat.std(axis=0).max())
+    far_off = size > 10 * max(spread, 1e-12) and size > 3
+    evidence = None
+    if size > limit("targets.large") or far_off:
+        evidence = Evidence(
+            "size of the targets", size, limit("targets.large") if not far_off else 10 * spread
+        )
+    elif spread < limit("targets.small") and spread > 0:
+        evidence = Evidence("spread of the targets", spread, limit("targets.small"), above=False)
+    if evidence is None:
+        return
+    severe = size > 100 or far_off or spread < 0.2 * limit("targets.small")
+    yield finding(
+        "CST202",
+        "warning",
+        0.9 if severe else 0.8,
+        f"Targets are not scaled: mean {number(float(flat.mean()), 3)}, spread "
+        f"{number(spread, 3)}.",
+        "Standardise the targets with the training rows' mean and spread, and undo it after.",
+        evidence,
+    )
+
+
+def degenerate(case: Case) -> Iterator[Finding]:
+    """Constant, missing, identifier-like or repeated columns."""
+    x, found = case.inputs, _columns(case)
+    if x is None or found is None or not case.tabular or x.shape[1] < 2 or len(x) < 40:
+        return
+    mean, std = found
+    missing = np.flatnonzero(np.isnan(x).any(axis=0))
+    constant = np.flatnonzero((std <= 1e-9 * np.maximum(np.abs(mean), 1e-12)) | np.isnan(std))
+    constant = np.asarray([c for c in constant if c not in missing or np.isnan(mean[c])])
+    serial = _serial(x)
+    twins = _twins(x, std)
+    if len(missing):
+        share = float(np.isnan(x).mean(axis=0).max())
+        yield _column(
+            "CST203", missing, "hold missing values", "Impute or drop them.", share, "error", 0.9
+        )
+    elif len(serial):
+        yield _column(
+            "CST203", serial, "number the rows", "Drop them.", len(serial), "warning", 0.85
+        )
+    elif len(constant) and not case.pixels:
+        share = len(constant) / x.shape[1]
+        yield _column(
+            "CST203",
+            constant,
+            "never change",
+            "Drop them.",
+            len(constant),
+            "warning",
+            0.7 + 0.2 * (share > 0.2),
+        )
+    elif len(twins) and not case.pixels:
+        yield _column(
+            "CST203",
+            twins,
+            "repeat other columns",
+            "Keep one of each.",
+            len(twins),
+            "warning",
+            0.75,
+        )
+    elif len(constant):
+        yield _column(
+            "CST203",
+            constant,
+            "never change",
+            "Nothing, if they are the border of a picture.",
+            len(constant),
+            "info",
+            0.5,
+        )
+
+
+def _column(
+    code: str, which: np.ndarray, words: str, cure: str, value: float, severity: str, sure: float
+) -> Finding:
+    names = ", ".join(str(int(c)) for c in which[:5]) + (" …" if len(which) > 5 else "")
+    return finding(
+        code,
+        severity,
+        sure,
+        f"{'Columns' if len(which) > 1 else 'Column'} {names} of the inputs {words if len(which) > 1 else words.replace('hold', 'holds').replace('number', 'numbers').replace('repeat', 'repeats').replace('change', 'changes')}.",
+        cure,
+        Evidence("columns concerned" if value >= 1 else "share missing", float(value), 0.0),
+        where=f"column {int(which[0])}",
+    )
+
+
+def _serial(x: np.ndarray) -> np.ndarray:
+    """Columns of whole numbers, all different, over a wide even range: identifiers."""
+    rows = np.unique(x, axis=0)
+    if len(rows) < 40:
+        return np.zeros(0, int)
+    found = []
+    for j in range(rows.shape[1]):
+        values = rows[:, j]
+        if not np.isfinite(values).all():
+            continue
+        distinct = np.unique(values)
+        if len(distinct) < 0.99 * len(values):
+            continue
+        gaps = np.diff(distinct)
+        whole = (
+            np.allclose(values, np.round(values)) and values.max() - values.min() >= len(values) - 1
+        )
+        # Evenly spread like the numbers 1 … n, also after scaling: steps are multiples of one step.
+        step = np.median(gaps[gaps > 0]) if len(gaps) else 0
+        even = whole and gaps.max() < 60 * max(np.mean(gaps), 1)
+        uniform = _is_uniform(distinct)
+        if (even and uniform) or (step > 0 and uniform and _on_grid(distinct)):
+            found.append(j)
+    return np.asarray(found, dtype=int)
+
+
+def _is_uniform(distinct: np.ndarray) -> bool:
+    """Whether sorted values lie near a straight line."""
+    place = np.linspace(0, 1, len(distinct))
+    scaled = (distinct - distinct[0]) / max(distinct[-1] - distinct[0], 1e-12)
+    return bool(np.abs(place - scaled).max() < 0.08)
+
+
+def _on_grid(distinct: np.ndarray) -> bool:
+    """Whether the gaps are whole multiples of the smallest one."""
+    gaps = np.diff(distinct)
+    smallest = gaps.min()
+    if smallest <= 0:
+        return False
+    multiples = gaps / smallest
+    return bool(np.abs(multiples - np.round(multiples)).max() < 0.02 and multiples.max() < 60)
+
+
+def _twins(x: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Columns that equal an earlier one up to scale and offset."""
+    if x.shape[1] > 256 or not np.isfinite(x).all():
+        return np.zeros(0, int)
+    varying = np.flatnonzero(std > 1e-9)
+    z = (x[:, varying] - x[:, varying].mean(axis=0)) / std[varying]
+    correlation = np.abs(z.T @ z) / len(z)
+    upper = np.triu(correlation, 1) > 1 - 1e-6
+    return varying[np.flatnonzero(upper.any(axis=0))]

@@ -1,0 +1,151 @@
+"""CST204, CST205 and CST209: classes that are rare, labels that are wrong, rows in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["imbalanced", "mislabelled", "ordered"]
+
+MOST_CLASSES = 100
+
+
+def imbalanced(case: Case) -> Iterator[Finding]:
+    """Rare classes that the network gives up."""
+    shares = case.shares
+    if (
+        not 2 <= len(shares) <= MOST_CLASSES
+        or len(case.labels if case.labels is not None else ()) < 64
+    ):
+        return
+    if case.task == "lm":
+        return
+    relative = float(shares[-1] * len(shares))  # the rarest class over an even share
+    bar = 2 * limit("classes.rare")
+    if relative > bar or case.head.weighted:
+        return
+    accuracy, n = case.accuracy(case.record.validation)
+    if not n:
+        accuracy, n = case.accuracy(case.record.train)
+    given_up = _given_up(case)
+    at_majority = n > 0 and accuracy < shares[0] + 0.02
+    severe = given_up or at_majority
+    yield finding(
+        "CST204",
+        "warning" if severe else "info",
+        0.88 if severe else 0.5,
+        f"The rarest class has {number(100 * shares[-1], 2)} % of the rows"
+        + (" and is never predicted." if given_up else "."),
+        Remedy(
+            "Weight the classes by their inverse share, or sample them evenly; judge by balanced "
+            "accuracy.",
+            {"class_weight": "balanced"},
+        ),
+        Evidence("share of the rarest class over an even share", relative, bar, above=False),
+        *([Evidence("accuracy, against the share of the commonest class", accuracy)] if n else []),
+    )
+
+
+def _given_up(case: Case) -> bool:
+    """Whether the rarest class is never the answer."""
+    found = case.probabilities(case.record.validation) or case.probabilities(case.record.train, 20)
+    if found is None or case.labels is None:
+        return False
+    p, y = found
+    values, counts = np.unique(case.labels, return_counts=True)
+    rare = values[counts.argmin()]
+    return bool(
+        (y == rare).sum() >= 1 and (p.argmax(axis=1) == rare).mean() < 0.3 * (y == rare).mean()
+    )
+
+
+def mislabelled(case: Case) -> Iterator[Finding]:
+    """Errors that are as common among the surest answers as among all."""
+    found = case.probabilities(case.record.validation, 40)
+    if found is None or len(found[1]) < 80:
+        return
+    p, y = found
+    if not 2 <= p.shape[1] <= MOST_CLASSES or case.stuck:
+        return
+    confidence, wrong = p.max(axis=1), p.argmax(axis=1) != y
+    sure = confidence >= np.median(confidence)
+    top, overall = float(wrong[sure].mean()), float(wrong.mean())
+    if top > limit("labels.noise") and top > limit("labels.noise_ratio") * overall:
+        if overall > 0.6 * (1 - case.shares[0] if len(case.shares) else 1):
+            return  # hardly better than guessing: nothing can be said of the labels
+        yield finding(
+            "CST205",
+            "warning",
+            0.7,
+            f"Of the surer half of the answers {number(100 * top, 2)} % disagree with the labels, "
+            f"nearly as many as of all ({number(100 * overall, 2)} %): labels are wrong rather than "
+            "hard.",
+            "Inspect the rows that disagree most surely with their label.",
+            Evidence("errors among the surer half", top, limit("labels.noise")),
+            Evidence(
+                "the same over all errors", top / max(overall, 1e-9), limit("labels.noise_ratio")
+            ),
+        )
+
+
+def ordered(case: Case) -> Iterator[Finding]:
+    """Batches whose targets differ more than chance allows."""
+    rows = case.record.train
+    if case.adversarial:
+        return
+    batches = [t for t in rows.targets if t is not None and t.size]
+    if case.shifted or len(batches) < 6:
+        return
+    statistic = _between(batches)
+    if statistic is None:
+        return
+    bar = limit("order.between")
+    if statistic > bar:
+        what = "labels" if case.labels is not None else "targets"
+        yield finding(
+            "CST209",
+            "error" if statistic > 5 * bar else "warning",
+            0.93 if statistic > 3 * bar else 0.8,
+            f"Batches are ordered: their {what} differ from batch to batch {number(statistic, 2)} "
+            "times as much as shuffled ones would.",
+            "Shuffle the rows: DataLoader(..., shuffle=True).",
+            Evidence("variance between batches over its expectation", statistic, bar),
+        )
+
+
+def _between(batches: list[np.ndarray]) -> float | None:
+    """Variance of batch means over what shuffled rows would give; classes as one-hot columns."""
+    shape = max((b.shape[1:] for b in batches), key=[b.shape[1:] for b in batches].count)
+    batches = [b for b in batches if b.shape[1:] == shape and len(b) >= 2]
+    if len(batches) < 6:
+        return None
+    if shape not in ((), (1,)):
+        if batches[0].dtype.kind != "f" or len(shape) != 1:
+            return None
+        columns = [b.astype(float) for b in batches]
+    else:
+        flat = [b.reshape(-1) for b in batches]
+        values = np.unique(np.concatenate(flat))
+        if len(values) < 2:
+            return None
+        if len(values) <= 50 and np.allclose(values, np.round(values)):
+            columns = [(f[:, None] == values[None]).astype(float) for f in flat]
+        elif batches[0].dtype.kind == "f":
+            columns = [f.astype(float)[:, None] for f in flat]
+        else:
+            return None
+    everything = np.concatenate(columns)
+    variance = everything.var(axis=0)
+    keep = variance > 1e-12
+    if not keep.any():
+        return None
+    sizes = np.asarray([len(c) for c in columns], dtype=float)
+    means = np.stack([c.mean(axis=0)[keep] for c in columns])
+    ratio = (sizes[:, None] * (means - everything.mean(axis=0)[keep]) ** 2) / variance[keep]
+    return float(np.average(ratio.mean(axis=0), weights=variance[keep]))

@@ -1,0 +1,131 @@
+"""CST101 and CST102: a learning rate too high or too low."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["too_high", "too_low"]
+
+HEALTHY_RATIO = 3e-3  # an update-to-weight ratio that suits most networks
+
+
+def too_high(case: Case) -> Iterator[Finding]:
+    """Loss that grows, bounces or leaps, with steps large against the weights."""
+    if not len(case.finite) or case.adversarial or not case.optimizer:
+        return
+    evidence = [*_diverged(case), *_leapt(case), *_bounces(case)]
+    ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
+    large = np.isfinite(ratio) and ratio > limit("rate.ratio")
+    if large:
+        evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
+    harmed = case.poor or case.broken or case.stuck
+    weight = len(evidence)
+    if weight == 0 or (weight == 1 and not (harmed and (large or case.broken))):
+        return
+    if not harmed and not (weight >= 2 and _unsettled(case)):
+        return
+    sure = min(0.97, 0.45 + 0.17 * weight + (0.1 if large and harmed else 0.0))
+    severity = "error" if harmed else "warning"
+    yield finding(
+        "CST101",
+        severity,
+        sure,
+        f"The learning rate {number(case.lr)} is too high: {_words(evidence[0])}.",
+        _lower(case, ratio),
+        *evidence,
+    )
+
+
+def _diverged(case: Case) -> list[Evidence]:
+    """Return the growth of the loss from its start to its end or to where it broke."""
+    late = case.final
+    if case.broken and len(case.finite) > 1:
+        late = float(case.finite[-3:].max())
+    if case.initial > 0 and late > limit("rate.grown") * case.initial:
+        grown = late / case.initial
+        return [Evidence("last loss over the first", grown, limit("rate.grown"))]
+    if case.broken and 1 < len(case.finite) <= 3 and case.finite[-1] > 1.2 * case.initial:
+        return [Evidence("last loss over the first", case.finite[-1] / case.initial, 1.2)]
+    return []
+
+
+def _leapt(case: Case) -> list[Evidence]:
+    """Return the highest loss of the first tenth over the first loss: steps that jump too far."""
+    early = case.finite[: max(20, len(case.finite) // 10)]
+    if case.initial > 0 and len(early) > 2:
+        leap = float(early.max()) / case.initial
+        if leap > limit("rate.spike"):
+            return [Evidence("highest early loss over the first", leap, limit("rate.spike"))]
+    return []
+
+
+def _bounces(case: Case) -> list[Evidence]:
+    """Return how far successive gradients point against each other."""
+    if np.isfinite(case.turning) and case.turning < limit("rate.turning") and _unsettled(case):
+        what = "mean cosine of successive gradients"
+        return [Evidence(what, case.turning, limit("rate.turning"), above=False)]
+    return []
+
+
+def _unsettled(case: Case) -> bool:
+    """Whether the loss still jumps about at the end, or lies above its best."""
+    best = min(case.level(a / 10, (a + 1) / 10) for a in range(10))
+    return bool(case.noise > 0.15 or case.final > 1.3 * best)
+
+
+def _lower(case: Case, ratio: float) -> Remedy:
+    factor = HEALTHY_RATIO / ratio if np.isfinite(ratio) and ratio > 10 * HEALTHY_RATIO else 0.1
+    lower = _round(case.lr * min(factor, 0.1))
+    return Remedy(f"lr={number(case.lr)} → {number(lower)}", {"lr": lower})
+
+
+def too_low(case: Case) -> Iterator[Finding]:
+    """Loss that falls steadily but slowly, with steps small against the weights."""
+    if not len(case.finite) or case.adversarial or case.broken or not case.optimizer:
+        return
+    ratio = case.ratio
+    small = np.isfinite(ratio) and 0 < ratio < limit("rate.slow")
+    if not small or case.steps < 10:
+        return
+    fallen = 1 - case.final / case.initial if case.initial > 0 else np.nan
+    learnt = case.learnt if np.isfinite(case.learnt) else fallen
+    if not learnt < limit("rate.slow_learnt") or case.final > 1.05 * case.initial:
+        return
+    level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
+    falling = level[4] <= level[0] and (level[3] - level[4]) >= 0.2 * (level[0] - level[1])
+    tiny = ratio < 0.1 * limit("rate.slow")
+    if not falling and not tiny:
+        return
+    higher = _round(case.lr * min(max(HEALTHY_RATIO / ratio, 3.0), 1e4))
+    yield finding(
+        "CST102",
+        "warning" if learnt > 0.3 else "error",
+        0.9 if tiny and falling else 0.75,
+        f"The learning rate {number(case.lr)} is too low: steps are {number(ratio, 2)} of the "
+        f"weights and the loss fell only from {number(case.initial, 3)} to {number(case.final, 3)}.",
+        Remedy(f"lr={number(case.lr)} → {number(higher)}", {"lr": higher}),
+        Evidence("update-to-weight ratio (median)", ratio, limit("rate.slow"), above=False),
+        Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
+    )
+
+
+def _round(value: float) -> float:
+    """Round to one digit, 1, 2, 3 or 5 at the front.
+
+    >>> _round(0.0473), _round(0.00123)
+    (0.05, 0.001)
+    """
+    power = 10.0 ** np.floor(np.log10(value))
+    lead = min((1.0, 2.0, 3.0, 5.0, 10.0), key=lambda d: abs(np.log(value / power / d)))
+    return float(f"{lead * power:.6g}")
+
+
+def _words(evidence: Evidence) -> str:
+    return f"{evidence.what} is {number(evidence.value, 3)}"

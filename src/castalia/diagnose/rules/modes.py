@@ -1,0 +1,116 @@
+"""CST115 and CST116: batch statistics, and layers in the wrong mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["batch_statistics", "wrong_mode"]
+
+
+def batch_statistics(case: Case) -> Iterator[Finding]:
+    """Batch normalisation on too few numbers, or with running statistics far from the batch's."""
+    looks = [look for look in case.looks if look.batch_norms]
+    if not looks:
+        return
+    names = list(looks[-1].batch_norms)
+    least = {
+        n: np.median([lk.batch_norms[n][0] for lk in looks if n in lk.batch_norms]) for n in names
+    }
+    small = min(names, key=lambda n: least[n])
+    if least[small] <= limit("batch.norm"):
+        yield finding(
+            "CST115",
+            "warning",
+            0.88,
+            f"`{small}` normalises with the statistics of {number(least[small])} numbers a channel.",
+            "Use larger batches, or GroupNorm or LayerNorm, which need no batch.",
+            Evidence(
+                "numbers per channel in a batch", float(least[small]), limit("batch.norm"), False
+            ),
+            where=small,
+        )
+        return
+    late = [look for look in looks if look.step >= 30][-4:]
+    if len(late) < 2:
+        return
+    far = {
+        n: float(np.nanmedian([lk.batch_norms[n][1] for lk in late]))
+        for n in names
+        if all(n in lk.batch_norms for lk in late)
+    }
+    worst = max(far, key=lambda n: far[n], default=None)
+    if worst is not None and far[worst] > limit("batch.running"):
+        momentum = next(
+            (ly.settings.get("momentum") for ly in case.record.layers if ly.name == worst), None
+        )
+        yield finding(
+            "CST115",
+            "warning",
+            0.85,
+            f"The running mean of `{worst}` lies {number(far[worst], 2)} spreads from the mean of "
+            "its batches: evaluation sees another network than training.",
+            f"Raise the momentum of the batch norm ({momentum} → 0.1) or train longer.",
+            Evidence("distance of running and batch mean", far[worst], limit("batch.running")),
+            where=worst,
+        )
+
+
+def wrong_mode(case: Case) -> Iterator[Finding]:
+    """Evaluation in training mode, or training in evaluation mode."""
+    record = case.record
+    sensitive = [
+        layer
+        for layer in record.layers
+        if "BatchNorm" in layer.kind or layer.settings.get("p", 0) > 0
+    ]
+    if not sensitive:
+        return
+    where = sensitive[0].name
+    trained, evaluated = record.trained_in_training_mode, record.trained_in_evaluation_mode
+    validated = record.validated_in_training_mode
+    if validated and validated > record.validated_in_evaluation_mode:
+        yield finding(
+            "CST116",
+            "warning",
+            0.93,
+            f"Validation ran in training mode, with `{where}` ({sensitive[0].kind}) active.",
+            "Call model.eval() before validation and model.train() after it.",
+            Evidence("validations in training mode", validated, 0.0),
+            where=where,
+        )
+    elif evaluated > 0.3 * (trained + evaluated) and evaluated > 2:
+        yield finding(
+            "CST116",
+            "warning",
+            0.93,
+            f"{evaluated} of {trained + evaluated} training steps ran in evaluation mode, with "
+            f"`{where}` ({sensitive[0].kind}) switched off.",
+            "Call model.train() at the start of each epoch.",
+            Evidence("share of steps in evaluation mode", evaluated / (trained + evaluated), 0.3),
+            where=where,
+        )
+    elif record.evaluations == [] and _silently(case):
+        yield finding(
+            "CST116",
+            "warning",
+            0.7,
+            f"The network was called without gradients in training mode, with `{where}` active.",
+            "Call model.eval() before evaluation and model.train() after it.",
+            Evidence(
+                "calls without gradients in training mode", record.silent_in_training_mode, 0.0
+            ),
+            where=where,
+        )
+
+
+def _silently(case: Case) -> bool:
+    """Whether calls without gradients in training mode are too rare to belong to the steps."""
+    silent = case.record.silent_in_training_mode
+    return silent > 0 and not case.adversarial and silent < 0.5 * case.steps

@@ -1,0 +1,205 @@
+"""CST301, CST305 and CST306: the last layer and what follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.utils.text import number
+
+__all__ = ["wrong_activation", "wrong_axis", "wrong_size"]
+
+SQUASHING = ("softmax", "sigmoid", "tanh", "relu", "log_sigmoid", "hardtanh", "hardsigmoid")
+
+
+def wrong_activation(case: Case) -> Iterator[Finding]:
+    """An output activation that does not suit the loss or the targets."""
+    head = case.head
+    if case.adversarial:
+        return
+    last = head.chain[0] if head.chain else None
+    kind = last.kind if last is not None else ""
+    if last is not None and kind in ("softmax", "log_softmax") and last.dim is not None:
+        if last.shape and last.dim < len(last.shape) and last.shape[last.dim] == 1:
+            yield _wrong(
+                case,
+                f"A {kind} over one unit is always {'1' if kind == 'softmax' else '0'}.",
+                "Use a sigmoid for one output, or two outputs.",
+                0.97,
+            )
+            return
+    if head.loss == "cross_entropy" and _one_output(case):
+        yield _wrong(
+            case,
+            "A cross-entropy over one output is always 0: softmax over one unit is 1.",
+            "Use BCEWithLogitsLoss for one output, or two outputs.",
+            0.97,
+        )
+    elif head.loss == "cross_entropy" and kind in SQUASHING:
+        yield _wrong(
+            case,
+            f"The outputs go through {kind} before a cross-entropy, which applies "
+            "its own softmax to logits.",
+            f"Remove the {kind} at the end.",
+            0.95,
+        )
+    elif head.loss == "cross_entropy" and kind == "log_softmax":
+        yield _wrong(
+            case,
+            "Log-probabilities go into a cross-entropy, which normalises them again.",
+            "Use nll_loss, or give logits.",
+            0.5,
+            "info",
+        )
+    elif head.loss == "nll" and kind != "log" and kind not in ("log_softmax", "log_sigmoid"):
+        yield from _not_log_probabilities(case, kind)
+    elif head.loss == "bce_logits" and kind in SQUASHING:
+        yield _wrong(
+            case,
+            f"The outputs go through {kind} before a loss that applies a sigmoid of its own.",
+            f"Remove the {kind} at the end, or use BCELoss.",
+            0.95,
+        )
+    elif head.loss == "bce" and kind in ("softmax",) and case.task == "binary":
+        yield _wrong(case, "A softmax feeds a binary cross-entropy.", "Use a sigmoid.", 0.9)
+    elif head.loss == "kl_div" and kind == "softmax":
+        yield _wrong(
+            case,
+            "Probabilities go into kl_div, which takes log-probabilities.",
+            "Use log_softmax.",
+            0.9,
+        )
+    elif head.loss in REGRESSIONS:
+        yield from _out_of_reach(case, kind)
+
+
+def _not_log_probabilities(case: Case, kind: str) -> Iterator[Finding]:
+    if case.finite.size and (case.finite < -1e-3).mean() > 0.2:
+        what = f"through {kind}" if kind else "as they are"
+        yield _wrong(
+            case,
+            f"Outputs go {what} into nll_loss, which takes log-probabilities: the "
+            f"loss is negative ({number(case.final, 3)}).",
+            "Use cross_entropy on logits, or log_softmax before nll_loss.",
+            0.97,
+        )
+
+
+def _out_of_reach(case: Case, kind: str) -> Iterator[Finding]:
+    """Targets that a bounded output cannot reach."""
+    ranges = {
+        "relu": (0.0, np.inf),
+        "sigmoid": (0.0, 1.0),
+        "tanh": (-1.0, 1.0),
+        "softmax": (0.0, 1.0),
+        "softplus": (0.0, np.inf),
+        "hardsigmoid": (0.0, 1.0),
+        "exp": (0.0, np.inf),
+    }
+    y = case.targets
+    if kind not in ranges or y is None:
+        return
+    low, high = ranges[kind]
+    flat = y.reshape(-1).astype(float)
+    slack = 0.02 * max(flat.std(), 1e-12)
+    out = float(((flat < low - slack) | (flat > high + slack)).mean())
+    if out > 0.03:
+        yield _wrong(
+            case,
+            f"{number(100 * out, 2)} % of the targets lie outside what {kind} can "
+            f"give ({number(float(flat.min()), 3)} to {number(float(flat.max()), 3)}).",
+            "End a regression with a plain linear layer.",
+            0.93,
+            evidence=Evidence("share of targets out of reach", out, 0.03),
+        )
+
+
+def _one_output(case: Case) -> bool:
+    shape = case.head.outputs
+    return len(shape) >= 2 and shape[1] == 1 and case.head.log_softmax is not None
+
+
+def _wrong(
+    case: Case,
+    summary: str,
+    cure: str,
+    sure: float,
+    severity: str = "error",
+    evidence: Evidence | None = None,
+) -> Finding:
+    given = evidence or Evidence("loss at the end", case.final)
+    return finding("CST301", severity, sure, summary, cure, given, where=case.head.layer)
+
+
+def wrong_axis(case: Case) -> Iterator[Finding]:
+    """Probabilities that sum to one over the batch or over time."""
+    head = case.head
+    candidates = [a for a in (head.log_softmax, *head.chain) if a is not None]
+    for activation in candidates:
+        if activation.kind not in ("softmax", "log_softmax") or activation.dim is None:
+            continue
+        shape, dim = activation.shape, activation.dim
+        over_batch = len(shape) >= 2 and dim == 0 and shape[-1] > 1
+        over_time = (
+            len(shape) == 3
+            and dim == 1
+            and head.loss in ("nll", "bce", "mse", "soft_cross_entropy")
+            and _classes_last(case, shape)
+        )
+        if over_batch or over_time:
+            axis = "batch" if over_batch else "time"
+            yield finding(
+                "CST305",
+                "error",
+                0.95,
+                f"A {activation.kind} of shape {tuple(shape)} runs over the {axis} (dim={dim}), so "
+                "that classes do not compete.",
+                f"Use dim={len(shape) - 1}.",
+                Evidence("axis of the softmax", dim),
+                where=head.layer,
+            )
+            return
+
+
+def _classes_last(case: Case, shape: tuple[int, ...]) -> bool:
+    """Whether the last axis, not the second, is as long as there are classes."""
+    labels = case.labels
+    most = int(labels.max()) + 1 if labels is not None and len(labels) else shape[-1]
+    return shape[-1] >= most and shape[-1] != shape[1]
+
+
+def wrong_size(case: Case) -> Iterator[Finding]:
+    """Fewer or more outputs than classes."""
+    failed = case.record.failed
+    if failed is not None and len(failed[0]) >= 2 and failed[2] >= failed[0][1]:
+        yield _size(case, failed[0][1], failed[2] + 1, "fewer", 0.97, "error")
+        return
+    head, labels = case.head, case.labels
+    if head.loss not in ("cross_entropy", "nll") or labels is None or len(labels) < 50:
+        return
+    if len(head.outputs) < 2 or case.task == "lm":
+        return
+    outputs = head.outputs[1]
+    values, counts = np.unique(labels, return_counts=True)
+    singles = int((counts <= 2).sum())  # classes still coming in: there may be more
+    if len(values) < outputs and singles == 0 and counts.min() >= 5:
+        unused = outputs - len(values)
+        mild = unused == 1 and outputs > 3
+        yield _size(case, outputs, len(values), "more", 0.7 if mild else 0.88, "warning")
+
+
+def _size(
+    case: Case, outputs: int, classes: int, words: str, sure: float, severity: str
+) -> Finding:
+    return finding(
+        "CST306",
+        severity,
+        sure,
+        f"The network has {words} outputs ({outputs}) than there are classes ({classes}).",
+        f"Give the last layer {classes} outputs.",
+        Evidence("outputs", outputs, classes, above=words == "more"),
+        where=case.head.layer,
+    )

@@ -1,0 +1,84 @@
+"""CST503 and CST504: a silent latent code, and padding that is learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["collapsed_code", "learns_padding"]
+
+
+def collapsed_code(case: Case) -> Iterator[Finding]:
+    """A variational code whose dimensions carry nothing."""
+    if case.record.latent is None or case.task != "vae" or case.steps < 20:
+        return
+    mean, log_variance = (v.astype(float) for v in case.record.latent)
+    if np.abs(log_variance).max() > 60 or not np.isfinite(mean).all():
+        return
+    divergence = 0.5 * (mean**2 + np.exp(log_variance) - log_variance - 1).mean(axis=0)
+    silent = float((divergence < limit("latent.silent")).mean())
+    if silent >= limit("latent.share"):
+        yield finding(
+            "CST503",
+            "error",
+            0.93,
+            f"{number(100 * silent, 2)} % of the {len(divergence)} latent dimensions equal the "
+            f"prior (divergence {number(float(divergence.sum()), 2)} nats in all): the decoder "
+            "ignores the code.",
+            "Warm up the weight of the divergence from 0, or give each dimension free bits.",
+            Evidence("share of silent dimensions", silent, limit("latent.share")),
+        )
+
+
+def learns_padding(case: Case) -> Iterator[Finding]:
+    """Padding positions that count in the loss."""
+    if (
+        case.head.loss not in ("cross_entropy", "nll")
+        or not case.head.reduced
+        or case.head.weighted
+    ):
+        return
+    pad = _padding(case)
+    if pad is None:
+        return
+    share = float((case.targets == pad).mean()) if case.targets is not None else 0.0
+    if share > limit("padding.share") and case.head.ignore_index != pad:
+        yield finding(
+            "CST504",
+            "error" if share > 0.3 else "warning",
+            0.9,
+            f"{number(100 * share, 2)} % of the targets are padding (token {pad}), and the loss "
+            "counts them.",
+            f"Use ignore_index={pad}, or mask the loss.",
+            Evidence("share of padding among the targets", share, limit("padding.share")),
+        )
+
+
+def _padding(case: Case) -> int | None:
+    """Token that fills the ends of rows of different lengths."""
+    for candidates in (case.record.train.targets, case.record.train.inputs):
+        rows = [
+            v
+            for v in candidates
+            if v is not None and v.ndim == 2 and v.dtype.kind in "iu" and v.shape[1] >= 4
+        ]
+        if not rows:
+            continue
+        width = max((r.shape[1] for r in rows), key=[r.shape[1] for r in rows].count)
+        tokens = np.concatenate([r for r in rows if r.shape[1] == width])
+        for ends in (tokens, tokens[:, ::-1]):
+            last = ends[:, -1]
+            values, counts = np.unique(last, return_counts=True)
+            pad = values[counts.argmax()]
+            run = (ends[:, ::-1] == pad).cumprod(axis=1).sum(axis=1)  # length of the last run
+            padded = run >= 2
+            inside = (ends[:, 0] == pad).mean()
+            if padded.mean() > 0.3 and len(np.unique(run[padded])) >= 2 and inside < 0.2:
+                return int(pad)
+    return None

@@ -1,0 +1,184 @@
+"""CST206 and CST208: rows shared by training and validation, and rows that differ too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.utils.text import number
+
+__all__ = ["leaks", "shifted"]
+
+LEAST_ROWS = 20
+
+
+def leaks(case: Case) -> Iterator[Finding]:
+    """Validation rows that were trained on, or one column that alone gives the answer."""
+    share, n = _shared(case)
+    if n >= LEAST_ROWS and share > limit("rows.shared"):
+        yield finding(
+            "CST206",
+            "warning",
+            0.9 if share > 0.1 else 0.75,
+            f"{number(100 * share, 2)} % of {n} validation rows were also trained on.",
+            "Split before copying, augmenting or oversampling rows; drop duplicates.",
+            Evidence("share of validation rows seen in training", share, limit("rows.shared")),
+        )
+        return
+    yield from _giveaway(case)
+
+
+def _shared(case: Case) -> tuple[float, int]:
+    """Share of the validation rows met in training; batches wholly of training rows left out."""
+    train = case.gathered("inputs")
+    held = [v for v in case.record.validation.inputs if v is not None and v.size]
+    if train is None or not held or train.ndim != 2:
+        return 0.0, 0
+    known = {row.tobytes() for row in np.ascontiguousarray(train)}
+    if len(known) < 0.5 * len(train) and len(known) < 50:
+        return 0.0, 0  # few distinct rows: meeting one again means nothing
+    seen, distinct = [], set()
+    for batch in held:
+        if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
+            continue
+        keys = [row.tobytes() for row in np.ascontiguousarray(batch)]
+        hits = [key in known for key in keys]
+        told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
+        if np.mean(hits) > 0.95 and not (told and _all_alike(case, held, known)):
+            continue  # training rows evaluated on purpose
+        for key, hit in zip(keys, hits, strict=True):
+            if key not in distinct:
+                distinct.add(key)
+                seen.append(hit)
+    return (float(np.mean(seen)) if seen else 0.0), len(seen)
+
+
+def _all_alike(case: Case, held: list[np.ndarray], known: set[bytes]) -> bool:
+    """Whether every validation batch consists of training rows."""
+    return all(
+        np.mean([row.tobytes() in known for row in np.ascontiguousarray(batch)]) > 0.95
+        for batch in held
+    )
+
+
+def _giveaway(case: Case) -> Iterator[Finding]:
+    """One column that alone gives the answer, while no other comes near."""
+    x, y = case.inputs, case.targets
+    if x is None or y is None or not case.tabular or not 4 <= x.shape[1] <= 512:
+        return
+    pairs = [
+        (i, t)
+        for i, t in zip(case.record.train.inputs, case.record.train.targets, strict=True)
+        if i is not None and t is not None and len(i) <= len(t)
+    ]
+    if not pairs:
+        return
+    x = np.concatenate([i for i, _ in pairs]).astype(float)
+    y = np.concatenate([t[: len(i)].reshape(len(t[: len(i)]), -1)[:, 0] for i, t in pairs]).astype(
+        float
+    )
+    if len(x) < 100 or not np.isfinite(x).all() or not np.isfinite(y).all():
+        return
+    scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)
+    order = np.argsort(scores)
+    best, second = scores[order[-1]], scores[order[-2]]
+    if best > limit("rows.alone") and second < best - 0.05:
+        yield finding(
+            "CST206",
+            "warning",
+            0.8,
+            f"Column {order[-1]} alone gives the answer ({number(best, 4)}; the next best column "
+            f"{number(second, 3)}).",
+            "Ask whether that column is known when predictions are made; if not, drop it.",
+            Evidence("accuracy or R² of one column alone", float(best), limit("rows.alone")),
+            where=f"column {order[-1]}",
+        )
+
+
+def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
+    """R² of each column, or balanced accuracy of its best cut between two groups of rows."""
+    if regression:
+        z = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
+        t = (y - y.mean()) / max(y.std(), 1e-12)
+        return np.abs(z.T @ t / len(t)) ** 2
+    best = np.zeros(x.shape[1])
+    classes, counts = np.unique(y, return_counts=True)
+    if not 2 <= len(classes) <= 10 or counts.min() < 5:
+        return best
+    order = np.argsort(x, axis=0, kind="stable")
+    if len(classes) > 2:
+        return _grouped(x, y)
+    hit = (y == classes[1])[order]  # (rows, columns), sorted by each column
+    total = hit.sum(axis=0)
+    below = np.cumsum(hit, axis=0)
+    n = np.arange(1, len(y) + 1)[:, None]
+    cut = np.take_along_axis(x, order, axis=0)
+    valid = np.vstack([cut[1:] > cut[:-1], np.zeros((1, x.shape[1]), bool)])
+    one = (total - below) / np.maximum(total, 1)  # of class 1 above the cut
+    zero = (n - below) / np.maximum(len(y) - total, 1)  # of class 0 below it
+    balanced = (one + zero) / 2
+    balanced = np.where(valid, np.maximum(balanced, 1 - balanced), 0.0)
+    return balanced.max(axis=0)
+
+
+def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Purity of the classes within equal values of a column, for columns of few values."""
+    found = np.zeros(x.shape[1])
+    for j in range(x.shape[1]):
+        values, which = np.unique(x[:, j], return_inverse=True)
+        if len(values) <= 20:
+            right = sum(
+                np.unique(y[which == v], return_counts=True)[1].max() for v in range(len(values))
+            )
+            found[j] = right / len(y)
+    return found
+
+
+def shifted(case: Case) -> Iterator[Finding]:
+    """A simple classifier that tells training from validation rows."""
+    train, held = case.inputs, case.gathered("inputs", case.record.validation)
+    if train is None or held is None or held.dtype.kind != "f" or held.shape[1:] != train.shape[1:]:
+        return
+    train, held = np.unique(train, axis=0), np.unique(held, axis=0)
+    if min(len(train), len(held)) < LEAST_ROWS or not (
+        np.isfinite(train).all() and np.isfinite(held).all()
+    ):
+        return
+    area, column = _told_apart(train, held)
+    if area > limit("rows.shift"):
+        yield finding(
+            "CST208",
+            "warning",
+            0.85 if area > 0.9 else 0.75,
+            f"Validation rows differ from training rows: a linear classifier tells them apart with "
+            f"an area under the curve of {number(area, 3)}.",
+            "Split at random (or by time on purpose), and inspect the columns that differ.",
+            Evidence("area under the curve", area, limit("rows.shift")),
+            where=f"column {column}" if case.tabular else None,
+        )
+
+
+def _told_apart(train: np.ndarray, held: np.ndarray) -> tuple[float, int]:
+    """Cross-validated area under the curve of a logistic regression, and the column that tells."""
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import cross_val_predict
+
+    rng = np.random.default_rng(0)
+    train = train[rng.permutation(len(train))[:400]]
+    held = held[rng.permutation(len(held))[:400]]
+    x = np.concatenate([train, held]).astype(float)
+    y = np.repeat([0, 1], [len(train), len(held)])
+    spread = np.maximum(x.std(axis=0), 1e-9)
+    gap = np.abs(train.mean(axis=0) - held.mean(axis=0)) / spread
+    z = (x - x.mean(axis=0)) / spread
+    if z.shape[1] > 16:
+        z = PCA(16, random_state=0).fit_transform(z)
+    model = LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")
+    p = cross_val_predict(model, z, y, cv=4, method="predict_proba")[:, 1]
+    return float(roc_auc_score(y, p)), int(gap.argmax())

@@ -1,0 +1,110 @@
+"""CST106, CST107 and CST108: units that are silent, pinned or alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
+
+__all__ = ["alike", "dead", "saturated"]
+
+RECTIFIERS = ("relu", "threshold", "hardtanh")
+
+
+def dead(case: Case) -> Iterator[Finding]:
+    """Rectified units that are zero on every row of the last looks."""
+    shares = {}
+    for layer, kind, active in _per_layer(case, "active", last=4):
+        if kind in RECTIFIERS and active.size:
+            shares[layer] = float((active.max(axis=0) == 0).mean())
+    if not shares:
+        return
+    worst = max(shares, key=lambda layer: shares[layer])
+    bar = limit("units.dead_hurting" if case.poor or case.broken else "units.dead")
+    if shares[worst] <= bar:
+        return
+    many = shares[worst] > 0.9
+    yield finding(
+        "CST106",
+        "error" if many and case.poor else "warning",
+        0.9 if many else 0.75,
+        f"{number(100 * shares[worst], 2)} % of the units of `{worst}` are zero on every row seen.",
+        Remedy(
+            "Use leaky ReLU or GELU, a lower rate, He initialisation and biases at 0.",
+            {"activation": "leaky_relu"},
+        ),
+        Evidence("share of dead units", shares[worst], bar),
+        where=worst,
+    )
+
+
+def saturated(case: Case) -> Iterator[Finding]:
+    """Sigmoid or tanh units that lie at their limits on most rows."""
+    worst, share = None, 0.0
+    for layer, _, values in _per_layer(case, "saturated", last=3):
+        if values.size and float(values.mean()) > share:
+            worst, share = layer, float(values.mean())
+    early = max(
+        (float(v.mean()) for _, _, v in _per_layer(case, "saturated", first=2) if v.size),
+        default=0.0,
+    )
+    bar = limit("units.saturated")
+    if worst is None or share <= bar or not (case.poor or early > bar):
+        return
+    yield finding(
+        "CST107",
+        "error" if case.poor and share > 0.9 else "warning",
+        0.85 if early > bar else 0.7,
+        f"Units of `{worst}` lie at the limits of their range on {number(100 * share, 2)} % of "
+        "what they see, where they pass no gradient on.",
+        Remedy(
+            "Scale the inputs, start with smaller weights, or use ReLU.", {"activation": "relu"}
+        ),
+        Evidence("share of saturated activations", share, bar),
+        where=worst,
+    )
+
+
+def _per_layer(
+    case: Case, what: str, last: int = 0, first: int = 0
+) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Yield layer, kind and the per-unit shares of some looks, (looks, units), gates left out."""
+    looks = [look for look in case.looks if look.units]
+    looks = looks[-last:] if last else looks[:first]
+    kept: dict[tuple[str, str], list[np.ndarray]] = {}
+    for look in looks:
+        for units in look.units:
+            if not units.gate:
+                kept.setdefault((units.layer, units.kind), []).append(getattr(units, what))
+    for (layer, kind), values in kept.items():
+        width = len(values[-1])
+        yield layer, kind, np.stack([v for v in values if len(v) == width])
+
+
+def alike(case: Case) -> Iterator[Finding]:
+    """Units of a hidden layer that began equal and stayed so."""
+    last = case.head.layer
+    for name in case.depth or list(case.weights):
+        weight = case.weights[name]
+        start, end = weight.rows_equal_at_start, weight.rows_equal_at_end
+        if start is None or end is None or weight.kind == "Embedding" or weight.shape[0] < 3:
+            continue
+        if last is not None and name.rpartition(".")[0] == last:
+            continue
+        if min(start, end) > limit("units.equal") and weight.trainable:
+            yield finding(
+                "CST108",
+                "error",
+                0.96,
+                f"The {weight.shape[0]} units of `{name}` began with equal weights and are still "
+                "equal: they compute one and the same thing.",
+                "Initialise at random: nn.init.kaiming_normal_(weight).",
+                Evidence("share of units equal to another", end, limit("units.equal")),
+                where=name.rpartition(".")[0] or name,
+            )
+            return

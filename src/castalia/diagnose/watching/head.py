@@ -1,0 +1,304 @@
+"""Recognising the loss: from the scalar down to the last layer with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from castalia.diagnose.record import Activation, Head
+from castalia.diagnose.watching.graph import Operation, is_layer, is_transparent
+
+__all__ = ["Ending", "read_head"]
+
+LOSSES = {
+    "NllLoss": "nll",
+    "NllLoss2D": "nll",
+    "MseLoss": "mse",
+    "L1Loss": "l1",
+    "SmoothL1Loss": "smooth_l1",
+    "HuberLoss": "huber",
+    "BinaryCrossEntropy": "bce",
+    "BinaryCrossEntropyWithLogits": "bce_logits",
+    "KlDiv": "kl_div",
+    "SoftMarginLoss": "soft_margin",
+    "MultiMarginLoss": "multi_margin",
+    "MultilabelMarginLoss": "multilabel_margin",
+    "CtcLoss": "ctc",
+    "CudnnCtcLoss": "ctc",
+}
+NAMES = {
+    "Softmax": "softmax",
+    "LogSoftmax": "log_softmax",
+    "Sigmoid": "sigmoid",
+    "LogSigmoid": "log_sigmoid",
+    "Relu": "relu",
+    "Tanh": "tanh",
+    "LeakyRelu": "leaky_relu",
+    "Elu": "elu",
+    "Gelu": "gelu",
+    "Silu": "silu",
+    "Softplus": "softplus",
+    "Hardtanh": "hardtanh",
+    "Hardsigmoid": "hardsigmoid",
+    "Hardswish": "hardswish",
+    "Mish": "mish",
+    "Celu": "celu",
+    "PreluKernel": "prelu",
+    "RreluWithNoise": "rrelu",
+    "Threshold": "threshold",
+    "Clamp": "clamp",
+    "Exp": "exp",
+    "Log": "log",
+    "Log1P": "log1p",
+    "Abs": "abs",
+    "Pow": "pow",
+    "Sqrt": "sqrt",
+    "Glu": "glu",
+    "Sin": "sin",
+}
+SEARCHED = 400  # operations looked at above the last layer
+
+
+@dataclass
+class Ending:
+    """A head with the tensors that entered the loss.
+
+    Attributes
+    ----------
+    head
+        What was recognised.
+    outputs, targets
+        As the loss saw them; None where it kept none.
+    operations
+        Everything above the last layer, the loss first.
+    """
+
+    head: Head
+    outputs: Tensor | None
+    targets: Tensor | None
+    operations: list[Operation]
+
+
+def read_head(order: list[Operation], value: float) -> Ending:
+    """Recognise how the outputs of the network become its loss.
+
+    Parameters
+    ----------
+    order
+        The graph, the loss last.
+    value
+        The loss.
+    """
+    root = order[-1]
+    above = list(_above_layers(root))
+    known = [operation for operation in above if operation.kind in LOSSES]
+    scale, negated = _scale(root)
+    if known:
+        main = known[0]
+        ending = _known(main, above)
+        others = tuple(LOSSES[o.kind] for o in known[1:])
+    else:
+        ending, others = _by_hand(above), ()
+        negated = False
+    head = ending.head
+    ending.head = Head(**{**vars(head), "others": others, "scale": scale, "negated": negated})
+    return ending
+
+
+def _above_layers(root: Operation) -> Iterator[Operation]:
+    """Yield what lies above the layers with weights, the loss first; layers are not yielded."""
+    seen, queue = {id(root)}, [root]
+    while queue and len(seen) < SEARCHED:
+        current = queue.pop(0)
+        if is_layer(current):
+            continue
+        yield current
+        for source in current.inputs:
+            if id(source) not in seen:
+                seen.add(id(source))
+                queue.append(source)
+
+
+def _scale(root: Operation) -> tuple[float, bool]:
+    """Factor that was applied to the loss, as for accumulation or by a gradient scaler."""
+    scale, negated, current = 1.0, False, root
+    while len(current.inputs) == 1 and not current.weights:
+        if current.kind == "Neg":
+            negated = not negated
+        elif current.kind in ("Mul", "Div"):
+            factor = _number(current.saved("other"), current.saved("self"))
+            if factor is None or factor == 0:
+                break
+            scale = scale * factor if current.kind == "Mul" else scale / factor
+        elif current.kind not in ("ToCopy", "View", "Squeeze", "Alias"):
+            break
+        current = current.inputs[0]
+    return (scale, negated) if current.kind in LOSSES or scale != 1.0 else (1.0, negated)
+
+
+def _number(*candidates: Any) -> float | None:
+    for candidate in candidates:
+        if isinstance(candidate, int | float):
+            return float(candidate)
+        if isinstance(candidate, Tensor) and candidate.numel() == 1 and not candidate.is_meta:
+            return float(candidate)
+    return None
+
+
+def _known(main: Operation, above: list[Operation]) -> Ending:
+    loss = LOSSES[main.kind]
+    outputs, targets = main.saved("self"), main.saved("target")
+    below = main.inputs[0] if main.inputs else None
+    log_softmax = None
+    if loss == "nll" and below is not None:
+        below = _through(below)
+        if below is not None and below.kind == "LogSoftmax":
+            loss, log_softmax = "cross_entropy", _activation(below)
+            below = below.inputs[0] if below.inputs else None
+    chain, layer = _chain(below)
+    reduction = main.saved("reduction")
+    head = Head(
+        loss=loss,
+        chain=chain,
+        log_softmax=log_softmax,
+        outputs=tuple(outputs.shape) if outputs is not None else main.shape,
+        targets=tuple(targets.shape) if targets is not None else (),
+        broadcast=_broadcast(main),
+        ignore_index=_signed(main.saved("ignore_index")),
+        weighted=isinstance(main.saved("weight"), Tensor),
+        reduced=reduction in (1, 2),
+        layer=layer,
+    )
+    return Ending(head, outputs, targets, above)
+
+
+def _broadcast(loss: Operation) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Shapes before and after an expansion directly below the loss."""
+    for source in loss.inputs:
+        if source.kind == "Expand" and source.inputs:
+            before = source.inputs[0].shape
+            if before and before != source.shape:
+                return before, source.shape
+    return None
+
+
+def _through(operation: Operation | None) -> Operation | None:
+    """Skip what only moves numbers."""
+    while operation is not None and is_transparent(operation) and operation.inputs:
+        operation = operation.inputs[0]
+    return operation
+
+
+def _chain(operation: Operation | None) -> tuple[tuple[Activation, ...], str | None]:
+    """Operations from here to the nearest layer with weights, along the first input."""
+    chain: list[Activation] = []
+    while operation is not None and not is_layer(operation) and len(chain) < 12:
+        if operation.kind in NAMES:
+            chain.append(_activation(operation))
+        elif not is_transparent(operation):
+            chain.append(Activation(operation.kind.lower(), operation.shape))
+        operation = operation.inputs[0] if operation.inputs else None
+    return tuple(chain), operation.layer if operation is not None else None
+
+
+def _signed(value: Any) -> int | None:
+    """Return an integer that autograd may have kept as an unsigned one."""
+    if not isinstance(value, int):
+        return None
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _activation(operation: Operation) -> Activation:
+    dim = _signed(operation.saved("dim"))
+    if dim is not None and dim < 0:
+        dim += len(operation.shape)
+    kind = NAMES.get(operation.kind, operation.kind.lower())
+    if kind == "clamp" and _number(operation.saved("min")) == 0 and operation.saved("max") is None:
+        kind = "relu"
+    return Activation(kind, operation.shape, dim)
+
+
+def _by_hand(above: list[Operation]) -> Ending:
+    """Recognise losses written as plain arithmetic."""
+    for operation in above:
+        if operation.kind == "Pow" and _number(operation.saved("exponent")) == 2:
+            found = _of_difference(operation, "mse", above)
+        elif operation.kind == "Abs":
+            found = _of_difference(operation, "l1", above)
+        elif operation.kind == "Mul" and _squared(operation):
+            found = _of_difference(operation, "mse", above)
+        elif operation.kind in ("LogSoftmax", "Log", "LogSigmoid"):
+            found = _of_logarithm(operation, above)
+        else:
+            continue
+        if found is not None:
+            return found
+    chain, layer = _chain(_through(above[0].inputs[0]) if above and above[0].inputs else None)
+    shape = above[0].inputs[0].shape if above and above[0].inputs else ()
+    return Ending(Head(chain=chain, outputs=shape, layer=layer), None, None, above)
+
+
+def _squared(operation: Operation) -> bool:
+    return len(operation.inputs) == 2 and operation.inputs[0] is operation.inputs[1]
+
+
+def _of_difference(square: Operation, loss: str, above: list[Operation]) -> Ending | None:
+    """Read a loss of output minus target: the difference is kept, the target was a constant."""
+    source = _through(square.inputs[0]) if square.inputs else None
+    if source is None or source.kind not in ("Sub", "Rsub") or len(source.inputs) != 1:
+        return None
+    prediction = source.inputs[0]
+    chain, layer = _chain(prediction)
+    broadcast = None
+    if prediction.shape != source.shape and len(source.shape) >= len(prediction.shape):
+        broadcast = (prediction.shape, source.shape)
+    head = Head(loss=loss, chain=chain, outputs=prediction.shape, broadcast=broadcast, layer=layer)
+    return Ending(head, None, None, above)
+
+
+def _of_logarithm(logarithm: Operation, above: list[Operation]) -> Ending | None:
+    """Read a cross-entropy by hand: minus targets times log-probabilities, or picked from them."""
+    if logarithm.kind == "Log":
+        inner = _through(logarithm.inputs[0]) if logarithm.inputs else None
+        while inner is not None and inner.kind in ("Add", "Clamp") and inner.inputs:
+            inner = _through(inner.inputs[0])  # log(p + eps)
+        if inner is None or inner.kind not in ("Softmax", "Sigmoid"):
+            return None
+        loss = "cross_entropy" if inner.kind == "Softmax" else "bce"
+        chain, layer = _chain(inner.inputs[0] if inner.inputs else None)
+        activation = _activation(inner)
+        if loss == "bce":
+            chain = (activation, *chain)
+    else:
+        loss = "cross_entropy" if logarithm.kind == "LogSoftmax" else "bce_logits"
+        chain, layer = _chain(logarithm.inputs[0] if logarithm.inputs else None)
+        activation = _activation(logarithm)
+    targets = None
+    for user in logarithm.users:
+        if user.kind == "Mul":
+            kept = [user.saved("self"), user.saved("other")]
+            result = logarithm.saved("result")
+            targets = next(
+                (
+                    k
+                    for k in kept
+                    if isinstance(k, Tensor)
+                    and k.shape == logarithm.shape
+                    and (result is None or not torch.equal(k, result))
+                ),
+                None,
+            )
+    head = Head(
+        loss="soft_cross_entropy" if loss == "cross_entropy" else loss,
+        chain=chain,
+        log_softmax=activation if loss == "cross_entropy" else None,
+        outputs=logarithm.shape,
+        targets=tuple(targets.shape) if targets is not None else (),
+        layer=layer,
+        reduced=False,
+    )
+    return Ending(head, logarithm.saved("result"), targets, above)

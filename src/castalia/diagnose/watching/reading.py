@@ -1,0 +1,183 @@
+"""Everything that one graph tells of one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from castalia.diagnose.record import Activation, Look
+from castalia.diagnose.watching.graph import (
+    Operation,
+    is_layer,
+    is_linear_layer,
+    is_transparent,
+    read_graph,
+)
+from castalia.diagnose.watching.head import LOSSES, Ending, _activation, read_head
+from castalia.diagnose.watching.units import UnitReader
+
+__all__ = ["Reading", "quick_ending", "read"]
+
+NORMS = ("NativeBatchNorm", "CudnnBatchNorm", "NativeLayerNorm", "NativeGroupNorm", "FusedRmsNorm")
+SINGULAR = {
+    "Log": ("self", "log of 0"),
+    "Log2": ("self", "log of 0"),
+    "Log10": ("self", "log of 0"),
+    "Sqrt": ("result", "square root at 0"),
+    "Rsqrt": ("result", "inverse square root of 0"),
+    "Div": ("other", "division by 0"),
+    "Reciprocal": ("result", "division by 0"),
+    "LinalgVectorNorm": ("result", "norm of a zero vector"),
+    "Norm": ("result", "norm of a zero vector"),
+    "Exp": ("result", "overflow of exp"),
+    "Pow": ("self", "power of 0"),
+    "Acos": ("self", "acos at its limit"),
+    "Asin": ("self", "asin at its limit"),
+    "Atanh": ("self", "atanh at its limit"),
+}
+
+
+@dataclass
+class Reading:
+    """What a graph told.
+
+    Attributes
+    ----------
+    ending
+        The loss and what entered it.
+    units
+        Activations, still on their device.
+    used
+        Names of the parameters in the graph.
+    data_normalised
+        Whether data meet a normalising layer first.
+    opaque
+        Whether a compiled part hides what happened.
+    """
+
+    ending: Ending
+    units: UnitReader
+    used: set[str]
+    structure: list[tuple[str, str, tuple[str, ...]]]
+    softmaxes: list[Activation]
+    batch_norms: list[tuple[str, int, Tensor]]
+    singular: list[tuple[str, str]]
+    data_normalised: bool
+    opaque: bool
+    detached: bool = False
+
+    def fill(self, look: Look) -> None:
+        """Write what was read into a look."""
+        look.head = self.ending.head
+        look.units = self.units.read()
+        look.structure = self.structure
+        look.softmaxes = self.softmaxes
+        look.batch_norms = {name: (n, float(far)) for name, n, far in self.batch_norms}
+
+
+def read(loss: Tensor, names: dict[int, str], value: float) -> Reading:
+    """Read the graph below a loss.
+
+    Parameters
+    ----------
+    loss
+        The scalar, before its backward pass.
+    names
+        Name of each parameter by its ``id``.
+    value
+        The loss.
+    """
+    order = read_graph(loss, names)
+    ending = read_head(order, value)
+    inside = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]
+    return Reading(
+        ending=ending,
+        units=UnitReader(order, ending.operations),
+        used={name for operation in order for name in operation.weights if name},
+        structure=[_feeders(o) for o in order if is_layer(o)],
+        softmaxes=[_activation(o) for o in inside],
+        batch_norms=[found for o in order if (found := _batch_norm(o)) is not None],
+        singular=_singular(order),
+        data_normalised=any(o.kind in NORMS and not o.inputs for o in order),
+        opaque=any("Compiled" in o.kind for o in order),
+    )
+
+
+def quick_ending(loss: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Return outputs and targets of a known loss a few operations below the scalar."""
+    node = loss.grad_fn
+    for _ in range(6):
+        if node is None:
+            break
+        kind = node.name().partition("Backward")[0]
+        if kind in LOSSES:
+            operation = Operation(kind, node)
+            return operation.saved("self"), operation.saved("target")
+        node = node.next_functions[0][0] if node.next_functions else None
+    return None, None
+
+
+def _feeders(layer: Operation) -> tuple[str, str, tuple[str, ...]]:
+    """Return a layer, its kind, and the linear layers that feed it with nothing between."""
+    found: list[str] = []
+    if is_linear_layer(layer) and _groups(layer) == 1:
+        for source in layer.inputs:
+            current: Operation | None = source
+            while current is not None and is_transparent(current) and len(current.inputs) == 1:
+                current = current.inputs[0]
+            if current is not None and is_linear_layer(current) and _groups(current) == 1:
+                found.append(str(current.layer))
+    return str(layer.layer), layer.kind, tuple(found)
+
+
+def _groups(layer: Operation) -> int:
+    groups = layer.saved("groups")
+    return groups if isinstance(groups, int) else 1
+
+
+def _batch_norm(operation: Operation) -> tuple[str, int, Tensor] | None:
+    """Numbers per channel, and the distance of the running mean from the batch's in its spreads."""
+    if operation.kind not in ("NativeBatchNorm", "CudnnBatchNorm"):
+        return None
+    if operation.kind == "NativeBatchNorm" and not operation.saved("training"):
+        return None
+    shape = operation.shape
+    numbers = 1
+    for i, size in enumerate(shape):
+        numbers *= size if i != 1 else 1
+    running = operation.saved("running_mean")
+    mean, inverse = operation.saved("result1"), operation.saved("result2")
+    if running is None or mean is None or inverse is None or not mean.numel():
+        return str(operation.layer), numbers, torch.tensor(float("nan"))
+    return str(operation.layer), numbers, ((running - mean).abs() * inverse).mean()
+
+
+def _singular(order: list[Operation]) -> list[tuple[str, str]]:
+    """Operations whose value or slope is infinite at some number they were given."""
+    found = []
+    for operation in order:
+        if operation.kind not in SINGULAR:
+            continue
+        name, words = SINGULAR[operation.kind]
+        value = operation.saved(name)
+        if isinstance(value, Tensor) and value.is_floating_point() and value.numel():
+            if _is_singular(operation, value):
+                found.append((str(operation.layer), words))
+    return found
+
+
+def _is_singular(operation: Operation, value: Tensor) -> bool:
+    kind = operation.kind
+    if kind in ("Exp", "Rsqrt", "Reciprocal"):
+        return bool(torch.isinf(value).any())
+    if kind in ("Acos", "Asin", "Atanh"):
+        return bool((value.abs() >= 1).any())
+    if kind == "Pow":
+        exponent = operation.saved("exponent")
+        fractional = isinstance(exponent, int | float) and exponent < 1
+        return fractional and bool((value <= 0).any())
+    if kind in ("Log", "Log2", "Log10"):
+        return bool((value <= 0).any())
+    return bool((value == 0).any())

@@ -1,0 +1,44 @@
+"""Which steps to look at: many at the start, ever fewer later."""
+
+from __future__ import annotations
+
+__all__ = ["GLANCE_EVERY", "Sampling"]
+
+GLANCE_EVERY = 16
+
+
+class Sampling:
+    """Steps 0 to 3, then each half as far again as the one before, and never further apart than 500.
+
+    A look costs about as much as two or three small steps; a glance, which keeps a few rows, a
+    fraction of one.
+
+    Parameters
+    ----------
+    growth
+        Ratio of one looked-at step to the next.
+    most_apart
+        Largest distance.
+
+    Examples
+    --------
+    >>> sampling = Sampling()
+    >>> [step for step in range(60) if sampling.look(step)]
+    [0, 1, 2, 3, 5, 8, 12, 18, 27, 41]
+    """
+
+    def __init__(self, growth: float = 1.5, most_apart: int = 500) -> None:
+        self.growth, self.most_apart = growth, most_apart
+        self.next = 0
+
+    def look(self, step: int) -> bool:
+        """Whether to look at this step; asked once a step, in order."""
+        if step < self.next:
+            return False
+        further = max(step + 1, min(int(step * self.growth + 0.5), step + self.most_apart))
+        self.next = further
+        return True
+
+    def glance(self, step: int) -> bool:
+        """Whether to keep some rows of this step."""
+        return step % GLANCE_EVERY == 0 or step < 8

@@ -1,0 +1,148 @@
+"""Activations inside the network: which units are silent, which lie at their limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from castalia.diagnose.record import Units
+from castalia.diagnose.watching.graph import Operation, is_layer
+from castalia.diagnose.watching.head import NAMES
+
+__all__ = ["MOST_UNITS", "UnitReader"]
+
+MOST_UNITS = 1024  # per activation; more are thinned evenly
+MOST_NUMBERS = 1 << 20  # looked at per activation
+MOST_CALLS = 8  # of one activation on one batch, as in a recurrent network
+
+# Where an activation keeps its result, or its input and the function that makes the result of it.
+RESULTS = {"Relu", "Sigmoid", "Tanh", "Threshold"}
+OF_INPUT = {
+    "LeakyRelu": F.leaky_relu,
+    "Elu": F.elu,
+    "Gelu": F.gelu,
+    "Silu": F.silu,
+    "Softplus": F.softplus,
+    "Hardtanh": F.hardtanh,
+    "Hardsigmoid": F.hardsigmoid,
+    "Hardswish": F.hardswish,
+    "Mish": F.mish,
+    "Celu": F.celu,
+    "Clamp": F.relu,
+}
+CONVOLUTIONS = ("Convolution", "ConvolutionOverrideable", "MkldnnConvolution", "SlowConv2D")
+LIMITS = {"Sigmoid": (0.01, 0.99), "Tanh": (-0.98, 0.98)}
+
+
+@dataclass
+class _Sums:
+    layer: str
+    kind: str
+    gate: bool
+    tensors: list[Tensor]
+
+
+class UnitReader:
+    """Gathers the activations of one graph; the numbers are read in one go at the end."""
+
+    def __init__(self, order: list[Operation], ending: list[Operation]) -> None:
+        self.found: dict[tuple[str, str, bool], _Sums] = {}
+        last = {id(operation) for operation in ending}
+        for operation in order:
+            if id(operation) not in last and operation.layer is not None:
+                self._take(operation)
+
+    def _take(self, operation: Operation) -> None:
+        kind = operation.kind
+        if kind in RESULTS:
+            result = operation.saved("result")
+        elif kind in OF_INPUT:
+            value = operation.saved("self")
+            if kind == "Clamp" and not _is_relu(operation):
+                return
+            result = None if value is None else OF_INPUT[kind](_thinned(value))
+        else:
+            return
+        if result is None or not result.is_floating_point() or result.ndim < 2:
+            return
+        key = (str(operation.layer), kind, _is_gate(operation))
+        sums = self.found.setdefault(key, _Sums(key[0], _name(operation), key[2], []))
+        if len(sums.tensors) < MOST_CALLS:
+            axis = _unit_axis(operation, result)
+            sums.tensors.append(_summary(_thinned(result), kind, axis))
+
+    def read(self) -> list[Units]:
+        """Return the activations in the order of computation."""
+        return [_units(sums) for sums in self.found.values()]
+
+
+def _units(sums: _Sums) -> Units:
+    """Tensors of (4, units): mean, mean square, active share, saturated share."""
+    width = sums.tensors[0].shape[1]
+    same = [tensor for tensor in sums.tensors if tensor.shape[1] == width]
+    values = torch.stack(same).mean(dim=0).float().cpu().numpy()
+    mean, square, active, saturated = values
+    spread = float(np.sqrt(max(float(square.mean() - mean.mean() ** 2), 0.0)))
+    bounded = sums.kind in ("sigmoid", "tanh")
+    return Units(
+        layer=sums.layer,
+        kind=sums.kind,
+        mean=float(mean.mean()),
+        std=spread,
+        active=active,
+        saturated=saturated if bounded else np.zeros(0),
+        gate=sums.gate,
+        calls=len(sums.tensors),
+    )
+
+
+def _summary(result: Tensor, kind: str, axis: int) -> Tensor:
+    """Mean, mean square, share not zero and share at a limit, of each unit."""
+    flat = result.detach().movedim(axis, -1).reshape(-1, result.shape[axis])
+    if flat.shape[1] > MOST_UNITS:
+        flat = flat[:, :: -(-flat.shape[1] // MOST_UNITS)]
+    flat = flat.float()
+    low, high = LIMITS.get(kind, (-torch.inf, torch.inf))
+    return torch.stack(
+        [
+            flat.mean(dim=0),
+            flat.square().mean(dim=0),
+            (flat != 0).float().mean(dim=0),
+            ((flat < low) | (flat > high)).float().mean(dim=0),
+        ]
+    )
+
+
+def _unit_axis(operation: Operation, result: Tensor) -> int:
+    """Channels of a convolution are its units; of everything else it is the last axis."""
+    source: Operation | None = operation
+    while source is not None and not is_layer(source):
+        source = source.inputs[0] if source.inputs else None
+    from_convolution = source is not None and (
+        source.kind in CONVOLUTIONS or "BatchNorm" in source.kind or "GroupNorm" in source.kind
+    )
+    return 1 if result.ndim >= 4 or (from_convolution and result.ndim >= 3) else result.ndim - 1
+
+
+def _thinned(value: Tensor) -> Tensor:
+    """Leave rows out of a very large activation."""
+    keep = max(1, value.shape[0] * MOST_NUMBERS // max(value.numel(), 1))
+    return value[:keep] if keep < value.shape[0] else value
+
+
+def _is_gate(operation: Operation) -> bool:
+    """Whether the result multiplies something that is computed too."""
+    return any(user.kind == "Mul" and len(user.inputs) == 2 for user in operation.users)
+
+
+def _is_relu(operation: Operation) -> bool:
+    least = operation.saved("min")
+    return operation.saved("max") is None and least is not None and float(least) == 0.0
+
+
+def _name(operation: Operation) -> str:
+    return "relu" if operation.kind == "Clamp" else NAMES[operation.kind]
