@@ -1,8 +1,7 @@
 """One table of thresholds.
 
 Every number that a rule holds a measurement against stands here, with what set it. "Suite" is the
-calibration part of ``tests/diagnose/suite``; ``python -m evidence doctor`` prints how the faulty and
-the healthy trainings lie on both sides.
+calibration part of ``tests/diagnose/suite``; ``python -m evidence doctor`` runs it.
 """
 
 from __future__ import annotations
@@ -50,6 +49,7 @@ LIMITS = {
     ),
     "steps.stale": Limit(0.5, "share of looks with left-over gradients: 0 or 1 in practice"),
     "steps.few": Limit(60, "updates in all; suite: healthy trainings make 100 and more"),
+    "curvature.ratio": Limit(300.0, "largest over middling variance of the inputs' axes"),
     "noise.loss": Limit(0.8, "spread of the loss from step to step over its mean, at tiny batches"),
     "turning.zigzag": Limit(
         -0.5, "mean cosine of successive gradients; a quadratic at 2/λ gives -1"

@@ -19,11 +19,14 @@ class Activation:
         Of its result.
     dim
         The axis it runs over, counted from the front; None for elementwise ones.
+    weighs
+        Of a softmax: whether its result weighs the rows of a matrix, as attention does.
     """
 
     kind: str
     shape: tuple[int, ...] = ()
     dim: int | None = None
+    weighs: bool = False
 
 
 @dataclass(frozen=True)

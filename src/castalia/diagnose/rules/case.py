@@ -135,7 +135,7 @@ class Case:
     # ------------------------------------------------------------------ targets
 
     def gathered(self, name: str, rows: Any = None) -> np.ndarray | None:
-        """Return the kept rows of inputs or targets, one under the other; the shape of most counts."""
+        """Return the kept rows of inputs or targets, one under the other, of the usual shape."""
         kept = [v for v in getattr(rows or self.record.train, name) if v is not None and v.size]
         if not kept:
             return None

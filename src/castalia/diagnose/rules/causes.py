@@ -18,6 +18,16 @@ _UNSTABLE = ("CST101", "CST104", "CST105", "CST106", "CST107", "CST109", "CST114
 EXPLAINS = {
     "CST304": (*_NOTHING_LEARNT, "CST102", "CST202", "CST113", "CST401"),
     "CST305": (*_NOTHING_LEARNT, "CST102", "CST103", "CST109", "CST301", "CST405", "CST401"),
+    "CST301": (
+        *_NOTHING_LEARNT,
+        *_UNSTABLE,
+        "CST102",
+        "CST103",
+        "CST110",
+        "CST202",
+        "CST302",
+        "CST405",
+    ),
     "CST112": (*_NOTHING_LEARNT, *_UNSTABLE, "CST401", "CST405"),
     "CST110": (*_NOTHING_LEARNT, "CST102", "CST103", "CST106", "CST108", "CST109", "CST107"),
     "CST108": (
@@ -30,7 +40,6 @@ EXPLAINS = {
         "CST107",
         "CST110",
     ),
-    "CST301": (*_NOTHING_LEARNT, *_UNSTABLE, "CST102", "CST103", "CST405", "CST202", "CST302"),
     "CST302": (*_NOTHING_LEARNT, "CST101", "CST102", "CST109", "CST405", "CST202", "CST204"),
     "CST306": (*_NOTHING_LEARNT, "CST102", "CST109"),
     "CST504": (*_NOTHING_LEARNT, "CST102", "CST204", "CST209", "CST401", "CST405"),
@@ -51,6 +60,8 @@ EXPLAINS = {
     "CST201": (*_NOTHING_LEARNT, *_UNSTABLE, "CST102", "CST111", "CST103", "CST401", "CST208"),
     "CST203": (*_NOTHING_LEARNT, *_UNSTABLE, "CST201", "CST401"),
     "CST109": ("CST101", "CST103", "CST104", "CST106", "CST107", "CST102", *_NOTHING_LEARNT),
+    "CST115": (*_NOTHING_LEARNT, "CST101", "CST113", "CST401", "CST405", "CST208"),
+    "CST114": (*_NOTHING_LEARNT, "CST102", "CST101"),
     "CST101": (
         *_NOTHING_LEARNT,
         "CST104",
@@ -72,8 +83,6 @@ EXPLAINS = {
     "CST106": (*_NOTHING_LEARNT, "CST103", "CST109"),
     "CST107": (*_NOTHING_LEARNT, "CST103", "CST109", "CST102"),
     "CST102": (*_NOTHING_LEARNT, "CST103"),
-    "CST114": (*_NOTHING_LEARNT, "CST102"),
-    "CST115": (*_NOTHING_LEARNT, "CST401", "CST405", "CST208"),
     "CST116": ("CST401", "CST405", "CST402", "CST115"),
     "CST113": ("CST111", "CST402", "CST403", "CST406"),
     "CST303": ("CST402", "CST403"),
@@ -130,9 +139,7 @@ def _holds(cause: str, symptom: str, case: Case) -> bool:
     """Leave out explanations that the case contradicts."""
     if cause == "CST201" and symptom in ("CST102",):
         return False
-    if cause == "CST104" and symptom == "CST101":
-        return False
-    return True
+    return not (cause == "CST104" and symptom == "CST101")
 
 
 def _nested(found: Finding, under: dict[int, list[Finding]]) -> Finding:

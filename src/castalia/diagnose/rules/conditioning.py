@@ -9,34 +9,55 @@ import numpy as np
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
+from castalia.utils.text import number
 
 __all__ = ["zigzag"]
 
 
 def zigzag(case: Case) -> Iterator[Finding]:
-    """Successive gradients that point against each other while the loss creeps."""
+    """Inputs, or successive gradients, that show one direction far steeper than the others."""
     optimizer = case.optimizer
-    if optimizer is None or optimizer.kind != "SGD" or optimizer.momentum > 0 or case.broken:
+    if optimizer is None or optimizer.kind != "SGD" or case.broken or case.adversarial:
         return
-    if case.adversarial or not np.isfinite(case.turning) or not len(case.finite):
+    if not len(case.finite) or case.final > case.initial or not _creeps(case):
         return
-    creeps = case.final < case.initial and (
-        not np.isfinite(case.learnt) or 0.02 < case.learnt < 0.95
+    evidence = []
+    if case.turning < limit("turning.zigzag") and optimizer.momentum == 0:
+        what = "mean cosine of successive gradients"
+        evidence.append(Evidence(what, case.turning, limit("turning.zigzag"), above=False))
+    ratio = _curvature(case)
+    if ratio > limit("curvature.ratio"):
+        what = "largest over middling variance of the inputs' axes"
+        evidence.append(Evidence(what, ratio, limit("curvature.ratio")))
+    if not evidence:
+        return
+    yield finding(
+        "CST114",
+        "warning",
+        0.7 + 0.12 * len(evidence),
+        "The loss is far steeper in some directions than in others, and plain descent creeps along "
+        f"the flat ones: {evidence[-1].what} is {number(evidence[-1].value, 3)}.",
+        Remedy(
+            "Use momentum or Adam; decorrelate or normalise the inputs.",
+            {"training__optimizer": "adam"},
+        ),
+        *evidence,
     )
-    if case.turning < limit("turning.zigzag") and creeps:
-        yield finding(
-            "CST114",
-            "warning",
-            0.75,
-            "Plain descent goes back and forth across a valley while it creeps along it.",
-            Remedy(
-                "Use momentum 0.9 or Adam, and normalise the inputs.",
-                {"training__optimizer": "adam"},
-            ),
-            Evidence(
-                "mean cosine of successive gradients",
-                case.turning,
-                limit("turning.zigzag"),
-                above=False,
-            ),
-        )
+
+
+def _creeps(case: Case) -> bool:
+    return not np.isfinite(case.learnt) or -0.1 < case.learnt < 0.9
+
+
+def _curvature(case: Case) -> float:
+    """Largest over median eigenvalue of the second moments of the inputs, each on unit scale."""
+    x = case.inputs
+    if x is None or not case.tabular or not 3 <= x.shape[1] <= 256 or len(x) < 2 * x.shape[1]:
+        return np.nan
+    x = x.astype(float)
+    x = x[:, x.std(axis=0) > 1e-9]
+    if x.shape[1] < 3 or not np.isfinite(x).all():
+        return np.nan
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    values = np.linalg.eigvalsh(x.T @ x / len(x))
+    return float(values[-1] / max(np.median(values), 1e-12))

@@ -30,42 +30,31 @@ def _validation_fall(case: Case) -> float | None:
     return float((before - after) / before) if before > 0 else 0.0
 
 
-def _full_batches(case: Case) -> bool:
-    """Whether an epoch is one or two steps."""
-    steps = [e.step for e in case.record.evaluations]
-    if len(steps) >= 2:
-        return float(np.median(np.diff(steps))) <= 2
-    return False
-
-
 def too_short(case: Case) -> Iterator[Finding]:
     """Training and validation loss still falling at the end."""
     if case.broken or case.adversarial or case.steps < 5 or not len(case.finite):
         return
     fall, held = _fall(case), _validation_fall(case)
     bar = limit("end.falling")
-    if fall < bar or (held is not None and held < 0.6 * bar) or not _much_left(case):
-        return
-    few = case.steps < limit("steps.few") and case.looks and case.looks[-1].size >= 256
-    if few:
-        size = case.looks[-1].size
+    size = int(np.median([look.size for look in case.looks])) if case.looks else 0
+    if case.steps < limit("steps.few") and size >= 128 and fall > 0.02 and _much_left(case):
+        smaller = max(16, 2 ** int(np.log2(size / 16)))
         yield finding(
             "CST113",
             "warning",
-            0.7,
+            0.75,
             f"Batches of {size} leave only {case.steps} steps, and the loss is still falling.",
-            Remedy(
-                f"batch_size={size} → {max(16, size // 16)}", {"batch_size": max(16, size // 16)}
-            ),
+            Remedy(f"batch_size={size} → {smaller}", {"batch_size": smaller}),
             Evidence("steps in all", case.steps, limit("steps.few"), above=False),
-            Evidence("fall of the loss over the last fifth", fall, bar),
+            Evidence("fall of the loss over the last fifth", fall, 0.02),
         )
+        return
+    if fall < bar or (held is not None and held < 0.6 * bar) or not _much_left(case):
         return
     evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
     if held is not None:
-        evidence.append(
-            Evidence("fall of the validation loss over the last fifth", held, 0.6 * bar)
-        )
+        what = "fall of the validation loss over the last fifth"
+        evidence.append(Evidence(what, held, 0.6 * bar))
     yield finding(
         "CST111",
         "warning",

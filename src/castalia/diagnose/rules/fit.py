@@ -166,7 +166,7 @@ def underfits(case: Case) -> Iterator[Finding]:
             0.75 if flat else 0.6,
             f"The network underfits: on the training rows it explains {number(ours, 2)}, a {name} "
             f"{number(theirs, 2)} on rows it has not seen.",
-            "Give it more capacity, train it longer or with another rate, or offer better features.",
+            "Give it more capacity, more steps, another rate or better features.",
             Evidence(f"score of a {name} minus the network's", theirs - ours, 0.08),
         )
     elif flat and case.learnt < 0.5 and not case.stuck and _small(case):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,12 +23,9 @@ def _columns(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
     if x is None or len(x) < LEAST_ROWS:
         return None
     x = np.where(np.isfinite(x), x, np.nan).astype(float)
-    with np.errstate(all="ignore"):
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            return np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    with warnings.catch_warnings():  # a column without any number has neither
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(x, axis=0), np.nanstd(x, axis=0)
 
 
 def inputs_unscaled(case: Case) -> Iterator[Finding]:
@@ -107,21 +105,16 @@ def degenerate(case: Case) -> Iterator[Finding]:
     missing = np.flatnonzero(np.isnan(x).any(axis=0))
     constant = np.flatnonzero((std <= 1e-9 * np.maximum(np.abs(mean), 1e-12)) | np.isnan(std))
     constant = np.asarray([c for c in constant if c not in missing or np.isnan(mean[c])])
-    serial = _serial(x)
+    serial = np.asarray([j for j in _serial(x) if not _tells(case, j)], dtype=int)
     twins = _twins(x, std)
     if len(missing):
         share = float(np.isnan(x).mean(axis=0).max())
-        yield _column(
-            "CST203", missing, "hold missing values", "Impute or drop them.", share, "error", 0.9
-        )
+        yield _column(missing, "hold missing values", "Impute or drop them.", share, "error", 0.9)
     elif len(serial):
-        yield _column(
-            "CST203", serial, "number the rows", "Drop them.", len(serial), "warning", 0.85
-        )
+        yield _column(serial, "number the rows", "Drop them.", len(serial), "warning", 0.85)
     elif len(constant) and not case.pixels:
         share = len(constant) / x.shape[1]
         yield _column(
-            "CST203",
             constant,
             "never change",
             "Drop them.",
@@ -131,7 +124,6 @@ def degenerate(case: Case) -> Iterator[Finding]:
         )
     elif len(twins) and not case.pixels:
         yield _column(
-            "CST203",
             twins,
             "repeat other columns",
             "Keep one of each.",
@@ -141,7 +133,6 @@ def degenerate(case: Case) -> Iterator[Finding]:
         )
     elif len(constant):
         yield _column(
-            "CST203",
             constant,
             "never change",
             "Nothing, if they are the border of a picture.",
@@ -152,14 +143,14 @@ def degenerate(case: Case) -> Iterator[Finding]:
 
 
 def _column(
-    code: str, which: np.ndarray, words: str, cure: str, value: float, severity: str, sure: float
+    which: np.ndarray, words: str, cure: str, value: float, severity: str, sure: float
 ) -> Finding:
     names = ", ".join(str(int(c)) for c in which[:5]) + (" …" if len(which) > 5 else "")
     return finding(
-        code,
+        "CST203",
         severity,
         sure,
-        f"{'Columns' if len(which) > 1 else 'Column'} {names} of the inputs {words if len(which) > 1 else words.replace('hold', 'holds').replace('number', 'numbers').replace('repeat', 'repeats').replace('change', 'changes')}.",
+        f"Columns of the inputs {words}: {names}.",
         cure,
         Evidence("columns concerned" if value >= 1 else "share missing", float(value), 0.0),
         where=f"column {int(which[0])}",
@@ -190,6 +181,24 @@ def _serial(x: np.ndarray) -> np.ndarray:
         if (even and uniform) or (step > 0 and uniform and _on_grid(distinct)):
             found.append(j)
     return np.asarray(found, dtype=int)
+
+
+def _tells(case: Case, column: int) -> bool:
+    """Whether a column goes along with the target, which an identifier does not."""
+    pairs = [
+        (i[:, column], t[: len(i)].reshape(len(t[: len(i)]), -1)[:, 0])
+        for i, t in zip(case.record.train.inputs, case.record.train.targets, strict=True)
+        if i is not None and t is not None and len(i) <= len(t) and i.shape[1] > column
+    ]
+    if not pairs:
+        return False
+    x = np.concatenate([x for x, _ in pairs]).astype(float)
+    y = np.concatenate([y for _, y in pairs]).astype(float)
+    if y.std() < 1e-12 or x.std() < 1e-12 or not np.isfinite(y).all():
+        return False
+    bins = np.digitize(x, np.quantile(x, np.linspace(0, 1, 9)[1:-1]))
+    means = np.asarray([y[bins == b].mean() for b in np.unique(bins)])
+    return bool(means.var() > 0.1 * y.var())
 
 
 def _is_uniform(distinct: np.ndarray) -> bool:

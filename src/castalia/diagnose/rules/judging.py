@@ -97,7 +97,7 @@ def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
         except Exception as error:  # a rule's mistake must not cost the user the diagnosis
             notes.append(f"Rule {rule.__name__} failed: {type(error).__name__}: {error}")
     found = [f for f in found if f.code not in mute]
-    return Diagnosis(tuple(arrange(found, case)), tuple([*notes, *_unseen(case)]))
+    return Diagnosis(tuple(arrange(found, case)), (*notes, *_unseen(case)))
 
 
 def _unseen(case: Case) -> list[str]:

@@ -84,8 +84,8 @@ def mislabelled(case: Case) -> Iterator[Finding]:
             "warning",
             0.7,
             f"Of the surer half of the answers {number(100 * top, 2)} % disagree with the labels, "
-            f"nearly as many as of all ({number(100 * overall, 2)} %): labels are wrong rather than "
-            "hard.",
+            f"nearly as many as of all ({number(100 * overall, 2)} %): the labels are wrong, "
+            "not hard.",
             "Inspect the rows that disagree most surely with their label.",
             Evidence("errors among the surer half", top, limit("labels.noise")),
             Evidence(

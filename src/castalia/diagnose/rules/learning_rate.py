@@ -68,7 +68,8 @@ def _leapt(case: Case) -> list[Evidence]:
 
 def _bounces(case: Case) -> list[Evidence]:
     """Return how far successive gradients point against each other."""
-    if np.isfinite(case.turning) and case.turning < limit("rate.turning") and _unsettled(case):
+    bouncing = np.isfinite(case.turning) and case.turning < limit("rate.turning")
+    if bouncing and case.final > 1.3 * min(case.level(i / 10, (i + 1) / 10) for i in range(10)):
         what = "mean cosine of successive gradients"
         return [Evidence(what, case.turning, limit("rate.turning"), above=False)]
     return []
@@ -109,7 +110,7 @@ def too_low(case: Case) -> Iterator[Finding]:
         "warning" if learnt > 0.3 else "error",
         0.9 if tiny and falling else 0.75,
         f"The learning rate {number(case.lr)} is too low: steps are {number(ratio, 2)} of the "
-        f"weights and the loss fell only from {number(case.initial, 3)} to {number(case.final, 3)}.",
+        f"weights; the loss fell from {number(case.initial, 3)} to {number(case.final, 3)}.",
         Remedy(f"lr={number(case.lr)} → {number(higher)}", {"lr": higher}),
         Evidence("update-to-weight ratio (median)", ratio, limit("rate.slow"), above=False),
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),

@@ -109,6 +109,17 @@ def _reconstructs(case: Case) -> bool:
 
 def _exclusive(case: Case) -> Iterator[Finding]:
     y = case.targets
+    if y is not None and y.dtype.kind == "f" and len(np.unique(y)) > 2:
+        outside = float(((y < -1e-6) | (y > 1 + 1e-6)).mean())
+        if outside > 0.02:
+            yield _wrong(
+                case,
+                f"A binary cross-entropy is given targets outside 0 to 1 "
+                f"({number(100 * outside, 2)} % of them).",
+                "Use mse_loss for numbers, cross_entropy for several classes.",
+                0.93,
+            )
+            return
     if (
         y is None
         or y.ndim != 2

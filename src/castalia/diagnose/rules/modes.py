@@ -29,7 +29,7 @@ def batch_statistics(case: Case) -> Iterator[Finding]:
             "CST115",
             "warning",
             0.88,
-            f"`{small}` normalises with the statistics of {number(least[small])} numbers a channel.",
+            f"`{small}` normalises over {number(least[small])} numbers a channel.",
             "Use larger batches, or GroupNorm or LayerNorm, which need no batch.",
             Evidence(
                 "numbers per channel in a batch", float(least[small]), limit("batch.norm"), False
@@ -37,6 +37,7 @@ def batch_statistics(case: Case) -> Iterator[Finding]:
             where=small,
         )
         return
+    yield from _hasty(case)
     late = [look for look in looks if look.step >= 30][-4:]
     if len(late) < 2:
         return
@@ -60,6 +61,25 @@ def batch_statistics(case: Case) -> Iterator[Finding]:
             Evidence("distance of running and batch mean", far[worst], limit("batch.running")),
             where=worst,
         )
+
+
+def _hasty(case: Case) -> Iterator[Finding]:
+    """Running statistics that are those of the last batch."""
+    for layer in case.record.layers:
+        momentum = layer.settings.get("momentum")
+        if momentum is not None and "BatchNorm" in layer.kind and momentum > 0.7:
+            yield finding(
+                "CST115",
+                "warning",
+                0.8,
+                f"With a momentum of {number(momentum)} the running statistics of `{layer.name}` "
+                "are those of the last batch alone.",
+                f"momentum={number(momentum)} → {number(1 - momentum, 2)} (torch weighs the new "
+                "batch, other libraries the old value).",
+                Evidence("momentum of the batch norm", momentum, 0.7),
+                where=layer.name,
+            )
+            return
 
 
 def wrong_mode(case: Case) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.record import Activation
 from castalia.diagnose.rules.case import REGRESSIONS, Case
 from castalia.utils.text import number
 
@@ -22,16 +23,15 @@ def wrong_activation(case: Case) -> Iterator[Finding]:
         return
     last = head.chain[0] if head.chain else None
     kind = last.kind if last is not None else ""
-    if last is not None and kind in ("softmax", "log_softmax") and last.dim is not None:
-        if last.shape and last.dim < len(last.shape) and last.shape[last.dim] == 1:
-            yield _wrong(
-                case,
-                f"A {kind} over one unit is always {'1' if kind == 'softmax' else '0'}.",
-                "Use a sigmoid for one output, or two outputs.",
-                0.97,
-            )
-            return
-    if head.loss == "cross_entropy" and _one_output(case):
+    over = last.dim if last is not None and kind in ("softmax", "log_softmax") else None
+    if last is not None and over is not None and last.shape[over : over + 1] == (1,):
+        yield _wrong(
+            case,
+            f"A {kind} over one unit is always {'1' if kind == 'softmax' else '0'}.",
+            "Use a sigmoid for one output, or two outputs.",
+            0.97,
+        )
+    elif head.loss == "cross_entropy" and _one_output(case):
         yield _wrong(
             case,
             "A cross-entropy over one output is always 0: softmax over one unit is 1.",
@@ -135,33 +135,42 @@ def _wrong(
 
 
 def wrong_axis(case: Case) -> Iterator[Finding]:
-    """Probabilities that sum to one over the batch or over time."""
-    head = case.head
-    candidates = [a for a in (head.log_softmax, *head.chain) if a is not None]
-    for activation in candidates:
-        if activation.kind not in ("softmax", "log_softmax") or activation.dim is None:
-            continue
-        shape, dim = activation.shape, activation.dim
-        over_batch = len(shape) >= 2 and dim == 0 and shape[-1] > 1
-        over_time = (
-            len(shape) == 3
-            and dim == 1
-            and head.loss in ("nll", "bce", "mse", "soft_cross_entropy")
-            and _classes_last(case, shape)
-        )
-        if over_batch or over_time:
-            axis = "batch" if over_batch else "time"
+    """Probabilities that sum to one over the batch, over time, or over the queries."""
+    look = next((look for look in case.looks if look.softmaxes), None)
+    if look is None:
+        return
+    ends = [a for a in (case.head.log_softmax, *case.head.chain) if a is not None]
+    for activation in look.softmaxes:
+        axis = _wrong_axis(case, activation, look.size, activation in ends)
+        if axis is not None:
+            shape = activation.shape
             yield finding(
                 "CST305",
                 "error",
                 0.95,
-                f"A {activation.kind} of shape {tuple(shape)} runs over the {axis} (dim={dim}), so "
-                "that classes do not compete.",
-                f"Use dim={len(shape) - 1}.",
-                Evidence("axis of the softmax", dim),
-                where=head.layer,
+                f"A {activation.kind} of shape {tuple(shape)} runs over the {axis} "
+                f"(dim={activation.dim}).",
+                f"Use dim={len(shape) - 1}." if shape[-1] > 1 else "Use the axis of the positions.",
+                Evidence("axis of the softmax", float(activation.dim or 0)),
+                where=case.head.layer,
             )
             return
+
+
+def _wrong_axis(case: Case, activation: Activation, rows: int, last: bool) -> str | None:
+    """Name the axis that a softmax should not run over; None if it runs over a right one."""
+    shape, dim = activation.shape, activation.dim
+    if dim is None or len(shape) < 2 or dim >= len(shape):
+        return None
+    if dim == 0 and shape[0] > 1 and (shape[-1] > 1 or (len(shape) > 2 and shape[0] == rows)):
+        return "batch"
+    # The softmax of a cross-entropy over (N, K, T) rightly runs over the second axis.
+    by_hand = case.head.loss in ("nll", "bce", "mse", "soft_cross_entropy")
+    if len(shape) == 3 and dim == 1 and last and by_hand and _classes_last(case, shape):
+        return "positions"
+    if activation.weighs and len(shape) >= 3 and dim == len(shape) - 2 and not last:
+        return "queries"
+    return None
 
 
 def _classes_last(case: Case, shape: tuple[int, ...]) -> bool:
@@ -174,9 +183,14 @@ def _classes_last(case: Case, shape: tuple[int, ...]) -> bool:
 def wrong_size(case: Case) -> Iterator[Finding]:
     """Fewer or more outputs than classes."""
     failed = case.record.failed
+    before, after = case.head.broadcast or ((), ())
+    if len(before) == 2 and len(after) == 2 and before[0] == after[0] and after[1] != after[0]:
+        yield _size(case, before[1], after[1], "fewer", 0.93, "error", "target columns")
+        return
     if failed is not None and len(failed[0]) >= 2 and failed[2] >= failed[0][1]:
         yield _size(case, failed[0][1], failed[2] + 1, "fewer", 0.97, "error")
         return
+    yield from _one_for_many(case)
     head, labels = case.head, case.labels
     if head.loss not in ("cross_entropy", "nll") or labels is None or len(labels) < 50:
         return
@@ -191,14 +205,30 @@ def wrong_size(case: Case) -> Iterator[Finding]:
         yield _size(case, outputs, len(values), "more", 0.7 if mild else 0.88, "warning")
 
 
+def _one_for_many(case: Case) -> Iterator[Finding]:
+    """One logit of a binary loss for more than two class numbers."""
+    y = case.targets
+    if case.head.loss not in ("bce", "bce_logits") or y is None or y.size != len(y):
+        return
+    values = np.unique(y)
+    if 3 <= len(values) <= 100 and np.array_equal(values, np.arange(len(values)) + values[0]):
+        yield _size(case, 1, len(values), "fewer", 0.93, "error")
+
+
 def _size(
-    case: Case, outputs: int, classes: int, words: str, sure: float, severity: str
+    case: Case,
+    outputs: int,
+    classes: int,
+    words: str,
+    sure: float,
+    severity: str,
+    what: str = "classes",
 ) -> Finding:
     return finding(
         "CST306",
         severity,
         sure,
-        f"The network has {words} outputs ({outputs}) than there are classes ({classes}).",
+        f"The network has {words} outputs ({outputs}) than there are {what} ({classes}).",
         f"Give the last layer {classes} outputs.",
         Evidence("outputs", outputs, classes, above=words == "more"),
         where=case.head.layer,

@@ -44,10 +44,10 @@ def unlisten(listener: Listener) -> None:
     global _original
     if listener in _listeners:
         _listeners.remove(listener)
-    if not _listeners and _original is not None:
-        if getattr(torch.autograd.backward, "__wrapped__", None) is _original:
-            torch.autograd.backward = _original
-            _original = None
+    ours = getattr(torch.autograd.backward, "__wrapped__", None) is _original
+    if not _listeners and _original is not None and ours:
+        torch.autograd.backward = _original
+        _original = None
 
 
 def _wrapped(original: Callable[..., None]) -> Callable[..., None]:

@@ -124,6 +124,7 @@ class Doctor:
         self.look: Look | None = None
         self.reading: Reading | None = None
         self._inputs: Any = None
+        self._output: Any = None
         self._evaluating: Any = None  # inputs of a call in evaluation mode, with gradients on
         self._told: dict[str, Any] = {}
         self._loss: Any = None  # of the step under way
@@ -282,8 +283,9 @@ class Doctor:
 
     @guarded
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        """Keep the latent code of an encoder that returns its mean and spread."""
+        """Keep the outputs, and the latent code of an encoder that returns mean and spread."""
         self._leaving.remove()
+        self._output = facts.first_tensor(output)
         self.keeper.latent(output)
 
     @guarded
@@ -354,8 +356,8 @@ class Doctor:
         if reading.opaque:
             facts.note(self.record, "The module is compiled: its activations cannot be seen.")
         look.stale = self._stale(look.stale)
+        reading.ending.complete(self._output)
         outputs, targets = self._tensors(reading.ending.outputs, reading.ending.targets)
-        reading.ending.outputs, reading.ending.targets = outputs, targets
         inputs = self._told.get("inputs", self._inputs)
         look.size = facts.rows(inputs, outputs, targets)
         look.output_spread = facts.spread(outputs)
@@ -372,7 +374,7 @@ class Doctor:
         return outputs, targets
 
     def _stale(self, before: bool | None) -> bool | None:
-        """Whether gradients of an earlier step are still there; once they were reset, they are not."""
+        """Whether gradients of an earlier step are still there."""
         if not self.record.losses or before is False or self._backwards:
             return before
         norms = [n for n in gradient_norms(self._optimized()).values() if n is not None]
@@ -439,7 +441,8 @@ class Doctor:
             self.look.loss = self.record.losses[-1]
             self.record.looks.append(self.look)
             self.look, self.reading = None, None
-        self._inputs, self._told, self._entered, self._backwards = None, {}, False, 0
+        self._inputs, self._output, self._told = None, None, {}
+        self._entered, self._backwards = False, 0
 
     def _read_waiting(self) -> None:
         if self._waiting:

@@ -18,19 +18,84 @@ MOST_OPERATIONS = 20_000
 
 # What only moves, copies, casts or masks numbers.
 TRANSPARENT = frozenset(
-    "View UnsafeView Reshape ReshapeAlias T Transpose Permute Squeeze Unsqueeze Expand Clone "
-    "ToCopy Slice Select Alias AsStrided Contiguous NativeDropout Index IndexSelect Split "
-    "SplitWithSizes Unbind Narrow Cat Stack Flip Roll ConstantPadNd Mt Diagonal "
-    "PackPaddedSequence Gather FusedDropout Chunk UnsafeSplit Movedim Repeat Flatten".split()
+    {
+        "View",
+        "UnsafeView",
+        "Reshape",
+        "ReshapeAlias",
+        "T",
+        "Transpose",
+        "Permute",
+        "Squeeze",
+        "Unsqueeze",
+        "Expand",
+        "Clone",
+        "ToCopy",
+        "Slice",
+        "Select",
+        "Alias",
+        "AsStrided",
+        "Contiguous",
+        "NativeDropout",
+        "Index",
+        "IndexSelect",
+        "Split",
+        "SplitWithSizes",
+        "Unbind",
+        "Narrow",
+        "Cat",
+        "Stack",
+        "Flip",
+        "Roll",
+        "ConstantPadNd",
+        "Mt",
+        "Diagonal",
+        "PackPaddedSequence",
+        "Gather",
+        "FusedDropout",
+        "Chunk",
+        "UnsafeSplit",
+        "Movedim",
+        "Repeat",
+        "Flatten",
+    }
 )
 PRODUCTS = frozenset(
-    "Addmm Mm Linear MkldnnLinear Convolution ConvolutionOverrideable MkldnnConvolution "
-    "CudnnConvolution SlowConv2D Baddbmm Bmm Addbmm Mv Addmv Dot Bilinear".split()
+    {
+        "Addmm",
+        "Mm",
+        "Linear",
+        "MkldnnLinear",
+        "Convolution",
+        "ConvolutionOverrideable",
+        "MkldnnConvolution",
+        "CudnnConvolution",
+        "SlowConv2D",
+        "Baddbmm",
+        "Bmm",
+        "Addbmm",
+        "Mv",
+        "Addmv",
+        "Dot",
+        "Bilinear",
+    }
 )
 LAYERS = frozenset(
-    "Embedding EmbeddingBag MkldnnRnnLayer CudnnRnn ThnnFusedLstmCell ThnnFusedGruCell "
-    "NativeBatchNorm CudnnBatchNorm MiopenBatchNorm NativeLayerNorm FusedRmsNorm "
-    "NativeGroupNorm PreluKernel".split()
+    {
+        "Embedding",
+        "EmbeddingBag",
+        "MkldnnRnnLayer",
+        "CudnnRnn",
+        "ThnnFusedLstmCell",
+        "ThnnFusedGruCell",
+        "NativeBatchNorm",
+        "CudnnBatchNorm",
+        "MiopenBatchNorm",
+        "NativeLayerNorm",
+        "FusedRmsNorm",
+        "NativeGroupNorm",
+        "PreluKernel",
+    }
 )
 
 

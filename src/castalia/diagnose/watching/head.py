@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -60,6 +61,7 @@ NAMES = {
     "Glu": "glu",
     "Sin": "sin",
 }
+ELEMENTWISE = ("Sub", "Rsub", "Add", "Mul", "Div", "Expand", "Where", "Maximum", "Minimum")
 SEARCHED = 400  # operations looked at above the last layer
 
 
@@ -75,12 +77,24 @@ class Ending:
         As the loss saw them; None where it kept none.
     operations
         Everything above the last layer, the loss first.
+    difference
+        Outputs minus targets, where the loss kept only that.
     """
 
     head: Head
     outputs: Tensor | None
     targets: Tensor | None
     operations: list[Operation]
+    difference: Tensor | None = None
+
+    def complete(self, outputs: Tensor | None) -> None:
+        """Work out the targets from the network's outputs and what the loss kept."""
+        if self.outputs is None and outputs is not None:
+            if math.prod(self.head.outputs) == outputs.numel() > 0:
+                self.outputs = outputs.detach().reshape(self.head.outputs)
+        if self.targets is None and self.outputs is not None and self.difference is not None:
+            if self.outputs.shape == self.difference.shape:
+                self.targets = self.outputs - self.difference
 
 
 def read_head(order: list[Operation], value: float) -> Ending:
@@ -104,8 +118,10 @@ def read_head(order: list[Operation], value: float) -> Ending:
     else:
         ending, others = _by_hand(above), ()
         negated = False
-    head = ending.head
-    ending.head = Head(**{**vars(head), "others": others, "scale": scale, "negated": negated})
+    broadcast = ending.head.broadcast or _broadcast(above)
+    ending.head = replace(
+        ending.head, others=others, scale=scale, negated=negated, broadcast=broadcast
+    )
     return ending
 
 
@@ -167,7 +183,6 @@ def _known(main: Operation, above: list[Operation]) -> Ending:
         log_softmax=log_softmax,
         outputs=tuple(outputs.shape) if outputs is not None else main.shape,
         targets=tuple(targets.shape) if targets is not None else (),
-        broadcast=_broadcast(main),
         ignore_index=_signed(main.saved("ignore_index")),
         weighted=isinstance(main.saved("weight"), Tensor),
         reduced=reduction in (1, 2),
@@ -176,13 +191,13 @@ def _known(main: Operation, above: list[Operation]) -> Ending:
     return Ending(head, outputs, targets, above)
 
 
-def _broadcast(loss: Operation) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Shapes before and after an expansion directly below the loss."""
-    for source in loss.inputs:
-        if source.kind == "Expand" and source.inputs:
-            before = source.inputs[0].shape
-            if before and before != source.shape:
-                return before, source.shape
+def _broadcast(above: list[Operation]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Shapes of the outputs before and after a constant blew them up."""
+    for operation in above:
+        if operation.kind in ELEMENTWISE and len(operation.inputs) == 1:
+            before, after = operation.inputs[0].shape, operation.shape
+            if before and before != after and math.prod(after) > math.prod(before):
+                return before, after
     return None
 
 
@@ -212,14 +227,14 @@ def _signed(value: Any) -> int | None:
     return value - 2**64 if value >= 2**63 else value
 
 
-def _activation(operation: Operation) -> Activation:
+def _activation(operation: Operation, weighs: bool = False) -> Activation:
     dim = _signed(operation.saved("dim"))
     if dim is not None and dim < 0:
         dim += len(operation.shape)
     kind = NAMES.get(operation.kind, operation.kind.lower())
     if kind == "clamp" and _number(operation.saved("min")) == 0 and operation.saved("max") is None:
         kind = "relu"
-    return Activation(kind, operation.shape, dim)
+    return Activation(kind, operation.shape, dim, weighs)
 
 
 def _by_hand(above: list[Operation]) -> Ending:
@@ -257,7 +272,11 @@ def _of_difference(square: Operation, loss: str, above: list[Operation]) -> Endi
     if prediction.shape != source.shape and len(source.shape) >= len(prediction.shape):
         broadcast = (prediction.shape, source.shape)
     head = Head(loss=loss, chain=chain, outputs=prediction.shape, broadcast=broadcast, layer=layer)
-    return Ending(head, None, None, above)
+    difference = square.saved("self")
+    if difference is not None and source.node.next_functions[0][0] is None:
+        difference = -difference  # target minus output
+    known = prediction.saved("result") if chain else None
+    return Ending(head, known, None, above, difference)
 
 
 def _of_logarithm(logarithm: Operation, above: list[Operation]) -> Ending | None:

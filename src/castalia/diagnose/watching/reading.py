@@ -91,13 +91,13 @@ def read(loss: Tensor, names: dict[int, str], value: float) -> Reading:
     """
     order = read_graph(loss, names)
     ending = read_head(order, value)
-    inside = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]
+    softmaxes = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]
     return Reading(
         ending=ending,
         units=UnitReader(order, ending.operations),
         used={name for operation in order for name in operation.weights if name},
         structure=[_feeders(o) for o in order if is_layer(o)],
-        softmaxes=[_activation(o) for o in inside],
+        softmaxes=[_activation(o, weighs=_weighs(o)) for o in softmaxes],
         batch_norms=[found for o in order if (found := _batch_norm(o)) is not None],
         singular=_singular(order),
         data_normalised=any(o.kind in NORMS and not o.inputs for o in order),
@@ -125,11 +125,28 @@ def _feeders(layer: Operation) -> tuple[str, str, tuple[str, ...]]:
     if is_linear_layer(layer) and _groups(layer) == 1:
         for source in layer.inputs:
             current: Operation | None = source
-            while current is not None and is_transparent(current) and len(current.inputs) == 1:
+            while current is not None and _stays_linear(current):
                 current = current.inputs[0]
             if current is not None and is_linear_layer(current) and _groups(current) == 1:
                 found.append(str(current.layer))
     return str(layer.layer), layer.kind, tuple(found)
+
+
+def _stays_linear(operation: Operation) -> bool:
+    if operation.kind in ("NativeBatchNorm", "CudnnBatchNorm", "AvgPool2D"):
+        return len(operation.inputs) == 1
+    return is_transparent(operation) and len(operation.inputs) == 1
+
+
+def _weighs(softmax: Operation) -> bool:
+    """Whether the result weighs the rows of a matrix, as attention does."""
+    users = list(softmax.users)
+    for user in users:
+        if user.kind == "Bmm":
+            return True
+        if is_transparent(user) and len(users) < 20:
+            users.extend(user.users)
+    return False
 
 
 def _groups(layer: Operation) -> int:
@@ -138,7 +155,7 @@ def _groups(layer: Operation) -> int:
 
 
 def _batch_norm(operation: Operation) -> tuple[str, int, Tensor] | None:
-    """Numbers per channel, and the distance of the running mean from the batch's in its spreads."""
+    """Numbers per channel, and the distance of running from batch statistics."""
     if operation.kind not in ("NativeBatchNorm", "CudnnBatchNorm"):
         return None
     if operation.kind == "NativeBatchNorm" and not operation.saved("training"):
@@ -149,9 +166,12 @@ def _batch_norm(operation: Operation) -> tuple[str, int, Tensor] | None:
         numbers *= size if i != 1 else 1
     running = operation.saved("running_mean")
     mean, inverse = operation.saved("result1"), operation.saved("result2")
-    if running is None or mean is None or inverse is None or not mean.numel():
+    variance = operation.saved("running_var")
+    if running is None or variance is None or mean is None or inverse is None or not mean.numel():
         return str(operation.layer), numbers, torch.tensor(float("nan"))
-    return str(operation.layer), numbers, ((running - mean).abs() * inverse).mean()
+    off = ((running - mean).abs() * inverse).mean()
+    ratio = (variance * inverse.square()).clamp(1e-9, 1e9).log().abs().mean() / 2
+    return str(operation.layer), numbers, torch.maximum(off, ratio)
 
 
 def _singular(order: list[Operation]) -> list[tuple[str, str]]:
@@ -162,9 +182,9 @@ def _singular(order: list[Operation]) -> list[tuple[str, str]]:
             continue
         name, words = SINGULAR[operation.kind]
         value = operation.saved(name)
-        if isinstance(value, Tensor) and value.is_floating_point() and value.numel():
-            if _is_singular(operation, value):
-                found.append((str(operation.layer), words))
+        numbers = isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 0
+        if numbers and _is_singular(operation, value):
+            found.append((str(operation.layer), words))
     return found
 
 

@@ -8,7 +8,7 @@ GLANCE_EVERY = 16
 
 
 class Sampling:
-    """Steps 0 to 3, then each half as far again as the one before, and never further apart than 500.
+    """Steps 0 to 3, then each half as far again as the one before, at most 500 apart.
 
     A look costs about as much as two or three small steps; a glance, which keeps a few rows, a
     fraction of one.
