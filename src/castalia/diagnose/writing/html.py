@@ -75,6 +75,10 @@ def _code(text: object) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
+def _number(value: float) -> str:
+    return number(value, 3)
+
+
 @cache
 def _resource(name: str) -> str:
     return files("castalia.diagnose.writing").joinpath(name).read_text(encoding="utf-8")
@@ -89,5 +93,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"code": _code, "number": lambda value: number(value, 3)}
+    environment.filters |= {"code": _code, "number": _number}
     return environment
