@@ -62,7 +62,7 @@ def test_the_page_has_the_shape_of_all_pages(code):
     text = page(code)
     assert text.startswith(f"# {code} {NAMES[code]}\n")
     assert re.findall(r"^## (.*)$", text, flags=re.M) == SECTIONS
-    assert 40 <= len(text.splitlines()) <= 85
+    assert 40 <= len(text.splitlines()) <= 80
     assert "!" not in re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
 
 
