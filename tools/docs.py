@@ -317,7 +317,10 @@ def _guides(root: Path) -> dict[Path, str]:
     """Return the Markdown files of the project and the page each becomes."""
     files = [root / f"{name}.md" for name in GUIDES]
     files += sorted((root / "docs").glob("*.md"))
-    return {file: f"{file.stem.lower()}.html" for file in files if file.is_file()}
+    pages = {file: f"{file.stem.lower()}.html" for file in files if file.is_file()}
+    for file in sorted((root / "docs").glob("*/*.md")):  # a folder's index is named after it
+        pages[file] = f"{file.parent.name if file.stem == 'index' else file.stem.lower()}.html"
+    return pages
 
 
 def _guide_page(file: Path, guides: dict[Path, str], out: Path) -> Page:
@@ -338,11 +341,16 @@ def _guide_page(file: Path, guides: dict[Path, str], out: Path) -> Page:
 
     text = file.read_text(encoding="utf-8")
     title = next((line[2:] for line in text.splitlines() if line.startswith("# ")), file.stem)
-    group = (
-        "Start" if file.stem in {"index", "README"} or "docs" in file.parts[-2:] else "Contribute"
-    )
-    label = "Home" if file.stem == "index" else "Read me" if file.stem == "README" else title
-    return Page(guides[file], title, markdown(text, link), group, label)
+    home = guides[file] == "index.html"
+    label = "Home" if home else "Read me" if file.stem == "README" else title
+    return Page(guides[file], title, markdown(text, link), _group(file), label)
+
+
+def _group(file: Path) -> str:
+    """Return the part of the menu; none for a page that the index of its folder leads to."""
+    if file.stem in {"index", "README"} or file.parent.name == "docs":
+        return "Start"
+    return "" if file.parent.parent.name == "docs" else "Contribute"
 
 
 # ---- the site ----
@@ -412,7 +420,8 @@ def build(out: Path) -> list[Page]:
     template = jinja2.Template((THEME / "page.html").read_text(encoding="utf-8"))
     menu: dict[str, list[Page]] = {"Start": [], "Contribute": [], "Reference": []}
     for page in pages:
-        menu[page.group].append(page)
+        if page.group:
+            menu[page.group].append(page)
     for page in pages:
         page.body = _crosslink(page.body, names)
         text = template.render(page=page, menu=menu, version=castalia.__version__)

@@ -55,6 +55,14 @@ def test_links_between_guides_become_links_between_pages(site):
     assert ".md" not in re.sub(r"<(code|a)[^>]*>[^<]*</\1>", "", text)
 
 
+def test_pages_of_a_folder_are_reached_from_its_index_and_not_from_the_menu(site):
+    home, index = ((site / f"{n}.html").read_text("utf-8") for n in ("index", "findings"))
+    assert 'href="findings.html"' in home
+    assert 'href="cst101.html"' not in home
+    assert 'href="cst101.html"' in index
+    assert (site / "cst505.html").is_file()
+
+
 def test_names_in_the_text_link_to_their_docstring(docs):
     names = {"Training": "castalia.train.html#Training"}
     body = '<code>Training</code> <a href="x"><code>Training</code></a> <code>other</code>'
