@@ -9,17 +9,17 @@ arXiv 1712.09913.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.style import COLOURS, INK, start
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from torch import Tensor, nn
@@ -65,7 +65,7 @@ class LossLandscape:
     def from_network(
         cls,
         net: nn.Module,
-        objective: Objective,
+        objective: Objective | Callable[[Any, Any], Tensor],
         x: Tensor,
         y: Tensor | None = None,
         *,
@@ -82,7 +82,8 @@ class LossLandscape:
         Parameters
         ----------
         net, objective
-            The network and what it minimises, penalties included.
+            The network and what it minimises, penalties included: an objective, or a plain function
+            of outputs and targets such as ``nn.CrossEntropyLoss()``.
         x, y, weight
             Rows, targets and row weights, on the network's device.
         points
@@ -99,6 +100,7 @@ class LossLandscape:
         random_state
             Seed of the directions.
         """
+        from castalia.evaluate.inside import as_objective
         from castalia.evaluate.landscape import losses_around, random_directions
         from castalia.protocols import Batch
 
@@ -107,7 +109,7 @@ class LossLandscape:
         steps = radius * np.arange(-half, half + 1) / half  # 0 exactly in the middle
         directions = random_directions(net, dimensions, random_state, normalise=normalise)
         batch = Batch(x, y, weight)
-        return cls(losses_around(net, objective, batch, directions, steps, batch_size), steps)
+        return cls(losses_around(net, as_objective(objective), batch, directions, steps, batch_size), steps)
 
     @classmethod
     def from_estimator(
@@ -134,26 +136,12 @@ class LossLandscape:
         points, radius, dimensions, random_state
             As for ``from_network``.
         """
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "_reencode_target"):
-            raise InvalidParameter(
-                "LossLandscape: `estimator` must be one of ours that is trained by gradients; got "
-                f"{type(estimator).__name__}. Use from_network(estimator.module_, objective, …)."
-            )
-        import torch
+        from castalia.evaluate.inside import problem
 
-        from castalia.base.inputs import check_target, check_X
-
-        net = estimator.module_
-        parameter = next(net.parameters())
-        X = check_X(estimator, X, reset=False)
-        target = estimator._reencode_target(check_target(estimator, X, y))
-        samples = estimator._samples(X, target, parameter.dtype).to(parameter.device)
-        batch = samples.batch(torch.arange(len(samples), device=parameter.device))
-        objective = estimator._objective(estimator.spec_)
+        net, objective, batch = problem("LossLandscape", estimator, X, y)
         return cls.from_network(
             net,
-            objective[-1].objective if isinstance(objective, Sequence) else objective,
+            objective,
             *batch[:2],
             weight=batch.weight,
             points=points,
