@@ -20,6 +20,7 @@ __all__ = [
     "COLOURS",
     "INK",
     "MUTED",
+    "along_depth",
     "by_depth",
     "caption",
     "dress",
@@ -120,18 +121,22 @@ def log_scale(ax: Axes) -> None:
     ax.yaxis.set_minor_locator(NullLocator())
 
 
-def by_depth(count: int) -> list[Any]:
-    """Return a colour for each layer, blue at the first over violet and rose to orange."""
-    import numpy as np
+def along_depth() -> Colormap:
+    """Return colours from blue over violet and rose to orange."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    along = LinearSegmentedColormap.from_list("depth", [COLOURS[i] for i in (0, 3, 4, 1)])
-    return [along(v) for v in np.linspace(0, 1, max(count, 2))[:count]]
+    return LinearSegmentedColormap.from_list("depth", [COLOURS[i] for i in (0, 3, 4, 1)])
+
+
+def by_depth(count: int) -> list[Any]:
+    """Return a colour for each layer, blue at the first to orange at the last."""
+    colours = along_depth()
+    return [colours(i / max(count - 1, 1)) for i in range(count)]
 
 
 def heat() -> Colormap:
     """Return colours for 0 to the largest value: from the page's own colour to full blue."""
-    return _fading("heat", [(COLOURS[0], 0.04), (COLOURS[0], 1.0)])
+    return _fading("heat", [(COLOURS[0], 0.06), (COLOURS[0], 1.0)])
 
 
 def signed() -> Colormap:
