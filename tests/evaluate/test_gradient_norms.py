@@ -70,9 +70,7 @@ def test_running_statistics_modes_and_the_random_state_stay():
     x, y = torch.ones(6, 3), torch.ones(6, 1)
     first = GradientNorms.from_network(net, nn.MSELoss(), x, y).norms
     assert torch.equal(torch.get_rng_state(), state)
-    np.testing.assert_array_equal(
-        GradientNorms.from_network(net, nn.MSELoss(), x, y).norms, first
-    )
+    np.testing.assert_array_equal(GradientNorms.from_network(net, nn.MSELoss(), x, y).norms, first)
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
     assert net.training
     assert not any(m._forward_pre_hooks for m in net.modules())

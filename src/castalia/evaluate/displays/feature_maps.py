@@ -241,8 +241,11 @@ class FeatureMaps:
 def _across(count: int, tall: float) -> int:
     """Return how many tiles stand in a row: few empty places, and nearly a square in all."""
     square = np.sqrt(count * tall)
-    choices = range(max(1, int(0.8 * square)), int(2 * square) + 1)
-    return min(choices, key=lambda n: (-count % n / count, abs(np.log(n / square))), default=1)
+
+    def cost(n: int) -> float:
+        return float(-count % n / count + abs(np.log(n / square)))
+
+    return min(range(1, 2 * int(square) + 2), key=cost)
 
 
 def _one(x: Tensor, row: int) -> Tensor:

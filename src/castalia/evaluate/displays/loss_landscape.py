@@ -291,6 +291,7 @@ def _dress_space(ax: Any) -> None:
         axis.label.set(color=INK, size=9)
         axis.set_tick_params(colors=INK, labelsize=7.5)
     ax.view_init(elev=32, azim=-58)
+    ax.set_box_aspect((1, 1, 0.75), zoom=0.9)  # room for the labels
 
 
 def _check(points: int, radius: float, dimensions: int) -> None:
