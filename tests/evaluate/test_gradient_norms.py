@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from castalia import MLPClassifier
@@ -86,10 +88,9 @@ def test_an_estimator_shows_the_gradient_of_what_it_minimises():
     CrossEntropy().rows(net(x), torch.from_numpy(y)).mean().backward()
     expected = [[p.grad.norm().item() for p in net.parameters() if p.ndim > 1]]
     np.testing.assert_allclose(shown.norms, expected, rtol=1e-4)
+    other = LogisticRegression().fit(X, y)
     with pytest.raises(InvalidParameter, match="trained by gradients; got LogisticRegression"):
-        from sklearn.linear_model import LogisticRegression
-
-        GradientNorms.from_estimator(LogisticRegression().fit(X, y), X, y)
+        GradientNorms.from_estimator(other, X, y)
 
 
 def test_a_layer_without_gradient_is_marked_and_one_without_numbers_too():
@@ -152,6 +153,4 @@ def test_the_healthy_range_is_drawn_and_a_layer_of_zeros_has_no_typical_ratio():
     assert shown.typical["a"] == 1e-3
     assert np.isnan(shown.typical["b"])
     with pytest.raises(InvalidParameter, match="trained by gradients; got DummyClassifier"):
-        from sklearn.dummy import DummyClassifier
-
         UpdateRatios.from_estimator(DummyClassifier(), [[0]], [0])

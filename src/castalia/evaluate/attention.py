@@ -106,6 +106,7 @@ class _Catch(TorchFunctionMode):
         call.apply_defaults()
         wanted = call.arguments["need_weights"], call.arguments["average_attn_weights"]
         call.arguments.update(need_weights=True, average_attn_weights=False)
+        weights: Any  # never None, as asked for
         out, weights = F.multi_head_attention_forward(*call.args, **call.kwargs)
         self.keep(_batched(weights))
         if not wanted[0]:

@@ -111,7 +111,9 @@ class ActivationHistogram:
             [layer.name for layer in found],
             np.stack([_histogram(layer.values, edges) for layer in found]),
             edges,
-            *(np.array([getattr(layer, n) for layer in found]) for n in ("mean", "std", "flat")),
+            np.array([layer.mean for layer in found]),
+            np.array([layer.std for layer in found]),
+            np.array([layer.flat for layer in found]),
             np.array([int(layer.dead.sum()) for layer in found]),
             np.array([len(layer.dead) for layer in found]),
         )

@@ -180,10 +180,11 @@ class FeatureMaps:
 
     def plot(self, ax: Axes | None = None) -> FeatureMaps:
         """Draw the channels, beside the input where that is an image and the figure is ours."""
-        beside = ax is None and self.image is not None
-        self.ax_, self.figure_ = start(ax, (6.2 if beside else 4.7, 4.2), grid="none")
-        if beside:
-            self._input()
+        image = self.image if ax is None else None
+        wide = 4.7 if image is None else 6.2
+        self.ax_, self.figure_ = start(ax, (wide, 4.2), grid="none")
+        if image is not None:
+            self._input(image)
         shown = self._mosaic()
         low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
         reach = max(-low, high) or 1.0
@@ -228,11 +229,11 @@ class FeatureMaps:
         what = f"{len(self.maps)} {kind}{'s' if len(self.maps) > 1 else ''}{more}"
         self.ax_.set_title(f"{label(self.name, 30)}: {what}" if self.name else what)
 
-    def _input(self) -> None:
+    def _input(self, image: np.ndarray) -> None:
         grid = self.figure_.add_gridspec(1, 2, width_ratios=[1, 3.4])
         self.ax_.set_subplotspec(grid[1])
         left = self.figure_.add_subplot(grid[0])
-        left.imshow(self.image, cmap="gray", vmin=0, vmax=1)
+        left.imshow(image, cmap="gray", vmin=0, vmax=1)
         left.set(xticks=[], yticks=[])
         left.spines[:].set_visible(False)
         left.set_title("input", color=INK, size=10.5)
