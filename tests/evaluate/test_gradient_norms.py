@@ -131,7 +131,7 @@ def test_a_record_may_be_a_callback_or_a_mapping_and_must_be_whole():
 
 def test_update_ratios_repeat_the_training_of_the_estimator_and_leave_it_alone(tmp_path):
     X, y = moons(100)
-    training = Training(run=tmp_path / "run", optimizer="sgd", validation=0)
+    training = Training(run=tmp_path / "run", checkpoint_every=3, optimizer="sgd", validation=0)
     model = MLPClassifier(hidden=(5,), epochs=4, lr=0.1, batch_size=50, training=training)
     model.fit(X, y)
     weights = [p.detach().clone() for p in model.module_.parameters()]

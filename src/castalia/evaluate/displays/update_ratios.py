@@ -116,7 +116,8 @@ class UpdateRatios:
         copy = clone(estimator)
         training = copy.training if copy.training is not None else Training()
         copy.set_params(training=training)
-        copy.set_params(training__callbacks=[*(training.callbacks or ()), kept], training__run=None)
+        copy.set_params(training__callbacks=[*training.callbacks, kept])
+        copy.set_params(training__run=None, training__checkpoint_every=None)
         if hasattr(estimator, "settings_"):
             copy.set_params(random_state=estimator.settings_["seed"])
         copy.fit(X, y)
