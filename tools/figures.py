@@ -1,4 +1,4 @@
-"""Draw the pictures that the documentation shows: graphs of the course, and the lab's figures.
+"""Draw the pictures of the documentation: graphs, the inside of networks, and the lab's figures.
 
 ``python tools/figures.py [names…]`` writes them to ``docs/images``.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from inside import FIGURES
 from torch import Tensor, nn
 
 from castalia import lab
@@ -101,6 +102,15 @@ def main(names: list[str]) -> None:
             graph = make()
             graph.bprop()
             print(graph.draw(IMAGES / "graphs" / f"{name}.png"))
+    for name, draw in FIGURES.items():
+        if not names or name in names:
+            torch.manual_seed(0)
+            figure, said = draw()
+            file = IMAGES / "inside" / f"{name}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            figure.patch.set_alpha(1)
+            figure.savefig(file, dpi=110, facecolor="white")
+            print(file, said)
     for name in lab.EXPERIMENTS:
         if not names or name in names:
             found = lab.run(name)

@@ -151,6 +151,38 @@ def test_the_landscape_is_drawn(dimensions, kind):
     assert shown.ax_.get_xlabel()
 
 
+def test_a_plain_loss_function_serves_as_well_as_an_objective():
+    net, x, y = small()
+    ours = LossLandscape.from_network(net, CrossEntropy(), x, y, points=3)
+    plain = LossLandscape.from_network(net, nn.CrossEntropyLoss(), x, y, points=3)
+    np.testing.assert_allclose(plain.loss, ours.loss, rtol=1e-12)
+    with pytest.raises(InvalidParameter, match="`weight` must be None beside a plain loss"):
+        LossLandscape.from_network(net, nn.CrossEntropyLoss(), x, y, weight=x[:, 0], points=3)
+
+
+def test_levels_have_equal_ratios_over_decades_and_equal_steps_within_one():
+    steps = np.array([-1.0, 0, 1])
+    wide = LossLandscape(np.geomspace(1e-3, 10, 9).reshape(3, 3), steps).levels(5)
+    np.testing.assert_allclose(wide, np.geomspace(1e-3, 10, 5))
+    narrow = LossLandscape(np.linspace(1, 2, 9).reshape(3, 3), steps).levels(5)
+    np.testing.assert_allclose(narrow, np.linspace(1, 2, 5))
+    flat = LossLandscape(np.ones((3, 3)), steps)
+    assert (np.diff(flat.levels()) > 0).all()
+    broken = LossLandscape(np.full((3, 3), np.nan), steps)
+    assert (np.diff(broken.levels()) > 0).all()
+    for kind in ("contour", "surface"):
+        LossLandscape(np.geomspace(1e-3, 10, 9).reshape(3, 3), steps).plot(kind=kind, levels=wide)
+
+
+def test_two_curves_on_one_pair_of_axes_have_names_and_colours():
+    steps = np.array([-1.0, 0, 1])
+    first = LossLandscape(steps**2, steps).plot(name="wide")
+    second = LossLandscape(3 * steps**2, steps).plot(ax=first.ax_, name="narrow")
+    lines = second.ax_.lines
+    assert [line.get_label() for line in lines] == ["wide", "narrow"]
+    assert lines[0].get_color() != lines[1].get_color()
+
+
 def test_errors_name_the_value():
     net, x, y = small()
     with pytest.raises(InvalidParameter, match=r"`points` must be odd and at least 3.*got 4"):

@@ -2,9 +2,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.evaluate import worst_mistakes
+from castalia.evaluate import WorstMistakes, to_svg, worst_mistakes
 
 TRUTH, SAID, LOSS = ["a", "b", "a", "b"], ["a", "a", "b", "a"], [9.0, 0.7, np.nan, 2.0]
 
@@ -53,3 +54,39 @@ def test_errors_name_the_values():
         worst_mistakes(TRUTH, SAID, [1.0])
     with pytest.raises(InvalidParameter, match="`most` must not be negative; got -1"):
         worst_mistakes(TRUTH, SAID, LOSS, most=-1)
+
+
+@pytest.mark.parametrize("layout", ["grey", "channel first", "channel last", "colour", "flat"])
+def test_mistakes_that_are_images_are_shown_as_pictures(layout):
+    rng = np.random.default_rng(0)
+    pixels = rng.random((4, 6, 5, 3) if layout == "colour" else (4, 6, 5))
+    rows = {
+        "channel first": pixels[:, None],
+        "channel last": pixels[..., None],
+        "flat": pixels.reshape(4, -1),
+    }.get(layout, pixels)
+    table = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]
+    shown = WorstMistakes.from_predictions(
+        [0, 1, 0, 1], table, rows, shape=(6, 5) if layout == "flat" else None
+    )
+    assert [m.index for m in shown.mistakes] == [1, 2]
+    expected = pixels[[1, 2]]
+    over = tuple(range(1, expected.ndim))
+    low, high = (f(expected, axis=over, keepdims=True) for f in (np.min, np.max))
+    np.testing.assert_allclose(shown.images, (expected - low) / (high - low))
+    svg = to_svg(shown.plot().figure_)
+    assert "said 0 (80%)" in svg
+    mine = Figure().add_subplot()
+    assert shown.plot(ax=mine).ax_ is mine
+
+
+def test_tables_keep_their_bars_and_a_wrong_shape_is_refused():
+    table, rows = [[0.9, 0.1], [0.8, 0.2]], np.arange(8.0).reshape(2, 4)
+    shown = WorstMistakes.from_predictions([1, 1], table, rows)
+    assert shown.images is None
+    assert shown.mistakes[0].row == {"x0": 0.0, "x1": 1.0, "x2": 2.0, "x3": 3.0}
+    assert len(shown.plot().ax_.patches) == 2
+    none = WorstMistakes.from_predictions([0, 0], table, rows, shape=(2, 2)).plot()
+    assert none.mistakes == []
+    with pytest.raises(ShapeMismatch, match=r"a row has columns, 4; got \(3, 3\)"):
+        WorstMistakes.from_predictions([1, 1], table, rows, shape=(3, 3))

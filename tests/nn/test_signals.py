@@ -52,6 +52,13 @@ def test_saturation_counts_units_without_slope():
     assert saturation(nn.Sequential(nn.ReLU(), Maxout(1, 1)), torch.ones(1, 1)) == {"0": 0.0}
 
 
+def test_saturation_of_units_that_work_in_place():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
+    plain = nn.Sequential(net[0], nn.ReLU())
+    x = torch.randn(20, 3)
+    assert saturation(net, x) == {"1": saturation(plain, x)["1"]}
+
+
 def test_gradients_of_layers_are_those_of_backward():
     net, x = MLP(3, 2, hidden=(4,)), torch.ones(2, 3)
     found = layer_gradients(net, net(x).square().sum())

@@ -12,6 +12,8 @@ from castalia.evaluate.decisions import (
     precision_recall,
 )
 from castalia.evaluate.displays import (
+    ActivationHistogram,
+    AttentionMap,
     BiasVariance,
     Calibration,
     CapacityCurve,
@@ -19,12 +21,15 @@ from castalia.evaluate.displays import (
     CoverageAccuracy,
     DoubleDescent,
     EffectiveModelComplexity,
+    FeatureMaps,
+    GradientNorms,
     LearningCurve,
     LearningCurves,
     LossLandscape,
     PrecisionRecall,
     Residuals,
     ScoreComparison,
+    UpdateRatios,
     WorstMistakes,
     to_svg,
 )
@@ -51,6 +56,8 @@ from castalia.evaluate.selection import (
 
 __all__ = [
     "METRICS",
+    "ActivationHistogram",
+    "AttentionMap",
     "BiasVariance",
     "Calibration",
     "CapacityCurve",
@@ -58,6 +65,8 @@ __all__ = [
     "CoverageAccuracy",
     "DoubleDescent",
     "EffectiveModelComplexity",
+    "FeatureMaps",
+    "GradientNorms",
     "Interval",
     "LearningCurve",
     "LearningCurves",
@@ -67,6 +76,7 @@ __all__ = [
     "PrecisionRecall",
     "Residuals",
     "ScoreComparison",
+    "UpdateRatios",
     "WorstMistakes",
     "aic",
     "bic",

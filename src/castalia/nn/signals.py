@@ -11,7 +11,7 @@ from castalia.nn.activations import ACTIVATIONS, Sign, Step
 from castalia.nn.maxout import Maxout
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["layer_gradients", "recording", "saturation"]
+__all__ = ["layer_gradients", "recording", "saturation", "slopes"]
 
 # A layer that does nothing has no activations of its own.
 UNITS = tuple(unit for unit in ACTIVATIONS.values() if unit is not nn.Identity)
@@ -116,15 +116,19 @@ def saturation(net: nn.Module, x: Tensor, *, below: float = 0.01) -> dict[str, f
     flat: dict[str, list[Tensor]] = {}
     for name, z, _ in seen:
         if not isinstance(modules[name], Maxout):
-            flat.setdefault(name, []).append((_slope(modules[name], z).abs() < below).flatten())
+            flat.setdefault(name, []).append((slopes(modules[name], z).abs() < below).flatten())
     return {name: float(torch.cat(units).float().mean()) for name, units in flat.items()}
 
 
-def _slope(unit: nn.Module, z: Tensor) -> Tensor:
-    """Return g'(z) of an elementwise activation."""
+def slopes(unit: nn.Module, z: Tensor) -> Tensor:
+    """Return g'(z) of an elementwise activation.
+
+    >>> slopes(nn.ReLU(inplace=True), torch.tensor([-1.0, 2.0]))
+    tensor([0., 1.])
+    """
     with torch.enable_grad():
         z = z.detach().clone().requires_grad_()
-        (slope,) = torch.autograd.grad(unit(z).sum(), z)
+        (slope,) = torch.autograd.grad(unit(z.clone()).sum(), z)  # a copy, for units in place
     return slope
 
 

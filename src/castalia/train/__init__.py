@@ -4,6 +4,7 @@ from castalia.train.callbacks import EVENTS, Callback
 from castalia.train.check import check_training
 from castalia.train.gradients import GradientNorms
 from castalia.train.loop import step_work, train
+from castalia.train.parameter_norms import ParameterNorms
 from castalia.train.precision import Precision, resolve_precision
 from castalia.train.recorder import Recorder
 from castalia.train.runs import Run, RunStore
@@ -15,6 +16,7 @@ __all__ = [
     "EVENTS",
     "Callback",
     "GradientNorms",
+    "ParameterNorms",
     "Precision",
     "Recorder",
     "Run",

@@ -3,6 +3,8 @@
 matplotlib is imported when something is drawn, and pyplot never.
 """
 
+from castalia.evaluate.displays.activation_histogram import ActivationHistogram
+from castalia.evaluate.displays.attention_map import AttentionMap
 from castalia.evaluate.displays.bias_variance import BiasVariance
 from castalia.evaluate.displays.calibration import Calibration
 from castalia.evaluate.displays.capacity_curve import CapacityCurve
@@ -12,14 +14,19 @@ from castalia.evaluate.displays.confusion import Confusion
 from castalia.evaluate.displays.coverage import CoverageAccuracy
 from castalia.evaluate.displays.curves import LearningCurves
 from castalia.evaluate.displays.double_descent import DoubleDescent
+from castalia.evaluate.displays.feature_maps import FeatureMaps
+from castalia.evaluate.displays.gradient_norms import GradientNorms
 from castalia.evaluate.displays.learning_curve import LearningCurve
 from castalia.evaluate.displays.loss_landscape import LossLandscape
 from castalia.evaluate.displays.precision_recall import PrecisionRecall
 from castalia.evaluate.displays.residuals import Residuals
 from castalia.evaluate.displays.svg import to_svg
+from castalia.evaluate.displays.update_ratios import UpdateRatios
 from castalia.evaluate.displays.worst import WorstMistakes
 
 __all__ = [
+    "ActivationHistogram",
+    "AttentionMap",
     "BiasVariance",
     "Calibration",
     "CapacityCurve",
@@ -27,12 +34,15 @@ __all__ = [
     "CoverageAccuracy",
     "DoubleDescent",
     "EffectiveModelComplexity",
+    "FeatureMaps",
+    "GradientNorms",
     "LearningCurve",
     "LearningCurves",
     "LossLandscape",
     "PrecisionRecall",
     "Residuals",
     "ScoreComparison",
+    "UpdateRatios",
     "WorstMistakes",
     "to_svg",
 ]

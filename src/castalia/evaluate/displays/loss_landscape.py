@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate.displays.style import COLOURS, INK, start
+from castalia.evaluate.displays.style import COLOURS, INK, along_depth, caption, label, start
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from torch import Tensor, nn
@@ -65,7 +66,7 @@ class LossLandscape:
     def from_network(
         cls,
         net: nn.Module,
-        objective: Objective,
+        objective: Objective | Callable[[Any, Any], Tensor],
         x: Tensor,
         y: Tensor | None = None,
         *,
@@ -82,7 +83,8 @@ class LossLandscape:
         Parameters
         ----------
         net, objective
-            The network and what it minimises, penalties included.
+            The network and what it minimises, penalties included: an objective, or a plain function
+            of outputs and targets such as ``nn.CrossEntropyLoss()``.
         x, y, weight
             Rows, targets and row weights, on the network's device.
         points
@@ -99,6 +101,7 @@ class LossLandscape:
         random_state
             Seed of the directions.
         """
+        from castalia.evaluate.inside import as_objective
         from castalia.evaluate.landscape import losses_around, random_directions
         from castalia.protocols import Batch
 
@@ -107,7 +110,9 @@ class LossLandscape:
         steps = radius * np.arange(-half, half + 1) / half  # 0 exactly in the middle
         directions = random_directions(net, dimensions, random_state, normalise=normalise)
         batch = Batch(x, y, weight)
-        return cls(losses_around(net, objective, batch, directions, steps, batch_size), steps)
+        return cls(
+            losses_around(net, as_objective(objective), batch, directions, steps, batch_size), steps
+        )
 
     @classmethod
     def from_estimator(
@@ -134,26 +139,12 @@ class LossLandscape:
         points, radius, dimensions, random_state
             As for ``from_network``.
         """
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "_reencode_target"):
-            raise InvalidParameter(
-                "LossLandscape: `estimator` must be one of ours that is trained by gradients; got "
-                f"{type(estimator).__name__}. Use from_network(estimator.module_, objective, …)."
-            )
-        import torch
+        from castalia.evaluate.inside import problem
 
-        from castalia.base.inputs import check_target, check_X
-
-        net = estimator.module_
-        parameter = next(net.parameters())
-        X = check_X(estimator, X, reset=False)
-        target = estimator._reencode_target(check_target(estimator, X, y))
-        samples = estimator._samples(X, target, parameter.dtype).to(parameter.device)
-        batch = samples.batch(torch.arange(len(samples), device=parameter.device))
-        objective = estimator._objective(estimator.spec_)
+        net, objective, batch = problem("LossLandscape", estimator, X, y)
         return cls.from_network(
             net,
-            objective[-1].objective if isinstance(objective, Sequence) else objective,
+            objective,
             *batch[:2],
             weight=batch.weight,
             points=points,
@@ -180,7 +171,33 @@ class LossLandscape:
         within = distance <= (self.steps[-1] if radius is None else radius) + 1e-12
         return float((self.loss[within].mean() - self.centre) / (1 + self.centre))
 
-    def plot(self, ax: Axes | None = None, *, kind: str = "contour") -> LossLandscape:
+    def levels(self, count: int = 14) -> np.ndarray:
+        """Return losses to draw contours at, from the lowest to the highest that was measured.
+
+        Equal ratios where the losses span more than a decade, equal steps otherwise. Give the
+        levels of one landscape to the ``plot`` of another, and the two can be compared.
+
+        Parameters
+        ----------
+        count
+            How many.
+        """
+        finite = self.loss[np.isfinite(self.loss)]
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+        if low >= high:
+            return np.linspace(low - 0.5, low + 0.5, count)
+        if low >= 0 and high > 10 * low:
+            return np.geomspace(max(low, 1e-4 * high), high, count)
+        return np.linspace(low, high, count)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        kind: str = "contour",
+        levels: Sequence[float] | None = None,
+        name: str = "",
+    ) -> LossLandscape:
         """Draw a curve along one direction; contours or a surface over two.
 
         Parameters
@@ -189,38 +206,92 @@ class LossLandscape:
             Where to draw; for a surface, axes in three dimensions.
         kind
             ``"contour"`` or ``"surface"``.
+        levels
+            Losses of the contours and limits of the colours, as ``levels`` returns them; a surface
+            is cut off above the last.
+        name
+            What to call it: the title, or the name of a curve among several on the same axes.
         """
         if kind not in ("contour", "surface"):
             raise InvalidParameter(
                 f"LossLandscape: `kind` must be 'contour' or 'surface'; got {kind!r}."
             )
         if self.loss.ndim == 1:
-            self.ax_, self.figure_ = start(ax, (4.7, 3.3))
-            self.ax_.plot(self.steps, self.loss, color=COLOURS[0], lw=1.8)
-            self.ax_.set(xlabel="step along the direction", ylabel="loss")
-        elif kind == "contour":
-            self._contours(ax)
+            self._curve(ax, name)
+            return self
+        chosen = self.levels() if levels is None else np.asarray(levels, dtype=float)
+        if kind == "contour":
+            self._contours(ax, chosen)
         else:
-            self._surface(ax)
+            self._surface(ax, chosen)
+        self.ax_.set_title(label(name, 40), color=INK, size=10.5)
         return self
 
-    def _contours(self, ax: Axes | None) -> None:
-        self.ax_, self.figure_ = start(ax, (4.3, 3.9))
-        lines = self.ax_.contour(self.steps, self.steps, self.loss.T, levels=14, linewidths=1.1)
-        self.ax_.clabel(lines, fontsize=7, colors=INK)
-        self.ax_.plot(0, 0, marker="+", ms=9, color=COLOURS[1])
+    def _curve(self, ax: Axes | None, name: str) -> None:
+        self.ax_, self.figure_ = start(ax, (4.7, 3.3))
+        colour = COLOURS[len(self.ax_.lines) % len(COLOURS)]
+        words = label(name, 40) if name else "_"
+        self.ax_.plot(self.steps, self.loss, color=colour, lw=1.8, label=words)
+        self.ax_.set(xlabel="step along the direction", ylabel="loss")
+        if name:
+            caption(self.ax_)
+
+    def _contours(self, ax: Axes | None, levels: np.ndarray) -> None:
+        self.ax_, self.figure_ = start(ax, (4.3, 3.9), grid="none")
+        colours = {"levels": levels, "cmap": along_depth(), "norm": _norm(levels)}
+        where = self.steps, self.steps, self.loss.T
+        self.ax_.contourf(*where, alpha=0.22, extend="both", **colours)
+        lines = self.ax_.contour(*where, linewidths=1.1, **colours)
+        self.ax_.clabel(lines, levels=list(levels[::2]), fontsize=7, fmt="%.2g")
+        self.ax_.plot(0, 0, marker="+", ms=9, mew=1.6, color=INK)
         self.ax_.set(xlabel="first direction", ylabel="second direction", aspect="equal")
 
-    def _surface(self, ax: Any) -> None:
+    def _surface(self, ax: Any, levels: np.ndarray) -> None:
         if ax is None:
-            _, self.figure_ = start(None, (4.7, 3.9))
+            _, self.figure_ = start(None, (4.9, 4.2))
             self.figure_.clear()
             ax = self.figure_.add_subplot(projection="3d")
-            ax.patch.set_alpha(0)
         self.ax_, self.figure_ = ax, ax.figure
+        norm = _norm(levels)
+        ratios = type(norm).__name__ == "LogNorm"
+        cut = np.clip(self.loss, levels[0] if ratios else -np.inf, levels[-1])
+        height = np.log10(cut) if ratios else cut
         a, b = np.meshgrid(self.steps, self.steps, indexing="ij")
-        ax.plot_surface(a, b, self.loss, cmap="viridis", linewidth=0)
-        ax.set(xlabel="first direction", ylabel="second direction", zlabel="loss")
+        ax.plot_surface(
+            a,
+            b,
+            height,
+            facecolors=along_depth()(norm(cut)),
+            rcount=len(self.steps),
+            ccount=len(self.steps),
+            linewidth=0.25,
+            edgecolor=(1, 1, 1, 0.35),
+            shade=False,
+        )
+        _dress_space(ax)
+        words = "log₁₀ of the loss" if ratios else "loss"
+        ax.set(xlabel="first direction", ylabel="second direction", zlabel=words)
+
+
+def _norm(levels: np.ndarray) -> Any:
+    """Return the scale of the colours: of ratios where the levels have equal ratios."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    even = levels[0] <= 0 or np.allclose(np.diff(levels), levels[1] - levels[0])
+    return (Normalize if even else LogNorm)(levels[0], levels[-1])
+
+
+def _dress_space(ax: Any) -> None:
+    """Give axes in three dimensions the house style: no panes, faint lines, small text."""
+    ax.patch.set_alpha(0)
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.set_pane_color((0, 0, 0, 0))
+        axis.line.set(color=INK, alpha=0.5, linewidth=0.8)
+        axis._axinfo["grid"].update(color=INK + "30", linewidth=0.6)
+        axis.label.set(color=INK, size=9)
+        axis.set_tick_params(colors=INK, labelsize=7.5)
+    ax.view_init(elev=32, azim=-58)
+    ax.set_box_aspect((1, 1, 0.75), zoom=0.9)  # room for the labels
 
 
 def _check(points: int, radius: float, dimensions: int) -> None:

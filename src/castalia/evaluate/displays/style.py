@@ -13,9 +13,24 @@ from castalia.utils.text import shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "INK", "MUTED", "caption", "dress", "label", "start", "whole_ticks"]
+__all__ = [
+    "COLOURS",
+    "INK",
+    "MUTED",
+    "along_depth",
+    "by_depth",
+    "caption",
+    "dress",
+    "heat",
+    "label",
+    "log_scale",
+    "signed",
+    "start",
+    "whole_ticks",
+]
 
 INK = "#74787e"
 MUTED = "#8f949b"
@@ -95,3 +110,41 @@ def whole_ticks(axis: Axis, most: int = 9) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(most, integer=True))
+
+
+def log_scale(ax: Axes) -> None:
+    """Give the vertical axis a log scale with ticks at whole powers of ten, not too many."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(numticks=8))
+    ax.yaxis.set_minor_locator(NullLocator())
+
+
+def along_depth() -> Colormap:
+    """Return colours from blue over violet and rose to orange."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("depth", [COLOURS[i] for i in (0, 3, 4, 1)])
+
+
+def by_depth(count: int) -> list[Any]:
+    """Return a colour for each layer, blue at the first to orange at the last."""
+    colours = along_depth()
+    return [colours(i / max(count - 1, 1)) for i in range(count)]
+
+
+def heat() -> Colormap:
+    """Return colours for 0 to the largest value: from the page's own colour to full blue."""
+    return _fading("heat", [(COLOURS[0], 0.06), (COLOURS[0], 1.0)])
+
+
+def signed() -> Colormap:
+    """Return colours for -largest to largest: orange, the page's own colour at 0, blue."""
+    return _fading("signed", [(COLOURS[1], 1.0), (COLOURS[7], 0.05), (COLOURS[0], 1.0)])
+
+
+def _fading(name: str, stops: list[tuple[str, float]]) -> Colormap:
+    from matplotlib.colors import LinearSegmentedColormap, to_rgba
+
+    return LinearSegmentedColormap.from_list(name, [to_rgba(*stop) for stop in stops])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.evaluate.displays.pictures import as_images, stretched
 from castalia.evaluate.displays.style import COLOURS, INK, label, start
 from castalia.evaluate.labels import columns, positions, probabilities
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
@@ -27,6 +28,8 @@ class WorstMistakes:
     ----------
     mistakes
         Worst first.
+    images
+        Their pictures, (M, H, W) or (M, H, W, 3) between 0 and 1, where rows are images.
 
     Attributes
     ----------
@@ -41,6 +44,7 @@ class WorstMistakes:
     """
 
     mistakes: Sequence[Mistake]
+    images: np.ndarray | None = None
     ax_: Axes = field(init=False, repr=False)
     figure_: Figure = field(init=False, repr=False)
 
@@ -53,8 +57,24 @@ class WorstMistakes:
         *,
         most: int = 10,
         classes: Sequence[Any] | None = None,
+        shape: tuple[int, ...] | None = None,
     ) -> WorstMistakes:
-        """Build from labels and probabilities; the loss is -log p of the true class."""
+        """Build from labels and probabilities; the loss is -log p of the true class.
+
+        Parameters
+        ----------
+        y_true, probability
+            Labels, and probabilities of the classes, one row each.
+        rows
+            The inputs, as for ``worst_mistakes``; images may be (N, H, W) or (N, H, W, 3), or have
+            their 1 or 3 channels before height and width.
+        most
+            How many to show at most.
+        classes
+            Labels of the columns of ``probability``.
+        shape
+            Height and width (and 3 channels) of images whose pixels are the columns of ``rows``.
+        """
         table = probabilities(probability, "WorstMistakes")
         labels = columns(y_true, table.shape[1], classes, "WorstMistakes")
         code = positions(y_true, labels, "WorstMistakes")
@@ -62,14 +82,34 @@ class WorstMistakes:
         loss = -np.log(table[np.arange(len(code)), code].clip(np.finfo(float).tiny))
         names = np.array(labels, dtype=object)
         sure = table.max(axis=1)
-        return cls(worst_mistakes(names[code], names[said], loss, rows, most, sure))
+        pictures = as_images("WorstMistakes", rows, shape)
+        table_rows = rows if pictures is None else None
+        found = worst_mistakes(names[code], names[said], loss, table_rows, most, sure)
+        return cls(found, _of(pictures, found))
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, most: int = 10) -> WorstMistakes:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        most: int = 10,
+        shape: tuple[int, ...] | None = None,
+    ) -> WorstMistakes:
         """Build from a fitted estimator.
 
         The loss of a regression is the squared error; that of a classifier without probabilities
         is 1 a mistake.
+
+        Parameters
+        ----------
+        estimator
+            Anything fitted that predicts.
+        X, y
+            Rows and targets it has not learnt from.
+        most, shape
+            As for ``from_predictions``.
         """
         from sklearn.base import is_classifier
         from sklearn.utils.validation import check_is_fitted
@@ -78,15 +118,20 @@ class WorstMistakes:
         if hasattr(estimator, "predict_proba"):
             classes = list(estimator.classes_)
             table = estimator.predict_proba(X)
-            return cls.from_predictions(y, table, X, most=most, classes=classes)
+            return cls.from_predictions(y, table, X, most=most, classes=classes, shape=shape)
         found = np.asarray(estimator.predict(X))
         truth = np.asarray(y).reshape(found.shape)
         wrong = found != truth if is_classifier(estimator) else np.square(found - truth)
         loss = wrong.reshape(len(found), -1).sum(axis=1)
-        return cls(worst_mistakes(truth, found, loss, X, most))
+        pictures = as_images("WorstMistakes", X, shape)
+        mistakes = worst_mistakes(truth, found, loss, X if pictures is None else None, most)
+        return cls(mistakes, _of(pictures, mistakes))
 
     def plot(self, ax: Axes | None = None) -> WorstMistakes:
-        """Draw one bar a mistake, as long as its loss, worst on top."""
+        """Draw the images, worst first; or one bar a mistake, as long as its loss, worst on top."""
+        if self.images is not None and len(self.images):
+            self._gallery(self.images, ax)
+            return self
         self.ax_, self.figure_ = start(ax, (5.2, 0.9 + 0.28 * max(len(self.mistakes), 1)), "x")
         place = np.arange(len(self.mistakes))
         self.ax_.barh(place, [m.loss for m in self.mistakes], color=COLOURS[4], height=0.62)
@@ -97,10 +142,40 @@ class WorstMistakes:
         self.ax_.set(xlabel="loss")
         return self
 
+    def _gallery(self, images: np.ndarray, ax: Axes | None) -> None:
+        count = len(self.mistakes)
+        across = min(count, 5)
+        down = -(-count // across)
+        self.ax_, self.figure_ = start(ax, (1.25 * across, 1.62 * down), "none")
+        self.ax_.set_axis_off()
+        for i, (mistake, image) in enumerate(zip(self.mistakes, images, strict=True)):
+            left, top = i % across / across, 1 - i // across / down
+            box = (left + 0.06 / across, top - 0.94 / down, 0.88 / across, 0.7 / down)
+            tile = self.ax_.inset_axes(box)
+            tile.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            tile.set(xticks=[], yticks=[])
+            tile.spines[:].set_visible(False)
+            tile.set_title(_short(mistake), size=8.5, color=INK, pad=4, linespacing=1.25)
+
 
 def _words(mistake: Mistake) -> str:
-    def said(value: Any) -> str:
-        return f"{value:.4g}" if isinstance(value, float) else label(value, 14)
+    truth, said, sure = _said(mistake.truth), _said(mistake.prediction), _sure(mistake)
+    return f"row {mistake.index}: {truth}, said {said}{sure}"
 
-    sure = "" if mistake.confidence is None else f" ({mistake.confidence:.0%})"
-    return f"row {mistake.index}: {said(mistake.truth)}, said {said(mistake.prediction)}{sure}"
+
+def _short(mistake: Mistake) -> str:
+    truth, said = _said(mistake.truth), _said(mistake.prediction)
+    return f"{truth}, row {mistake.index}\nsaid {said}{_sure(mistake)}"
+
+
+def _said(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else label(value, 14)
+
+
+def _sure(mistake: Mistake) -> str:
+    return "" if mistake.confidence is None else f" ({mistake.confidence:.0%})"
+
+
+def _of(pictures: np.ndarray | None, mistakes: Sequence[Mistake]) -> np.ndarray | None:
+    """Return the pictures of the mistakes."""
+    return None if pictures is None else stretched(pictures[[m.index for m in mistakes]])
