@@ -89,12 +89,12 @@ class Ending:
 
     def complete(self, outputs: Tensor | None) -> None:
         """Work out the targets from the network's outputs and what the loss kept."""
-        if self.outputs is None and outputs is not None:
-            if math.prod(self.head.outputs) == outputs.numel() > 0:
-                self.outputs = outputs.detach().reshape(self.head.outputs)
-        if self.targets is None and self.outputs is not None and self.difference is not None:
-            if self.outputs.shape == self.difference.shape:
-                self.targets = self.outputs - self.difference
+        shape = self.head.outputs
+        if self.outputs is None and outputs is not None and outputs.numel() == math.prod(shape):
+            self.outputs = outputs.detach().reshape(shape)
+        kept = self.difference
+        if self.targets is None and self.outputs is not None and kept is not None:
+            self.targets = self.outputs - kept if self.outputs.shape == kept.shape else None
 
 
 def read_head(order: list[Operation], value: float) -> Ending:
