@@ -8,7 +8,7 @@ import numpy as np
 
 from castalia.diagnose.examination.measures import row_errors
 from castalia.diagnose.examination.subject import Subject
-from castalia.diagnose.examination.tables import Table, boosting, guess, linear
+from castalia.diagnose.examination.tables import Table, boosting, guess, linear, one_thread
 
 __all__ = ["Baselines", "baselines"]
 
@@ -32,6 +32,7 @@ class Baselines:
         return float(self.errors[self.best].mean()) < 0.85 * float(self.errors["guess"].mean())
 
 
+@one_thread()
 def baselines(subject: Subject) -> Baselines | None:
     """Fit the models on the training sample; None for tasks that scikit-learn has none for."""
     y, held, X = subject.labels, subject.held_labels, subject.held_table

@@ -25,14 +25,14 @@ from castalia.diagnose.examination.reading import Rows
 from castalia.diagnose.examination.tables import columns_of
 from castalia.diagnose.examination.tasks import infer_task, loss_kind
 from castalia.diagnose.examination.thresholds import VERY_SURE
-from castalia.diagnose.examination.trials import batch_losses, forward, train
+from castalia.diagnose.examination.trials import batch_losses, forward, levelled, train
 from castalia.utils.devices import cpu_scope
 from castalia.utils.text import shorten
 
 __all__ = ["Learned", "Subject"]
 
 BATCH = 32  # rows of a batch, where no loader says
-EPOCHS = 30  # of the training that stands in for the user's own
+EPOCHS, LEAST_STEPS = 30, 400  # of the training that stands in for the user's own
 LEARNING_SHARE = 0.2  # of all seconds, for that training
 
 
@@ -51,6 +51,11 @@ class Learned:
 
     def __init__(self, copy: Copy, own: bool, losses: list[float]) -> None:
         self.copy, self.own, self.losses = copy, own, losses
+
+    @property
+    def settled(self) -> bool:
+        """Whether it may be judged: it is the user's own, or its training has levelled off."""
+        return self.own or levelled(self.losses)
 
 
 class Subject:
@@ -212,7 +217,8 @@ class Subject:
             return Learned(self.copy(), True, [])
         copy = self.start()
         clock = Clock(min(LEARNING_SHARE * self.seconds, max(0.3, self.clock.end - _now() - 0.5)))
-        losses = self.train(copy, EPOCHS * max(1, len(self.x) // self.batch_size), clock=clock)
+        steps = max(LEAST_STEPS, EPOCHS * (len(self.x) // self.batch_size))
+        losses = self.train(copy, steps, clock=clock)
         return Learned(copy, False, losses)
 
     def train(

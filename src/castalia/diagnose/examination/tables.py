@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,12 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from castalia.diagnose.examination.thresholds import MOST_COLUMNS, TREES
 
-__all__ = ["Table", "boosting", "columns_of", "guess", "linear"]
+__all__ = ["Table", "boosting", "columns_of", "guess", "linear", "one_thread"]
 
 LIMIT = 10.0  # standard deviations beyond which a value tells no more
 
@@ -29,6 +32,13 @@ def columns_of(x: Tensor, tokens: bool) -> np.ndarray:
     counts = torch.zeros(len(x), int(code.max()) + 1, dtype=torch.float64, device=x.device)
     counts.scatter_add_(1, code, torch.ones_like(code, dtype=torch.float64))
     return counts.cpu().numpy()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run scikit-learn on one thread: on a few thousand rows, others cost more in waiting."""
+    with threadpool_limits(1):
+        yield
 
 
 class Table:

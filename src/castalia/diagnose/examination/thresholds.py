@@ -10,7 +10,7 @@ sampling error by `SURE` standard errors, so that small data keeps quiet by itse
 MOST_ROWS = 2000  # rows of train and of validation that are looked at
 MOST_NUMBERS = 20_000_000  # numbers in those rows: 80 MB of float32
 MOST_COLUMNS = 200  # columns for scikit-learn's models; more are summed up by principal components
-TREES = 300  # trees that boosting may grow, over all classes
+TREES = 200  # trees that boosting may grow, over all classes
 
 # ---- sampling error ----
 SURE = 3.0  # standard errors; chance passes them about once in a thousand looks
@@ -83,7 +83,8 @@ DECAY_STRONG = 5e-3  # likewise for weight decay that is part of the gradient
 REGULAR_BETTER = 0.7  # error without the penalty over error with it
 
 # ---- batch statistics ----
-NORM_LOSS = 1.5  # loss with running statistics over loss with those of the batch; quiet 1.1
+NORM_LOSS = 1.5  # loss with running statistics over loss with those of the batch; quiet 2.1, but
+NORM_ERROR = 0.05  # then the error hardly rises: quiet 0.01, planted 0.4
 NORM_BATCH = 4  # rows in a batch: variances of 4 values are off by half
 
 # ---- causality ----

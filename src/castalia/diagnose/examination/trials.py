@@ -15,8 +15,10 @@ from castalia.diagnose.examination.clock import Clock
 from castalia.diagnose.examination.copies import Copy, scalar
 from castalia.nn.modes import evaluating
 
-__all__ = ["batch_losses", "forward", "seconds_a_step", "train", "train_step"]
+__all__ = ["batch_losses", "forward", "levelled", "seconds_a_step", "train", "train_step"]
 
+LEAST_STEPS = 100  # of a training that is judged
+LEVEL = 0.9  # of the loss a quarter earlier
 PIECE = 256  # rows sent through a network at once
 PIECES = 40  # parts of the rows whose mean losses are compared
 
@@ -60,6 +62,19 @@ def _batches(rows: int, batch_size: int, steps: int, seed: int) -> Iterator[Tens
             order, at = torch.randperm(rows, generator=source), 0
         yield order[at : at + size]
         at += size
+
+
+def levelled(losses: list[float]) -> bool:
+    """Whether a training has come to rest: its last quarter is hardly better than the one before.
+
+    >>> levelled([2.0 - 0.01 * step for step in range(200)]), levelled([1.0] * 200)
+    (False, True)
+    """
+    quarter = len(losses) // 4
+    if len(losses) < LEAST_STEPS or not np.isfinite(losses).all():
+        return False
+    last, before = np.mean(losses[-quarter:]), np.mean(losses[-2 * quarter : -quarter])
+    return bool(before - last < (1 - LEVEL) * abs(before))
 
 
 def seconds_a_step(copy: Copy, x: Tensor, y: Tensor, batch_size: int, clock: Clock) -> float:

@@ -18,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
-from castalia.diagnose.examination.tables import Table
+from castalia.diagnose.examination.tables import Table, one_thread
 from castalia.diagnose.findings import Evidence, Finding, finding
 
 __all__ = ["label_noise"]
@@ -28,6 +28,7 @@ LEAST_ROWS = 100
 SHOWN = 20
 
 
+@one_thread()
 def label_noise(subject: Subject) -> Outcome:
     """Compare errors among the confident half with those among all rows, out of sample."""
     y = subject.labels

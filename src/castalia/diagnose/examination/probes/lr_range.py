@@ -25,6 +25,7 @@ __all__ = ["lr_range_probe"]
 NAME = "lr-range"
 MOST_TRIALS = 8
 LOW, HIGH = 1e-7, 1e2
+ENOUGH = 0.8  # of the fall at the best rate
 LEARNABLE = 0.1  # fall of the loss at the best rate, over the first loss
 
 
@@ -42,7 +43,7 @@ def lr_range_probe(subject: Subject) -> Outcome:
     if steps < limits.RATE_LEAST:
         return skipped(NAME, f"steps of {number(cost, 2)} s are too slow for the time given.")
     first, progress = _search(subject, rate, steps)
-    best = max(progress, key=lambda r: progress[r])
+    best = _modest(progress)
     numbers = {
         "lr": rate,
         "best": best,
@@ -60,14 +61,17 @@ def _search(subject: Subject, rate: float, steps: int) -> tuple[float, dict[floa
     still = subject.train(_set(copy, 0.0), 8)
     first = float(np.mean(still))
     progress = {rate: _fall(subject, rate, steps, first)}
-    for wanted in (base / 10, base * 10):
+    for wanted in (_round(base / 10), _round(base * 10)):
         progress[wanted] = _fall(subject, wanted, steps, first)
     while len(progress) < MOST_TRIALS and not subject.clock.over:
         best = max(progress, key=lambda r: progress[r])
-        at_end = best / 10 if best == min(progress) else best * 10 if best == max(progress) else 0
-        if not LOW <= at_end <= HIGH:
+        rates = sorted(progress)
+        if best not in (rates[0], rates[-1]):
             break
-        progress[at_end] = _fall(subject, at_end, steps, first)
+        beyond = _round(best / 10 if best == rates[0] else best * 10)
+        if not LOW <= beyond <= HIGH:
+            break
+        progress[beyond] = _fall(subject, beyond, steps, first)
     return first, progress
 
 
@@ -77,6 +81,16 @@ def _fall(subject: Subject, rate: float, steps: int, first: float) -> float:
     if not math.isfinite(losses[-1]) or len(losses) < steps:
         return -math.inf  # diverged, or cut short by the clock and not comparable
     return first - float(np.mean(losses[-max(5, steps // 5) :]))
+
+
+def _modest(progress: dict[float, float]) -> float:
+    """Return the lowest rate that is nearly as good as the best one: it is good for longer."""
+    most = max(progress.values())
+    return min(r for r, fall in progress.items() if fall >= min(most, ENOUGH * most))
+
+
+def _round(rate: float) -> float:
+    return float(f"{rate:.6g}")
 
 
 def _rate(copy: Copy) -> float:

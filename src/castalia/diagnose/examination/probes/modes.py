@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from castalia.diagnose.examination import thresholds as limits
-from castalia.diagnose.examination.copies import Copy, without_dropout
-from castalia.diagnose.examination.measures import difference
+from castalia.diagnose.examination.copies import Copy, scalar, without_dropout
+from castalia.diagnose.examination.measures import (
+    difference,
+    labels,
+    predictions,
+    row_errors,
+)
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
@@ -40,30 +45,44 @@ def modes(subject: Subject) -> Outcome:
     learned = subject.learned
     if len(subject.x) < BATCH or not (learned.own or len(learned.losses) >= LEAST_STEPS):
         return saw(NAME, {}, findings)
-    running = _losses(learned.copy, subject, batch=False)
-    batch = _losses(learned.copy, subject, batch=True)
+    running, batch = (_look(learned.copy, subject, batch)[0] for batch in (False, True))
     numbers = {"loss, running": float(running.mean()), "loss, batch": float(batch.mean())}
-    gap, sure = difference(running, batch)
+    _, sure = difference(running, batch)
     ratio = float(running.mean()) / max(float(batch.mean()), 1e-12)
     if not np.isfinite(running).all():
         ratio, sure = float("inf"), float("inf")
-    if ratio > limits.NORM_LOSS and sure > limits.SURE and not gap < 0.05:
+    if ratio > limits.NORM_LOSS and sure > limits.SURE and _matters(subject, learned.copy):
         findings.append(_far(subject, learned.copy, numbers, ratio))
     return saw(NAME, numbers, findings)
 
 
+def _matters(subject: Subject, copy: Copy) -> bool:
+    """Whether predictions change for the worse, where there are some: losses alone are touchy."""
+    running, batch = (_look(copy, subject, batch)[1] for batch in (False, True))
+    if running is None or batch is None:
+        return True
+    gap, sure = difference(running, batch)
+    return not gap < limits.NORM_ERROR and not sure < limits.SURE
+
+
 @torch.no_grad()
-def _losses(copy: Copy, subject: Subject, batch: bool) -> np.ndarray:
-    """Return losses of batches in evaluation mode, normalised by their own statistics or not."""
+def _look(copy: Copy, subject: Subject, batch: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return losses of batches and errors of rows, normalised by the batch or by the past."""
     other = subject.copy()
     other.net.load_state_dict(copy.net.state_dict())
     without_dropout(other.net)
-    found = []
+    found, outputs = [], []
     with evaluating(other.net, awake=(Norm,) if batch else ()):
         for i in range(0, len(subject.x) - BATCH + 1, BATCH):
             x, y = subject.x[i : i + BATCH].clone(), subject.y[i : i + BATCH]
-            found.append(float(other.loss(x, y)))
-    return np.array(found)
+            outputs.append(other.net(x))
+            found.append(float(scalar(other.loss_fn(outputs[-1], y))))
+    if not all(isinstance(out, Tensor) for out in outputs):
+        return np.array(found), None
+    y = subject.y[: BATCH * len(outputs)]
+    predicted = predictions(subject.task, subject.kind, torch.cat(outputs), y)
+    errors = row_errors(subject.task, labels(subject.task, y), predicted)
+    return np.array(found), None if errors is None else errors / subject.unit
 
 
 def _far(subject: Subject, copy: Copy, numbers: dict[str, float], ratio: float) -> Finding:

@@ -9,7 +9,7 @@ from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.measures import difference, row_errors
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
-from castalia.diagnose.examination.tables import Table, linear
+from castalia.diagnose.examination.tables import Table, linear, one_thread
 from castalia.diagnose.examination.trials import seconds_a_step
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.utils.text import number
@@ -77,6 +77,7 @@ def _at(subject: Subject, part: float, steps: int) -> tuple[np.ndarray, float] |
     return None if held is None or fitted is None else (held, float(fitted.mean()))
 
 
+@one_thread()
 def _linear(subject: Subject, chosen: np.ndarray) -> tuple[np.ndarray, float] | None:
     X, y, task = subject.table[chosen], np.asarray(subject.labels)[chosen], str(subject.task)
     if task != "regression" and len(np.unique(y)) < 2:

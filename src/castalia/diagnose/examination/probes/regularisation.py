@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from torch import nn
 from torch.optim import AdamW
 
@@ -11,6 +10,7 @@ from castalia.diagnose.examination.copies import Copy, without_dropout
 from castalia.diagnose.examination.measures import difference
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
+from castalia.diagnose.examination.trials import levelled
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.utils.text import number
 
@@ -18,7 +18,6 @@ __all__ = ["regularisation"]
 
 NAME = "regularisation"
 STEPS, LEAST_STEPS = 600, 150
-LEVEL = 0.95  # of the loss a quarter earlier: then training has levelled off
 
 
 def regularisation(subject: Subject) -> Outcome:
@@ -36,7 +35,7 @@ def regularisation(subject: Subject) -> Outcome:
     else:
         with subject.clock.share(0.5):
             losses = subject.train(copy, STEPS)
-        bound = copy if _levelled(losses) else None
+        bound = copy if levelled(losses) else None
     if bound is None:
         return skipped(NAME, "training was still under way when its time was up.")
     if len(subject.train(free, STEPS)) < LEAST_STEPS:
@@ -65,15 +64,6 @@ def _without(copy: Copy) -> Copy:
         if "weight_decay" in group:
             group["weight_decay"] = 0.0
     return copy
-
-
-def _levelled(losses: list[float]) -> bool:
-    quarter = len(losses) // 4
-    if len(losses) < LEAST_STEPS or not np.isfinite(losses).all():
-        return False
-    return float(np.mean(losses[-quarter:])) > LEVEL * float(
-        np.mean(losses[-2 * quarter : -quarter])
-    )
 
 
 def _compare(

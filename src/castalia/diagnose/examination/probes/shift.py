@@ -12,7 +12,7 @@ from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.probes.columns import some
 from castalia.diagnose.examination.subject import Subject
-from castalia.diagnose.examination.tables import Table
+from castalia.diagnose.examination.tables import Table, one_thread
 from castalia.diagnose.findings import Evidence, finding
 from castalia.utils.text import number
 
@@ -23,6 +23,7 @@ LEAST_ROWS = 20
 MOST_ROWS = 800  # of each side
 
 
+@one_thread()
 def shift(subject: Subject) -> Outcome:
     """Tell the sides apart, out of sample, and name the columns that do it."""
     if subject.held_table is None:

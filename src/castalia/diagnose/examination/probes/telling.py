@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
-from castalia.diagnose.examination.tables import Table
+from castalia.diagnose.examination.tables import Table, one_thread
 from castalia.diagnose.findings import Evidence, Finding, finding
 
 __all__ = ["telling"]
@@ -19,6 +19,7 @@ LEAST_ROWS = 40
 MOST_COLUMNS = 300
 
 
+@one_thread()
 def telling(subject: Subject) -> Outcome:
     """Try each column alone, and the rest without the best one."""
     X, y, task = subject.table, subject.labels, subject.task
