@@ -1,0 +1,1 @@
+"""The probes of the active examination, one file each: a function from a subject to an outcome."""

@@ -1,0 +1,136 @@
+"""Rows that stand in the training data and in the validation data.
+
+Rows of a table of few values coincide by chance, and some data repeat themselves; so the rows must
+be rare enough (the sum of the entropies of their columns is large against what n^2 coincidences
+need), and repeats among the training rows themselves are counted beside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from castalia.diagnose.examination import thresholds as limits
+from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
+from castalia.diagnose.examination.reading import Rows
+from castalia.diagnose.examination.subject import Subject
+from castalia.diagnose.examination.tables import Table
+from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.utils.text import plural
+
+__all__ = ["duplicates"]
+
+NAME = "duplicates"
+MOST_BYTES = 400_000_000
+SHOWN = 10
+
+
+def duplicates(subject: Subject) -> Outcome:
+    """Count validation rows that are training rows, exactly or nearly."""
+    if subject.held is None or subject.vx is None:
+        return skipped(NAME, "without validation data, shared rows (CST206) cannot be found.")
+    train, held = _keys(subject.rows), _keys(subject.held)
+    shared = np.array([key in train.counts for key in held.order])
+    repeated = sum(n for n in train.counts.values() if n > 1) / len(train.order)
+    numbers = {"shared rows": int(shared.sum()), "share": float(shared.mean())}
+    few = shared.sum() < limits.SHARED_LEAST or shared.mean() < limits.SHARED_ROWS
+    if not few and not _by_chance(subject):
+        return saw(NAME, numbers, [_exact(subject, shared, repeated, held)])
+    near = _near(subject)
+    if near is None:
+        return saw(NAME, numbers)
+    numbers["nearly shared"] = near[0]
+    return saw(NAME, numbers, [_nearly(*near)])
+
+
+class _Keys:
+    """Rows by their bytes in float32."""
+
+    def __init__(self, table: np.ndarray, index: np.ndarray) -> None:
+        self.order = [row.tobytes() for row in table]
+        self.index = index
+        self.counts: dict[bytes, int] = {}
+        for key in self.order:
+            self.counts[key] = self.counts.get(key, 0) + 1
+
+
+def _keys(rows: Rows) -> _Keys:
+    """Take all rows where they fit in memory: in samples of both, shared rows are rare."""
+    x, index = rows.x, rows.index
+    if rows.whole is not None and 4 * rows.all_x.numel() <= MOST_BYTES:
+        x, index = rows.all_x, np.arange(len(rows.all_x))
+    table = x.reshape(len(x), -1).float().cpu().numpy() + 0.0  # no negative zero
+    return _Keys(np.ascontiguousarray(table), index)
+
+
+def _by_chance(subject: Subject) -> bool:
+    """Whether rows have so few values that they coincide without anyone copying them."""
+    flat = subject.x.reshape(len(subject.x), -1).float().cpu().numpy()
+    wanted = 2 * np.log2(max(2, len(flat))) + limits.NATURAL_BITS
+    bits = 0.0
+    for column in flat.T:
+        _, counts = np.unique(column, return_counts=True)
+        p = counts / counts.sum()
+        bits -= float((p * np.log2(p)).sum())
+        if bits > wanted:
+            return False
+    return True
+
+
+def _exact(subject: Subject, shared: np.ndarray, repeated: float, held: _Keys) -> Finding | None:
+    share = float(shared.mean())
+    copied = share > 3 * repeated
+    if not copied and share < 0.1:
+        return None  # data that repeat themselves a little, as texts do
+    rows = ", ".join(str(int(i)) for i in held.index[np.flatnonzero(shared)[:SHOWN]])
+    more = "" if copied else " Rows repeat among the training rows too, so split by distinct rows."
+    return finding(
+        "CST206",
+        "error" if copied and share >= 0.05 else "warning",
+        0.97 if copied else 0.8,
+        f"{plural(int(shared.sum()), 'validation row')} of {len(shared):,} "
+        f"{'is' if shared.sum() == 1 else 'are'} also in the training data, such as {rows}.{more}",
+        "Drop the shared rows from the training data, or split again so that equal rows stay on "
+        "one side.",
+        Evidence("share of validation rows found in the training data", share, limits.SHARED_ROWS),
+        Evidence("share of repeated training rows", float(repeated)),
+    )
+
+
+def _near(subject: Subject) -> tuple[float, float] | None:
+    """Return the shares of validation and of training rows that have a neighbour too near."""
+    if subject.tokens or subject.held_table is None or len(subject.x) < 30 or len(subject.vx) < 10:
+        return None
+    scale = Table(subject.table, subject.seed)
+    a = torch.from_numpy(scale(subject.table)).float()
+    b = torch.from_numpy(scale(subject.held_table)).float()
+    among = _nearest(a, a, own=True)
+    usual = float(among.median())
+    if usual <= 0:
+        return None
+    limit = limits.NEAR * usual
+    return float((_nearest(b, a) < limit).float().mean()), float((among < limit).float().mean())
+
+
+def _nearest(rows: Tensor, others: Tensor, own: bool = False) -> Tensor:
+    distances = torch.cdist(rows, others, compute_mode="donot_use_mm_for_euclid_dist")
+    if own:
+        distances.fill_diagonal_(float("inf"))
+    return distances.amin(1)
+
+
+def _nearly(share: float, among: float) -> Finding | None:
+    if share < limits.NEAR_ROWS or share < 4 * among + 0.02:
+        return None
+    return finding(
+        "CST206",
+        "warning",
+        0.85,
+        f"{100 * share:.2g} % of the validation rows lie much nearer to a training row than "
+        "training rows lie to each other: nearly the same rows on both sides.",
+        "Split by what the rows come from (person, picture, day), so that near copies stay on one "
+        "side.",
+        Evidence("share of validation rows with a near copy", share, limits.NEAR_ROWS),
+        Evidence("share of training rows with one", among),
+    )

@@ -1,0 +1,66 @@
+"""A run on shuffled labels: a network that still beats chance on held rows is told the answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from castalia.diagnose.examination.measures import labels
+from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
+from castalia.diagnose.examination.subject import Subject
+from castalia.diagnose.findings import Evidence, Finding, finding
+
+__all__ = ["shuffled_labels"]
+
+NAME = "shuffle-test"
+STEPS = 150
+SURE = 4.0  # standard errors: nothing but a leak passes them
+
+
+def shuffled_labels(subject: Subject) -> Outcome:
+    """Train on shuffled labels, and compare with guessing on held rows, shuffled too."""
+    if subject.vx is None or subject.vy is None:
+        return skipped(NAME, "without validation data, a run on shuffled labels has no held rows.")
+    if not subject.trainable or subject.labels is None or len(subject.vx) < 20:
+        return skipped(NAME, f"needs labels or values for every row (task {subject.task}).")
+    source = np.random.default_rng(subject.seed)
+    y = subject.y[torch.from_numpy(source.permutation(len(subject.y))).to(subject.device)]
+    held = subject.vy[torch.from_numpy(source.permutation(len(subject.vy))).to(subject.device)]
+    copy = subject.start()
+    subject.train(copy, STEPS, y=y)
+    errors = subject.errors(copy, subject.vx, held)
+    if errors is None or not np.isfinite(errors).all():
+        return skipped(NAME, "the outputs cannot be read as predictions.")
+    chance = _chance(subject, labels(subject.task, held))
+    gap = chance - errors
+    sure = float(gap.mean()) / max(float(gap.std()) / len(gap) ** 0.5, 1.0 / len(gap))
+    numbers = {"error": float(errors.mean()), "chance": float(chance.mean())}
+    if sure < SURE or errors.mean() > 0.9 * chance.mean():
+        return saw(NAME, numbers)
+    return saw(NAME, numbers, [_leak(float(errors.mean()), float(chance.mean()))])
+
+
+def _chance(subject: Subject, held: np.ndarray | None) -> np.ndarray:
+    """Return the errors of the best constant."""
+    known = np.asarray(held)
+    if subject.task == "regression":
+        error = np.square(known - known.mean(axis=0)) / subject.unit
+        return error.reshape(len(known), -1).mean(axis=1)
+    flat = known.reshape(len(known), -1)
+    common = np.array(
+        [np.bincount(column - column.min()).argmax() + column.min() for column in flat.T]
+    )
+    return (flat != common).mean(axis=1)
+
+
+def _leak(error: float, chance: float) -> Finding:
+    return finding(
+        "CST206",
+        "error",
+        0.85,
+        "Trained on shuffled labels, the network still beats chance on rows it has not seen: the "
+        "answer reaches it by another way than the input.",
+        "Look for targets inside the inputs, in the module or in state shared between batches.",
+        Evidence("error on held rows", error, 0.9 * chance, above=False),
+        Evidence("error of the best constant", chance),
+    )
