@@ -135,6 +135,20 @@ def test_models_are_listed_searched_and_described():
     assert "Did you mean `MLPClassifier`?" in sentence("models", "MLPClasifier")
 
 
+def test_fit_takes_any_model_of_the_catalogue_by_its_name(folder, table):
+    words = ("fit", table, "--target", "price", "--model", "ridge", "--set", "alpha=0.1")
+    run = folder / "runs" / "ridge"
+    done = call(*words, "--run", run, "--boosting-rounds", "5", "--quiet", "--json")
+    found = json.loads(done.stdout)
+    assert found["contenders"][-1]["name"] == "Ridge"
+    assert call("predict", run, table).stdout.splitlines()[0] == "prediction"
+    said = sentence("fit", table, "--target", "price", "--model", "rigde")
+    assert "must be a system for regression on tables" in said
+    assert said.endswith("got 'rigde'. Did you mean `ridge`?")
+    said = sentence("fit", table, "--target", "price", "--model", "perceptron")
+    assert "`model` must do regression on tables; Perceptron does `classification`" in said
+
+
 def test_the_course_is_counted_and_listed():
     found = json.loads(call("course", "--json").stdout)
     assert found["total"]["rows"] == sum(area["rows"] for area in found["areas"])

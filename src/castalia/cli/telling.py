@@ -107,8 +107,9 @@ def tell_result(out: Output, result: FitResult) -> None:
     seeds = summary["seeds"]
     if seeds["n"] > 1:
         reach = score_range([seeds["low"], seeds["high"]], report.metric)
+        name = report.contenders[-1].name
         out.say(
-            f"  The network over {seeds['n']} seeds: {metric_label(report.metric)} "
+            f"  {name} over {seeds['n']} seeds: {metric_label(report.metric)} "
             f"{score(seeds['mean'], report.metric)}, 95 % interval {reach}"
         )
     out.say()

@@ -49,23 +49,44 @@ def _value(text: str) -> Any:
 
 
 def apply_settings(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Set settings on a model that has a training, each where it belongs; return the model."""
-    own = [name for name in model.get_params(deep=False) if name not in _OURS]
-    loop = [field.name for field in fields(Training) if field.name not in _OURS]
+    """Set settings, each where it belongs: to the model, its training, or what it wraps.
+
+    Parameters
+    ----------
+    model
+        An estimator; changed and returned.
+    settings
+        Values by name; ``training__`` and ``estimator__`` may be left out.
+    """
+    places = _places(model)
     for given, value in settings.items():
-        name = given.removeprefix("training__")
-        if name in own and name == given:
-            default = getattr(model, name)
-            model.set_params(**{name: (value,) if _lone(value, default) else value})
-        elif name in loop:
-            setattr(model.training, name, value)
-        else:
-            raise InvalidParameter(
-                f"fit: `{given}` must be a setting of {type(model).__name__} "
-                f"({listing(own, 'and', 20)}) or of its "
-                f"training ({listing(loop, 'and', 20)}).{did_you_mean(name, [*own, *loop])}"
+        name = given.removeprefix("estimator__").removeprefix("training__")
+        place = next((owner for owner, names in places if name in names), None)
+        if place is None:
+            known = [word for _, names in places for word in names]
+            said = " or of ".join(
+                f"{'its training' if isinstance(owner, Training) else type(owner).__name__} "
+                f"({listing(names, 'and', 20)})"
+                for owner, names in places
             )
+            raise InvalidParameter(
+                f"fit: `{given}` must be a setting of {said}.{did_you_mean(name, known)}"
+            )
+        default = getattr(place, name)
+        place.set_params(**{name: (value,) if _lone(value, default) else value})
     return model
+
+
+def _places(model: Any) -> list[tuple[Any, list[str]]]:
+    """Return what holds settings, with their names: a model, what it wraps, and its training."""
+    own = [n for n in model.get_params(deep=False) if n not in (*_OURS, "estimator")]
+    found: list[tuple[Any, list[str]]] = [(model, own)]
+    inner, training = getattr(model, "estimator", None), getattr(model, "training", None)
+    if inner is not None:
+        found += _places(inner)
+    if training is not None:
+        found.append((training, [f.name for f in fields(Training) if f.name not in _OURS]))
+    return found
 
 
 def _lone(value: Any, default: Any) -> bool:
