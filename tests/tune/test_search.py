@@ -350,3 +350,32 @@ def test_a_network_is_searched_with_weights_in_a_data_set(tmp_path):
     search = RandomSearch(model, {"lr": [0.01, 0.1]}, trials=2, cv=2, random_state=0)
     weighted = search.fit(data, sample_weight=np.where(LABELS, 5.0, 0.1))
     assert (weighted.predict(data.features()) == "yes").mean() > 0.9
+
+
+def test_the_share_of_each_setting_in_the_scores_is_told():
+    @dataclass
+    class Slope(Bowl):
+        def score(self, X, y=None):
+            return self.a + 0.01 * self.b
+
+    space = {"a": Uniform(0, 1), "b": Uniform(0, 1)}
+    found = RandomSearch(Slope(), space, trials=12, cv=2, prune=False, random_state=0).fit(X, y)
+    assert list(found.importances_) == ["a", "b"]
+    assert found.importances_["a"] > 0.75
+    assert sum(found.importances_.values()) == pytest.approx(1)
+    few = RandomSearch(Slope(), space, trials=5, cv=2, random_state=0).fit(X, y)
+    assert few.importances_ == {}
+
+
+def test_a_sitting_ends_in_time_and_the_next_goes_on(tmp_path):
+    told = []
+    settings = {"trials": 5, "cv": 2, "prune": False, "study": tmp_path / "s.db", "random_state": 0}
+    first = RandomSearch(Bowl(), BRANIN, seconds=1e-9, callback=told.append, **settings).fit(X, y)
+    assert len(first.cv_results_["params"]) == 1  # one at least comes to an end
+    second = RandomSearch(Bowl(), BRANIN, callback=told.append, **settings).fit(X, y)
+    assert len(second.cv_results_["params"]) == 5
+    assert [trial["number"] for trial in told] == [1, 2, 3, 4, 5]
+    assert told[0]["params"] == second.cv_results_["params"][0]
+    assert told[0]["score"] == second.cv_results_["mean_test_score"][0]
+    whole = RandomSearch(Bowl(), BRANIN, trials=5, cv=2, prune=False, random_state=0).fit(X, y)
+    assert whole.cv_results_["params"] == second.cv_results_["params"]

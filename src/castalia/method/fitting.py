@@ -122,15 +122,23 @@ class Fit:
 
     def go_on(self, record: Run) -> FitResult:
         """Do what is not done yet."""
-        self.folder = record.folder
-        self.stages = Stages(record.folder / "stages", self.fingerprint)
-        self.narrator.started(record.folder, self._facts())
-        for note in self.notes:
-            self.narrator.note(note)
+        self.announce(record)
         finished = self._finished(record)
         if finished is not None:
             return finished
         record.resume()
+        return self.complete(record)
+
+    def announce(self, record: Run) -> None:
+        """Tell what is fitted, and what is to be said about its data."""
+        self.narrator.started(record.folder, self._facts())
+        for note in self.notes:
+            self.narrator.note(note)
+
+    def complete(self, record: Run) -> FitResult:
+        """Do every stage that is not done yet, and close the run."""
+        self.folder = record.folder
+        self.stages = Stages(record.folder / "stages", self.fingerprint)
         result = self._do()
         record.finish("finished")
         return result
@@ -173,7 +181,8 @@ class Fit:
         """Class numbers or numbers of the tested rows, in the order of the answers."""
         return self.task.codes[self.tested]
 
-    def _rows(self, index: np.ndarray) -> tuple[Dataset, np.ndarray]:
+    def rows(self, index: np.ndarray) -> tuple[Dataset, np.ndarray]:
+        """Return the usable columns and the targets of some rows."""
         return self.X.take(index), self.task.y[index]
 
     def _baseline(self, key: str) -> Answers:
@@ -183,7 +192,7 @@ class Fit:
 
     def _baseline_part(self, key: str, part: Part) -> Answers:
         def work() -> dict[str, Any]:
-            train, y = self._rows(part.train)
+            train, y = self.rows(part.train)
             return fit_baseline(
                 key,
                 train,
@@ -215,7 +224,7 @@ class Fit:
         def work() -> list[dict[str, Any]]:
             rows = self.parts[0].train
             model = build_model(self.plan, self.task, len(rows), self.plan.seed)
-            checks = preflight(model, *self._rows(rows), seconds=self.plan.preflight_seconds)
+            checks = preflight(model, *self.rows(rows), seconds=self.plan.preflight_seconds)
             return [asdict(check) for check in checks]
 
         found: list[dict[str, Any]] = self.stages.do("preflight", work)
@@ -251,18 +260,18 @@ class Fit:
             self.narrator.training(number, total, _job_words(name, type(model).__name__, rows))
             test = self.X.take(part.test)
             if not self.network:
-                known = self._rows(part.train)
+                known = self.rows(part.train)
                 return fit_directly(model, known, test, self.task, run=self.folder / name)
             train, validation = self._validation(part.train, model.training.validation)
             return train_network(
                 model,
-                self._rows(train),
+                self.rows(train),
                 test,
                 self.task,
                 run=self.folder / name,
                 verbose=self.plan.verbose,
                 time_limit=share,
-                validation=None if validation is None else self._rows(validation),
+                validation=None if validation is None else self.rows(validation),
             )
 
         found = Answers.of(self.stages.do(name, work))

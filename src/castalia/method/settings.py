@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from castalia.errors import InvalidParameter
 from castalia.train import Training
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["apply_settings", "parse_settings"]
+__all__ = ["apply_settings", "find_setting", "fitting_value", "parse_settings", "parse_value"]
 
 _WORDS = {"none": None, "true": True, "false": False}
 _OURS = ("training", "random_state", "run", "device", "verbose", "callbacks")
@@ -31,13 +31,16 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
             raise InvalidParameter(
                 f"fit: `--set` must be NAME=VALUE, such as lr=0.01; got {word!r}."
             )
-        found[name.strip()] = _value(value.strip())
+        found[name.strip()] = parse_value(value.strip())
     return found
 
 
-def _value(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """Turn a word into a number, yes or no, None, or a tuple; or leave it a word."""
     if "," in text:
-        return tuple(_value(part.strip()) for part in text.strip("()[]").split(",") if part.strip())
+        return tuple(
+            parse_value(part.strip()) for part in text.strip("()[]").split(",") if part.strip()
+        )
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for kind in (int, float):
@@ -58,36 +61,58 @@ def apply_settings(model: Any, settings: Mapping[str, Any]) -> Any:
     settings
         Values by name; ``training__`` and ``estimator__`` may be left out.
     """
-    places = _places(model)
     for given, value in settings.items():
-        name = given.removeprefix("estimator__").removeprefix("training__")
-        place = next((owner for owner, names in places if name in names), None)
-        if place is None:
-            known = [word for _, names in places for word in names]
-            said = " or of ".join(
-                f"{'its training' if isinstance(owner, Training) else type(owner).__name__} "
-                f"({listing(names, 'and', 20)})"
-                for owner, names in places
-            )
-            raise InvalidParameter(
-                f"fit: `{given}` must be a setting of {said}.{did_you_mean(name, known)}"
-            )
-        default = getattr(place, name)
-        place.set_params(**{name: (value,) if _lone(value, default) else value})
+        place, name = find_setting(model, given)
+        place.owner.set_params(**{name: fitting_value(value, getattr(place.owner, name))})
     return model
 
 
-def _places(model: Any) -> list[tuple[Any, list[str]]]:
-    """Return what holds settings, with their names: a model, what it wraps, and its training."""
+class Place(NamedTuple):
+    """What holds settings, their names, and how they are reached from the model."""
+
+    owner: Any
+    names: list[str]
+    prefix: str
+
+
+def find_setting(model: Any, given: str) -> tuple[Place, str]:
+    """Return where a setting belongs and its name there, or say what there is.
+
+    Parameters
+    ----------
+    model
+        An estimator.
+    given
+        Name as a person writes it.
+    """
+    places, name = _places(model), given.removeprefix("estimator__").removeprefix("training__")
+    for place in places:
+        if name in place.names:
+            return place, name
+    said = " or of ".join(
+        f"{'its training' if isinstance(place.owner, Training) else type(place.owner).__name__} "
+        f"({listing(place.names, 'and', 20)})"
+        for place in places
+    )
+    known = [word for place in places for word in place.names]
+    raise InvalidParameter(
+        f"fit: `{given}` must be a setting of {said}.{did_you_mean(name, known)}"
+    )
+
+
+def _places(model: Any, prefix: str = "") -> list[Place]:
+    """Return the model, what it wraps, and its training."""
     own = [n for n in model.get_params(deep=False) if n not in (*_OURS, "estimator")]
-    found: list[tuple[Any, list[str]]] = [(model, own)]
+    found = [Place(model, own, prefix)]
     inner, training = getattr(model, "estimator", None), getattr(model, "training", None)
     if inner is not None:
-        found += _places(inner)
+        found += _places(inner, f"{prefix}estimator__")
     if training is not None:
-        found.append((training, [f.name for f in fields(Training) if f.name not in _OURS]))
+        loop = [f.name for f in fields(Training) if f.name not in _OURS]
+        found.append(Place(training, loop, f"{prefix}training__"))
     return found
 
 
-def _lone(value: Any, default: Any) -> bool:
-    return isinstance(default, tuple) and isinstance(value, int)
+def fitting_value(value: Any, default: Any) -> Any:
+    """Return a value in the shape of the default: one whole number for a tuple becomes a tuple."""
+    return (value,) if isinstance(default, tuple) and isinstance(value, int) else value

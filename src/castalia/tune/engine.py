@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -67,6 +68,11 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         that were given up.
     refit
         Fit the best settings on all rows at the end.
+    seconds
+        Time of one sitting, after which no further trial is begun; one at least comes to an end.
+    callback
+        Told of every finished trial: called with a dict of its ``number``, ``params``, ``score``
+        and ``state``.
     random_state
         Seed of the proposals and the folds.
     """
@@ -79,6 +85,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     study: str | os.PathLike[str] | None = None
     prune: Annotated[bool, OneOf(True, False)] = True
     refit: Annotated[bool, OneOf(True, False)] = True
+    seconds: Annotated[float | None, Interval(0, closed="neither", optional=True)] = None
+    callback: Any = None
     random_state: Annotated[Any, RandomState()] = None
 
     def _kind(self) -> str:
@@ -121,10 +129,17 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             seed=seed,
             owner=owner,
         )
-        while len(study.finished()) < budget:
+        begun = time.monotonic()
+        while len(study.finished()) < budget and not self._late(study, begun):
             self._try(study, rows, folds)
+            if self.callback is not None:
+                self.callback(study.told())
         self._conclude(study, rows, len(folds))
         return self
+
+    def _late(self, study: Study, begun: float) -> bool:
+        spent = time.monotonic() - begun
+        return self.seconds is not None and spent >= self.seconds and bool(study.complete())
 
     def _check_scoring(self) -> None:
         """Find out before the first trial whether the score can be had."""
@@ -221,6 +236,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self.best_index_ = trials.index(best)
         self.n_splits_ = folds
         self.pruned_ = sum(t.state.name == "PRUNED" for t in trials)
+        self.importances_ = study.importances()
         if self.refit:
             model = clone(self.estimator).set_params(**self.best_params_)
             self.best_estimator_ = rows.fit(model)
