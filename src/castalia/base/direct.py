@@ -102,8 +102,8 @@ class DirectEstimator(BaseEstimator):
 
     def _encoded(self, X: Any, *, reset: bool) -> Any:
         """Turn a table into numbers, where the model was made on such: it has an ``adapter_``."""
-        if reset:
-            vars(self).pop("adapter_", None)
+        if reset and hasattr(self, "adapter_"):
+            del self.adapter_
         adapter = getattr(self, "adapter_", None)
         return adapter.matrix(X) if adapter is not None and is_frame(X) else X
 

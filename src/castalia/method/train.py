@@ -119,7 +119,13 @@ def fit_directly(
     seconds = time.perf_counter() - begin
     save(model, run / "model")
     answers = answers_of(model, test, task, seconds)
-    nothing = {"history": [], "epochs": None, "best": None, "stopped": None, "resolved": {}}
+    nothing: dict[str, Any] = {
+        "history": [],
+        "epochs": None,
+        "best": None,
+        "stopped": None,
+        "resolved": {},
+    }
     answers.facts = {**nothing, "train": len(rows[1]), "validation": 0}
     return answers.record()
 
