@@ -135,6 +135,65 @@ def test_models_are_listed_searched_and_described():
     assert "Did you mean `MLPClassifier`?" in sentence("models", "MLPClasifier")
 
 
+def test_fit_takes_any_model_of_the_catalogue_by_its_name(folder, table):
+    words = ("fit", table, "--target", "price", "--model", "ridge", "--set", "alpha=0.1")
+    run = folder / "runs" / "ridge"
+    done = call(*words, "--run", run, "--boosting-rounds", "5", "--quiet", "--json")
+    found = json.loads(done.stdout)
+    assert found["contenders"][-1]["name"] == "Ridge"
+    assert call("predict", run, table).stdout.splitlines()[0] == "prediction"
+    said = sentence("fit", table, "--target", "price", "--model", "rigde")
+    assert "must be a system for regression on tables" in said
+    assert said.endswith("got 'rigde'. Did you mean `ridge`?")
+    said = sentence("fit", table, "--target", "price", "--model", "perceptron")
+    assert "`model` must do regression on tables; Perceptron does `classification`" in said
+
+
+def test_tune_tells_trials_the_best_settings_and_what_the_best_model_scores(folder, table):
+    run = folder / "runs" / "tuned"
+    words = ["tune", table, "--target", "price", "--model", "ridge", "--run", run, "--folds", "2"]
+    words += ["--boosting-rounds", "5", "--try", "alpha=0.01|1|100"]
+    done = call(*words, "--trials", "3", "--search", "grid")
+    assert done.exit_code == 0, done.output
+    for said in (
+        "Search",
+        "  3/3  ",
+        "Best settings (3 trials; R² on held-out training rows)",
+        "alpha=0.01",
+        "What mattered: too few trials",
+        "Scores on the 16",
+        "Verdict",
+    ):
+        assert said in done.stdout
+    again = call(*words, "--trials", "3", "--search", "grid", "--seconds", "60", "--json")
+    found = json.loads(again.stdout)
+    assert found["best"]["alpha"] in (0.01, 1)
+    assert found["counts"] == {"complete": 3, "pruned": 0, "fail": 0}
+    assert "  3/3  " not in again.stderr  # no trial is done twice
+    assert call("predict", run, table).exit_code == 0
+
+
+def test_a_wrong_search_is_one_sentence(table):
+    base = ("tune", table, "--target", "price", "--model", "ridge")
+    assert sentence(*base, "--search", "gird").endswith("got 'gird'. Did you mean `grid`?")
+    assert "must be NAME=LOW..HIGH or NAME=VALUE|VALUE" in sentence(*base, "--try", "alpha")
+    assert "`trials` must be a whole number of at least 1" in sentence(*base, "--trials", "0")
+    assert sentence(*base[:-1], "rigde").endswith("Did you mean `ridge`?")
+
+
+def test_ctrl_c_in_a_search_says_how_to_go_on(table, tmp_path, monkeypatch):
+    import castalia
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(castalia.Ridge, "fit", interrupted)
+    done = call("tune", table, "-t", "price", "--model", "ridge", "--run", tmp_path / "r")
+    assert done.exit_code == 2
+    said = f"castalia: Interrupted; run the same command to continue (run folder {tmp_path / 'r'})."
+    assert done.stderr.splitlines()[-1] == said
+
+
 def test_the_course_is_counted_and_listed():
     found = json.loads(call("course", "--json").stdout)
     assert found["total"]["rows"] == sum(area["rows"] for area in found["areas"])

@@ -23,11 +23,23 @@ def test_the_estimator_keeps_its_promise(record, check):
     CHECKS[check](record)
 
 
+# What a rule learns online depends on the order of the rows: a weight scales a step, as in
+# scikit-learn's own Perceptron, which is excused from the same two checks, and is no repetition.
+REPEATS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "a weight scales a step of an online rule"
+    for kind in ("dense", "sparse")
+}
+EXCUSED = {"Perceptron": REPEATS, "Adaline": REPEATS}
+
+
 def conform(model):
+    excused = EXCUSED.get(type(model).__name__, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)
-        results = check_estimator(model, on_fail="raise")
-    assert not [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
+        results = check_estimator(model, on_fail="raise", expected_failed_checks=excused)
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(excused)
+    unfit = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped", "xfail")]
+    assert not unfit
     assert sum(r["status"] == "passed" for r in results) > 40
 
 

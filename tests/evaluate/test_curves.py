@@ -11,6 +11,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import castalia
 from castalia import MLPRegressor, Training
+from castalia.data import read
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate import (
     BiasVariance,
@@ -230,6 +231,50 @@ def test_the_mistakes_of_a_classifier_without_probabilities_cost_one_each():
     assert {m.loss for m in shown.mistakes} == {1.0}
     with pytest.raises(NotFittedError):
         WorstMistakes.from_estimator(castalia.LogisticRegression(), X, y)
+
+
+def passengers(n=80):
+    """Passengers whose class is a number that stands for a kind, not for a quantity."""
+    rng = np.random.default_rng(0)
+    kind, age = rng.integers(1, 4, n), rng.normal(30, 10, n)
+    survived = np.where((kind == 2) ^ (rng.random(n) < 0.1), "yes", "no")
+    frame = pd.DataFrame({"age": age, "kind": pd.Categorical(kind), "survived": survived})
+    return read(frame, target="survived"), frame
+
+
+CURVES = {
+    "learning": lambda *data: LearningCurve.from_estimator(quick(), *data, cv=3, sizes=[0.5, 1.0]),
+    "capacity": lambda *data: CapacityCurve.from_estimator(
+        quick(), *data, parameter="epochs", values=[2, 20], cv=3
+    ),
+    "complexity": lambda *data: EffectiveModelComplexity.from_estimator(
+        quick(), *data, rows=[10, 30]
+    ),
+}
+
+
+def quick():
+    return castalia.MLPClassifier(hidden=(8,), epochs=5, lr=0.03, random_state=0)
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_a_data_set_gives_the_curve_of_its_frame(name):
+    data, frame = passengers()
+    whole = CURVES[name](data)
+    apart = CURVES[name](frame[["age", "kind"]], frame["survived"])
+    np.testing.assert_array_equal(whole.train, apart.train)
+    named = CURVES[name](data.with_target(None), "survived")
+    np.testing.assert_array_equal(named.train, whole.train)
+
+
+def test_a_data_set_without_a_target_and_one_on_disk_are_refused(tmp_path):
+    data, frame = passengers()
+    with pytest.raises(InvalidData, match="`y` must be given when the data set names no target"):
+        LearningCurve.from_estimator(quick(), data.with_target(None))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    streamed = read(tmp_path / "rows.csv", target="survived", stream=True)
+    with pytest.raises(InvalidData, match="must be in memory; it is streamed"):
+        LearningCurve.from_estimator(quick(), streamed)
 
 
 @pytest.mark.parametrize(

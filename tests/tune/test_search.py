@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
@@ -15,6 +16,7 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, HalvingRandomSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import castalia
 from castalia import MLPClassifier
@@ -273,3 +275,107 @@ def test_linear_models_are_searched_by_what_their_solver_uses():
     found = RandomSearch(looped, trials=2, cv=2, random_state=0).fit(X, y)
     assert list(found.best_params_) == wanted
     assert found.best_estimator_.training.optimizer == "sgd"
+
+
+WEIGHT = np.random.default_rng(2).integers(0, 4, 60).astype(float)
+
+
+@pytest.mark.filterwarnings("ignore:.*(does not support sample_weight|takes no weights)")
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error", "neg_max_error"])
+def test_weights_go_to_the_fits_and_to_the_scores_as_in_scikit_learn(scoring):
+    grid = {"alpha": [0.01, 10.0, 1000.0]}
+    ours = GridSearch(Ridge(), grid, cv=KFold(3), scoring=scoring)
+    theirs = GridSearchCV(Ridge(), grid, cv=KFold(3), scoring=scoring)
+    ours.fit(X, y, sample_weight=WEIGHT)
+    theirs.fit(X, y, sample_weight=WEIGHT)
+    for column in ("mean_test_score", "split2_test_score"):
+        np.testing.assert_allclose(ours.cv_results_[column], theirs.cv_results_[column])
+    np.testing.assert_allclose(ours.best_estimator_.coef_, theirs.best_estimator_.coef_)
+    plain = GridSearch(Ridge(), grid, cv=KFold(3), scoring=scoring).fit(X, y)
+    assert not np.allclose(
+        plain.cv_results_["mean_test_score"], ours.cv_results_["mean_test_score"]
+    )
+
+
+def test_a_score_of_ones_own_is_weighted_if_it_asks_for_weights():
+    seen = []
+
+    def weighed(model, X, y, sample_weight=None):
+        seen.append(sample_weight.sum())
+        return model.score(X, y, sample_weight)
+
+    found = GridSearch(Ridge(), {"alpha": [1.0]}, cv=KFold(3), scoring=weighed).fit(X, y, WEIGHT)
+    assert sum(seen) == WEIGHT.sum()
+    assert found.score(X, y, WEIGHT) == pytest.approx(found.best_estimator_.score(X, y, WEIGHT))
+
+    def plain(model, X, y):
+        return model.score(X, y)
+
+    other = GridSearch(Ridge(), {"alpha": [1.0]}, cv=KFold(3), scoring=plain)
+    with pytest.warns(CastaliaWarning, match="takes no weights, so the fits are weighted and"):
+        other.fit(X, y, WEIGHT)
+    assert other.best_score_ != found.best_score_
+    np.testing.assert_array_equal(other.best_estimator_.coef_, found.best_estimator_.coef_)
+
+
+def test_a_pipeline_gets_its_weights_in_the_last_step():
+    grid = {"ridge__alpha": [0.1, 100.0]}
+    piped = GridSearch(make_pipeline(StandardScaler(), Ridge()), grid, cv=2).fit(X, y, WEIGHT)
+    scaled = StandardScaler().fit_transform(X)
+    alone = Ridge(alpha=piped.best_params_["ridge__alpha"]).fit(scaled, y, WEIGHT)
+    np.testing.assert_allclose(piped.best_estimator_[-1].coef_, alone.coef_)
+
+
+def test_other_weights_are_another_study(tmp_path):
+    file = tmp_path / "studies.sqlite"
+    settings = {"cv": 2, "study": file}
+    plain = GridSearch(Ridge(), {"alpha": [1.0]}, **settings).fit(X, y)
+    weighted = GridSearch(Ridge(), {"alpha": [1.0]}, **settings).fit(X, y, WEIGHT + 1)
+    assert plain.best_score_ != weighted.best_score_
+
+
+def test_weights_of_no_use_are_refused_before_the_first_fit():
+    with pytest.raises(InvalidParameter, match="None for Bowl, whose fit takes no weights; got 60"):
+        GridSearch(Bowl(), {"a": [1.0]}).fit(X, y, WEIGHT)
+    with pytest.raises(ValueError, match=r"sample_weight.shape == \(59,\), expected \(60,\)"):
+        GridSearch(Ridge(), {"alpha": [1.0]}).fit(X, y, WEIGHT[1:])
+    with pytest.raises(InvalidData, match="GridSearch: `sample_weight` must be at least 0"):
+        GridSearch(Ridge(), {"alpha": [1.0]}).fit(X, y, -WEIGHT)
+
+
+def test_a_network_is_searched_with_weights_in_a_data_set(tmp_path):
+    frame = {"a": X[:, 0], "b": X[:, 1], "up": np.where(LABELS, "yes", "no")}
+    data = castalia.data.read(pd.DataFrame(frame), target="up")
+    model = MLPClassifier(hidden=(4,), epochs=3, random_state=0)
+    search = RandomSearch(model, {"lr": [0.01, 0.1]}, trials=2, cv=2, random_state=0)
+    weighted = search.fit(data, sample_weight=np.where(LABELS, 5.0, 0.1))
+    assert (weighted.predict(data.features()) == "yes").mean() > 0.9
+
+
+def test_the_share_of_each_setting_in_the_scores_is_told():
+    @dataclass
+    class Slope(Bowl):
+        def score(self, X, y=None):
+            return self.a + 0.01 * self.b
+
+    space = {"a": Uniform(0, 1), "b": Uniform(0, 1)}
+    found = RandomSearch(Slope(), space, trials=12, cv=2, prune=False, random_state=0).fit(X, y)
+    assert list(found.importances_) == ["a", "b"]
+    assert found.importances_["a"] > 0.75
+    assert sum(found.importances_.values()) == pytest.approx(1)
+    few = RandomSearch(Slope(), space, trials=5, cv=2, random_state=0).fit(X, y)
+    assert few.importances_ == {}
+
+
+def test_a_sitting_ends_in_time_and_the_next_goes_on(tmp_path):
+    told = []
+    settings = {"trials": 5, "cv": 2, "prune": False, "study": tmp_path / "s.db", "random_state": 0}
+    first = RandomSearch(Bowl(), BRANIN, seconds=1e-9, callback=told.append, **settings).fit(X, y)
+    assert len(first.cv_results_["params"]) == 1  # one at least comes to an end
+    second = RandomSearch(Bowl(), BRANIN, callback=told.append, **settings).fit(X, y)
+    assert len(second.cv_results_["params"]) == 5
+    assert [trial["number"] for trial in told] == [1, 2, 3, 4, 5]
+    assert told[0]["params"] == second.cv_results_["params"][0]
+    assert told[0]["score"] == second.cv_results_["mean_test_score"][0]
+    whole = RandomSearch(Bowl(), BRANIN, trials=5, cv=2, prune=False, random_state=0).fit(X, y)
+    assert whole.cv_results_["params"] == second.cv_results_["params"]

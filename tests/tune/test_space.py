@@ -1,9 +1,10 @@
 import pytest
 from scipy.stats import loguniform, norm, randint, uniform
 
+import castalia
 from castalia import MLPClassifier
 from castalia.errors import InvalidParameter
-from castalia.tune import Choice, Uniform, Whole, default_space
+from castalia.tune import Choice, Uniform, Whole, default_space, grid_of
 from castalia.tune.space import read_space
 
 
@@ -47,3 +48,27 @@ def test_a_wrong_space_is_refused_in_a_sentence(space, message):
 
 def test_every_estimator_with_settings_worth_searching_has_a_default_space():
     assert "lr" in default_space(MLPClassifier())
+
+
+def test_a_model_around_another_is_searched_by_the_settings_of_that_one():
+    inner = MLPClassifier()
+    around = default_space(castalia.Bagging(estimator=inner))
+    assert around == {f"estimator__{name}": d for name, d in default_space(inner).items()}
+    assert default_space(castalia.Bagging()) == {}
+
+
+def test_the_rate_of_boosting_is_not_that_of_a_network():
+    assert (
+        default_space(castalia.GradientBoost())["lr"].low > default_space(MLPClassifier())["lr"].low
+    )
+    assert "lr" not in default_space(castalia.Perceptron())  # it only scales the weights
+
+
+def test_a_grid_holds_the_first_settings_that_fit_in():
+    space = {"lr": Uniform(0, 1), "hidden": Choice(1, 2, 3), "depth": Whole(1, 3)}
+    assert grid_of(space, 12) == {
+        "lr": Choice(0.0, 0.333333, 0.666667, 1.0),
+        "hidden": space["hidden"],
+    }
+    assert grid_of(space, 3) == {"lr": Choice(0.0, 0.333333, 0.666667)}
+    assert grid_of({"depth": Whole(1, 3)}, 10) == {"depth": Choice(1, 2, 3)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +64,9 @@ def descend(
     device = resolve_device(training.device)
     dtype = torch.float32 if str(X.dtype).endswith("float32") else torch.float64
     recorder = open_recorder(est, training, X, y, weight, seed_from(est.random_state))
-    rows = SparseRows(X) if issparse(X) else TensorRows(torch.as_tensor(X))
+    with warnings.catch_warnings():  # of arrays that cannot be written to; nothing here writes
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        rows = SparseRows(X) if issparse(X) else TensorRows(torch.as_tensor(X))
     samples = Samples(
         rows,
         y.to(dtype) if y.is_floating_point() else y,

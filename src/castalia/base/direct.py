@@ -12,7 +12,13 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from castalia.base.descent import loop_settings
-from castalia.base.inputs import check_matrix, check_target, check_weight, split_target
+from castalia.base.inputs import (
+    check_matrix,
+    check_target,
+    check_weight,
+    is_frame,
+    split_target,
+)
 from castalia.base.params import RandomState, check_parameters
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
@@ -92,7 +98,14 @@ class DirectEstimator(BaseEstimator):
 
     def _matrix(self, X: Any, *, reset: bool = False) -> Any:
         """Check rows: those of ``fit`` with ``reset``, later ones against them."""
-        return check_matrix(self, X, reset=reset, sparse=self._sparse)
+        return check_matrix(self, self._encoded(X, reset=reset), reset=reset, sparse=self._sparse)
+
+    def _encoded(self, X: Any, *, reset: bool) -> Any:
+        """Turn a table into numbers, where the model was made on such: it has an ``adapter_``."""
+        if reset and hasattr(self, "adapter_"):
+            del self.adapter_
+        adapter = getattr(self, "adapter_", None)
+        return adapter.matrix(X) if adapter is not None and is_frame(X) else X
 
     def _tensor(self, X: Any) -> Tensor:
         """Put checked dense rows on the device."""

@@ -2,7 +2,7 @@
 
 from castalia.catalog.course import CourseRow, course_table, load_course
 from castalia.catalog.records import System
-from castalia.catalog.systems import SYSTEMS, find, models_table, system
+from castalia.catalog.systems import SYSTEMS, find, models_table, system, system_for
 
 __all__ = [
     "SYSTEMS",
@@ -13,4 +13,5 @@ __all__ = [
     "load_course",
     "models_table",
     "system",
+    "system_for",
 ]

@@ -7,9 +7,9 @@ from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
 from castalia.errors import InvalidParameter
-from castalia.utils.text import did_you_mean
+from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["SYSTEMS", "find", "models_table", "system"]
+__all__ = ["SYSTEMS", "find", "models_table", "system", "system_for"]
 
 FAMILIES = (LINEAR, LINEAR_CLASSIFIERS, DENSE, KERNEL, ENSEMBLE)
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
@@ -38,6 +38,55 @@ def system(name: str) -> System:
             f"it.{did_you_mean(name, SYSTEMS)}"
         )
     return SYSTEMS[name]
+
+
+def system_for(task: str, name: str, data: str = "table") -> System:
+    """Return the system that a person means by a name, for a task on a kind of data.
+
+    Case and dashes do not matter, and the last word may be left out: ``mlp`` is MLPClassifier for a
+    classification and MLPRegressor for a regression.
+
+    Parameters
+    ----------
+    task
+        Such as ``"regression"``.
+    name
+        Name in the catalogue, or a short form of it.
+    data
+        Kind of input.
+
+    Examples
+    --------
+    >>> system_for("regression", "mlp").name, system_for("regression", "ridge").name
+    ('MLPRegressor', 'Ridge')
+    """
+    meant = [record for record in SYSTEMS.values() if _plain(name) in _forms(record.name)]
+    able = [record for record in meant if task in record.tasks and record.data == data]
+    if able:
+        return able[0]
+    suited = [r.name for r in SYSTEMS.values() if task in r.tasks and r.data == data]
+    if meant:
+        does = f"{listing(meant[0].tasks, 'and')} on {meant[0].data} data"
+        raise InvalidParameter(
+            f"fit: `model` must do {task} on {data}s; {meant[0].name} does {does}. "
+            f"{listing(suited, 'and', 20)} do."
+        )
+    near = did_you_mean(_plain(name), [form for known in suited for form in _forms(known)])
+    raise InvalidParameter(
+        f"fit: `model` must be a system for {task} on {data}s, {listing(suited, 'or', 20)}; got "
+        f"{name!r}.{near}"
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _forms(name: str) -> list[str]:
+    """Return a name in small letters, whole and without the word for its task."""
+    whole = name.lower()
+    endings = ("classifier", "regressor", "regression")
+    return [whole, *(whole.removesuffix(e) for e in endings if whole.endswith(e) and whole != e)]
 
 
 def models_table() -> list[dict[str, str]]:

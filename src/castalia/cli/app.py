@@ -21,6 +21,7 @@ from castalia.cli.models import models
 from castalia.cli.predict import predict
 from castalia.cli.report import report
 from castalia.cli.runs import runs
+from castalia.cli.tune import tune
 
 __all__ = ["app", "main"]
 
@@ -52,7 +53,7 @@ def _everything(
         os.environ[DEBUG] = "1"
 
 
-for verb in (fit, predict, evaluate, report, runs, models, lab, course, demo):
+for verb in (fit, tune, predict, evaluate, report, runs, models, lab, course, demo):
     app.command()(guarded(verb))
 
 

@@ -18,7 +18,8 @@ def fit(
     ],
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
     model: Annotated[
-        str | None, typer.Option(help="System of the catalogue; `castalia models` lists them.")
+        str | None,
+        typer.Option(help="mlp, ridge, GradientBoost, …; `castalia models` lists them [mlp]."),
     ] = None,
     settings: Annotated[
         list[str] | None,

@@ -13,7 +13,7 @@ from castalia.method.report import Contender
 from castalia.method.report.formats import duration, metric_label, score, score_range
 from castalia.utils.text import plural
 
-__all__ = ["Teller", "fit_and_tell"]
+__all__ = ["Teller", "fit_and_tell", "tell_result"]
 
 
 def fit_and_tell(plan: FitPlan, as_json: bool) -> None:
@@ -39,8 +39,9 @@ def fit_and_tell(plan: FitPlan, as_json: bool) -> None:
 class Teller(Narrator):
     """Writes every event of a fit as a line or two."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, *, trials: bool = True) -> None:
         self.out, self.folder = out, None  # type: Output, Path | None
+        self.trials = trials
         self._section = ""
 
     def _head(self, words: str) -> None:
@@ -87,6 +88,12 @@ class Teller(Narrator):
             word, style = ("ok    ", "") if check["passed"] else ("FAILED", "bad")
             self.out.wrapped(f"{check['message']}", f"{word}  {check['name']:<16}", style)
 
+    def trial(self, number: int, of: int, words: str) -> None:
+        """Say what a trial of a search scored."""
+        if self.trials:
+            self._head("Search")
+            self.out.say(f"  {number}/{of}  {words}")
+
     def training(self, number: int, of: int, words: str) -> None:
         """Say that a training begins."""
         self._head("Training")
@@ -107,8 +114,9 @@ def tell_result(out: Output, result: FitResult) -> None:
     seeds = summary["seeds"]
     if seeds["n"] > 1:
         reach = score_range([seeds["low"], seeds["high"]], report.metric)
+        name = report.contenders[-1].name
         out.say(
-            f"  The network over {seeds['n']} seeds: {metric_label(report.metric)} "
+            f"  {name} over {seeds['n']} seeds: {metric_label(report.metric)} "
             f"{score(seeds['mean'], report.metric)}, 95 % interval {reach}"
         )
     out.say()

@@ -53,6 +53,18 @@ class TableAdapter:
             return DiskRows(DiskMatrix.write(X, self.encoder, dtype))
         return TensorRows(torch.from_numpy(self.encoder.encode(X, dtype)))
 
+    def matrix(self, X: Any) -> np.ndarray:
+        """Encode rows for models that know no categories: each gets a column of 0 and 1.
+
+        The columns of a value that is missing or was not seen are all 0.
+        """
+        rows = self.encoder.encode(X, np.float64)
+        first = rows.shape[1] - len(self.categories)
+        parts = [rows[:, :first]]
+        for place, size in enumerate(self.categories, start=first):
+            parts.append((rows[:, place, None] == np.arange(1, size)).astype(np.float64))
+        return np.concatenate(parts, axis=1)
+
     def blocks(self, X: Any, dtype: Any) -> Iterator[np.ndarray]:
         """Encode block by block, for prediction."""
         if isinstance(X, np.ndarray):

@@ -6,6 +6,7 @@ from castalia.method.narrator import Narrator
 from castalia.method.plan import FitPlan
 from castalia.method.predicting import Predictions, predict
 from castalia.method.result import FitResult
+from castalia.method.tuning import TunePlan, TuneResult, tune
 
 __all__ = [
     "Evaluation",
@@ -13,8 +14,11 @@ __all__ = [
     "FitResult",
     "Narrator",
     "Predictions",
+    "TunePlan",
+    "TuneResult",
     "evaluate",
     "fit",
     "predict",
     "run",
+    "tune",
 ]

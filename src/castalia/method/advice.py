@@ -30,6 +30,7 @@ def give_advice(
     facts: Mapping[str, Any],
     checks: Sequence[Mapping[str, Any]],
     model: str,
+    network: bool = True,
 ) -> list[str]:
     """Return a handful of next actions, the most pressing first.
 
@@ -46,11 +47,13 @@ def give_advice(
     checks
         Preflight checks as mappings.
     model
-        Name of the network.
+        Name of the model.
+    network
+        Whether it is a network.
     """
     found = [
         *_checks(checks),
-        *_verdict(verdict, model, seeds, metric),
+        *_verdict(verdict, model, seeds, metric, network),
         *_training(facts),
         *_balance(task, metric),
         *_columns(schema, target),
@@ -65,13 +68,15 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _verdict(verdict: Verdict, model: str, seeds: Interval, metric: str) -> list[str]:
+def _verdict(
+    verdict: Verdict, model: str, seeds: Interval, metric: str, network: bool
+) -> list[str]:
     found = []
     if verdict.outcome == "worse":
+        settings = " (--set hidden=256,256, --set lr=0.001)" if network else ""
         found.append(
-            f"The gap to {verdict.rival.lower()} is real; try other settings (--set "
-            "hidden=256,256, --set lr=0.001) before "
-            f"giving up on {model}."
+            f"The gap to {verdict.rival.lower()} is real; try other settings{settings}, or let "
+            f"castalia tune search for them, before giving up on {model}."
         )
     wide = seeds.high - seeds.low if seeds.known else 0.0
     if wide > 0.05 and higher_is_better(metric) and verdict.outcome == "equal":

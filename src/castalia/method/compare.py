@@ -54,6 +54,7 @@ def compare(
     network: Sequence[Answers],
     rival: Answers,
     shown: tuple[Contender, Contender],
+    noun: str = "the network",
 ) -> Verdict:
     """Compare the network, averaged over seeds, with the best baseline on the same test rows.
 
@@ -69,12 +70,16 @@ def compare(
         Answers of the best baseline.
     shown
         The two contenders, network first, for names, scores and times.
+    noun
+        What to call the first of them.
     """
     found = paired_difference(measure(metric), y, stacked(network), stacked([rival]))
     if not higher_is_better(metric):
         found = Interval(-found.mean, -found.high, -found.low, found.n)
     outcome = _outcome(found, shown[1])
-    return Verdict(outcome, _words(outcome, metric, found, shown, len(y)), shown[1].name, found)
+    return Verdict(
+        outcome, _words(outcome, metric, found, shown, len(y), noun), shown[1].name, found
+    )
 
 
 def _outcome(found: Interval, rival: Contender) -> str:
@@ -86,7 +91,12 @@ def _outcome(found: Interval, rival: Contender) -> str:
 
 
 def _words(
-    outcome: str, metric: str, found: Interval, shown: tuple[Contender, Contender], rows: int
+    outcome: str,
+    metric: str,
+    found: Interval,
+    shown: tuple[Contender, Contender],
+    rows: int,
+    noun: str,
 ) -> str:
     ours, theirs = shown
     label = metric_named(metric).label
@@ -97,12 +107,13 @@ def _words(
     name = theirs.name.lower() if theirs.name.startswith("Guess") else theirs.name
     lower = name[0].lower() + name[1:]
     if outcome == "better":
-        return f"The network is worth using here: {pair} for the best baseline, {lower} ({gap})."
+        first = noun[0].upper() + noun[1:]
+        return f"{first} is worth using here: {pair} for the best baseline, {lower} ({gap})."
     if outcome == "worse":
-        return f"Use {lower}, not the network: {pair} for {lower} ({gap})."
+        return f"Use {lower}, not {noun}: {pair} for {lower} ({gap})."
     if outcome == "none":
         return (
-            f"Nothing here beats {lower}: the network has {pair} ({gap}). The columns say "
+            f"Nothing here beats {lower}: {noun} has {pair} ({gap}). The columns say "
             "little about the target, or "
             "there are too few rows to see it."
         )
@@ -111,9 +122,9 @@ def _words(
         if rows < _FEW
         else ""
     )
-    both = f"{label} {scores[1]}, the network {scores[0]}"
+    both = f"{label} {scores[1]}, {noun} {scores[0]}"
     return (
-        f"{theirs.name} does as well as the network, as far as these rows can tell ({both}; "
+        f"{theirs.name} does as well as {noun}, as far as these rows can tell ({both}; "
         f"{gap}), and {_speed(ours, theirs)}: use it.{doubt}"
     )
 

@@ -13,7 +13,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate import primary_metric
 from castalia.evaluate import scores as every_score
 from castalia.method.saved import check_columns, find_target, load_model, unseen_categories
-from castalia.method.scores import Answers, row_interval
+from castalia.method.scores import Answers, answers_of, row_interval
 from castalia.method.table import load_table
 from castalia.method.task import Task, find_task
 from castalia.utils.text import listing
@@ -104,7 +104,4 @@ def _task(estimator: Any, table: Any) -> Task:
 
 
 def _answers(estimator: Any, X: Any, task: Task) -> Answers:
-    if task.kind == "regression":
-        return Answers(estimator.predict(X))
-    probability = estimator.predict_proba(X)
-    return Answers(probability.argmax(axis=1), probability)
+    return answers_of(estimator, X, task, 0.0)

@@ -23,6 +23,7 @@ from castalia.evaluate import Interval, interval, primary_metric
 from castalia.method.advice import give_advice
 from castalia.method.baselines import BASELINES, GUESSES, baseline_name, fit_baseline
 from castalia.method.compare import Verdict, best_baseline, compare
+from castalia.method.model import build_model, is_network, record_of
 from castalia.method.narrator import Narrator
 from castalia.method.plan import METRICS, FitPlan
 from castalia.method.report import Contender
@@ -34,7 +35,7 @@ from castalia.method.split import Part, hold_validation, make_parts
 from castalia.method.stages import Stages
 from castalia.method.table import load_table, usable_columns
 from castalia.method.task import Task, find_task
-from castalia.method.train import build_network, train_network
+from castalia.method.train import fit_directly, train_network
 from castalia.train.runs import Run, RunStore
 from castalia.utils.text import listing, plural
 
@@ -105,7 +106,8 @@ class Fit:
             self.notes.append(f"Column `{split_by[0]}` serves to split and is not learnt from.")
         self.X = data.select(self.used)
         self.tested = np.concatenate([part.test for part in self.parts])
-        build_network(plan, self.task, len(data))  # a wrong setting is told before any work
+        # made now so that a wrong setting is told before any work
+        self.network = is_network(build_model(plan, self.task, len(data)))
         self.began = time.monotonic()
 
     @property
@@ -120,15 +122,23 @@ class Fit:
 
     def go_on(self, record: Run) -> FitResult:
         """Do what is not done yet."""
-        self.folder = record.folder
-        self.stages = Stages(record.folder / "stages", self.fingerprint)
-        self.narrator.started(record.folder, self._facts())
-        for note in self.notes:
-            self.narrator.note(note)
+        self.announce(record)
         finished = self._finished(record)
         if finished is not None:
             return finished
         record.resume()
+        return self.complete(record)
+
+    def announce(self, record: Run) -> None:
+        """Tell what is fitted, and what is to be said about its data."""
+        self.narrator.started(record.folder, self._facts())
+        for note in self.notes:
+            self.narrator.note(note)
+
+    def complete(self, record: Run) -> FitResult:
+        """Do every stage that is not done yet, and close the run."""
+        self.folder = record.folder
+        self.stages = Stages(record.folder / "stages", self.fingerprint)
         result = self._do()
         record.finish("finished")
         return result
@@ -159,7 +169,8 @@ class Fit:
         contenders.append(model)
         rival = best_baseline(contenders, self.metric)
         key = next(k for k in BASELINES if baseline_name(k, self.task.kind) == rival.name)
-        verdict = compare(self.metric, self.truth, seeds, baselines[key], (model, rival))
+        noun = "the network" if self.network else model.name
+        verdict = compare(self.metric, self.truth, seeds, baselines[key], (model, rival), noun)
         chosen = self._choose(seeds)
         return self._finish(created, contenders, checks, seeds, chosen, verdict)
 
@@ -170,7 +181,8 @@ class Fit:
         """Class numbers or numbers of the tested rows, in the order of the answers."""
         return self.task.codes[self.tested]
 
-    def _rows(self, index: np.ndarray) -> tuple[Dataset, np.ndarray]:
+    def rows(self, index: np.ndarray) -> tuple[Dataset, np.ndarray]:
+        """Return the usable columns and the targets of some rows."""
         return self.X.take(index), self.task.y[index]
 
     def _baseline(self, key: str) -> Answers:
@@ -180,7 +192,7 @@ class Fit:
 
     def _baseline_part(self, key: str, part: Part) -> Answers:
         def work() -> dict[str, Any]:
-            train, y = self._rows(part.train)
+            train, y = self.rows(part.train)
             return fit_baseline(
                 key,
                 train,
@@ -206,13 +218,13 @@ class Fit:
         )
 
     def _preflight(self) -> list[dict[str, Any]]:
-        if self.plan.preflight_seconds <= 0:
+        if self.plan.preflight_seconds <= 0 or not self.network:
             return []
 
         def work() -> list[dict[str, Any]]:
             rows = self.parts[0].train
-            model = build_network(self.plan, self.task, len(rows), self.plan.seed)
-            checks = preflight(model, *self._rows(rows), seconds=self.plan.preflight_seconds)
+            model = build_model(self.plan, self.task, len(rows), self.plan.seed)
+            checks = preflight(model, *self.rows(rows), seconds=self.plan.preflight_seconds)
             return [asdict(check) for check in checks]
 
         found: list[dict[str, Any]] = self.stages.do("preflight", work)
@@ -221,7 +233,7 @@ class Fit:
 
     def _train(self) -> list[Answers]:
         """Train every seed on every part; with a time limit, at least the first seed."""
-        jobs = [(seed, part) for seed in range(self.plan.n_seeds) for part in self.parts]
+        jobs = [(seed, part) for seed in range(self._seeds()) for part in self.parts]
         extra = 1 if self.plan.cv else 0  # the model on all rows
         total, found = len(jobs) + extra, dict[int, list[Answers]]()
         for number, (seed, part) in enumerate(jobs, start=1):
@@ -244,23 +256,32 @@ class Fit:
         rows = len(part.train)
 
         def work() -> dict[str, Any]:
-            model = build_network(self.plan, self.task, rows, self.plan.seed + seed)
+            model = build_model(self.plan, self.task, rows, self.plan.seed + seed)
             self.narrator.training(number, total, _job_words(name, type(model).__name__, rows))
+            test = self.X.take(part.test)
+            if not self.network:
+                known = self.rows(part.train)
+                return fit_directly(model, known, test, self.task, run=self.folder / name)
             train, validation = self._validation(part.train, model.training.validation)
             return train_network(
                 model,
-                self._rows(train),
-                self.X.take(part.test),
+                self.rows(train),
+                test,
                 self.task,
                 run=self.folder / name,
                 verbose=self.plan.verbose,
                 time_limit=share,
-                validation=None if validation is None else self._rows(validation),
+                validation=None if validation is None else self.rows(validation),
             )
 
         found = Answers.of(self.stages.do(name, work))
         self.narrator.trained(number, total, _trained_words(name, found))
         return found
+
+    def _seeds(self) -> int:
+        """Return with how many seeds to train: one will do where chance plays no part."""
+        seeded = record_of(self.plan, self.task).seeded
+        return self.plan.n_seeds if seeded or self.plan.seeds is not None else 1
 
     def _validation(self, rows: np.ndarray, share: Any) -> tuple[np.ndarray, np.ndarray | None]:
         cut = hold_validation(self.data, rows, self.plan, share)
@@ -295,7 +316,7 @@ class Fit:
         )
 
     def _model_name(self) -> str:
-        return type(build_network(self.plan, self.task, len(self.data))).__name__
+        return record_of(self.plan, self.task).name
 
     def _values(self, seeds: list[Answers]) -> list[float]:
         return [mean_scores(self.task, self.truth, [a])[self.metric] for a in seeds]
@@ -337,6 +358,7 @@ class Fit:
             facts=seeds[chosen].facts,
             checks=checks,
             model=self._model_name(),
+            network=self.network,
         )
         report = make_report(
             self, created, contenders, checks, seeds[chosen], verdict, advice, model
@@ -406,4 +428,6 @@ def _job_words(name: str, model: str, rows: int) -> str:
 
 def _trained_words(name: str, found: Answers) -> str:
     why = f", {found.facts['stopped']}" if found.facts.get("stopped") else ""
-    return f"{name}: {plural(found.facts['epochs'], 'epoch')} in {duration(found.seconds)}{why}"
+    epochs = found.facts["epochs"]
+    did = "fitted" if epochs is None else plural(epochs, "epoch")
+    return f"{name}: {did} in {duration(found.seconds)}{why}"

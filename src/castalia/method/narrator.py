@@ -33,6 +33,9 @@ class Narrator:
     def checked(self, checks: Sequence[dict[str, Any]]) -> None:
         """The preflight checks are done."""
 
+    def trial(self, number: int, of: int, words: str) -> None:
+        """A trial of a search has ended."""
+
     def training(self, number: int, of: int, words: str) -> None:
         """A training begins, the first one being number 1."""
 

@@ -34,7 +34,8 @@ class FitPlan:
     target
         The column to predict.
     model
-        A system of the catalogue for tables; None takes the one that suits the task.
+        A system of the catalogue for tables, by its name or a short form: ``"ridge"``, ``"mlp"``;
+        None takes the one that suits the task.
     settings
         Settings of the model or of its training, such as ``{"hidden": (64, 64), "patience": 5}``.
     task

@@ -102,7 +102,7 @@ def predict(
         raise InvalidData(f"predict: {' '.join(unseen)}")
     table = table.select(estimator.adapter_.encoder.used)
     columns = {"prediction": estimator.predict(table)}
-    if is_classifier(estimator):
+    if is_classifier(estimator) and hasattr(estimator, "predict_proba"):
         probability = estimator.predict_proba(table)
         for label, values in zip(estimator.classes_, probability.T, strict=True):
             columns[f"probability_{label}"] = values.astype(np.float64)

@@ -13,6 +13,7 @@ from castalia.data import Dataset
 from castalia.data.schema import Column
 from castalia.evaluate import worst_mistakes
 from castalia.method.compare import Verdict
+from castalia.method.model import is_network
 from castalia.method.report import Contender, RunReport
 from castalia.method.scores import Answers
 from castalia.utils.text import plural
@@ -93,7 +94,8 @@ def _split(fit: Fit, answers: Answers) -> dict[str, int]:
 def _mistakes(fit: Fit, answers: Answers) -> list[dict[str, Any]]:
     truth, said = fit.truth, answers.prediction
     if answers.probability is None:
-        loss, confidence = np.square(truth - said), None
+        wrong = (truth != said).astype(float)
+        loss, confidence = wrong if len(fit.task.classes) else np.square(truth - said), None
     else:
         chosen = answers.probability[np.arange(len(truth)), truth]
         loss, confidence = -np.log(np.maximum(chosen, 1e-12)), answers.probability.max(axis=1)
@@ -126,7 +128,8 @@ def _settings(model: Any) -> dict[str, Any]:
         hidden = ("run", "callbacks", "verbose", "watch", "checkpoint_every")
         loop = {k: v for k, v in training.get_params().items() if k not in hidden}
         found["training"] = loop
-    found["weights"] = sum(p.numel() for p in model.module_.parameters())
+    if is_network(model):
+        found["weights"] = sum(p.numel() for p in model.module_.parameters())
     return found
 
 

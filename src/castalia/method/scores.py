@@ -55,6 +55,8 @@ def answers_of(model: Any, X: Any, task: Task, seconds: float) -> Answers:
     """Ask a fitted model about rows; classes it never saw get probability 0."""
     if task.kind == "regression":
         return Answers(np.asarray(model.predict(X), dtype=float), seconds=seconds)
+    if not hasattr(model, "predict_proba"):
+        return Answers(np.searchsorted(task.classes, model.predict(X)), seconds=seconds)
     probability = np.zeros((len(X), len(task.classes)))
     probability[:, np.searchsorted(task.classes, model.classes_)] = model.predict_proba(X)
     return Answers(probability.argmax(axis=1), probability, seconds)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from castalia.errors import InvalidParameter
 from castalia.train import Training
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["apply_settings", "parse_settings"]
+__all__ = ["apply_settings", "find_setting", "fitting_value", "parse_settings", "parse_value"]
 
 _WORDS = {"none": None, "true": True, "false": False}
 _OURS = ("training", "random_state", "run", "device", "verbose", "callbacks")
@@ -31,13 +31,16 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
             raise InvalidParameter(
                 f"fit: `--set` must be NAME=VALUE, such as lr=0.01; got {word!r}."
             )
-        found[name.strip()] = _value(value.strip())
+        found[name.strip()] = parse_value(value.strip())
     return found
 
 
-def _value(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """Turn a word into a number, yes or no, None, or a tuple; or leave it a word."""
     if "," in text:
-        return tuple(_value(part.strip()) for part in text.strip("()[]").split(",") if part.strip())
+        return tuple(
+            parse_value(part.strip()) for part in text.strip("()[]").split(",") if part.strip()
+        )
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for kind in (int, float):
@@ -49,24 +52,67 @@ def _value(text: str) -> Any:
 
 
 def apply_settings(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Set settings on a model that has a training, each where it belongs; return the model."""
-    own = [name for name in model.get_params(deep=False) if name not in _OURS]
-    loop = [field.name for field in fields(Training) if field.name not in _OURS]
+    """Set settings, each where it belongs: to the model, its training, or what it wraps.
+
+    Parameters
+    ----------
+    model
+        An estimator; changed and returned.
+    settings
+        Values by name; ``training__`` and ``estimator__`` may be left out.
+    """
     for given, value in settings.items():
-        name = given.removeprefix("training__")
-        if name in own and name == given:
-            default = getattr(model, name)
-            model.set_params(**{name: (value,) if _lone(value, default) else value})
-        elif name in loop:
-            setattr(model.training, name, value)
-        else:
-            raise InvalidParameter(
-                f"fit: `{given}` must be a setting of {type(model).__name__} "
-                f"({listing(own, 'and', 20)}) or of its "
-                f"training ({listing(loop, 'and', 20)}).{did_you_mean(name, [*own, *loop])}"
-            )
+        place, name = find_setting(model, given)
+        place.owner.set_params(**{name: fitting_value(value, getattr(place.owner, name))})
     return model
 
 
-def _lone(value: Any, default: Any) -> bool:
-    return isinstance(default, tuple) and isinstance(value, int)
+class Place(NamedTuple):
+    """What holds settings, their names, and how they are reached from the model."""
+
+    owner: Any
+    names: list[str]
+    prefix: str
+
+
+def find_setting(model: Any, given: str) -> tuple[Place, str]:
+    """Return where a setting belongs and its name there, or say what there is.
+
+    Parameters
+    ----------
+    model
+        An estimator.
+    given
+        Name as a person writes it.
+    """
+    places, name = _places(model), given.removeprefix("estimator__").removeprefix("training__")
+    for place in places:
+        if name in place.names:
+            return place, name
+    said = " or of ".join(
+        f"{'its training' if isinstance(place.owner, Training) else type(place.owner).__name__} "
+        f"({listing(place.names, 'and', 20)})"
+        for place in places
+    )
+    known = [word for place in places for word in place.names]
+    raise InvalidParameter(
+        f"fit: `{given}` must be a setting of {said}.{did_you_mean(name, known)}"
+    )
+
+
+def _places(model: Any, prefix: str = "") -> list[Place]:
+    """Return the model, what it wraps, and its training."""
+    own = [n for n in model.get_params(deep=False) if n not in (*_OURS, "estimator")]
+    found = [Place(model, own, prefix)]
+    inner, training = getattr(model, "estimator", None), getattr(model, "training", None)
+    if inner is not None:
+        found += _places(inner, f"{prefix}estimator__")
+    if training is not None:
+        loop = [f.name for f in fields(Training) if f.name not in _OURS]
+        found.append(Place(training, loop, f"{prefix}training__"))
+    return found
+
+
+def fitting_value(value: Any, default: Any) -> Any:
+    """Return a value in the shape of the default: one whole number for a tuple becomes a tuple."""
+    return (value,) if isinstance(default, tuple) and isinstance(value, int) else value

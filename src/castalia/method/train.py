@@ -1,34 +1,25 @@
-"""The network for a table: sizes that suit its rows, and one training."""
+"""One training: of a network in a run folder, or of a model with a direct solver."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from castalia.base import save
-from castalia.catalog import system
 from castalia.data import Dataset
-from castalia.errors import CastaliaWarning, InvalidParameter
-from castalia.method.plan import FitPlan
+from castalia.data.adapters import TableAdapter
+from castalia.errors import CastaliaWarning
 from castalia.method.scores import answers_of
-from castalia.method.settings import apply_settings
 from castalia.method.task import Task
-from castalia.train import Callback, Training
+from castalia.train import Callback
 from castalia.train.state import TrainState
-from castalia.utils.text import listing
 
-__all__ = ["TimeLimit", "build_network", "train_network"]
+__all__ = ["TimeLimit", "fit_directly", "train_network"]
 
-MOST_STEPS = 20_000
-DEFAULT = {"classification": "MLPClassifier", "regression": "MLPRegressor"}
-VALIDATION = 0.15
-# (up to this many rows, widths, rows of a batch)
-SIZES = ((2_000, (64, 64), 32), (20_000, (128, 128), 128), (float("inf"), (256, 256), 512))
 CHECKPOINT_STEPS = 500  # a second or two of work on a small table
 
 
@@ -42,47 +33,6 @@ class TimeLimit(Callback):
         """Look at the clock."""
         if time.monotonic() - self.started > self.seconds:
             state.stop("the time limit")
-
-
-def build_network(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
-    """Return an unfitted estimator with sensible sizes for so many training rows.
-
-    Small tables get a small network, weight decay, a little dropout, averaged weights and early
-    stopping; ``plan.settings`` overrides any of it.
-    """
-    name = plan.model or DEFAULT[task.kind]
-    record = system(name)
-    if record.data != "table" or task.kind not in record.tasks:
-        raise InvalidParameter(
-            f"fit: `model` must do {task.kind} on tables; {name} does "
-            f"{listing(record.tasks, 'and')} on {record.data} data."
-        )
-    package, attribute = record.path.split(":")
-    model = getattr(import_module(package), attribute)()
-    hidden, batch = next((h, b) for most, h, b in SIZES if rows <= most)
-    steps = max(1, -(-int(rows * (1 - VALIDATION)) // batch))
-    own = {
-        "hidden": hidden,
-        "dropout": 0.1,
-        "batch_size": batch,
-        "lr": 3e-3 if batch == 32 else 1e-3,
-        "epochs": int(np.clip(MOST_STEPS // steps, 20, 300)),
-        "random_state": seed,
-    }
-    known = model.get_params(deep=False)
-    if "training" in known:
-        own["training"] = Training(
-            optimizer="adamw",
-            weight_decay=0.01,
-            average="ema",
-            patience=20,
-            validation=VALIDATION,
-            device=plan.device,
-            verbose=False,
-        )
-    model.set_params(**{k: v for k, v in own.items() if k in known})
-    apply_settings(model, plan.settings)
-    return model
 
 
 def train_network(
@@ -101,7 +51,7 @@ def train_network(
     Parameters
     ----------
     model
-        From `build_network`.
+        From `build_model`.
     rows
         Training rows and their targets.
     test
@@ -136,6 +86,47 @@ def train_network(
     save(model, run / "model")
     answers = answers_of(model, test, task, seconds)
     answers.facts = _facts(model)
+    return answers.record()
+
+
+def fit_directly(
+    model: Any, rows: tuple[Dataset, np.ndarray], test: Dataset, task: Task, *, run: Path
+) -> dict[str, Any]:
+    """Fit a model that takes numbers only, save it and return its answers on the test rows.
+
+    The table becomes standardised numbers, marks of what is missing, and a column a category. What
+    made them is kept in ``model.adapter_``, so the saved model answers tables as they are.
+
+    Parameters
+    ----------
+    model
+        From `build_model`.
+    rows
+        Training rows and their targets.
+    test
+        Rows to answer.
+    task
+        The task.
+    run
+        Folder to save the model in.
+    """
+    begin = time.perf_counter()
+    adapter = TableAdapter().fit(rows[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CastaliaWarning)  # dummy columns are collinear, for one
+        model.fit(adapter.matrix(rows[0]), rows[1])
+    model.adapter_ = adapter
+    seconds = time.perf_counter() - begin
+    save(model, run / "model")
+    answers = answers_of(model, test, task, seconds)
+    nothing: dict[str, Any] = {
+        "history": [],
+        "epochs": None,
+        "best": None,
+        "stopped": None,
+        "resolved": {},
+    }
+    answers.facts = {**nothing, "train": len(rows[1]), "validation": 0}
     return answers.record()
 
 

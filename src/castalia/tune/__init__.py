@@ -2,7 +2,7 @@
 
 from castalia.tune.effects import EFFECTS, Effect
 from castalia.tune.search import BayesianSearch, GridSearch, RandomSearch
-from castalia.tune.space import Choice, Uniform, Whole, default_space
+from castalia.tune.space import Choice, Uniform, Whole, default_space, grid_of
 
 __all__ = [
     "EFFECTS",
@@ -14,4 +14,5 @@ __all__ = [
     "Uniform",
     "Whole",
     "default_space",
+    "grid_of",
 ]

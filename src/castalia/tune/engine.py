@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,20 +15,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Interval, OneOf, RandomState, check_parameters
-from castalia.base.inputs import split_target
+from castalia.base.inputs import check_weight, split_target
 from castalia.base.opening import content, described
-from castalia.data import Dataset
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
 from castalia.tune.pruning import PruneByEpoch, watched
+from castalia.tune.rows import Rows, weighs, weight_name
 from castalia.tune.space import read_space
 from castalia.tune.study import Study
 from castalia.utils.seeds import seed_from
-from castalia.utils.text import did_you_mean
+from castalia.utils.text import did_you_mean, plural
 
 __all__ = ["Search"]
 
@@ -68,6 +68,11 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         that were given up.
     refit
         Fit the best settings on all rows at the end.
+    seconds
+        Time of one sitting, after which no further trial is begun; one at least comes to an end.
+    callback
+        Told of every finished trial: called with a dict of its ``number``, ``params``, ``score``
+        and ``state``.
     random_state
         Seed of the proposals and the folds.
     """
@@ -80,6 +85,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     study: str | os.PathLike[str] | None = None
     prune: Annotated[bool, OneOf(True, False)] = True
     refit: Annotated[bool, OneOf(True, False)] = True
+    seconds: Annotated[float | None, Interval(0, closed="neither", optional=True)] = None
+    callback: Any = None
     random_state: Annotated[Any, RandomState()] = None
 
     def _kind(self) -> str:
@@ -89,13 +96,16 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def _budget(self, space: Mapping[str, Any]) -> int:
         return int(self.trials or 50)
 
-    def fit(self, X: Any, y: Any = None) -> Search:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Search:
         """Try settings, remember what came of them, and fit the best.
 
         Parameters
         ----------
         X, y
             Rows and targets.
+        sample_weight
+            How much each row counts in the fits and, where the score can be weighted, in the
+            scores; the folds count alike, as in scikit-learn.
 
         Returns
         -------
@@ -106,9 +116,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         X, y = split_target(X, y)
         space = read_space(self.space, self.estimator, owner)
         self._check_scoring()
+        rows = Rows(X, y, _weights(self, X, sample_weight))
         folds, budget = self._folds(X, y), self._budget(space)
         seed = seed_from(0 if self.random_state is None and self.study else self.random_state)
-        name = f"{type(self.estimator).__name__}-{self._fingerprint(X, y, space, folds)}"
+        name = f"{type(self.estimator).__name__}-{self._fingerprint(rows, space, folds)}"
         study = Study(
             self.study,
             name,
@@ -118,10 +129,17 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             seed=seed,
             owner=owner,
         )
-        while len(study.finished()) < budget:
-            self._try(study, X, y, folds)
-        self._conclude(study, X, y, len(folds))
+        begun = time.monotonic()
+        while len(study.finished()) < budget and not self._late(study, begun):
+            self._try(study, rows, folds)
+            if self.callback is not None:
+                self.callback(study.told())
+        self._conclude(study, rows, len(folds))
         return self
+
+    def _late(self, study: Study, begun: float) -> bool:
+        spent = time.monotonic() - begun
+        return self.seconds is not None and spent >= self.seconds and bool(study.complete())
 
     def _check_scoring(self) -> None:
         """Find out before the first trial whether the score can be had."""
@@ -154,17 +172,18 @@ class Search(MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__}: the rows cannot be split: {error}"
             ) from error
 
-    def _fingerprint(self, X: Any, y: Any, space: Any, folds: Any) -> str:
+    def _fingerprint(self, rows: Rows, space: Any, folds: Any) -> str:
         """Identify what is searched: another search in the same file gets another name."""
         own = self.estimator.get_params(deep=True)
         how = [space, self.scoring, self._kind(), self.prune, self.random_state]
         mark = hashlib.sha256(json.dumps([own, how], sort_keys=True, default=described).encode())
-        rows = [np.asarray(part) for fold in folds for part in fold]
-        for part in (X, y if y is None else np.asarray(y), *rows):
+        y = None if rows.y is None else np.asarray(rows.y)
+        split = [np.asarray(part) for fold in folds for part in fold]
+        for part in (rows.X, y, *split, rows.weight):
             mark.update(b"" if part is None else content(part).encode())
         return mark.hexdigest()[:12]
 
-    def _try(self, study: Study, X: Any, y: Any, folds: list[Any]) -> None:
+    def _try(self, study: Study, rows: Rows, folds: list[Any]) -> None:
         """Run one trial, fold by fold, from where it stopped."""
         trial = study.ask()
         settings, scores = study.settings(trial), study.folds(trial)
@@ -179,11 +198,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             if callback is not None and self.prune:
                 model = watched(model, callback)
             try:
-                model.fit(_rows(X, train), _rows(y, train))
+                rows.take(train).fit(model)
                 if callback is not None and callback.behind:
                     return study.give_up(trial)
-                scorer = check_scoring(model, self.scoring)
-                scores[number] = float(scorer(model, _rows(X, test), _rows(y, test)))
+                scores[number] = rows.take(test).score(model, self.scoring)
                 if np.isnan(scores[number]):
                     return study.fail(trial, f"the score of fold {number} is not a number.")
             except (ValueError, ArithmeticError) as error:
@@ -198,7 +216,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         trial.report(float(np.mean(list(scores.values()))), number)
         return self.prune and number + 1 < folds and bool(trial.should_prune())
 
-    def _conclude(self, study: Study, X: Any, y: Any, folds: int) -> None:
+    def _conclude(self, study: Study, rows: Rows, folds: int) -> None:
         trials, complete = study.finished(), study.complete()
         failed = [t for t in trials if study.reason(t)]
         if not complete:
@@ -218,9 +236,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self.best_index_ = trials.index(best)
         self.n_splits_ = folds
         self.pruned_ = sum(t.state.name == "PRUNED" for t in trials)
+        self.importances_ = study.importances()
         if self.refit:
             model = clone(self.estimator).set_params(**self.best_params_)
-            self.best_estimator_ = model.fit(X) if y is None else model.fit(X, y)
+            self.best_estimator_ = rows.fit(model)
 
     def _best(self) -> Any:
         said = "This %(name)s has no best estimator: call `fit`, with refit=True."
@@ -267,9 +286,9 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         """Transform with the best estimator."""
         return self._best().transform(X)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score the best estimator by what was searched for."""
-        return float(check_scoring(self._best(), self.scoring)(self._best(), X, y))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Score the best estimator by what was searched for, weighted where that score can be."""
+        return Rows(X, y, sample_weight).score(self._best(), self.scoring)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the score of every trial and the best so far.
@@ -333,7 +352,21 @@ def _length(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _rows(values: Any, index: np.ndarray) -> Any:
-    if values is None:
+def _weights(search: Search, X: Any, weight: Any) -> np.ndarray | None:
+    """Check the weights of the rows, and that what is tuned can use them, before the first fit."""
+    if weight is None:
         return None
-    return values.take(index) if isinstance(values, Dataset) else _safe_indexing(values, index)
+    owner, name = type(search).__name__, type(search.estimator).__name__
+    if weight_name(search.estimator) is None:
+        raise InvalidParameter(
+            f"{owner}: `sample_weight` must be None for {name}, whose fit takes no weights; got "
+            f"{plural(_length(weight), 'weight')}."
+        )
+    if not weighs(check_scoring(search.estimator, search.scoring)):
+        warnings.warn(
+            f"{owner}: the score {search.scoring!r} takes no weights, so the fits are weighted and "
+            "the scores are not.",
+            CastaliaWarning,
+            stacklevel=4,
+        )
+    return check_weight(search, X, weight)

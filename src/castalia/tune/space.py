@@ -16,7 +16,7 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean
 
-__all__ = ["Choice", "Uniform", "Whole", "default_space", "read_space"]
+__all__ = ["Choice", "Uniform", "Whole", "default_space", "grid_of", "read_space"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,23 @@ DOMAINS: dict[str, Domain] = {
     "training__weight_decay": Uniform(1e-7, 1e-2, log=True),
 }
 
+# Of systems whose parameters of these names mean something else, or that have others.
+OWN: dict[str, dict[str, Domain]] = {
+    "GradientBoost": {
+        "lr": Uniform(0.02, 0.5, log=True),
+        "members": Choice(50, 100, 200, 400),
+    },
+    "AdaBoost": {"members": Choice(25, 50, 100, 200)},
+    "Adaline": {"epochs": Choice(5, 20, 50, 100), "shuffle": Choice(True, False)},
+    "Perceptron": {"epochs": Choice(5, 20, 100, 1000), "shuffle": Choice(True, False)},
+    "Bridge": {"alpha": DOMAINS["alpha"], "q": Choice(1.0, 1.25, 1.5, 2.0)},
+    "RandomFeatureRegression": {
+        "n_frequencies": Choice(50, 100, 200, 400),
+        "length_scale": Uniform(0.3, 30.0, log=True),
+        "alpha": Uniform(1e-6, 10.0, log=True),
+    },
+}
+
 LOOP_SOLVERS = ("sgd", "gd")  # of models that have a direct solver too
 LOOP_ONLY = {"lr", "batch_size", "training"}  # which the direct solver does not look at
 
@@ -70,7 +87,8 @@ LOOP_ONLY = {"lr", "batch_size", "training"}  # which the direct solver does not
 def default_space(estimator: Any) -> dict[str, Domain]:
     """Return a sensible space for an estimator: of its own parameters, those worth searching.
 
-    Settings of the training loop are left out for a model that is to be solved directly.
+    Settings of the training loop are left out for a model that is to be solved directly; one that
+    wraps another is searched by the settings of that one.
 
     Parameters
     ----------
@@ -84,9 +102,52 @@ def default_space(estimator: Any) -> dict[str, Domain]:
     ['lr', 'batch_size', 'hidden', 'dropout', 'activation', 'training__weight_decay']
     """
     own = set(estimator.get_params(deep=False))
+    inner = getattr(estimator, "estimator", None)
+    if type(estimator).__name__ in OWN:
+        return dict(OWN[type(estimator).__name__])
+    if inner is not None and hasattr(inner, "get_params"):
+        return {f"estimator__{name}": domain for name, domain in default_space(inner).items()}
     if getattr(estimator, "solver", "sgd") not in LOOP_SOLVERS:
         own -= LOOP_ONLY
     return {name: domain for name, domain in DOMAINS.items() if name.split("__")[0] in own}
+
+
+def grid_of(space: Mapping[str, Domain], most: int, points: int = 4) -> dict[str, Choice]:
+    """Return a grid of at most so many settings: the first parameters of a space that fit in.
+
+    Intervals are cut into a few values, evenly, or by even factors on a log scale.
+
+    Parameters
+    ----------
+    space
+        Domains by parameter, the most important first.
+    most
+        Most settings the grid may have.
+    points
+        Values of an interval.
+
+    Examples
+    --------
+    >>> grid_of({"lr": Uniform(1e-3, 1e-1, log=True), "hidden": Choice(8, 16)}, 6, points=3)
+    {'lr': Choice(values=(0.001, 0.01, 0.1)), 'hidden': Choice(values=(8, 16))}
+    """
+    found: dict[str, Choice] = {}
+    size = 1
+    for name, domain in space.items():
+        values = _points(domain, points)
+        values = values if found else values[: max(most, 1)]
+        if size * len(values) <= most:
+            found[name], size = Choice(*values), size * len(values)
+    return found
+
+
+def _points(domain: Domain, points: int) -> tuple[Any, ...]:
+    if isinstance(domain, Choice):
+        return domain.values
+    spaced = (np.geomspace if domain.log else np.linspace)(domain.low, domain.high, points)
+    if isinstance(domain, Whole):
+        return tuple(dict.fromkeys(int(v) for v in spaced.round()))
+    return tuple(float(f"{v:.6g}") for v in spaced)
 
 
 def read_space(space: Mapping[str, Any] | None, estimator: Any, owner: str) -> dict[str, Domain]:

@@ -24,6 +24,7 @@ from castalia.utils.imports import require
 
 __all__ = ["Study"]
 
+FEW = 8  # scored trials below which nothing can be said about what mattered
 FOLDS, REPORTS, WORKER, REASON = "folds", "reports", "worker", "reason"
 
 
@@ -169,6 +170,37 @@ class Study:
         """Close a trial that ended by an error, and keep the sentence."""
         trial.set_user_attr(REASON, reason)
         self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
+
+    def told(self) -> dict[str, Any]:
+        """Return the trial that ended last, in plain values."""
+        trial = max(self.finished(), key=lambda t: t.datetime_complete)
+        score = float("nan") if trial.value is None else float(trial.value)
+        state = trial.state.name.lower()
+        return {
+            "number": len(self.finished()),
+            "params": self.settings(trial),
+            "score": score,
+            "state": state,
+        }
+
+    def importances(self) -> dict[str, float]:
+        """Return the share of each setting in the spread of the scores, the largest first."""
+        scored = self.complete()
+        moved = [n for n in self.space if len({t.params[n] for t in scored}) > 1]
+        if (
+            len(scored) < max(FEW, len(moved) + 2)
+            or not moved
+            or len({t.value for t in scored}) < 2
+        ):
+            return {}
+        judge = self.optuna.importance
+        with _quiet():
+            found = judge.get_param_importances(
+                self.study,
+                params=moved,
+                evaluator=judge.FanovaImportanceEvaluator(seed=self.seed % 2**31),
+            )
+        return {name: float(share) for name, share in found.items()}
 
     def reason(self, trial: Any) -> str:
         """Return why a trial failed, or nothing."""

@@ -52,16 +52,42 @@ def test_the_weights_are_those_of_the_rule_applied_row_after_row(data):
     assert model.mistakes_.tolist() == [len(path) - 1]
 
 
-def test_rows_settled_in_blocks_give_the_same_corrections_as_rows_one_by_one():
+@pytest.mark.parametrize("kind", ["dense", "sparse", "float32", "weighted", "origin"])
+def test_the_compiled_loop_makes_the_corrections_of_rows_one_by_one(kind):
     X, y = noisy(5000)
-    blocks = BinaryWalk(np.zeros((1, 8)), np.zeros(1), intercept=True)
-    blocks.over(X, y)
-    blocks.often = True
-    single = BinaryWalk(np.zeros((1, 8)), np.zeros(1), intercept=True)
-    single.over(X, y)
-    assert blocks.epoch() == single.epoch(rule=lambda k: 10**9) > 500
-    np.testing.assert_allclose(blocks.W, single.W, atol=1e-9)
-    assert (blocks.seen, blocks.right) == (single.seen, single.right) == (5000, single.right)
+    size = np.random.default_rng(1).uniform(0.1, 3, 5000) if kind == "weighted" else None
+    X = {"sparse": csr_array(X), "float32": X.round(1).astype("f4")}.get(kind, X)
+    walks = []
+    for often in (True, False):
+        walk = BinaryWalk(np.zeros((1, 8)), np.zeros(1), intercept=kind != "origin")
+        walk.over(X, y, size)
+        walk.often = often
+        walk.corrected = walk.epoch(rule=None if often else lambda k: 10**9)
+        walks.append(walk)
+    compiled, single = walks
+    assert compiled.corrected == single.corrected == compiled.corrections > 500
+    np.testing.assert_allclose(compiled.W, single.W, atol=1e-9)
+    np.testing.assert_allclose(compiled.b, single.b, atol=1e-9)
+    assert compiled.seen == single.seen == 5000
+
+
+def test_rows_on_the_boundary_are_corrected_by_the_compiled_loop_too():
+    random = np.random.default_rng(0)  # small whole numbers: many scores are exactly 0
+    X, y = random.integers(-2, 3, size=(4000, 3)).astype(float), random.choice([-1, 1], 4000)
+    path = by_rule(np.column_stack([X, np.ones(4000)]), y, 3, np.zeros(4))
+    model = Perceptron(epochs=3, patience=None).fit(X, y)
+    assert np.append(model.coef_, model.intercept_).tolist() == path[-1].tolist()
+    assert model.mistakes_.tolist() == [len(path) - 1]
+
+
+def test_rows_too_many_to_keep_are_walked_over_part_by_part(monkeypatch):
+    X, y = noisy(6000)
+    whole = Perceptron(epochs=3, patience=None).fit(X, y)
+    monkeypatch.setattr("castalia.models.linear.solvers.corrections.KEPT", 0)
+    monkeypatch.setattr("castalia.models.linear.solvers.corrections.LONG", 1500)
+    parts = Perceptron(epochs=3, patience=None).fit(X, y)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-9)
+    assert parts.mistakes_ == whole.mistakes_
 
 
 def test_it_equals_scikit_learn_in_the_same_order():
@@ -298,3 +324,67 @@ def test_the_distance_is_that_of_the_projection_onto_the_hyperplane():
     origin = Perceptron(fit_intercept=False).fit(X, y)
     assert origin.distance(np.zeros((1, 3)))[0] == 0
     assert model.distance(np.zeros((1, 3)))[0] == pytest.approx(b / np.linalg.norm(w))
+
+
+@pytest.mark.parametrize("data", [separable, noisy], ids=["separable", "noisy"])
+def test_a_weight_multiplies_the_correction_of_its_row(data):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.2, 4, len(X))
+    w, mistakes = np.zeros(X.shape[1] + 1), 0
+    for _ in range(3):
+        for x, sign, v in zip(np.column_stack([X, np.ones(len(X))]), y, weight, strict=True):
+            if sign * (w @ x) <= 0:
+                w, mistakes = w + v * sign * x, mistakes + 1
+    model = Perceptron(epochs=3).fit(X, y, weight)
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), w, atol=1e-9)
+    assert model.mistakes_.tolist() == [mistakes]
+
+
+def test_weights_are_those_of_scikit_learn():
+    X, y = noisy()
+    weight = np.random.default_rng(1).uniform(0.2, 4, len(X))
+    ours = Perceptron(epochs=5, patience=None).fit(X, y, weight)
+    theirs = Reference(shuffle=False, max_iter=5, tol=None).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("multiclass", ["argmax", "ovr"])
+def test_a_row_of_weight_zero_is_not_there_and_equal_weights_only_scale(multiclass):
+    X, y = three_corners()
+    weight = (np.arange(90) % 4 > 0).astype(float)
+    settings = {"multiclass": multiclass, "shuffle": True, "random_state": 0, "epochs": 4}
+    kept = Perceptron(**settings).fit(X[weight > 0], y[weight > 0])
+    zero = Perceptron(**settings).fit(X, y, weight)
+    np.testing.assert_array_equal(zero.coef_, kept.coef_)
+    assert (zero.seen_, zero.mistakes_.tolist()) == (kept.seen_, kept.mistakes_.tolist())
+    double = Perceptron(**settings).fit(X, y, 2 * weight)
+    np.testing.assert_allclose(double.coef_, 2 * kept.coef_, rtol=1e-12)
+    np.testing.assert_array_equal(double.novikoff_bound_, kept.novikoff_bound_)
+
+
+def test_a_weighted_multiclass_mistake_moves_both_classes_by_the_weight():
+    model = Perceptron().partial_fit([[1.0, 2.0]], [2], [0, 1, 2], sample_weight=[0.5])
+    assert model.coef_.tolist() == [[-0.5, -1], [0, 0], [0.5, 1]]
+    assert model.intercept_.tolist() == [-0.5, 0, 0.5]
+
+
+def test_weighted_corrections_stay_within_the_bound_that_knows_their_spread():
+    exceeded = 0
+    for seed in range(60):
+        X, y = separable(40, margin=0.1, seed=seed)
+        weight = np.random.default_rng(seed).uniform(0.05, 1, 40)
+        model = Perceptron(margin="best", epochs=10_000, patience=None).fit(X, y, weight)
+        plain = Perceptron(margin="best", epochs=10_000, patience=None).fit(X, y)
+        assert model.mistakes_[0] <= model.novikoff_bound_[0]
+        spread = weight.max() / weight.min()
+        assert model.novikoff_bound_[0] == pytest.approx(spread * plain.novikoff_bound_[0], rel=0.2)
+        exceeded += model.mistakes_[0] > plain.mistakes_[0]
+    assert exceeded > 0
+
+
+def test_weights_are_checked():
+    X, y = separable()
+    with pytest.raises(InvalidData, match="`sample_weight` must be at least 0"):
+        Perceptron().fit(X, y, -np.ones(60))
+    with pytest.raises(ValueError, match=r"sample_weight.shape == \(59,\), expected \(60,\)"):
+        Perceptron().fit(X, y, np.ones(59))

@@ -1,4 +1,4 @@
-"""What the curves of errors share: which error, and a line with its spread."""
+"""What the curves of errors share: rows that can be split, an error, a line with its spread."""
 
 from __future__ import annotations
 
@@ -7,12 +7,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.base.inputs import split_target
+from castalia.data import Dataset
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["band", "errors_of", "mean_error"]
+__all__ = ["band", "errors_of", "mean_error", "splittable"]
 
 Sign = Callable[[np.ndarray], np.ndarray]
+
+
+class Indexed:
+    """A data set that scikit-learn splits as it splits a pandas frame: by ``take`` along an axis.
+
+    Its parts are data sets again, so an estimator sees their columns and types.
+    """
+
+    iloc = None  # by which scikit-learn knows a frame
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def take(self, index: np.ndarray, axis: int = 0) -> Dataset:
+        """Return the rows at these positions."""
+        return self.data.take(index)
+
+
+def splittable(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return rows that scikit-learn can split, and y, taken out of a ``Dataset`` if it is there."""
+    X, y = split_target(X, y)
+    return Indexed(X) if isinstance(X, Dataset) else X, y
 
 
 def errors_of(estimator: Any) -> tuple[str, str, Sign]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate.displays.bands import band, errors_of
+from castalia.evaluate.displays.bands import band, errors_of, splittable
 from castalia.evaluate.displays.style import COLOURS, INK, caption, start
 from castalia.utils.text import did_you_mean
 
@@ -63,7 +63,7 @@ class CapacityCurve:
         cls,
         estimator: Any,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         parameter: str,
         values: Sequence[Any],
@@ -76,7 +76,8 @@ class CapacityCurve:
         estimator
             Cloned for every fit.
         X, y
-            Rows and targets.
+            Rows and targets; a ``castalia.data.Dataset`` in memory brings its own target, or ``y``
+            names one of its columns.
         parameter, values
             What is varied, and over what.
         cv
@@ -92,6 +93,7 @@ class CapacityCurve:
             )
         if not len(values):
             raise InvalidParameter("CapacityCurve: `values` must hold one value or more; got none.")
+        X, y = splittable(X, y)
         scoring, name, sign = errors_of(estimator)
         train, test = validation_curve(
             estimator,

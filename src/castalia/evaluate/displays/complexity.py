@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate.displays.bands import band, mean_error
+from castalia.evaluate.displays.bands import band, mean_error, splittable
 from castalia.evaluate.displays.style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class EffectiveModelComplexity:
         cls,
         estimator: Any,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         rows: Sequence[int],
         eps: float = 0.1,
@@ -81,7 +81,8 @@ class EffectiveModelComplexity:
         estimator
             Cloned for every fit.
         X, y
-            Rows to draw from, and their targets.
+            Rows to draw from, and their targets; a ``castalia.data.Dataset`` in memory brings its
+            own target, or ``y`` names one of its columns.
         rows
             Numbers of rows to try.
         eps
@@ -94,6 +95,7 @@ class EffectiveModelComplexity:
         from sklearn.base import clone
         from sklearn.utils import _safe_indexing
 
+        X, y = splittable(X, y)
         if not len(rows) or min(rows) < 1:
             raise InvalidParameter(
                 f"EffectiveModelComplexity: `rows` must hold one size or more, each at least 1; "

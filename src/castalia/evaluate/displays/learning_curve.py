@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.bands import band, errors_of
+from castalia.evaluate.displays.bands import band, errors_of, splittable
 from castalia.evaluate.displays.style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class LearningCurve:
         cls,
         estimator: Any,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         sizes: Sequence[float] | None = None,
         cv: Any = 5,
@@ -73,7 +73,8 @@ class LearningCurve:
         estimator
             Cloned for every fit.
         X, y
-            Rows and targets.
+            Rows and targets; a ``castalia.data.Dataset`` in memory brings its own target, or ``y``
+            names one of its columns.
         sizes
             Shares of the training rows, or their numbers; by default six steps on a log scale,
             the first with some rows of each class.
@@ -84,6 +85,7 @@ class LearningCurve:
         """
         from sklearn.model_selection import learning_curve
 
+        X, y = splittable(X, y)
         scoring, name, sign = errors_of(estimator)
         shares = np.geomspace(_first(estimator, y), 1, 6) if sizes is None else np.asarray(sizes)
         rows, train, test = learning_curve(

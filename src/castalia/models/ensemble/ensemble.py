@@ -97,6 +97,7 @@ class Ensemble(DirectEstimator):
         return self._default() if self.estimator is None else self.estimator
 
     def _matrix(self, X: Any, *, reset: bool = False) -> Any:
+        X = self._encoded(X, reset=reset)
         ours = isinstance(self._base(), Estimator | DirectEstimator)
         if isinstance(X, Dataset) and not ours:  # scikit-learn's take arrays
             return check_matrix(self, X, reset=reset)

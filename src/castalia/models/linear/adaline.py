@@ -11,8 +11,7 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
-from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target, check_weight
+from castalia.base import Interval, OneOf
 from castalia.models.linear.discriminant import Online
 from castalia.models.linear.solvers.lms import lms
 from castalia.utils.seeds import derive, seed_from
@@ -54,7 +53,8 @@ class Adaline(Online):
     lr_ : float
         The rate that was used.
     errors_ : ndarray of shape (epochs,)
-        Mean squared error of each epoch, every example before its own correction.
+        Mean squared error of each epoch, every example before its own correction; a weighted mean
+        where the rows have weights.
 
     Shapes
     ------
@@ -65,8 +65,13 @@ class Adaline(Online):
     The weights are those of the rule applied row after row; blocks of rows are solved as triangular
     systems, so that an epoch costs O(N (D + 64)) in matrix products. In the long run the mean
     squared error exceeds the least one by a share of about lr tr(R) / (1 - lr tr(R)), R the
-    second-moment matrix of the inputs. Rows cannot be weighted in ``fit``, as the path depends on
-    their order; ``partial_fit`` takes weights that scale each row's step.
+    second-moment matrix of the inputs.
+
+    A sample weight v multiplies the step of its row, as in scikit-learn's SGD: 2 lr v (y - w x) x,
+    so that the rule settles about the weighted least-squares solution. Weight 0 is the same as
+    leaving the row out. Weight 2 is not the same as the row twice, which meets its second step with
+    weights that have moved; the two agree as ``lr`` becomes small. With ``lr=None`` only the ratios
+    of the weights matter.
 
     References
     ----------
@@ -89,7 +94,7 @@ class Adaline(Online):
     epochs: Annotated[int, Interval(1, whole=True)] = 20
     shuffle: Annotated[bool, OneOf(True, False)] = True
 
-    def fit(self, X: Any, y: Any = None) -> Adaline:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Adaline:
         """Run the rule over the rows ``epochs`` times.
 
         Parameters
@@ -98,22 +103,24 @@ class Adaline(Online):
             Array, frame, ``castalia.data.Dataset``, tensor or scipy sparse matrix of numbers.
         y
             Labels.
+        sample_weight
+            Factor of each row's step; a row of weight 0 is left out.
 
         Returns
         -------
         self
         """
-        X, codes, again = self._read(X, y)
+        (X, codes, weight), again = self._read(X, y, sample_weight)
         seed = seed_from(self.random_state)
         rows, target = self._rows(X), self._signs(codes)
-        self.lr_ = self._rate(rows)
+        self.lr_ = self._rate(rows, weight)
         W = self._start(rows, again=again)
         errors = []
         for epoch in range(self.epochs):
             order = np.arange(len(codes))
             if self.shuffle:
                 order = np.random.default_rng(derive(seed, epoch)).permutation(len(codes))
-            errors.append(self._epoch(rows, target, W, order, None))
+            errors.append(self._epoch(rows, target, W, order, weight))
         self.errors_ = np.array(errors)
         self._keep(W)
         return self
@@ -130,16 +137,12 @@ class Adaline(Online):
         classes
             All classes there will be; needed the first time.
         sample_weight
-            Factor of each row's step.
+            Factor of each row's step; a row of weight 0 is left out.
         """
-        check_parameters(self)
-        first = not hasattr(self, "coef_")
-        X = self._matrix(X, reset=first)
-        codes = self._codes(check_target(self, X, y), classes, first=first)
-        weight = check_weight(self, X, sample_weight)
+        (X, codes, weight), first = self._read_part(X, y, classes, sample_weight)
         rows = self._rows(X)
         if first:
-            self.lr_ = self._rate(rows)
+            self.lr_ = self._rate(rows, weight)
         W = self._start(rows, again=not first)
         error = self._epoch(rows, self._signs(codes), W, np.arange(len(codes)), weight)
         self.errors_ = np.append([] if first else self.errors_, error)
@@ -155,11 +158,13 @@ class Adaline(Online):
         columns = np.array([1]) if K == 2 else np.arange(K)
         return np.where(codes[:, None] == columns, 1.0, -1.0)
 
-    def _rate(self, rows: Any) -> float:
+    def _rate(self, rows: Any, weight: np.ndarray | None) -> float:
         if self.lr is not None:
             return float(self.lr)
         power = rows.multiply(rows).sum(axis=1) if issparse(rows) else rows.square().sum(dim=1)
         power = power + float(self.fit_intercept)
+        if weight is not None:  # a step is 2 lr weight |x|^2 of the error
+            power = power * (weight if issparse(rows) else torch.as_tensor(weight).to(power))
         if not power.max():  # nothing but zeros: any rate will do
             return 0.05
         return min(0.05 / float(power.mean()), 0.5 / float(power.max()))
@@ -184,7 +189,8 @@ class Adaline(Online):
                 yield self._block(rows, index, W), y[index], steps[index]
 
         errors = lms(blocks, W, owner=type(self).__name__, lr=self.lr_)
-        return float(errors.double().square().mean())
+        squares = errors.double().square().mean(dim=1).cpu().numpy()  # in the order of the pass
+        return float(np.average(squares, weights=share[order]))
 
     def _block(self, rows: Any, index: np.ndarray, W: Tensor) -> Tensor:
         """Return some rows with the constant column, (B, P)."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target, split_target
+from castalia.base.inputs import check_target, check_weight, split_target
 from castalia.base.tasks import numeric_target
 from castalia.models.linear.solvers.lms import lms
 
@@ -68,6 +68,16 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
     sample; blocks of 64 samples are solved as triangular systems, so that an hour at 250 Hz takes
     seconds. ``predict`` uses the taps at the end; ``cancel`` goes on adapting.
 
+    A sample weight multiplies the step of its sample and nothing else: the sample stays in the
+    windows of those after it. Weight 0 freezes the filter, for instance while what is wanted is
+    loud; normalised, ``lr`` times a weight must stay below 2.
+
+    With more than one tap an answer depends on the rows before it, which is the point, so rows
+    cannot be shuffled or left out. Three of scikit-learn's checks ask for that and do not apply:
+    ``check_methods_sample_order_invariance``, ``check_methods_subset_invariance`` and
+    ``check_sample_weight_equivalence_on_dense_data``; it passes all others. Cross-validate
+    with ``TimeSeriesSplit``, not with shuffled folds.
+
     References
     ----------
     1975, Widrow et al., Adaptive noise cancelling: principles and applications, Proc. IEEE 63.
@@ -93,7 +103,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
     delay: Annotated[int, Interval(0, whole=True)] = 0
     epochs: Annotated[int, Interval(1, whole=True)] = 1
 
-    def fit(self, X: Any, y: Any = None) -> AdaptiveFilter:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdaptiveFilter:
         """Adapt to a recording from taps of zero.
 
         Parameters
@@ -102,6 +112,8 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
             Reference channels, (T, C), samples in order.
         y
             Primary signal or signals, (T,) or (T, M).
+        sample_weight
+            Factor of each sample's step, (T,); 0 holds the taps still there.
 
         Returns
         -------
@@ -110,21 +122,26 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         check_parameters(self)
         X, y = split_target(X, y)
         X = self._matrix(X, reset=True)
-        self._adapt(X, check_target(self, X, y), None, self.epochs)
+        y, weight = check_target(self, X, y), check_weight(self, X, sample_weight)
+        self.coef_, self.residual_ = self._run(X, y, weight, None, self.epochs)
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> AdaptiveFilter:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaptiveFilter:
         """Go on adapting over a further stretch; samples before it count as zero.
 
         Parameters
         ----------
         X, y
             Reference channels and primary signal.
+        sample_weight
+            Factor of each sample's step, (T,); 0 holds the taps still there.
         """
         check_parameters(self)
         first = not hasattr(self, "coef_")
         X = self._matrix(X, reset=first)
-        self._adapt(X, check_target(self, X, y), None if first else self.coef_, 1)
+        y, weight = check_target(self, X, y), check_weight(self, X, sample_weight)
+        taps = None if first else self.coef_
+        self.coef_, self.residual_ = self._run(X, y, weight, taps, 1)
         return self
 
     def cancel(self, X: Any, y: Any) -> np.ndarray:
@@ -139,7 +156,7 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         """
         check_is_fitted(self, "coef_")
         X = self._matrix(X)
-        return self._run(X, check_target(self, X, y), self.coef_, 1)[1]
+        return self._run(X, check_target(self, X, y), None, self.coef_, 1)[1]
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the estimate of the noise by the taps at the end of the fit.
@@ -155,11 +172,13 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         flat = self.coef_.reshape(*self.coef_.shape[:-2], -1)
         return windows.reshape(len(windows), -1) @ flat.T
 
-    def _adapt(self, X: Any, y: np.ndarray, taps: np.ndarray | None, epochs: int) -> None:
-        self.coef_, self.residual_ = self._run(X, y, taps, epochs)
-
     def _run(
-        self, X: Any, y: np.ndarray, taps: np.ndarray | None, epochs: int
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        taps: np.ndarray | None,
+        epochs: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Run the rule over a recording; return the taps at the end and the residual."""
         windows = self._windows(X.cpu().numpy() if isinstance(X, Tensor) else X)
@@ -169,7 +188,8 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         if taps is not None:
             W = torch.as_tensor(taps.reshape(-1, flat)).to(target).clone()
 
-        steps = self._tensor(self._steps(windows))
+        share = 1.0 if weight is None else weight.astype(windows.dtype)
+        steps = self._tensor(self._steps(windows) * share)
 
         def blocks(size: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
             for start in range(0, len(y), size):
@@ -204,4 +224,5 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = self.taps > 1  # on rows that are no signal
         return tags

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor
 
 from castalia.base import OneOf, check_parameters
-from castalia.base.inputs import check_target, split_target
+from castalia.base.inputs import check_target, check_weight, split_target
 from castalia.base.tasks import encode_classes
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.linear.linear import LinearClassifier
@@ -101,8 +101,8 @@ class Online(Discriminant):
 
     warm_start: Annotated[bool, OneOf(True, False)] = False
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, np.ndarray, bool]:
-        """Check all rows and labels; return rows, class numbers, and whether to go on from before.
+    def _read(self, X: Any, y: Any, weight: Any) -> tuple[Passed, bool]:
+        """Check all rows, labels and weights; say whether to go on from before.
 
         That is so for a warm start with the classes of the last fit.
         """
@@ -111,7 +111,32 @@ class Online(Discriminant):
         X = self._matrix(X, reset=True)
         before = getattr(self, "classes_", np.empty(0)) if self.warm_start else np.empty(0)
         self.classes_, codes = encode_classes(self, check_target(self, X, y))
-        return X, codes, np.array_equal(before, self.classes_)
+        rows = _counted(X, codes, check_weight(self, X, weight))
+        return rows, np.array_equal(before, self.classes_)
+
+    def _read_part(self, X: Any, y: Any, classes: Any, weight: Any) -> tuple[Passed, bool]:
+        """Check a part of the rows, for ``partial_fit``; say whether it is the first."""
+        check_parameters(self)
+        first = not hasattr(self, "coef_")
+        X = self._matrix(X, reset=first)
+        codes = self._codes(check_target(self, X, y), classes, first=first)
+        return _counted(X, codes, check_weight(self, X, weight)), first
+
+
+class Passed(NamedTuple):
+    """The rows a rule goes over, their class numbers, and the factors of their steps or None."""
+
+    X: Any
+    codes: np.ndarray
+    weight: np.ndarray | None
+
+
+def _counted(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Passed:
+    """Return the rows with a weight above 0: the others are not looked at."""
+    if weight is None or weight.all():
+        return Passed(X, codes, weight)
+    kept = np.flatnonzero(weight)
+    return Passed(X[kept], codes[kept], weight[kept])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from castalia.base import Interval, OneOf
 from castalia.models.linear.descent import DescentRegressor
 from castalia.models.linear.solvers.singular import report_singular
 from castalia.models.linear.solvers.solve import solve
-from castalia.objectives import SquaredError
+from castalia.objectives import Objective, SquaredError
 
 __all__ = ["LinearRegression"]
 
@@ -54,6 +54,8 @@ class LinearRegression(DescentRegressor):
         in the data may be magnified. Estimated, perhaps somewhat low, when it is small.
     history_ : list of dict
         One line an epoch, after ``"gd"`` and ``"sgd"``; ``rank_`` and ``condition_`` are not set.
+    seen_ : float
+        After ``"gd"`` and ``"sgd"``: rows, or weight of rows, of the fit and of every part since.
 
     Shapes
     ------
@@ -89,10 +91,13 @@ class LinearRegression(DescentRegressor):
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         if self.solver != "auto":
-            self._descend(X, y, sample_weight, SquaredError())
+            self._descend(X, y, sample_weight)
             return
         design = self._design(X, y, sample_weight)
         found = solve(design, torch.zeros(design.Y.shape[1], dtype=torch.float64), self.tol)
         report_singular(self, found, design.shape, self.singular)
         self.rank_, self.condition_ = found.rank, found.condition
         self._keep(found.coef, design, y, str(X.dtype).removeprefix("torch."))
+
+    def _objective(self, rows: float, targets: int) -> Objective:
+        return SquaredError()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf
 from typing import Annotated, Any, ClassVar
 
@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from scipy.special import expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
-from torch import Tensor, nn
+from torch import Tensor
 
 from castalia.base import Interval, OneOf, check_parameters
 from castalia.base.descent import descend, loop_settings
 from castalia.base.inputs import check_target, check_weight
 from castalia.base.tasks import encode_classes
 from castalia.errors import DataWarning, InvalidParameter, TrainingWarning
+from castalia.models.linear.descent import layer
 from castalia.models.linear.discriminant import Weighted
 from castalia.models.linear.solvers.likelihood import Bernoulli, Categorical, Likelihood
 from castalia.models.linear.solvers.minimise import lbfgs, lbfgs_lasso, newton_by_parts
@@ -50,12 +51,15 @@ class Logistic(Weighted):
         self.classes_, codes = encode_classes(self, y)
         weight = self._row_weights(codes, sample_weight)
         again = before is not None and np.array_equal(before, self.classes_)
+        again = again and self.coef_.shape[1] == X.shape[1]
         if self.solver in ("gd", "sgd"):
-            self._descend(X, codes, weight, self.epochs, again)
+            self.seen_ = float(weight.sum())
+            training = loop_settings(self.training, self.device)
+            self._descend(X, codes, weight, training, self.epochs, again)
             return
         problem = self._problem(X, codes, weight)
         start = problem.design.zeros(problem.outputs)
-        if again and self.coef_.shape[1] == X.shape[1]:
+        if again:
             start = self._theta(problem.design)
         theta = self._minimise(problem, start)
         self._keep(theta)
@@ -113,15 +117,21 @@ class Logistic(Weighted):
             )
 
     def _descend(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray, epochs: int, again: bool
+        self,
+        X: Any,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        training: Training,
+        epochs: int,
+        again: bool,
     ) -> None:
         """Run the training loop, from the coefficients there are when ``again``."""
         one = self._likelihoods[len(self.classes_) == 2] is Bernoulli
-        net = nn.Linear(X.shape[1], 1 if one else len(self.classes_), bias=self.fit_intercept)
-        net.load_state_dict(self.module_.state_dict() if again else _zeros(net), strict=False)
+        outputs, start = 1 if one else len(self.classes_), self.module_ if again else None
+        net = layer(X.shape[1], outputs, bias=self.fit_intercept, start=start)
         y = torch.from_numpy(codes)
         loss: Any = BinaryCrossEntropy() if one else CrossEntropy()
-        price = 1 / (self.C * weight.sum())
+        price = 1 / (self.C * self.seen_)
         for penalty in (L2((1 - self.l1_ratio) * price), L1(self.l1_ratio * price)):
             loss = loss + penalty if penalty.alpha else loss
         state = descend(
@@ -131,7 +141,7 @@ class Logistic(Weighted):
             X,
             y[:, None].double() if one else y,
             None if (weight == 1).all() else weight,
-            training=loop_settings(self.training, self.device),
+            training=training,
             epochs=epochs,
             batch_size=X.shape[0] if self.solver == "gd" else self.batch_size,
             lr=self.lr,
@@ -147,6 +157,9 @@ class Logistic(Weighted):
     ) -> Logistic:
         """Go on from where the coefficients are with one pass over further rows (``"sgd"`` only).
 
+        The penalty is that beside the sum of all rows so far. Every call starts the optimizer and
+        the schedule of ``training`` anew and keeps no run.
+
         Parameters
         ----------
         X, y
@@ -161,7 +174,9 @@ class Logistic(Weighted):
         X = self._matrix(X, reset=first)
         codes = self._codes(check_target(self, X, y), classes, first=first)
         weight = self._row_weights(codes, check_weight(self, X, sample_weight))
-        self._descend(X, codes, weight, 1, again=not first)
+        self.seen_ = float(weight.sum()) + (0.0 if first else getattr(self, "seen_", 0.0))
+        training = replace(loop_settings(self.training, self.device), run=None)
+        self._descend(X, codes, weight, training, 1, again=not first)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -187,10 +202,6 @@ class Logistic(Weighted):
         """
         z = self._outputs(X)
         return log_softmax(z if z.shape[1] > 1 else np.concatenate([0 * z, z], axis=1), axis=1)
-
-
-def _zeros(net: nn.Module) -> dict[str, Tensor]:
-    return {name: torch.zeros_like(value) for name, value in net.state_dict().items()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -232,6 +243,8 @@ class LogisticRegression(Logistic):
         Constant terms.
     n_iter_ : int
         Steps of the solver.
+    seen_ : float
+        After ``"gd"`` and ``"sgd"``: rows, or weight of rows, of the fit and of every part since.
 
     Shapes
     ------
@@ -303,6 +316,8 @@ class SoftmaxRegression(Logistic):
         Constant terms.
     n_iter_ : int
         Steps of the solver.
+    seen_ : float
+        After ``"gd"`` and ``"sgd"``: rows, or weight of rows, of the fit and of every part since.
 
     Shapes
     ------

@@ -11,9 +11,8 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor
 
-from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target
-from castalia.models.linear.discriminant import Online
+from castalia.base import Interval, OneOf
+from castalia.models.linear.discriminant import Online, Passed
 from castalia.models.linear.solvers.affine import Affine
 from castalia.models.linear.solvers.corrections import ArgmaxWalk, BinaryWalk, Walk
 from castalia.models.linear.solvers.interior import soft_margin
@@ -111,7 +110,8 @@ class Perceptron(Online):
         rho, the smallest distance of a row (x, 1) from the hyperplane; not positive if not
         separated. With ``"argmax"``, of the pairs (W_y - W_k) x, by the norm of all of W.
     novikoff_bound_ : ndarray like ``mistakes_``
-        floor(R^2 / rho^2), with 2 R^2 for ``"argmax"``; infinite if not separated or ``init`` > 0.
+        floor(R^2 / rho^2), with 2 R^2 for ``"argmax"`` and times the largest sample weight over the
+        smallest; infinite if not separated or ``init`` > 0.
     n_iter_ : int
         Epochs begun.
     seen_ : int
@@ -124,9 +124,15 @@ class Perceptron(Online):
     Notes
     -----
     The weights are those of the rule applied row after row, found by matrix products over stretches
-    without a mistake. The walk is sequential and runs on the CPU, wherever X is. Rows cannot be
-    weighted: the path depends on their order, so that weight 2 could not mean "twice". Aizerman's
-    guarantee holds while the examples are fresh: within the first epoch.
+    without a mistake; where two classes overlap, by scikit-learn's compiled loop. The walk is
+    sequential and runs on the CPU, wherever X is. Aizerman's guarantee holds while the examples are
+    fresh: within the first epoch.
+
+    A sample weight v multiplies the correction of its row, as in scikit-learn: w += lr v y x.
+    Weight 0 is the same as leaving the row out, and equal weights only scale the result. Weight 2
+    is not the same as the row twice: a row may be right after its first correction. A row is
+    counted once in ``mistakes_``, whatever its weight; with weights between v and V they are at
+    most (V / v) R^2 / rho^2, by Novikoff's argument.
 
     References
     ----------
@@ -160,7 +166,7 @@ class Perceptron(Online):
     patience: Annotated[int | None, Interval(1, whole=True, optional=True)] = 20
     shuffle: Annotated[bool, OneOf(True, False)] = False
 
-    def fit(self, X: Any, y: Any = None) -> Perceptron:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Perceptron:
         """Walk over the rows until they are all right, or it is time to stop.
 
         Parameters
@@ -169,20 +175,24 @@ class Perceptron(Online):
             Array, frame, ``castalia.data.Dataset``, tensor or scipy sparse matrix of numbers.
         y
             Labels.
+        sample_weight
+            Factor of each row's correction; a row of weight 0 is left out.
 
         Returns
         -------
         self
         """
-        X, codes, again = self._read(X, y)
-        X, seed = _host(X), seed_from(self.random_state)
-        walks = self._walks(X, seed, again=again)
-        self._walk(walks, X, codes, seed)
+        rows, again = self._read(X, y, sample_weight)
+        rows, seed = rows._replace(X=_host(rows.X)), seed_from(self.random_state)
+        walks = self._walks(rows.X, seed, again=again)
+        self._walk(walks, rows, seed)
         self._keep_walks(walks)
-        self._judge(X, codes)
+        self._judge(rows)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Perceptron:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Perceptron:
         """Walk over further rows once, from the weights there are.
 
         Parameters
@@ -191,17 +201,17 @@ class Perceptron(Online):
             Rows and their labels.
         classes
             All classes there will be; needed the first time.
+        sample_weight
+            Factor of each row's correction; a row of weight 0 is left out.
         """
-        check_parameters(self)
-        first = not hasattr(self, "coef_")
-        X = _host(self._matrix(X, reset=first))
-        codes = self._codes(check_target(self, X, y), classes, first=first)
+        (X, codes, weight), first = self._read_part(X, y, classes, sample_weight)
+        X = _host(X)
         walks = self._walks(X, seed_from(self.random_state), again=not first)
         if not first:
             for walk, made in zip(walks, self.mistakes_, strict=True):
                 walk.corrections, walk.seen = int(made), self.seen_
         for walk, signs in zip(walks, self._targets(codes), strict=True):
-            walk.over(X, signs)
+            walk.over(X, signs, weight)
             walk.epoch()
         self.n_iter_ = 1
         self._keep_walks(walks)
@@ -233,25 +243,26 @@ class Perceptron(Online):
             return [codes]
         return [np.where(codes == k, 1, -1) for k in ([1] if K == 2 else range(K))]
 
-    def _walk(self, walks: list[Walk], X: Any, codes: np.ndarray, seed: int) -> None:
+    def _walk(self, walks: list[Walk], rows: Passed, seed: int) -> None:
         """Walk until done, and say in ``stopped_`` why it ended."""
         ends = []
-        for number, (walk, signs) in enumerate(zip(walks, self._targets(codes), strict=True)):
-            ends.append(self._one_walk(walk, X, signs, derive(seed, 1, number)))
+        for number, (walk, y) in enumerate(zip(walks, self._targets(rows.codes), strict=True)):
+            ends.append(self._one_walk(walk, rows, y, derive(seed, 1, number)))
         self.n_iter_ = max(epochs for epochs, _ in ends)
         self.stopped_ = max(ends)[1]
 
-    def _one_walk(self, walk: Walk, X: Any, y: np.ndarray, seed: int) -> tuple[int, str]:
+    def _one_walk(self, walk: Walk, rows: Passed, y: np.ndarray, seed: int) -> tuple[int, str]:
         random = np.random.default_rng(seed)
         rule = None
         if self.stop == "aizerman":
             rule = lambda k: enough_right(k, self.eps, self.risk)  # noqa: E731
-        walk.over(X, y)
+        X, weight = rows.X, rows.weight
+        walk.over(X, y, weight)
         fewest, since = len(y) + 1, 0
         for epoch in range(1, self.epochs + 1):
             if self.shuffle:
                 order = random.permutation(len(y))
-                walk.over(X[order], y[order])
+                walk.over(X[order], y[order], None if weight is None else weight[order])
             mistakes = walk.epoch(rule)
             if rule is not None and walk.right >= rule(walk.corrections):
                 right = plural(walk.right, "right answer")
@@ -274,8 +285,9 @@ class Perceptron(Online):
         self.mistakes_ = np.array([walk.corrections for walk in walks])
         self.seen_ = max(walk.seen for walk in walks)
 
-    def _judge(self, X: Any, codes: np.ndarray) -> None:
+    def _judge(self, rows: Passed) -> None:
         """Set what the bound is made of."""
+        X, codes, weight = rows
         squares = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("nd,nd->n", X, X)
         self.radius_ = float(np.sqrt(squares.max() + self.fit_intercept))
         scores = X @ self.coef_.T + self.intercept_
@@ -295,8 +307,10 @@ class Perceptron(Online):
         self.margin_ = margins.astype(np.float64)
         self.separated_ = bool((margins > 0).all())
         known = (self.margin_ > 0) & (self.init == 0) & (not self.warm_start)
+        spread = 1.0 if weight is None else weight.max() / weight.min()
         with np.errstate(divide="ignore"):
-            self.novikoff_bound_ = np.where(known, np.floor(reach / self.margin_**2), np.inf)
+            bound = np.floor(spread * reach / self.margin_**2)
+        self.novikoff_bound_ = np.where(known, bound, np.inf)
 
 
 def _host(X: Any) -> Any:

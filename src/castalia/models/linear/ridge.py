@@ -17,7 +17,7 @@ from castalia.models.linear.descent import DescentRegressor
 from castalia.models.linear.solvers.design import Design
 from castalia.models.linear.solvers.singular import report_singular
 from castalia.models.linear.solvers.solve import solve, spectrum
-from castalia.objectives import L2, SquaredError
+from castalia.objectives import L2, Objective, SquaredError
 
 __all__ = ["Ridge"]
 
@@ -72,6 +72,8 @@ class Ridge(DescentRegressor):
         Condition number of the penalised problem, columns scaled to one length.
     history_ : list of dict
         One line an epoch, after ``"gd"`` and ``"sgd"``.
+    seen_ : float
+        After ``"gd"`` and ``"sgd"``: rows, or weight of rows, of the fit and of every part since.
 
     Shapes
     ------
@@ -80,7 +82,9 @@ class Ridge(DescentRegressor):
     Notes
     -----
     O(N D^2), or O(N^2 D) by the dual form W = X^T (X X^T + alpha I)^-1 y when D > N. Where alpha is
-    too small to make the system well conditioned, the singular values of X answer.
+    too small to make the system well conditioned, the singular values of X answer. In
+    ``partial_fit`` the sum of ``loss="sum"`` is that of all rows so far, each as often as it came;
+    for several passes over a stream ``loss="mean"`` is the plainer choice.
 
     References
     ----------
@@ -105,7 +109,7 @@ class Ridge(DescentRegressor):
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         if self.solver != "auto":
-            self._descend(X, y, sample_weight, SquaredError() + self._penalty(y, sample_weight))
+            self._descend(X, y, sample_weight)
             return
         design = self._design(X, y, sample_weight)
         found = solve(design, self._alphas(design))
@@ -125,16 +129,14 @@ class Ridge(DescentRegressor):
         factor = design.total if self.loss == "mean" else 1.0
         return torch.from_numpy(np.broadcast_to(given, targets) * factor)
 
-    def _penalty(self, y: np.ndarray, weight: np.ndarray | None) -> L2:
-        """Return the penalty beside the loop's loss, the mean over rows and targets."""
+    def _objective(self, rows: float, targets: int) -> Objective:
         if np.ndim(self.alpha):
             raise InvalidParameter(
                 f"Ridge: `alpha` must be one number with solver='{self.solver}'; got "
                 f"{len(self.alpha)}. Use solver='auto'."
             )
-        rows = float(len(y) if weight is None else weight.sum()) if self.loss == "sum" else 1.0
-        targets = y.shape[1] if y.ndim == 2 else 1
-        return L2(float(self.alpha) / (rows * targets), half=False)
+        factor = 1 / rows if self.loss == "sum" else 1.0
+        return SquaredError() + L2(float(self.alpha) * factor / targets, half=False)
 
     def loo_residuals(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Return y_n minus what a fit without row n predicts there, for every n at the cost of one.

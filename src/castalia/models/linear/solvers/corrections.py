@@ -2,10 +2,8 @@
 
 The rule looks at one example at a time, but the weights stand still between corrections. So the
 scores of a stretch of rows are computed at once and the walk jumps to the first wrong one. Where
-corrections are frequent, a block of rows is settled as a whole: with Gram matrix G of its rows
-z = y x, the margins seen by the walk are m = m0 + tril(G, -1) a, where a marks the corrected rows,
-a = [m <= 0]. Putting the last guess of a into the right side settles at least one more row each
-time, and all of them in a few rounds. Either way the corrections are those of the plain rule.
+corrections of two classes are frequent, scikit-learn's compiled loop makes them one by one. Either
+way the corrections are those of the plain rule.
 """
 
 from __future__ import annotations
@@ -13,15 +11,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn import config_context
+from sklearn.linear_model import Perceptron as Compiled
 
 __all__ = ["ArgmaxWalk", "BinaryWalk", "Walk"]
 
-PIECE = 8192  # rows after which the way to walk is chosen again
-BLOCK = 64  # rows settled together
-BEHIND = -np.tri(BLOCK, k=-1)  # which rows of a block feel the correction of which
-OFTEN = 0.02  # share of corrected rows from which blocks are quicker
-KEPT = 2**28  # bytes of Gram matrices that are kept for the next epoch
+PIECE = 8192  # rows after which the way to walk is chosen again,
+FIRST = 1024  # sooner near the start
+BLOCK = 64  # rows whose scores are computed at once, to begin with
+OFTEN = 0.02  # share of corrected rows from which the compiled loop is quicker
+LONG = 2**17  # rows given to it at a time
+KEPT = 2**28  # bytes of its rows that are kept for the next epoch
+TRACE = 2.0**-600  # its square is zero in float64, so a column of it counts and changes nothing
 
 
 class Walk:
@@ -29,14 +31,14 @@ class Walk:
 
     Attributes
     ----------
-    X, y
-        Rows (N, D) and their class numbers.
+    X, y, size
+        Rows (N, D), their class numbers, and the factor of each row's correction.
     W, b
         Weights (K, D) and intercepts (K,), in units of the learning rate.
     corrections
         How many there were.
     right
-        Answers that were right since the last correction.
+        Answers that were right since the last correction, where a rule asks for them.
     seen
         Examples looked at.
     """
@@ -46,9 +48,10 @@ class Walk:
         self.corrections = self.right = self.seen = 0
         self.stretch = BLOCK  # rows whose scores are computed at once
 
-    def over(self, X: Any, y: np.ndarray) -> None:
-        """Take the rows to walk over."""
+    def over(self, X: Any, y: np.ndarray, size: np.ndarray | None = None) -> None:
+        """Take the rows to walk over, and how much each correction counts."""
         self.X, self.y, self.sparse = X, y, issparse(X)
+        self.size = np.ones(len(y), X.dtype) if size is None else size.astype(X.dtype)
 
     def epoch(self, rule: Any = None) -> int:
         """Walk over all rows once and count the corrections; stop where ``rule`` says.
@@ -58,14 +61,20 @@ class Walk:
         rule
             From the number of corrections to the right answers in a row that are enough.
         """
-        before = self.corrections
-        for start in range(0, len(self.y), PIECE):
-            self.piece(start, min(start + PIECE, len(self.y)), rule)
+        before, start = self.corrections, 0
+        while start < len(self.y):
+            start = self.piece(start, rule)
             if rule is not None and self.right >= rule(self.corrections):
                 break
         return self.corrections - before
 
-    def piece(self, start: int, stop: int, rule: Any) -> None:
+    def piece(self, start: int, rule: Any) -> int:
+        """Walk over some rows from one on, and say where the next piece begins."""
+        stop = min(start + PIECE, 2 * start + FIRST, len(self.y))
+        self.stretches(start, stop, rule)
+        return stop
+
+    def stretches(self, start: int, stop: int, rule: Any) -> None:
         """Walk over some rows from correction to correction."""
         while start < stop:
             end = min(start + self.stretch, stop)
@@ -94,9 +103,10 @@ class Walk:
         """Move the weights by one row."""
         raise NotImplementedError
 
-    def row(self, row: int) -> np.ndarray:
-        """Return a row as a dense vector."""
-        return self.X[[row]].toarray()[0] if self.sparse else self.X[row]
+    def step(self, row: int) -> np.ndarray:
+        """Return what a correction adds: a row as a dense vector, by its size."""
+        x = self.X[[row]].toarray()[0] if self.sparse else self.X[row]
+        return self.size[row] * x
 
 
 class ArgmaxWalk(Walk):
@@ -111,23 +121,24 @@ class ArgmaxWalk(Walk):
 
     def correct(self, row: int) -> None:
         """Move the true class towards the row and the other away from it."""
-        x, true, said = self.row(row), self.y[row], self.said[row - self.start]
+        x, true, said = self.step(row), self.y[row], self.said[row - self.start]
         self.W[true] += x
         self.W[said] -= x
         if self.intercept:
-            self.b[true] += 1
-            self.b[said] -= 1
+            self.b[true] += self.size[row]
+            self.b[said] -= self.size[row]
 
 
 class BinaryWalk(Walk):
     """Two classes, y = +-1: on a mistake, y w x <= 0, w += y x."""
 
-    blocks: dict[int, tuple[np.ndarray, np.ndarray]]
+    often = False  # whether the last piece had many corrections
+    kept: Any = None
 
-    def over(self, X: Any, y: np.ndarray) -> None:
-        """Take the rows to walk over."""
-        super().over(X, y.astype(X.dtype))
-        self.blocks, self.often = {}, False
+    def over(self, X: Any, y: np.ndarray, size: np.ndarray | None = None) -> None:
+        """Take the rows to walk over, and how much each correction counts."""
+        super().over(X, y.astype(X.dtype), size)
+        self.kept = None
 
     def wrong(self, start: int, stop: int) -> np.ndarray:
         """Tell where y w x is not positive."""
@@ -136,44 +147,48 @@ class BinaryWalk(Walk):
 
     def correct(self, row: int) -> None:
         """Add y x."""
-        self.W[0] += self.y[row] * self.row(row)
-        self.b[0] += self.y[row] * self.intercept
+        self.W[0] += self.y[row] * self.step(row)
+        self.b[0] += self.y[row] * self.size[row] * self.intercept
 
-    def piece(self, start: int, stop: int, rule: Any) -> None:
+    def piece(self, start: int, rule: Any) -> int:
         """Walk over some rows in the way that suits how often they are wrong."""
         before = self.corrections
-        if self.often and rule is None and not self.sparse:
-            w = np.append(self.W[0], self.b[0])
-            for first in range(start, stop, BLOCK):
-                self.settle(first, min(first + BLOCK, stop), w)
-            self.W[0], self.b[0] = w[:-1], w[-1]
+        stop = min(start + LONG, len(self.y))
+        signs = self.y[start:stop]
+        if self.often and rule is None and signs.min() < signs.max():
+            self.compiled(start, stop)
         else:
-            super().piece(start, stop, rule)
+            stop = super().piece(start, rule)
         self.often = self.corrections - before > OFTEN * (stop - start)
+        return stop
 
-    def settle(self, start: int, stop: int, w: np.ndarray) -> None:
-        """Walk over a block by finding its corrections all at once."""
-        back, gram = self.block(start, stop)  # -z, and -tril(z z^T, -1)
-        behind = back.dot(w)  # -m0
-        wrong = np.heaviside(behind, 1.0)
-        while True:
-            again = np.heaviside(behind + gram.dot(wrong), 1.0)
-            if again.tobytes() == wrong.tobytes():
-                break
-            wrong = again
-        w -= wrong.dot(back)
-        count = int(wrong.sum())
-        self.corrections += count
+    def compiled(self, start: int, stop: int) -> None:
+        """Walk over some rows by scikit-learn's loop, which makes the same corrections."""
+        model = Compiled(fit_intercept=False, shuffle=False, max_iter=1, tol=None)
+        w = np.concatenate([self.W[0], self.b, [0.0]])[None]
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            model.fit(
+                self.rows(start, stop),
+                self.y[start:stop],
+                coef_init=w,
+                sample_weight=self.size[start:stop],
+            )
+        found = model.coef_[0]
+        self.W[0], self.b[0] = found[:-2], found[-2]
+        self.corrections += round(found[-1] / TRACE)
         self.seen += stop - start
-        self.right = int(wrong[::-1].argmax()) if count else self.right + stop - start
 
-    def block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what ``settle`` needs, kept from the epoch before where there is room."""
-        if start in self.blocks:
-            return self.blocks[start]
-        sign = -self.y[start:stop, None]
-        back = np.concatenate([sign * self.X[start:stop], sign * self.intercept], axis=1)
-        found = back, back @ back.T * BEHIND[: stop - start, : stop - start]
-        if len(self.y) * (BLOCK + back.shape[1]) * back.itemsize <= KEPT:
-            self.blocks[start] = found
-        return found
+    def rows(self, start: int, stop: int) -> Any:
+        """Return some rows, (x, 1, trace of a correction), kept from before where there is room."""
+        size = 3 * self.X.nnz if self.sparse else self.X.size
+        if self.kept is None and 8 * (size + 2 * len(self.y)) <= KEPT:
+            self.kept = self.traced(0, len(self.y))
+        return self.traced(start, stop) if self.kept is None else self.kept[start:stop]
+
+    def traced(self, start: int, stop: int) -> Any:
+        """Return some rows with a column for the intercept and one that counts corrections."""
+        y, size = self.y[start:stop].astype(np.float64), self.size[start:stop]
+        more = np.stack([np.full(len(y), float(self.intercept)), TRACE * y / size], axis=1)
+        if self.sparse:
+            return hstack([self.X[start:stop], csr_array(more)], format="csr", dtype=np.float64)
+        return np.concatenate([self.X[start:stop], more], axis=1)
