@@ -17,4 +17,5 @@ NAMES = (
     "linear_classifiers",
     "bagging",
     "second_order",
+    "doctor",
 )

@@ -84,6 +84,7 @@ LIMITS = {
     "outputs.same": Limit(1e-3, "spread of the outputs over rows, over that of the targets"),
     "latent.silent": Limit(0.01, "nats per dimension: below it a dimension carries nothing"),
     "latent.share": Limit(0.8, "share of silent dimensions"),
+    "future.change": Limit(1e-4, "rounding leaves 1e-6; a leak as much as the future itself"),
     "padding.share": Limit(0.1, "share of padding among the targets"),
 }
 

@@ -1,4 +1,4 @@
-"""CST503 and CST504: a silent latent code, and padding that is learnt."""
+"""CST503 to CST505: a silent latent code, padding that is learnt, a future that leaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import Case
 from castalia.utils.text import number
 
-__all__ = ["collapsed_code", "learns_padding"]
+__all__ = ["collapsed_code", "learns_padding", "sees_the_future"]
 
 
 def collapsed_code(case: Case) -> Iterator[Finding]:
@@ -82,3 +82,18 @@ def _padding(case: Case) -> int | None:
             if padded.mean() > 0.3 and len(np.unique(run[padded])) >= 2 and inside < 0.2:
                 return int(pad)
     return None
+
+
+def sees_the_future(case: Case) -> Iterator[Finding]:
+    """A next-token model whose outputs change when later tokens change."""
+    change = case.record.final.get("future")
+    if change is not None and change > limit("future.change"):
+        yield finding(
+            "CST505",
+            "error",
+            0.97,
+            "Outputs for the first half of a sequence change when the second half is changed: the "
+            "model sees what it is to predict.",
+            "Mask the attention with torch.triu(ones(T, T), 1), or read from left to right only.",
+            Evidence("change in the first half over that in the second", change, 1e-4),
+        )

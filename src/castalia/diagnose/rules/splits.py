@@ -39,8 +39,8 @@ def _shared(case: Case) -> tuple[float, int]:
     if train is None or not held or train.ndim != 2:
         return 0.0, 0
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
-    if len(known) < 0.5 * len(train) and len(known) < 50:
-        return 0.0, 0  # few distinct rows: meeting one again means nothing
+    if len(known) < 50 or _repeats(case) > 0.01:
+        return 0.0, 0  # rows repeat anyway: meeting one again means nothing
     seen, distinct = [], set()
     for batch in held:
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
@@ -55,6 +55,14 @@ def _shared(case: Case) -> tuple[float, int]:
                 distinct.add(key)
                 seen.append(hit)
     return (float(np.mean(seen)) if seen else 0.0), len(seen)
+
+
+def _repeats(case: Case) -> float:
+    """Share of rows that stand twice in one batch, which a draw without replacement never gives."""
+    batches = [b for b in case.record.train.inputs if b is not None and len(b) > 1]
+    total = sum(len(b) for b in batches)
+    distinct = sum(len({row.tobytes() for row in np.ascontiguousarray(b)}) for b in batches)
+    return 1 - distinct / max(total, 1)
 
 
 def _all_alike(case: Case, held: list[np.ndarray], known: set[bytes]) -> bool:

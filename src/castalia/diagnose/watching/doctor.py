@@ -13,8 +13,11 @@ from torch.optim import Optimizer
 
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.record import Look, Record
+from castalia.diagnose.rules import judge
+from castalia.diagnose.rules.case import Case
 from castalia.diagnose.watching import facts
 from castalia.diagnose.watching.backward import listen, unlisten
+from castalia.diagnose.watching.causality import future_change
 from castalia.diagnose.watching.keeping import Keeper
 from castalia.diagnose.watching.reading import Reading, quick_ending, read
 from castalia.diagnose.watching.sampling import Sampling
@@ -202,10 +205,30 @@ class Doctor:
         mute
             Codes not wanted.
         """
-        from castalia.diagnose.rules import judge
-
         self._finish()
+        self._look_ahead()
         return judge(self.record, mute=tuple(mute))
+
+    def _look_ahead(self) -> None:
+        """Ask a language model whether it sees the future."""
+        rows = self.record.train.inputs
+        tokens = next((x for x in reversed(rows) if x is not None and x.dtype.kind in "iu"), None)
+        if (
+            tokens is None
+            or tokens.ndim != 2
+            or tokens.shape[1] < 4
+            or not Case(self.record).shifted
+        ):
+            return
+        try:
+            self.closed, was = True, self.closed  # our own hooks must not see this
+            change = future_change(self.module, tokens)
+        except Exception:  # a module that wants other arguments cannot be asked
+            change = None
+        finally:
+            self.closed = was
+        if change is not None:
+            self.record.final["future"] = change
 
     def close(self) -> None:
         """Stop watching and leave no trace in torch, the module or the optimizer."""

@@ -1,0 +1,82 @@
+"""Whether the output at one place of a sequence depends on what comes after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from castalia.diagnose.watching.facts import first_tensor
+
+__all__ = ["future_change"]
+
+ROWS = 4
+
+
+def future_change(module: nn.Module, tokens: np.ndarray, batch_first: bool = True) -> float | None:
+    """Change the second half of some sequences and return how much the first half's outputs change.
+
+    The change is relative to that of the second half's outputs; None where the outputs have no
+    place for each token. The module is called in evaluation mode and left as it was.
+
+    Parameters
+    ----------
+    module
+        The network, called with one tensor of tokens.
+    tokens
+        Rows of tokens, (rows, length).
+    batch_first
+        Whether the module takes them so.
+
+    Examples
+    --------
+    >>> class Last(nn.Module):
+    ...     def forward(self, x):
+    ...         return nn.functional.one_hot(x.flip(1), 9).float()
+    >>> future_change(Last(), np.arange(8).reshape(1, 8)) > 0.5
+    True
+    """
+    length = tokens.shape[1]
+    place = next((p.device for p in module.parameters()), torch.device("cpu"))
+    before = torch.as_tensor(tokens[:ROWS]).to(place)
+    after = before.clone()
+    half = length // 2
+    after[:, half:] = before[:, half:].flip(1).roll(1, dims=0)
+    if torch.equal(before, after):
+        after[:, half:] = before[:, :1]
+    with _quietly(module), torch.no_grad():
+        first, second = (_outputs(module, x, batch_first) for x in (before, after))
+    if first is None or second is None or first.shape != second.shape or first.shape[1] != length:
+        return None
+    change = (first - second).float().abs().flatten(2).amax(dim=2)  # (rows, length)
+    moved = float(change[:, half:].max())
+    return float(change[:, :half].max()) / moved if moved > 0 else None
+
+
+def _outputs(module: nn.Module, tokens: Tensor, batch_first: bool) -> Tensor | None:
+    """Outputs as (rows, length, …)."""
+    found = first_tensor(module(tokens if batch_first else tokens.T))
+    if found is None:
+        return None
+    if found.ndim == 2 and found.shape[0] == tokens.numel():
+        found = found.reshape(*tokens.shape, -1)
+    if found.ndim < 3:
+        return None
+    return found if found.shape[0] == tokens.shape[0] else found.transpose(0, 1)
+
+
+@contextmanager
+def _quietly(module: nn.Module) -> Iterator[None]:
+    """Run in evaluation mode and put every flag, and torch's random state, back after."""
+    modes = {part: part.training for part in module.modules()}
+    devices = list({p.device.index or 0 for p in module.parameters() if p.is_cuda})
+    with torch.random.fork_rng(devices=devices):
+        module.eval()
+        try:
+            yield
+        finally:
+            for part, mode in modes.items():
+                part.training = mode
