@@ -1,4 +1,4 @@
-"""What watching costs: a bare loop with and without the doctor, in turn, on the CPU and on a GPU."""
+"""What watching costs: a bare loop with and without the doctor, in turn, on CPU and GPU."""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ LIMITS = {
     "rate.slow": Limit(3e-4, "suite: healthy medians from 2e-4; with less than half of it learnt"),
     "rate.slow_learnt": Limit(0.6, "suite: share of the guessing loss taken away"),
     "gradient.shrinks": Limit(1e-3, "first over last layer; suite: healthy plain nets above 5e-3"),
+    "gradient.per_layer": Limit(0.3, "suite: healthy plain nets keep 0.4 and more per layer"),
     "gradient.grows": Limit(1e3, "first over last layer; suite: healthy nets below 1e2"),
     "gradient.spike": Limit(100.0, "largest over median norm; suite: healthy below 40"),
     "units.dead": Limit(0.6, "share of a layer; suite: healthy ReLU layers up to 0.45"),
@@ -44,9 +45,7 @@ LIMITS = {
     "units.equal": Limit(0.9, "share of rows equal to another: chance gives 0"),
     "start.loss": Limit(3.0, "initial loss over that of guessing; default initialisations 0.9–1.4"),
     "start.depth": Limit(100.0, "growth or decay of the spread over depth; He and Glorot within 5"),
-    "end.falling": Limit(
-        0.15, "relative fall in the last fifth of the steps; suite: healthy < 0.12"
-    ),
+    "end.falling": Limit(0.1, "relative fall in the last fifth of the steps, with much left"),
     "steps.stale": Limit(0.5, "share of looks with left-over gradients: 0 or 1 in practice"),
     "steps.few": Limit(60, "updates in all; suite: healthy trainings make 100 and more"),
     "curvature.ratio": Limit(300.0, "largest over middling variance of the inputs' axes"),

@@ -55,8 +55,8 @@ class Head:
         Class that a cross-entropy leaves out.
     weighted
         Whether classes are weighted.
-    reduced
-        Whether the loss function itself took the mean or the sum.
+    reduction
+        How the loss function made one number of many: "mean", "sum" or "none".
     negated
         Whether the loss is minus a known loss.
     scale
@@ -74,7 +74,7 @@ class Head:
     broadcast: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     ignore_index: int | None = None
     weighted: bool = False
-    reduced: bool = True
+    reduction: str = "mean"
     negated: bool = False
     scale: float = 1.0
     layer: str | None = None

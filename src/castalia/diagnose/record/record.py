@@ -30,6 +30,8 @@ class Weight:
         Class of the module it belongs to, such as "Linear".
     rows_equal_at_start, rows_equal_at_end
         For a matrix: the share of its rows (units) that equal another row; None where not measured.
+    radius
+        Of a recurrent matrix, or one that is square: its spectral radius at the start.
     moved
         Whether any of a sample of its numbers has changed since the start.
     fresh
@@ -43,6 +45,7 @@ class Weight:
     kind: str
     rows_equal_at_start: float | None = None
     rows_equal_at_end: float | None = None
+    radius: float | None = None
     moved: bool | None = None
     fresh: bool = False
 

@@ -174,7 +174,7 @@ class Case:
     @cached_property
     def guess(self) -> float:
         """Loss of the best constant answer; NaN where unknown."""
-        if self.labels is not None and len(self.shares) and not self.head.weighted:
+        if self.labels is not None and len(self.shares):
             return float(-(self.shares * np.log(self.shares)).sum())
         targets = self.targets
         if targets is None or targets.dtype.kind != "f":
@@ -190,11 +190,62 @@ class Case:
         return np.nan
 
     @cached_property
+    def fit_loss(self) -> float:
+        """Loss of the data alone on the last kept batches: no penalty, no weights, a plain mean."""
+        rows = self.record.train
+        late = [
+            loss
+            for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
+            if step >= 0.75 * self.steps - 1 and np.isfinite(loss := self.data_loss(o, t))
+        ]
+        return float(np.mean(late)) if late else np.nan
+
+    def data_loss(self, outputs: np.ndarray | None, targets: np.ndarray | None) -> float:
+        """Return the loss of one kept batch by its plain definition; NaN where unknown."""
+        if outputs is None or targets is None or not len(outputs) or not len(targets):
+            return np.nan
+        n, loss = min(len(outputs), len(targets)), self.head.loss
+        o, t = outputs[:n].astype(float), targets[:n]
+        if (
+            loss in ("cross_entropy", "nll")
+            and o.ndim == 2
+            and t.ndim == 1
+            and t.dtype.kind in "iu"
+        ):
+            keep = (t != self.head.ignore_index) & (t >= 0) & (t < o.shape[1])
+            if not keep.any():
+                return np.nan
+            o = o - o.max(axis=1, keepdims=True)
+            log_p = o - np.log(np.exp(o).sum(axis=1, keepdims=True))
+            return float(-log_p[np.flatnonzero(keep), t[keep]].mean())
+        if o.size != t.size:
+            return np.nan
+        o, t = o.reshape(n, -1), t.reshape(n, -1).astype(float)
+        if loss == "mse":
+            return float(((o - t) ** 2).mean())
+        if loss == "l1":
+            return float(np.abs(o - t).mean())
+        if loss in BINARY_LOSSES:
+            p = o if loss == "bce" else 1 / (1 + np.exp(-np.clip(o, -50, 50)))
+            p = np.clip(p, 1e-7, 1 - 1e-7)
+            return float(-(t * np.log(p) + (1 - t) * np.log(1 - p)).mean())
+        return np.nan
+
+    @cached_property
+    def comparable(self) -> bool:
+        """Whether the training loss is a plain mean that can be held against guessing."""
+        head = self.head
+        plain = head.reduction == "mean" and not head.others and not head.weighted
+        return plain and self.task != "vae"
+
+    @cached_property
     def learnt(self) -> float:
         """Share of the loss of guessing that training took away; NaN where unknown."""
         if not np.isfinite(self.guess) or self.guess <= 1e-9 or not len(self.finite):
             return np.nan
-        return 1.0 - self.final / self.guess
+        if np.isfinite(self.fit_loss):
+            return 1.0 - self.fit_loss / self.guess
+        return 1.0 - self.final / self.guess if self.comparable else np.nan
 
     @cached_property
     def stuck(self) -> bool:
@@ -339,6 +390,57 @@ class Case:
                 if np.isfinite(size) and size > 0:
                     found.append(float(a @ b) / size)
         return float(np.mean(found)) if len(found) >= 2 else np.nan
+
+    @cached_property
+    def totals(self) -> np.ndarray:
+        """Norm of the whole gradient at each look."""
+        found = []
+        for look in self.looks:
+            norms = np.asarray([v for v in look.gradients.values() if v is not None], dtype=float)
+            found.append(float(np.sqrt((norms**2).sum())) if len(norms) else np.nan)
+        return np.asarray(found)
+
+    @cached_property
+    def spike(self) -> float:
+        """Largest over median norm of the gradient; infinite where one overflowed."""
+        if len(self.totals) and np.isinf(self.totals).any():
+            return np.inf
+        finite = self.totals[np.isfinite(self.totals)]
+        if len(finite) < 4 or np.median(finite) <= 0:
+            return np.nan
+        return float(finite.max() / np.median(finite))
+
+    @cached_property
+    def recurrent(self) -> tuple[str, float, int] | None:
+        """Of a recurrent layer: its name, what a signal keeps from step to step, and the steps.
+
+        The factor is the spectral radius of the recurrent weights at the start times the mean
+        slope of the activation.
+        """
+        record = self.record
+        steps = record.input_shape[0] if len(record.input_shape) >= 2 else 0
+        for weight in record.weights:
+            if weight.radius is None:
+                continue
+            layer = weight.name.rpartition(".")[0]
+            calls = [sum(n == layer for n, _, _ in look.structure) for look in self.looks[:1]]
+            unrolled = max(calls, default=0)
+            cell = weight.kind in ("RNN", "RNNCell")
+            if not cell and unrolled < 8:
+                continue
+            units = [u for look in self.looks[:3] for u in look.units if u.kind == "tanh"]
+            slope = 1 - float(np.mean([u.std**2 + u.mean**2 for u in units])) if units else 1.0
+            return layer, weight.radius * slope, max(steps if cell else 0, unrolled)
+        return None
+
+    @cached_property
+    def weights_radius(self) -> float:
+        """Spectral radius of the recurrent weights at the start; 0 where there are none."""
+        if self.recurrent is None:
+            return 0.0
+        layer = self.recurrent[0]
+        found = [w.radius for w in self.record.weights if w.name.startswith(layer) and w.radius]
+        return max(found, default=0.0)
 
     @cached_property
     def normalised(self) -> bool:

@@ -79,9 +79,9 @@ EXPLAINS = {
         "CST115",
     ),
     "CST404": ("CST402", "CST403", "CST406", "CST111", "CST106", "CST102"),
-    "CST104": ("CST105", "CST106", *_NOTHING_LEARNT),
+    "CST104": ("CST101", "CST105", "CST106", "CST107", *_NOTHING_LEARNT),
     "CST105": _NOTHING_LEARNT,
-    "CST103": (*_NOTHING_LEARNT, "CST102", "CST109", "CST107"),
+    "CST103": (*_NOTHING_LEARNT, "CST102", "CST109", "CST107", "CST401"),
     "CST106": (*_NOTHING_LEARNT, "CST103", "CST109"),
     "CST107": (*_NOTHING_LEARNT, "CST103", "CST109", "CST102"),
     "CST102": (*_NOTHING_LEARNT, "CST103"),
@@ -131,6 +131,7 @@ def _cause(found: Finding, causes: Sequence[Finding], case: Case) -> Finding | N
             if not _holds(code, found.code, case):
                 continue
             mutual = code in EXPLAINS.get(found.code, ()) and found.severity != "info"
+            mutual = mutual and _holds(found.code, code, case)
             if mutual and list(EXPLAINS).index(found.code) < list(EXPLAINS).index(code):
                 continue
             return by_code[code]
@@ -147,7 +148,11 @@ def _holds(cause: str, symptom: str, case: Case) -> bool:
         held, m = case.accuracy(case.record.validation, 8)
         only_sure = n > 0 and m > 0 and train - held < 0.08
         return only_sure == (cause == "CST405")
-    return not (cause == "CST104" and symptom == "CST101")
+    if cause == "CST104" and symptom in ("CST101", "CST107", "CST109"):
+        return case.weights_radius > 1.2 or case.early_ratio < 0.05
+    if cause == "CST101" and symptom == "CST104":
+        return not (case.weights_radius > 1.2 or case.early_ratio < 0.05)
+    return True
 
 
 def _nested(found: Finding, under: dict[int, list[Finding]]) -> Finding:

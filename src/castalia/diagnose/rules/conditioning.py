@@ -46,7 +46,10 @@ def zigzag(case: Case) -> Iterator[Finding]:
 
 
 def _creeps(case: Case) -> bool:
-    return not np.isfinite(case.learnt) or -0.1 < case.learnt < 0.9
+    """Whether there is something left to learn and the loss moves on slowly."""
+    before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
+    slow = 0.98 * before > after if case.learnt > 0.9 else True
+    return slow and (not np.isfinite(case.learnt) or -0.1 < case.learnt < 0.98)
 
 
 def _curvature(case: Case) -> float:

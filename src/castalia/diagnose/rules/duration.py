@@ -49,12 +49,17 @@ def too_short(case: Case) -> Iterator[Finding]:
             Evidence("fall of the loss over the last fifth", fall, 0.02),
         )
         return
-    if fall < bar or (held is not None and held < 0.6 * bar) or not _much_left(case):
+    first, last = case.level(0, 0.2), case.level(0.8, 1.0)
+    share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
+    begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
+    falling = fall > bar or begun
+    confirmed = held is None or held > (0.01 if begun else 0.4 * bar)
+    if not falling or not confirmed or not _much_left(case):
         return
     evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
     if held is not None:
         what = "fall of the validation loss over the last fifth"
-        evidence.append(Evidence(what, held, 0.6 * bar))
+        evidence.append(Evidence(what, held, 0.4 * bar))
     yield finding(
         "CST111",
         "warning",

@@ -89,7 +89,7 @@ def over_regularised(case: Case) -> Iterator[Finding]:
     """A network held back by dropout or decay."""
     if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
         return
-    if not _still_poor(case):
+    if not _still_poor(case) and not _penalty(case) > 0.5:
         return
     drops = [
         layer
@@ -99,7 +99,7 @@ def over_regularised(case: Case) -> Iterator[Finding]:
     optimizer = case.optimizer
     decoupled = optimizer.kind in ("AdamW",)
     bar = limit("decay.decoupled" if decoupled else "decay.strong")
-    shrunk = _shrunk(case)
+    penalty = _penalty(case)
     if drops:
         p = max(layer.settings["p"] for layer in drops)
         yield finding(
@@ -124,15 +124,14 @@ def over_regularised(case: Case) -> Iterator[Finding]:
             ),
             Evidence("weight decay", optimizer.weight_decay, bar),
         )
-    elif shrunk is not None and case.poor:
+    elif penalty > 0.5:
         yield finding(
             "CST404",
             "warning",
-            0.6,
-            f"The weights shrank to {number(shrunk, 2)} of their first size: a penalty in the loss "
-            "outweighs the data.",
-            "Lower the penalty.",
-            Evidence("size of the weights, last over first", shrunk, 0.3, above=False),
+            0.8,
+            f"{number(100 * penalty, 2)} % of the loss at the end is a penalty, not an error.",
+            "Lower the weight of the penalty.",
+            Evidence("share of the loss that is a penalty", penalty, 0.5),
         )
 
 
@@ -140,20 +139,20 @@ def _still_poor(case: Case) -> bool:
     return bool(case.learnt < 0.6) if np.isfinite(case.learnt) else case.final > 0.5 * case.initial
 
 
-def _shrunk(case: Case) -> float | None:
-    if len(case.looks) < 4 or case.head.loss == "unknown":
-        return None
-    first, last = case.looks[0].weights, case.looks[-1].weights
-    ratios = [last[n] / first[n] for n in case.depth if first.get(n, 0) > 0 and n in last]
-    middle = float(np.median(ratios)) if ratios else 1.0
-    return middle if middle < 0.3 else None
+def _penalty(case: Case) -> float:
+    """Share of the loss that the outputs and targets do not account for, at the end."""
+    if not case.comparable or not np.isfinite(case.fit_loss) or case.final <= 0:
+        return 0.0
+    if case.final - case.fit_loss < 0.2 * case.guess:
+        return 0.0
+    return 1 - case.fit_loss / case.final
 
 
 def underfits(case: Case) -> Iterator[Finding]:
     """A training error above that of a simple model, or high and not falling."""
     if case.broken or case.adversarial or not len(case.finite) or case.steps < 30:
         return
-    if not np.isfinite(case.learnt) or case.learnt > 0.8:
+    if not np.isfinite(case.learnt) or case.learnt > 0.95:
         return
     simple = _simple_model(case)
     before, after = case.level(0.4, 0.7), case.level(0.7, 1.0)
@@ -246,13 +245,16 @@ def no_better(case: Case) -> Iterator[Finding]:
     """A loss that guessing reaches as well."""
     if case.broken or case.adversarial or not np.isfinite(case.guess) or case.steps < 20:
         return
-    ratio = case.final / max(case.guess, 1e-12)
+    loss = (
+        case.fit_loss if np.isfinite(case.fit_loss) else case.final if case.comparable else np.nan
+    )
+    ratio = loss / max(case.guess, 1e-12)
     if ratio > limit("fit.guess") and np.isfinite(ratio):
         yield finding(
             "CST403",
             "warning",
             0.6,
-            f"The loss ends at {number(case.final, 3)}; always giving the same answer would cost "
+            f"The loss ends at {number(loss, 3)}; always giving the same answer would cost "
             f"{number(case.guess, 3)}.",
             "See the other findings; without any, the inputs may say nothing about the targets.",
             Evidence("final loss over that of guessing", ratio, limit("fit.guess")),

@@ -56,7 +56,11 @@ def vanishes(case: Case) -> Iterator[Finding]:
         early = ratios[known][: max(3, known.sum() // 2)]
         ratio = float(np.median(early))
         profile = profiles[int(np.flatnonzero(known)[0])]
-        if ratio < limit("gradient.shrinks") and _geometric(profile):
+        per_layer = ratio ** (1 / (len(profile) - 1))
+        shrinks = ratio < limit("gradient.shrinks") or (
+            ratio < 20 * limit("gradient.shrinks") and per_layer < limit("gradient.per_layer")
+        )
+        if shrinks and _geometric(profile):
             yield _vanishing(case, ratio, len(profile), suffix)
             return
     yield from _vanished_in_time(case)
@@ -87,41 +91,27 @@ def _vanishing(case: Case, ratio: float, layers: int, suffix: str) -> Finding:
 
 
 def _vanished_in_time(case: Case) -> Iterator[Finding]:
-    """A recurrent layer whose recurrent weights get next to nothing."""
-    if not case.poor or case.broken:
+    """A plain recurrent layer that forgets over the length of its sequences."""
+    if not case.poor or case.broken or case.recurrent is None:
         return
-    for name, weight in case.weights.items():
-        if "weight_hh" not in name and "weight_ih" not in name:
-            continue
-        if "weight_hh" not in name or not case.depth:
-            continue
-        head = next((n for n in reversed(case.depth) if "weight_hh" not in n), None)
-        norms = [
-            (look.gradients.get(name), look.gradients.get(head) if head else None)
-            for look in case.looks
-        ]
-        known = [(a, b) for a, b in norms if a is not None and b is not None and b > 0]
-        if len(known) < 2:
-            continue
-        size = np.sqrt(np.prod(weight.shape) / np.prod(case.weights[head].shape)) if head else 1.0
-        ratio = float(np.median([a / b for a, b in known])) / float(size)
-        if ratio < limit("gradient.shrinks"):
-            yield finding(
-                "CST103",
-                "error",
-                0.8,
-                f"Hardly any gradient reaches the recurrent weights ({number(ratio, 2)} of the "
-                "output layer's).",
-                "Use an LSTM or GRU, shorter sequences, or orthogonal recurrent weights.",
-                Evidence(
-                    "gradient of the recurrent over the output weights",
-                    ratio,
-                    limit("gradient.shrinks"),
-                    above=False,
-                ),
-                where=name.rpartition(".")[0],
-            )
-            return
+    layer, factor, steps = case.recurrent
+    left = factor**steps
+    if steps >= 15 and left < limit("gradient.shrinks"):
+        yield finding(
+            "CST103",
+            "error",
+            0.8,
+            f"Over {steps} steps the recurrent layer passes {number(left, 2)} of a gradient back, "
+            f"{number(factor, 2)} at each step.",
+            "Use an LSTM or GRU, shorter sequences, or orthogonal recurrent weights.",
+            Evidence(
+                "what is left of a gradient over the sequence",
+                left,
+                limit("gradient.shrinks"),
+                above=False,
+            ),
+            where=layer,
+        )
 
 
 def explodes(case: Case) -> Iterator[Finding]:
@@ -134,19 +124,20 @@ def explodes(case: Case) -> Iterator[Finding]:
     if ratios and (r := float(np.median(ratios))) > limit("gradient.grows"):
         what = "gradient of the first over the last layers"
         evidence.append(Evidence(what, r, limit("gradient.grows")))
-    totals = np.asarray([_total(look.gradients) for look in case.looks])
     clipped = _clipped(case)
-    finite = totals[np.isfinite(totals)]
-    if len(finite) >= 4 and np.median(finite) > 0 and not clipped:
-        spike = float(finite.max() / np.median(finite))
-        if spike > limit("gradient.spike") and finite.max() > 10:
-            evidence.append(
-                Evidence("largest over median gradient norm", spike, limit("gradient.spike"))
-            )
+    finite = case.totals[np.isfinite(case.totals)]
+    if case.spike > limit("gradient.spike") and finite.max() > 10 and not clipped:
+        what = "largest over median gradient norm"
+        evidence.append(Evidence(what, case.spike, limit("gradient.spike")))
     huge = len(finite) and finite[: max(3, len(finite) // 2)].max() > 1e3 and case.initial > 0
     if huge and not clipped:
         evidence.append(Evidence("gradient norm", float(finite.max()), 1e3))
-    overflow = len(totals) and not np.isfinite(totals[-1]) and not case.broken
+    if case.recurrent is not None and case.recurrent[2] >= 8:
+        grown = case.weights_radius ** min(case.recurrent[2], 50)
+        if grown > limit("gradient.grows") and not clipped:
+            what = "growth of a gradient over the sequence"
+            evidence.append(Evidence(what, grown, limit("gradient.grows")))
+    overflow = len(case.totals) and not np.isfinite(case.totals[-1]) and not case.broken
     if not evidence or not (case.poor or case.broken or overflow or _spiky(case)):
         return
     yield finding(

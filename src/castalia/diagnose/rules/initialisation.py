@@ -33,6 +33,8 @@ def poor_start(case: Case) -> Iterator[Finding]:
 
 def _loss(case: Case) -> list[Evidence]:
     """Return the first loss over that of guessing."""
+    if not case.comparable:
+        return []
     reference = case.guess
     if case.head.loss in ("cross_entropy", "nll") and len(case.head.outputs) >= 2:
         reference = float(np.log(max(case.head.outputs[1], 2)))

@@ -112,7 +112,11 @@ def degenerate(case: Case) -> Iterator[Finding]:
         yield _column(missing, "hold missing values", "Impute or drop them.", share, "error", 0.9)
     elif len(serial):
         yield _column(serial, "number the rows", "Drop them.", len(serial), "warning", 0.85)
-    elif len(constant) and not case.pixels:
+    elif (
+        len(constant)
+        and not case.pixels
+        and not (x.shape[1] >= 60 and len(constant) < 0.3 * x.shape[1])
+    ):
         share = len(constant) / x.shape[1]
         yield _column(
             constant,

@@ -76,6 +76,7 @@ RULES: tuple[Rule, ...] = (
     blind.ignores_input,
     sequences.collapsed_code,
     sequences.learns_padding,
+    sequences.learns_empty_steps,
     sequences.sees_the_future,
 )
 

@@ -30,18 +30,16 @@ def imbalanced(case: Case) -> Iterator[Finding]:
     bar = 2 * limit("classes.rare")
     if relative > bar or case.head.weighted:
         return
-    accuracy, n = case.accuracy(case.record.validation)
-    if not n:
-        accuracy, n = case.accuracy(case.record.train)
-    given_up = _given_up(case)
-    at_majority = n > 0 and accuracy < shares[0] + 0.02
-    severe = given_up or at_majority
+    accuracy, n = case.accuracy(case.record.train, 30)
+    recall = _rare_recall(case)
+    given_up = recall < 0.25
+    severe = recall < 0.5 or (n > 0 and accuracy < shares[0] + 0.02)
     yield finding(
         "CST204",
         "warning" if severe else "info",
         0.88 if severe else 0.5,
         f"The rarest class has {number(100 * shares[-1], 2)} % of the rows"
-        + (" and is never predicted." if given_up else "."),
+        + (" and is hardly ever recognised." if given_up else "."),
         Remedy(
             "Weight the classes by their inverse share, or sample them evenly; judge by balanced "
             "accuracy.",
@@ -52,17 +50,16 @@ def imbalanced(case: Case) -> Iterator[Finding]:
     )
 
 
-def _given_up(case: Case) -> bool:
-    """Whether the rarest class is never the answer."""
-    found = case.probabilities(case.record.validation) or case.probabilities(case.record.train, 20)
-    if found is None or case.labels is None:
-        return False
-    p, y = found
+def _rare_recall(case: Case) -> float:
+    """Share of the rows of rare classes that are recognised, in the last kept batches."""
+    parts = [case.probabilities(rows, 30) for rows in (case.record.train, case.record.validation)]
+    known = [part for part in parts if part is not None]
+    if not known or case.labels is None:
+        return np.nan
     values, counts = np.unique(case.labels, return_counts=True)
-    rare = values[counts.argmin()]
-    return bool(
-        (y == rare).sum() >= 1 and (p.argmax(axis=1) == rare).mean() < 0.3 * (y == rare).mean()
-    )
+    rare = values[counts < 0.4 * counts.sum() / len(values)]
+    right = np.concatenate([(p.argmax(axis=1) == y)[np.isin(y, rare)] for p, y in known])
+    return float(right.mean()) if len(right) >= 3 else np.nan
 
 
 def mislabelled(case: Case) -> Iterator[Finding]:
@@ -73,11 +70,13 @@ def mislabelled(case: Case) -> Iterator[Finding]:
     p, y = found
     if not 2 <= p.shape[1] <= MOST_CLASSES or case.stuck:
         return
+    if not np.isfinite(p).all():
+        return
     confidence, wrong = p.max(axis=1), p.argmax(axis=1) != y
     sure = confidence >= np.median(confidence)
     top, overall = float(wrong[sure].mean()), float(wrong.mean())
     if top > limit("labels.noise") and top > limit("labels.noise_ratio") * overall:
-        if overall > 0.6 * (1 - case.shares[0] if len(case.shares) else 1):
+        if overall > 0.8 * (1 - case.shares[0] if len(case.shares) else 1):
             return  # hardly better than guessing: nothing can be said of the labels
         yield finding(
             "CST205",

@@ -22,6 +22,8 @@ def too_high(case: Case) -> Iterator[Finding]:
         return
     evidence = [*_diverged(case), *_leapt(case), *_bounces(case)]
     ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
+    if ratio < 0.03 and case.spike > limit("gradient.spike"):
+        return  # steps were small until one gradient exploded
     large = np.isfinite(ratio) and ratio > limit("rate.ratio")
     if large:
         evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
@@ -95,12 +97,13 @@ def too_low(case: Case) -> Iterator[Finding]:
     small = np.isfinite(ratio) and 0 < ratio < limit("rate.slow")
     if not small or case.steps < 10:
         return
-    fallen = 1 - case.final / case.initial if case.initial > 0 else np.nan
-    learnt = case.learnt if np.isfinite(case.learnt) else fallen
-    if not learnt < limit("rate.slow_learnt") or case.final > 1.05 * case.initial:
-        return
     level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
-    falling = level[4] <= level[0] and (level[3] - level[4]) >= 0.2 * (level[0] - level[1])
+    fallen = 1 - level[4] / level[0] if level[0] > 0 else np.nan
+    learnt = case.learnt if np.isfinite(case.learnt) else fallen
+    if not learnt < limit("rate.slow_learnt") or level[4] > 1.2 * level[0]:
+        return
+    steady = level[4] <= level[0] and (level[3] - level[4]) >= 0.2 * (level[0] - level[1])
+    falling = steady or _creeps(case)
     tiny = ratio < 0.1 * limit("rate.slow")
     if not falling and not tiny:
         return
@@ -115,6 +118,14 @@ def too_low(case: Case) -> Iterator[Finding]:
         Evidence("update-to-weight ratio (median)", ratio, limit("rate.slow"), above=False),
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
     )
+
+
+def _creeps(case: Case) -> bool:
+    """Whether the validation loss falls all the time, and by little."""
+    values = np.asarray([e.loss for e in case.record.evaluations if e.loss is not None])
+    if len(values) < 4 or not (values > 0).all():
+        return False
+    return bool((np.diff(values) < 0).mean() > 0.7 and values[-1] > 0.7 * values[0])
 
 
 def _round(value: float) -> float:

@@ -194,8 +194,9 @@ def wrong_size(case: Case) -> Iterator[Finding]:
     head, labels = case.head, case.labels
     if head.loss not in ("cross_entropy", "nll") or labels is None or len(labels) < 50:
         return
-    if len(head.outputs) < 2 or case.task == "lm":
-        return
+    tokens = case.inputs is None and case.gathered("inputs") is not None
+    if len(head.outputs) < 2 or tokens or head.outputs[1] == head.outputs[0]:
+        return  # a vocabulary, or pairs of a batch: not all of them are met
     outputs = head.outputs[1]
     values, counts = np.unique(labels, return_counts=True)
     singles = int((counts <= 2).sum())  # classes still coming in: there may be more

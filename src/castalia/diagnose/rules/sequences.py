@@ -8,10 +8,12 @@ import numpy as np
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
-from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case import REGRESSIONS, Case
 from castalia.utils.text import number
 
-__all__ = ["collapsed_code", "learns_padding", "sees_the_future"]
+__all__ = ["collapsed_code", "learns_empty_steps", "learns_padding", "sees_the_future"]
+
+MOST_LABELS = 4096
 
 
 def collapsed_code(case: Case) -> Iterator[Finding]:
@@ -40,12 +42,12 @@ def learns_padding(case: Case) -> Iterator[Finding]:
     """Padding positions that count in the loss."""
     if (
         case.head.loss not in ("cross_entropy", "nll")
-        or not case.head.reduced
+        or case.head.reduction == "none"
         or case.head.weighted
     ):
         return
     pad = _padding(case)
-    if pad is None:
+    if pad is None or not _per_position(case):
         return
     share = float((case.targets == pad).mean()) if case.targets is not None else 0.0
     if share > limit("padding.share") and case.head.ignore_index != pad:
@@ -56,6 +58,49 @@ def learns_padding(case: Case) -> Iterator[Finding]:
             f"{number(100 * share, 2)} % of the targets are padding (token {pad}), and the loss "
             "counts them.",
             f"Use ignore_index={pad}, or mask the loss.",
+            Evidence("share of padding among the targets", share, limit("padding.share")),
+        )
+
+
+def _per_position(case: Case) -> bool:
+    """Whether there is a target for each position of a row."""
+    for inputs, targets in zip(case.record.train.inputs, case.record.train.targets, strict=True):
+        if inputs is not None and targets is not None and inputs.dtype.kind in "iu":
+            return targets.size >= 0.5 * min(inputs.size, MOST_LABELS)
+    return case.targets is not None and case.targets.ndim >= 2
+
+
+def learns_empty_steps(case: Case) -> Iterator[Finding]:
+    """Rows of numbers filled up with zeros whose zero targets count in the loss."""
+    shape, y = case.record.input_shape, case.targets
+    if case.head.loss not in REGRESSIONS or case.head.reduction == "none" or len(shape) != 2:
+        return
+    x, steps = case.gathered("inputs"), shape[0]
+    if x is None or y is None or x.dtype.kind != "f" or x.shape[1] != steps * shape[1]:
+        return
+    n = min(len(x), len(y))
+    if y[:n].size != n * steps:
+        return
+    pairs = [
+        (i, t)
+        for i, t in zip(case.record.train.inputs, case.record.train.targets, strict=True)
+        if i is not None and t is not None and len(i) == len(t)
+    ]
+    if not pairs:
+        return
+    x = np.concatenate([i for i, _ in pairs]).reshape(-1, steps, shape[1])
+    y = np.concatenate([t.reshape(len(t), -1) for _, t in pairs])
+    empty = (x == 0).all(axis=2) & (y == 0)
+    ends = empty[:, ::-1].cumprod(axis=1).sum(axis=1)
+    share = float(ends.sum() / max(y.size, 1))
+    if share > limit("padding.share") and len(np.unique(ends)) >= 3 and empty[:, 0].mean() < 0.2:
+        yield finding(
+            "CST504",
+            "warning",
+            0.88,
+            f"{number(100 * share, 2)} % of the targets are steps that only fill rows up, and the "
+            "loss counts them.",
+            "Multiply the loss by a mask of the real steps and divide by their number.",
             Evidence("share of padding among the targets", share, limit("padding.share")),
         )
 

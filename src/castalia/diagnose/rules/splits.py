@@ -19,14 +19,16 @@ LEAST_ROWS = 20
 def leaks(case: Case) -> Iterator[Finding]:
     """Validation rows that were trained on, or one column that alone gives the answer."""
     share, n = _shared(case)
-    if n >= LEAST_ROWS and share > limit("rows.shared"):
+    tokens = case.inputs is None  # short rows of tokens may meet again by chance
+    bar = 0.3 if tokens else limit("rows.shared")
+    if n >= LEAST_ROWS and share > bar:
         yield finding(
             "CST206",
             "warning",
             0.9 if share > 0.1 else 0.75,
             f"{number(100 * share, 2)} % of {n} validation rows were also trained on.",
             "Split before copying, augmenting or oversampling rows; drop duplicates.",
-            Evidence("share of validation rows seen in training", share, limit("rows.shared")),
+            Evidence("share of validation rows seen in training", share, bar),
         )
         return
     yield from _giveaway(case)
@@ -171,22 +173,34 @@ def shifted(case: Case) -> Iterator[Finding]:
 
 
 def _told_apart(train: np.ndarray, held: np.ndarray) -> tuple[float, int]:
-    """Cross-validated area under the curve of a logistic regression, and the column that tells."""
-    from sklearn.decomposition import PCA
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import cross_val_predict
+    """Cross-validated area under the curve of a linear discriminant, and the column that tells.
 
+    Means and spreads are looked at: the discriminant gets every column and its square.
+    """
     rng = np.random.default_rng(0)
-    train = train[rng.permutation(len(train))[:400]]
-    held = held[rng.permutation(len(held))[:400]]
-    x = np.concatenate([train, held]).astype(float)
-    y = np.repeat([0, 1], [len(train), len(held)])
+    train = train[rng.permutation(len(train))[:300]].astype(float)
+    held = held[rng.permutation(len(held))[:300]].astype(float)
+    x = np.concatenate([train, held])
+    y = np.repeat([-1.0, 1.0], [len(train), len(held)])
     spread = np.maximum(x.std(axis=0), 1e-9)
     gap = np.abs(train.mean(axis=0) - held.mean(axis=0)) / spread
     z = (x - x.mean(axis=0)) / spread
     if z.shape[1] > 16:
-        z = PCA(16, random_state=0).fit_transform(z)
-    model = LogisticRegression(C=0.1, max_iter=200, class_weight="balanced")
-    p = cross_val_predict(model, z, y, cv=4, method="predict_proba")[:, 1]
-    return float(roc_auc_score(y, p)), int(gap.argmax())
+        z = z @ np.linalg.svd(z, full_matrices=False)[2][:16].T
+        z /= np.maximum(z.std(axis=0), 1e-9)
+    z = np.hstack([z, np.minimum(z**2, 9.0), np.ones((len(z), 1))])
+    fold, score = rng.permutation(len(z)) % 4, np.zeros(len(z))
+    weight = np.where(y > 0, 0.5 / max((y > 0).mean(), 1e-9), 0.5 / max((y < 0).mean(), 1e-9))
+    for k in range(4):
+        a, b = z[fold != k], (y * weight)[fold != k]
+        gram = (a * weight[fold != k, None]).T @ a + 10.0 * np.eye(a.shape[1])
+        score[fold == k] = z[fold == k] @ np.linalg.solve(gram, a.T @ b)
+    return _area(score, y > 0), int(gap.argmax())
+
+
+def _area(score: np.ndarray, positive: np.ndarray) -> float:
+    """Probability that a positive row scores higher than another."""
+    rank = np.empty(len(score))
+    rank[np.argsort(score)] = np.arange(1, len(score) + 1)
+    n = int(positive.sum())
+    return float((rank[positive].sum() - n * (n + 1) / 2) / max(n * (len(score) - n), 1))

@@ -69,6 +69,7 @@ def describe(
             not optimizers or id(p) in held,
             owners.get(name, ""),
             equal_rows(p) if p.ndim >= 2 and p.shape[0] > 1 else None,
+            radius=_radius(name, p),
         )
         for name, p in parameters.items()
     ]
@@ -82,6 +83,15 @@ def describe(
         record.notes.append("The module has no parameters: there is nothing to train.")
     if not optimizers:
         record.notes.append("No optimizer was given: steps are counted by backward passes.")
+
+
+def _radius(name: str, parameter: Tensor) -> float | None:
+    """Spectral radius of a matrix that may be applied again and again."""
+    square = parameter.ndim == 2 and 2 <= parameter.shape[0] == parameter.shape[1] <= 512
+    if not square or "norm" in name or not parameter.is_floating_point():
+        return None
+    values = torch.linalg.eigvals(parameter.detach().double().cpu())
+    return float(values.abs().max())
 
 
 def _settings(part: nn.Module) -> dict[str, Any]:

@@ -184,8 +184,8 @@ def _known(main: Operation, above: list[Operation]) -> Ending:
         outputs=tuple(outputs.shape) if outputs is not None else main.shape,
         targets=tuple(targets.shape) if targets is not None else (),
         ignore_index=_signed(main.saved("ignore_index")),
-        weighted=isinstance(main.saved("weight"), Tensor),
-        reduced=reduction in (1, 2),
+        weighted=any(isinstance(main.saved(w), Tensor) for w in ("weight", "pos_weight")),
+        reduction={0: "none", 1: "mean", 2: "sum"}.get(reduction, "mean"),
         layer=layer,
     )
     return Ending(head, outputs, targets, above)
@@ -318,6 +318,6 @@ def _of_logarithm(logarithm: Operation, above: list[Operation]) -> Ending | None
         outputs=logarithm.shape,
         targets=tuple(targets.shape) if targets is not None else (),
         layer=layer,
-        reduced=False,
+        reduction="none",
     )
     return Ending(head, logarithm.saved("result"), targets, above)
