@@ -92,7 +92,7 @@ def _inputs(size: float, ratio: float, extreme: np.ndarray, name: str | None) ->
             Evidence("ratio of the standard deviations of columns", ratio, limits.SCALE_RATIO),
             where=some(extreme),
         )
-    if limits.SCALE_LOW <= size <= limits.SCALE_HIGH:
+    if size == 0 or limits.SCALE_LOW <= size <= limits.SCALE_HIGH:
         return None
     high = size > limits.SCALE_HIGH
     return finding(
