@@ -106,7 +106,11 @@ def test_module_optimizer_data_and_random_states_are_as_they_were():
     (X, y), validation = table(200)
     torch.manual_seed(3)
     net = nn.Sequential(
-        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(inplace=True), nn.Dropout(0.6), nn.Linear(16, 2)
+        nn.Linear(6, 16),
+        nn.BatchNorm1d(16),
+        nn.ReLU(inplace=True),
+        nn.Dropout(0.6),
+        nn.Linear(16, 2),
     )
     net[1].eval()
     net[0].bias.requires_grad_(False)
@@ -123,7 +127,8 @@ def test_module_optimizer_data_and_random_states_are_as_they_were():
     before = everything(net, optimizer)
     examine(net, loss, (X, y), validation, optimizer=optimizer, seconds=20)
     assert same(before, everything(net, optimizer))
-    assert torch.equal(X, kept[0]) and torch.equal(y, kept[1])
+    assert torch.equal(X, kept[0])
+    assert torch.equal(y, kept[1])
     assert calls == []
 
 

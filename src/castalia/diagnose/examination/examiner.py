@@ -205,11 +205,9 @@ def _remarks(subject: Subject, probes: Sequence[str]) -> list[str]:
 
 def _well(subject: Subject, done: Sequence[Outcome]) -> bool:
     """Whether the user's own network is trained and no baseline is better."""
-    if subject.problem is not None or not subject.trained:
-        return False
-    known: Baselines | None = subject._made.get(baselines)
+    known: Baselines | None = subject.made.get(baselines)
     network = next((o.numbers.get("network") for o in done if o.name == "baseline-test"), None)
-    if known is None or network is None:
+    if known is None or network is None or not subject.trained:  # all known by now
         return False
     return float(network) <= 1.1 * float(known.errors[known.best].mean()) + 0.01
 

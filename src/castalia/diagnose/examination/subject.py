@@ -98,7 +98,7 @@ class Subject:
         )
         self.seconds, self.clock = seconds, Clock(seconds)
         self.problem: str | None = None  # why the network cannot be run, if it cannot
-        self._made: dict[Any, Any] = {}
+        self.made: dict[Any, Any] = {}
         self.restart = False  # trials begin from weights drawn anew
         first = next(iter(self.module.parameters()), None)
         self.device = torch.device("cpu") if first is None else first.device
@@ -253,9 +253,9 @@ class Subject:
 
     def once(self, make: Callable[[Subject], Any]) -> Any:
         """Return what a function makes of the subject, made only once."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return self._made[make]
+        if make not in self.made:
+            self.made[make] = make(self)
+        return self.made[make]
 
     # ---- errors of rows ----
 
