@@ -412,6 +412,17 @@ def test_a_wrong_backward_is_told_with_its_module(factor, codes):
         assert "backward of `Cube` is wrong" in found.findings[0].summary
 
 
+def test_a_wrong_backward_fails_the_tiny_fit():
+    X, y, _ = table(100)
+    torch.manual_seed(0)
+    first, last = nn.Linear(6, 8), nn.Linear(8, 2)
+    last.requires_grad_(False)
+    wrong = tiny_fit(nn.Sequential(first, Cubic(-3.0), last), CE, (X, y), seconds=60)
+    right = tiny_fit(nn.Sequential(first, Cubic(3.0), last), CE, (X, y), seconds=60)
+    assert [f.code for f in wrong.findings] == ["CST402"]
+    assert right.passed
+
+
 def test_a_straight_through_estimator_is_no_fault():
     class Sign(torch.autograd.Function):
         @staticmethod

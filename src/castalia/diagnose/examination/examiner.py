@@ -145,8 +145,9 @@ def outcomes(
 ) -> tuple[Subject | None, list[Outcome], list[str]]:
     """Make some probes; return the subject, what each saw, and notes about the whole."""
     if not isinstance(module, nn.Module) and callable(module) and loss_fn is None:
-        module, loss_fn, train, *rest = module()
-        validation, optimizer = (*rest, *(validation, optimizer)[len(rest) :])
+        made = tuple(module())
+        module, loss_fn, train = made[:3]
+        validation, optimizer = (*made[3:5], *(validation, optimizer)[len(made) - 3 :])
     _check(module, loss_fn, train, optimizer, task, seconds)
     modules = [m for m in (module, loss_fn) if isinstance(m, nn.Module)]
     with (

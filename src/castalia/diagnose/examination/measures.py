@@ -59,10 +59,10 @@ def predictions(task: str | None, kind: str | None, outputs: Any, y: Tensor) -> 
         flat = out.reshape(len(out), -1)
         return (flat > _middle(kind, flat)).long().cpu().numpy()
     if task == "regression":
-        flat = out.reshape(len(out), -1).double().cpu().numpy()
-        if flat.shape[1] != y.reshape(len(y), -1).shape[1]:
+        values: np.ndarray = out.reshape(len(out), -1).double().cpu().numpy()
+        if values.shape[1] != y.reshape(len(y), -1).shape[1]:
             return None
-        return flat[:, 0] if flat.shape[1] == 1 else flat
+        return values[:, 0] if values.shape[1] == 1 else values
     return None
 
 

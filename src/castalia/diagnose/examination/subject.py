@@ -107,7 +107,10 @@ class Subject:
         )
         self.rows, self.held = train_rows, validation_rows
         self.x, self.y = self._place(train_rows)
-        self.vx, self.vy = (None, None) if self.held is None else self._place(self.held)
+        self.vx: Tensor | None = None
+        self.vy: Tensor | None = None
+        if validation_rows is not None:
+            self.vx, self.vy = self._place(validation_rows)
         self.batch_size = train_rows.batch_size or min(BATCH, max(2, len(train_rows) // 4))
         self._try_out()
         self.task = task or infer_task(self.kind, self.x, self.y, self.outputs)

@@ -85,7 +85,9 @@ def _exact(subject: Subject, shared: np.ndarray, repeated: float, held: _Keys) -
 
 def _near(subject: Subject) -> tuple[float, float] | None:
     """Return the shares of validation and of training rows that have a neighbour too near."""
-    if subject.tokens or subject.held_table is None or len(subject.x) < 30 or len(subject.vx) < 10:
+    if subject.tokens or subject.held_table is None:
+        return None
+    if len(subject.x) < 30 or len(subject.held_table) < 10:
         return None
     scale = Table(subject.table, subject.seed)
     a = torch.from_numpy(scale(subject.table)).float()
