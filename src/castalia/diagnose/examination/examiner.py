@@ -12,7 +12,7 @@ from torch import nn
 
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.examination.baselines import Baselines, baselines
-from castalia.diagnose.examination.guards import own_randomness, untouched
+from castalia.diagnose.examination.guards import own_randomness, seed_torch, untouched
 from castalia.diagnose.examination.ordering import arranged
 from castalia.diagnose.examination.outcomes import Outcome
 from castalia.diagnose.examination.probes.baseline import baseline_probe
@@ -180,7 +180,7 @@ def _run(subject: Subject, probes: Sequence[str]) -> list[Outcome]:
         # A quick probe leaves its time to the rest, so a slow one may take twice its part.
         with subject.clock.share(min(1.0, 2 * share / rest)):
             try:
-                torch.manual_seed(subject.seed)
+                seed_torch(subject.seed)
                 done.append(probe(subject))
             except Exception as error:  # of the user's code or of ours: never theirs to handle
                 done.append(Outcome(name, notes=(f"{name}: {_said(error)}",), ran=False))

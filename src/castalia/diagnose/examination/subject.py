@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from castalia.diagnose.examination.clock import Clock
 from castalia.diagnose.examination.copies import Copy, bare, copied, reinitialised, scalar
+from castalia.diagnose.examination.guards import seed_torch
 from castalia.diagnose.examination.measures import (
     difference,
     labels,
@@ -181,7 +182,7 @@ class Subject:
         """
         copy = self.copy()
         if self.restarts if fresh is None else fresh:
-            torch.manual_seed(self.seed)
+            seed_torch(self.seed)
             reinitialised(copy.net)
         copy.net.train()
         return copy
@@ -275,7 +276,7 @@ class Subject:
         """What errors are measured in: 1, or the variance of the targets of a regression."""
         if self.task != "regression":
             return 1.0
-        flat = self.y.reshape(len(self.y), -1).double()
+        flat = self.y.reshape(len(self.y), -1).cpu().double()
         return max(float(flat.var(0).mean()), 1e-30) if len(flat) > 1 else 1.0
 
     # ---- the rows as a table ----

@@ -27,7 +27,7 @@ def columns_of(x: Tensor, tokens: bool) -> np.ndarray:
     """Return rows as a table of numbers: values side by side, or how often each token occurs."""
     flat = x.reshape(len(x), -1)
     if not tokens:
-        return flat.double().cpu().numpy()
+        return flat.cpu().double().numpy()
     _, code = torch.unique(flat, return_inverse=True)
     counts = torch.zeros(len(x), int(code.max()) + 1, dtype=torch.float64, device=x.device)
     counts.scatter_add_(1, code, torch.ones_like(code, dtype=torch.float64))
