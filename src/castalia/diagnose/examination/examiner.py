@@ -49,6 +49,7 @@ PROBES: dict[str, tuple[Callable[[Subject], Outcome], float]] = {
     "columns": (columns, 1.0),
     "scales": (scales, 0.5),
     "causality": (causality, 0.5),
+    "gradient-check": (gradient_check, 2.0),
     "tiny-fit": (tiny_fit_probe, 5.0),
     "lr-range": (lr_range_probe, 5.0),
     "duplicates": (duplicates, 1.0),
@@ -63,7 +64,6 @@ PROBES: dict[str, tuple[Callable[[Subject], Outcome], float]] = {
     "shift": (shift, 1.5),
     "label-noise": (label_noise, 2.5),
     "more-data-test": (more_data_probe, 3.0),
-    "gradient-check": (gradient_check, 2.0),
 }
 NEED_VALIDATION = ("CST206 (shared rows)", "CST207", "CST208", "CST401", "CST403", "CST405")
 
