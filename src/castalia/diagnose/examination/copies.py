@@ -93,6 +93,8 @@ def _optimizer(net: nn.Module, optimizer: Any, memo: dict[int, Any]) -> Optimize
             group["lr"] = group.get("initial_lr", group["lr"])
         return found
     parameters = [p for p in net.parameters() if p.requires_grad]
+    if not parameters:  # optimizers insist on one; nothing will be trained
+        parameters, optimizer = [nn.Parameter(torch.zeros(1))], None
     if optimizer is None:
         return torch.optim.Adam(parameters, lr=1e-3)
     return optimizer(parameters)  # type: ignore[no-any-return]
@@ -133,5 +135,5 @@ def without_dropout(net: nn.Module) -> nn.Module:
         if isinstance(part, nn.modules.dropout._DropoutNd):
             part.p = 0.0
         elif isinstance(getattr(part, "dropout", None), float):
-            part.dropout = 0.0
+            setattr(part, "dropout", 0.0)  # noqa: B010 - of recurrent and attention layers
     return net

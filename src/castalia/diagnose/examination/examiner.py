@@ -12,7 +12,7 @@ from torch import nn
 
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.examination.baselines import Baselines, baselines
-from castalia.diagnose.examination.guards import own_randomness, untouched
+from castalia.diagnose.examination.guards import own_randomness, seed_torch, untouched
 from castalia.diagnose.examination.ordering import arranged
 from castalia.diagnose.examination.outcomes import Outcome
 from castalia.diagnose.examination.probes.baseline import baseline_probe
@@ -49,6 +49,7 @@ PROBES: dict[str, tuple[Callable[[Subject], Outcome], float]] = {
     "columns": (columns, 1.0),
     "scales": (scales, 0.5),
     "causality": (causality, 0.5),
+    "gradient-check": (gradient_check, 2.0),
     "tiny-fit": (tiny_fit_probe, 5.0),
     "lr-range": (lr_range_probe, 5.0),
     "duplicates": (duplicates, 1.0),
@@ -63,7 +64,6 @@ PROBES: dict[str, tuple[Callable[[Subject], Outcome], float]] = {
     "shift": (shift, 1.5),
     "label-noise": (label_noise, 2.5),
     "more-data-test": (more_data_probe, 3.0),
-    "gradient-check": (gradient_check, 2.0),
 }
 NEED_VALIDATION = ("CST206 (shared rows)", "CST207", "CST208", "CST401", "CST403", "CST405")
 
@@ -145,8 +145,9 @@ def outcomes(
 ) -> tuple[Subject | None, list[Outcome], list[str]]:
     """Make some probes; return the subject, what each saw, and notes about the whole."""
     if not isinstance(module, nn.Module) and callable(module) and loss_fn is None:
-        module, loss_fn, train, *rest = module()
-        validation, optimizer = (*rest, *(validation, optimizer)[len(rest) :])
+        made = tuple(module())
+        module, loss_fn, train = made[:3]
+        validation, optimizer = (*made[3:5], *(validation, optimizer)[len(made) - 3 :])
     _check(module, loss_fn, train, optimizer, task, seconds)
     modules = [m for m in (module, loss_fn) if isinstance(m, nn.Module)]
     with (
@@ -179,7 +180,7 @@ def _run(subject: Subject, probes: Sequence[str]) -> list[Outcome]:
         # A quick probe leaves its time to the rest, so a slow one may take twice its part.
         with subject.clock.share(min(1.0, 2 * share / rest)):
             try:
-                torch.manual_seed(subject.seed)
+                seed_torch(subject.seed)
                 done.append(probe(subject))
             except Exception as error:  # of the user's code or of ours: never theirs to handle
                 done.append(Outcome(name, notes=(f"{name}: {_said(error)}",), ran=False))
@@ -205,11 +206,9 @@ def _remarks(subject: Subject, probes: Sequence[str]) -> list[str]:
 
 def _well(subject: Subject, done: Sequence[Outcome]) -> bool:
     """Whether the user's own network is trained and no baseline is better."""
-    if subject.problem is not None or not subject.trained:
-        return False
-    known: Baselines | None = subject._made.get(baselines)
+    known: Baselines | None = subject.made.get(baselines)
     network = next((o.numbers.get("network") for o in done if o.name == "baseline-test"), None)
-    if known is None or network is None:
+    if known is None or network is None or not subject.trained:  # all known by now
         return False
     return float(network) <= 1.1 * float(known.errors[known.best].mean()) + 0.01
 

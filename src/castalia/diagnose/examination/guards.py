@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["own_randomness", "untouched"]
+__all__ = ["own_randomness", "seed_torch", "untouched"]
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def own_randomness(seed: int) -> Iterator[None]:
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
-    torch.manual_seed(seed)
+    seed_torch(seed)
     try:
         yield
     finally:
@@ -30,6 +30,13 @@ def own_randomness(seed: int) -> Iterator[None]:
         torch.random.set_rng_state(cpu)
         if cuda is not None:
             torch.cuda.set_rng_state_all(cuda)
+
+
+def seed_torch(seed: int) -> None:
+    """Seed torch where it is in use; on a CUDA that nobody has begun to use, a seed would stay."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def labels(task: str | None, y: Tensor) -> np.ndarray | None:
     if task == "multilabel":
         return y.reshape(len(y), -1).cpu().numpy().astype(np.int64)
     if task == "regression":
-        found = y.reshape(len(y), -1).double().cpu().numpy()
+        found = y.reshape(len(y), -1).cpu().double().numpy()
         return found[:, 0] if found.shape[1] == 1 else found
     return None
 
@@ -59,10 +59,10 @@ def predictions(task: str | None, kind: str | None, outputs: Any, y: Tensor) -> 
         flat = out.reshape(len(out), -1)
         return (flat > _middle(kind, flat)).long().cpu().numpy()
     if task == "regression":
-        flat = out.reshape(len(out), -1).double().cpu().numpy()
-        if flat.shape[1] != y.reshape(len(y), -1).shape[1]:
+        values: np.ndarray = out.reshape(len(out), -1).cpu().double().numpy()
+        if values.shape[1] != y.reshape(len(y), -1).shape[1]:
             return None
-        return flat[:, 0] if flat.shape[1] == 1 else flat
+        return values[:, 0] if values.shape[1] == 1 else values
     return None
 
 
@@ -78,7 +78,7 @@ def probabilities(task: str | None, kind: str | None, outputs: Any) -> np.ndarra
     """Return class probabilities (rows, classes), where the outputs are meant as such."""
     if not isinstance(outputs, Tensor) or task not in ("binary", "multiclass"):
         return None
-    out = outputs.detach().double().reshape(len(outputs), -1)
+    out = outputs.detach().cpu().double().reshape(len(outputs), -1)
     if out.shape[1] > 1 and kind == "nll":
         table = torch.softmax(out, 1)  # leaves the logarithms of probabilities as they are
     elif out.shape[1] == 1 and kind == "bce-logits":

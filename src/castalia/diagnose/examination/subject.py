@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from castalia.diagnose.examination.clock import Clock
 from castalia.diagnose.examination.copies import Copy, bare, copied, reinitialised, scalar
+from castalia.diagnose.examination.guards import seed_torch
 from castalia.diagnose.examination.measures import (
     difference,
     labels,
@@ -98,7 +99,7 @@ class Subject:
         )
         self.seconds, self.clock = seconds, Clock(seconds)
         self.problem: str | None = None  # why the network cannot be run, if it cannot
-        self._made: dict[Any, Any] = {}
+        self.made: dict[Any, Any] = {}
         self.restart = False  # trials begin from weights drawn anew
         first = next(iter(self.module.parameters()), None)
         self.device = torch.device("cpu") if first is None else first.device
@@ -107,7 +108,10 @@ class Subject:
         )
         self.rows, self.held = train_rows, validation_rows
         self.x, self.y = self._place(train_rows)
-        self.vx, self.vy = (None, None) if self.held is None else self._place(self.held)
+        self.vx: Tensor | None = None
+        self.vy: Tensor | None = None
+        if validation_rows is not None:
+            self.vx, self.vy = self._place(validation_rows)
         self.batch_size = train_rows.batch_size or min(BATCH, max(2, len(train_rows) // 4))
         self._try_out()
         self.task = task or infer_task(self.kind, self.x, self.y, self.outputs)
@@ -178,7 +182,7 @@ class Subject:
         """
         copy = self.copy()
         if self.restarts if fresh is None else fresh:
-            torch.manual_seed(self.seed)
+            seed_torch(self.seed)
             reinitialised(copy.net)
         copy.net.train()
         return copy
@@ -253,9 +257,9 @@ class Subject:
 
     def once(self, make: Callable[[Subject], Any]) -> Any:
         """Return what a function makes of the subject, made only once."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return self._made[make]
+        if make not in self.made:
+            self.made[make] = make(self)
+        return self.made[make]
 
     # ---- errors of rows ----
 
@@ -272,7 +276,7 @@ class Subject:
         """What errors are measured in: 1, or the variance of the targets of a regression."""
         if self.task != "regression":
             return 1.0
-        flat = self.y.reshape(len(self.y), -1).double()
+        flat = self.y.reshape(len(self.y), -1).cpu().double()
         return max(float(flat.var(0).mean()), 1e-30) if len(flat) > 1 else 1.0
 
     # ---- the rows as a table ----

@@ -13,7 +13,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
 from castalia.diagnose.examination.thresholds import MOST_COLUMNS, TREES
@@ -27,7 +27,7 @@ def columns_of(x: Tensor, tokens: bool) -> np.ndarray:
     """Return rows as a table of numbers: values side by side, or how often each token occurs."""
     flat = x.reshape(len(x), -1)
     if not tokens:
-        return flat.double().cpu().numpy()
+        return flat.cpu().double().numpy()
     _, code = torch.unique(flat, return_inverse=True)
     counts = torch.zeros(len(x), int(code.max()) + 1, dtype=torch.float64, device=x.device)
     counts.scatter_add_(1, code, torch.ones_like(code, dtype=torch.float64))

@@ -72,7 +72,7 @@ IGNORED = 0.1  # recall of a rare class that counts as ignored
 NOISE_RATIO = 0.55  # error of the confident half over that of all; clean 0.38, 5 % noise 0.63
 NOISE_MARGIN = 0.1  # the same over the share of the guessing error that is left; clean 0.09
 NOISE_RATE = 0.03  # error rate of the confident half; clean digits 0.002
-NOISE_SIGNAL = 0.6  # error of the model over that of guessing: without signal, no verdict
+NOISE_SIGNAL = 0.65  # error of the model over that of guessing: without signal, no verdict
 
 # ---- generalisation ----
 GAP = 0.1  # validation error less training error; digits 0.03

@@ -17,6 +17,7 @@ __all__ = ["columns", "some"]
 NAME = "columns"
 SPARSE = 0.8  # share of zeros from which empty columns are ordinary, as for counts of words
 SHOWN = 8
+MOST_COLUMNS = 1000  # whose pairs are compared
 LEAST_ROWS = 10  # fewer rows show the same value by chance
 
 
@@ -62,11 +63,11 @@ def some(found: Iterable[int]) -> str:
 def _repeated(X: np.ndarray, constant: np.ndarray) -> np.ndarray:
     """Return columns that equal an earlier one up to shift and scale."""
     kept = np.setdiff1d(np.arange(X.shape[1]), constant)
-    Z = X[:, kept]
-    with np.errstate(invalid="ignore"):
-        Z = (Z - np.nanmean(Z, axis=0)) / np.nanstd(Z, axis=0)
-    _, first = np.unique(np.round(Z, 5) + 0.0, axis=1, return_index=True)
-    return np.sort(np.setdiff1d(kept, kept[first]))
+    if not 2 <= len(kept) <= MOST_COLUMNS:
+        return np.array([], dtype=int)
+    Z = np.nan_to_num(X[:, kept])
+    same = np.abs(np.corrcoef(Z, rowvar=False)) > 1 - 1e-9
+    return kept[np.triu(same, 1).any(axis=0)]
 
 
 def _identifiers(X: np.ndarray) -> np.ndarray:

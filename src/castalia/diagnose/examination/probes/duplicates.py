@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.examination import thresholds as limits
+from castalia.diagnose.examination.coincidence import by_chance, row_keys
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.reading import Rows
 from castalia.diagnose.examination.subject import Subject
@@ -35,7 +36,7 @@ def duplicates(subject: Subject) -> Outcome:
     repeated = sum(n for n in train.counts.values() if n > 1) / len(train.order)
     numbers = {"shared rows": int(shared.sum()), "share": float(shared.mean())}
     few = shared.sum() < limits.SHARED_LEAST or shared.mean() < limits.SHARED_ROWS
-    if not few and not _by_chance(subject):
+    if not few and not by_chance(subject.x):
         return saw(NAME, numbers, [_exact(subject, shared, repeated, held)])
     near = _near(subject)
     if near is None:
@@ -45,11 +46,10 @@ def duplicates(subject: Subject) -> Outcome:
 
 
 class _Keys:
-    """Rows by their bytes in float32."""
+    """The keys of rows, and how often each occurs."""
 
-    def __init__(self, table: np.ndarray, index: np.ndarray) -> None:
-        self.order = [row.tobytes() for row in table]
-        self.index = index
+    def __init__(self, x: Tensor, index: np.ndarray) -> None:
+        self.order, self.index = row_keys(x), index
         self.counts: dict[bytes, int] = {}
         for key in self.order:
             self.counts[key] = self.counts.get(key, 0) + 1
@@ -60,22 +60,7 @@ def _keys(rows: Rows) -> _Keys:
     x, index = rows.x, rows.index
     if rows.whole is not None and 4 * rows.all_x.numel() <= MOST_BYTES:
         x, index = rows.all_x, np.arange(len(rows.all_x))
-    table = x.reshape(len(x), -1).float().cpu().numpy() + 0.0  # no negative zero
-    return _Keys(np.ascontiguousarray(table), index)
-
-
-def _by_chance(subject: Subject) -> bool:
-    """Whether rows have so few values that they coincide without anyone copying them."""
-    flat = subject.x.reshape(len(subject.x), -1).float().cpu().numpy()
-    wanted = 2 * np.log2(max(2, len(flat))) + limits.NATURAL_BITS
-    bits = 0.0
-    for column in flat.T:
-        _, counts = np.unique(column, return_counts=True)
-        p = counts / counts.sum()
-        bits -= float((p * np.log2(p)).sum())
-        if bits > wanted:
-            return False
-    return True
+    return _Keys(x, index)
 
 
 def _exact(subject: Subject, shared: np.ndarray, repeated: float, held: _Keys) -> Finding | None:
@@ -100,7 +85,9 @@ def _exact(subject: Subject, shared: np.ndarray, repeated: float, held: _Keys) -
 
 def _near(subject: Subject) -> tuple[float, float] | None:
     """Return the shares of validation and of training rows that have a neighbour too near."""
-    if subject.tokens or subject.held_table is None or len(subject.x) < 30 or len(subject.vx) < 10:
+    if subject.tokens or subject.held_table is None:
+        return None
+    if len(subject.x) < 30 or len(subject.held_table) < 10:
         return None
     scale = Table(subject.table, subject.seed)
     a = torch.from_numpy(scale(subject.table)).float()

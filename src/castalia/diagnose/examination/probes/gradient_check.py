@@ -58,7 +58,7 @@ def _functions(loss: Tensor) -> list[str]:
     """Name the nodes of the graph whose backward is written in Python."""
     return sorted(
         {
-            node.name().removesuffix("Backward")
+            type(node).__name__.removesuffix("Backward")
             for node in graph_nodes(loss)
             if isinstance(node, torch.autograd.function.BackwardCFunction)
         }

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from castalia.diagnose.examination.guards import seed_torch
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.utils.text import listing, number
@@ -23,7 +24,7 @@ def missing_gradients(subject: Subject) -> Finding | None:
     copy = subject.copy()
     copy.net.train()
     x, y = subject.x[:ROWS].clone(), subject.y[:ROWS]
-    torch.manual_seed(subject.seed)
+    seed_torch(subject.seed)
     loss = copy.loss(x, y)
     wanted = {name: p for name, p in copy.net.named_parameters() if p.requires_grad}
     if not loss.requires_grad:

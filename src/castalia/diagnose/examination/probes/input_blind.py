@@ -54,7 +54,7 @@ def _same(subject: Subject, net: torch.nn.Module) -> Finding | None:
         outputs = outputs[0]
     if not isinstance(outputs, Tensor) or len(outputs) != len(subject.x):
         return None
-    out = outputs.detach().double()
+    out = outputs.detach().cpu().double()
     if not out.is_floating_point() or not bool(torch.isfinite(out).all()):
         return None
     spread = float(out.std(0).mean() / out.square().mean().sqrt().clamp_min(1e-12))

@@ -83,9 +83,9 @@ def _ratio_bar(hardness: float, ratio: float, count: float) -> float:
     """Return the ratio that a clean problem of this hardness stays below, seen on so many errors.
 
     >>> round(_ratio_bar(0.1, 0.8, 100), 2), round(_ratio_bar(0.6, 0.8, 100), 2)
-    (0.55, 0.82)
+    (0.55, 0.8)
     """
-    chance = 1.5 * ratio / max(count, 1.0) ** 0.5
+    chance = 1.25 * ratio / max(count, 1.0) ** 0.5
     return max(limits.NOISE_RATIO, hardness + limits.NOISE_MARGIN + chance)
 
 

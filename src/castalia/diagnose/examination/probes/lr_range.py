@@ -43,6 +43,8 @@ def lr_range_probe(subject: Subject) -> Outcome:
     if steps < limits.RATE_LEAST:
         return skipped(NAME, f"steps of {number(cost, 2)} s are too slow for the time given.")
     first, progress = _search(subject, rate, steps)
+    if not math.isfinite(first):
+        return skipped(NAME, "the loss is not a finite number at any rate.")
     best = _modest(progress)
     numbers = {
         "lr": rate,
@@ -60,6 +62,8 @@ def _search(subject: Subject, rate: float, steps: int) -> tuple[float, dict[floa
     base = rate if rate > 0 else 1e-3
     still = subject.train(_set(copy, 0.0), 8)
     first = float(np.mean(still))
+    if not math.isfinite(first):
+        return first, {}
     progress = {rate: _fall(subject, rate, steps, first)}
     for wanted in (_round(base / 10), _round(base * 10)):
         progress[wanted] = _fall(subject, wanted, steps, first)

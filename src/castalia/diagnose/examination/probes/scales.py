@@ -31,7 +31,7 @@ def scales(subject: Subject) -> Outcome:
         numbers |= {"size of the inputs": size, "ratio between columns": ratio}
         findings.append(_inputs(size, ratio, extreme, name))
     if subject.task == "regression" and bool(torch.isfinite(subject.y).all()):
-        spread = float(subject.y.double().square().mean().sqrt())
+        spread = float(subject.y.cpu().double().square().mean().sqrt())
         numbers["size of the targets"] = spread
         findings.append(_targets(subject, spread))
     return saw(NAME, numbers, findings)
@@ -64,7 +64,7 @@ def _arriving(subject: Subject) -> tuple[Tensor | None, str | None]:
 
 def _sizes(seen: Tensor) -> tuple[float, float, np.ndarray]:
     """Return the size of the whole, the ratio between columns, and the columns far from it."""
-    table = seen.double().cpu().numpy()
+    table = seen.cpu().double().numpy()
     size = float(np.sqrt(np.nanmean(np.square(table))))
     if table.ndim != 2:
         return size, 1.0, np.array([], dtype=int)
@@ -92,7 +92,7 @@ def _inputs(size: float, ratio: float, extreme: np.ndarray, name: str | None) ->
             Evidence("ratio of the standard deviations of columns", ratio, limits.SCALE_RATIO),
             where=some(extreme),
         )
-    if limits.SCALE_LOW <= size <= limits.SCALE_HIGH:
+    if size == 0 or limits.SCALE_LOW <= size <= limits.SCALE_HIGH:
         return None
     high = size > limits.SCALE_HIGH
     return finding(
@@ -114,7 +114,10 @@ def _targets(subject: Subject, size: float) -> Finding | None:
     if limits.TARGET_LOW <= size <= limits.TARGET_HIGH:
         return None
     high = size > limits.TARGET_HIGH
-    mean, spread = float(subject.y.double().mean()), float(subject.y.double().std(unbiased=False))
+    mean, spread = (
+        float(subject.y.cpu().double().mean()),
+        float(subject.y.cpu().double().std(unbiased=False)),
+    )
     return finding(
         "CST202",
         "warning",

@@ -45,7 +45,8 @@ def shift(subject: Subject) -> Outcome:
     tell = np.argsort(-alone)[:3]
     tell = tell[alone[tell] > max(0.6, float(alone.max()) - 0.1)]
     named = not subject.tokens and subject.x.ndim == 2 and len(tell) > 0
-    moved = f"; {some(tell)} tell most" if named else ""
+    verb = "tells" if len(tell) == 1 else "tell"
+    moved = f"; {some(tell)} {verb} most" if named else ""
     found = finding(
         "CST208",
         "error" if auc > 0.95 else "warning",

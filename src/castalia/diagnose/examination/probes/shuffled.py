@@ -1,10 +1,16 @@
-"""A run on shuffled labels: a network that still beats chance on held rows is told the answer."""
+"""A run on shuffled labels: a network that still beats chance on held rows is told the answer.
+
+Equal rows keep equal labels, so rows that stand on both sides give themselves away, and so does
+any other way by which targets reach the network.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from castalia.diagnose.examination.coincidence import by_chance, row_keys
 from castalia.diagnose.examination.measures import labels
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
@@ -13,7 +19,7 @@ from castalia.diagnose.findings import Evidence, Finding, finding
 __all__ = ["shuffled_labels"]
 
 NAME = "shuffle-test"
-STEPS = 150
+STEPS = 250
 SURE = 4.0  # standard errors: nothing but a leak passes them
 
 
@@ -23,9 +29,7 @@ def shuffled_labels(subject: Subject) -> Outcome:
         return skipped(NAME, "without validation data, a run on shuffled labels has no held rows.")
     if not subject.trainable or subject.labels is None or len(subject.vx) < 20:
         return skipped(NAME, f"needs labels or values for every row (task {subject.task}).")
-    source = np.random.default_rng(subject.seed)
-    y = subject.y[torch.from_numpy(source.permutation(len(subject.y))).to(subject.device)]
-    held = subject.vy[torch.from_numpy(source.permutation(len(subject.vy))).to(subject.device)]
+    y, held = _shuffled(subject, subject.vx, subject.vy)
     copy = subject.start()
     subject.train(copy, STEPS, y=y)
     errors = subject.errors(copy, subject.vx, held)
@@ -38,6 +42,19 @@ def shuffled_labels(subject: Subject) -> Outcome:
     if sure < SURE or errors.mean() > 0.9 * chance.mean():
         return saw(NAME, numbers)
     return saw(NAME, numbers, [_leak(float(errors.mean()), float(chance.mean()))])
+
+
+def _shuffled(subject: Subject, vx: Tensor, vy: Tensor) -> tuple[Tensor, Tensor]:
+    """Return shuffled targets of both sides; a held row that is a training row gets its target."""
+    source = np.random.default_rng(subject.seed)
+    y = subject.y[torch.from_numpy(source.permutation(len(subject.y))).to(subject.device)]
+    held = vy[torch.from_numpy(source.permutation(len(vy))).to(subject.device)]
+    if not by_chance(subject.x):
+        place = {key: i for i, key in enumerate(row_keys(subject.x))}
+        for i, key in enumerate(row_keys(vx)):
+            if key in place:
+                held[i] = y[place[key]]
+    return y, held
 
 
 def _chance(subject: Subject, held: np.ndarray | None) -> np.ndarray:

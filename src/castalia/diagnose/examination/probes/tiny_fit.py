@@ -74,7 +74,7 @@ def tiny_fit_probe(subject: Subject) -> Outcome:
     again = _attempts(subject, x, y, fresh=own)
     if again.passed:
         subject.restart = own  # other trials had better not begin from these weights
-        causes.append(_bad_start(fit, again) if own else None)
+        causes.append(_bad_start(subject, fit, again) if own else None)
         return saw(NAME, numbers | {"from fresh weights": again.score}, causes)
     specific = out_of_reach(subject, x, y, again.outputs)
     return saw(NAME, numbers, [*causes, specific or (None if any(causes) else _failed(fit, x))])
@@ -187,7 +187,20 @@ def _broke(fit: Fit) -> Finding:
     )
 
 
-def _bad_start(fit: Fit, again: Fit) -> Finding:
+def _bad_start(subject: Subject, fit: Fit, again: Fit) -> Finding:
+    alike = _alike(subject)
+    if alike is not None:
+        return finding(
+            "CST108",
+            "error",
+            0.9,
+            f"All units of `{alike}` begin with the same weights and stay alike: the network "
+            f"cannot learn {limits.TINY_ROWS} rows by heart, as it can from weights drawn anew.",
+            "Draw the weights at random.",
+            Evidence(f"{fit.what} from its own weights", fit.score, fit.bar, above=False),
+            Evidence(f"{again.what} from weights drawn anew", again.score),
+            where=alike,
+        )
     return finding(
         "CST109",
         "error",
@@ -198,6 +211,14 @@ def _bad_start(fit: Fit, again: Fit) -> Finding:
         Evidence(f"{fit.what} from its own weights", fit.score, fit.bar, above=False),
         Evidence(f"{again.what} from weights drawn anew", again.score),
     )
+
+
+def _alike(subject: Subject) -> str | None:
+    """Return the first weight matrix all of whose rows are the same."""
+    for name, p in subject.module.named_parameters():
+        if p.ndim >= 2 and p.shape[0] > 1 and bool((p == p[:1]).all()):
+            return name
+    return None
 
 
 def _failed(fit: Fit, x: Tensor) -> Finding:
