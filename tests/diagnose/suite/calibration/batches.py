@@ -63,10 +63,10 @@ def two_batches_an_epoch(seed, size=500):
 
 
 def _faint(seed, n=900, noise=3.0):
-    """A target under ten times its own variance of noise."""
+    """A target under four times its own variance of noise."""
     g = torch.Generator().manual_seed(seed)
     X = torch.randn(n, 20, generator=g)
-    signal = X[:, :1] + X[:, 1:2] * X[:, 2:3]
+    signal = 0.7 * X[:, :4].sum(1, keepdim=True)
     y = signal + noise * torch.randn(n, 1, generator=g)
     return X[:600], y[:600] / 3.3, X[600:], signal[600:] / 3.3
 
@@ -91,34 +91,28 @@ def one_noisy_row_a_step(seed, size=1, epochs=2):
     return doctor.diagnosis()
 
 
-class ConvNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(1, 8, 3)
-        self.fc = nn.Linear(72, 3)
-
-    def forward(self, x):
-        return self.fc(F.max_pool2d(F.relu(self.conv(x)), 2).flatten(1))
-
-
-# Accepted as well: a rate fit for 64 images is too high for two.
-@case("CST113", dose="severe", data="images", net="cnn", accept=("CST101",))
-@cured(size=64, epochs=40)
-def two_faint_images_a_step(seed, size=2, epochs=3):
+# Accepted as well: a rate fit for 64 rows is too high for two.
+@case("CST113", dose="severe", data="tabular", net="mlp", accept=("CST101",))
+@cured(size=64, epochs=20)
+def two_rows_of_overlapping_classes_a_step(seed, size=2, epochs=3):
     torch.manual_seed(seed)
-    X, y, X_val, y_val = data.bars(seed, n=700, noise=0.4)
-    net = ConvNet()
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.03, momentum=0.9)
+    g = torch.Generator().manual_seed(seed)
+    y = torch.randint(2, (1000,), generator=g)
+    X = torch.randn(1000, 16, generator=g) + 0.35 * (2 * y[:, None] - 1)  # at best 92 % are right
+    X, y, X_val, y_val = X[:600], y[:600].float(), X[600:], y[600:].float()
+    net = nn.Sequential(nn.Linear(16, 24), nn.Tanh(), nn.Linear(24, 1), nn.Flatten(0))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     doctor = watch(net, optimizer)
     for _ in range(epochs):
         for rows in torch.randperm(len(X)).split(size):
-            loss = F.cross_entropy(net(X[rows]), y[rows])
+            loss = F.binary_cross_entropy_with_logits(net(X[rows]), y[rows])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         with torch.no_grad():
             out = net(X_val)
-            doctor.epoch(F.cross_entropy(out, y_val).item(), accuracy(out, y_val))
+            score = ((out > 0) == y_val).float().mean().item()
+            doctor.epoch(F.binary_cross_entropy_with_logits(out, y_val).item(), score)
     return doctor.diagnosis()
 
 
