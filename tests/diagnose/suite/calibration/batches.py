@@ -5,12 +5,12 @@ import math
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose import watch
 
 
 def accuracy(out, y):
@@ -47,7 +47,9 @@ def whole_data_set_as_one_batch(seed, size=1257):
 def two_batches_an_epoch(seed, size=500):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.friedman(seed, n=1400)
-    model = nn.Sequential(nn.Linear(8, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, 1))
+    model = nn.Sequential(
+        nn.Linear(8, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, 1)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     doctor = watch(model, optimizer)
     for _ in range(15):
@@ -309,7 +311,15 @@ def momentum_of_another_library(seed, momentum=0.99):
 def regression_normalised_over_three_rows(seed, norm=nn.BatchNorm1d):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.friedman(seed, n=700)
-    model = nn.Sequential(nn.Linear(8, 32), norm(32), nn.Tanh(), nn.Linear(32, 32), norm(32), nn.Tanh(), nn.Linear(32, 1))
+    model = nn.Sequential(
+        nn.Linear(8, 32),
+        norm(32),
+        nn.Tanh(),
+        nn.Linear(32, 32),
+        norm(32),
+        nn.Tanh(),
+        nn.Linear(32, 1),
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     doctor = watch(model, optimizer)
     for _ in range(5):
@@ -382,7 +392,9 @@ def folder_after_folder_of_images(seed, shuffle=False):
     keep, keep_val = y < 4, y_val < 4
     X, y, X_val, y_val = X[keep], y[keep], X_val[keep_val], y_val[keep_val]
     order = y.argsort()
-    net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 4))
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 4)
+    )
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     doctor = watch(net, optimizer)
     for _ in range(12):

@@ -3,12 +3,12 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose import watch
 
 
 def accuracy(out, y):
@@ -79,8 +79,16 @@ class SigmoidLeNet(nn.Module):
     def __init__(self, act):
         super().__init__()
         self.conv = nn.Sequential(
-            nn.Conv2d(1, 8, 3, padding=1), act(), nn.Conv2d(8, 8, 3, padding=1), act(), nn.AvgPool2d(2),
-            nn.Conv2d(8, 16, 3, padding=1), act(), nn.Conv2d(16, 16, 3, padding=1), act(), nn.AvgPool2d(2),
+            nn.Conv2d(1, 8, 3, padding=1),
+            act(),
+            nn.Conv2d(8, 8, 3, padding=1),
+            act(),
+            nn.AvgPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1),
+            act(),
+            nn.Conv2d(16, 16, 3, padding=1),
+            act(),
+            nn.AvgPool2d(2),
         )
         self.fc = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), act(), nn.Linear(32, 10))
 
@@ -113,7 +121,13 @@ def three_layers_of_sigmoids(seed, act=nn.Sigmoid):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.clusters(seed, classes=4)
     model = nn.Sequential(
-        nn.Linear(10, 32), act(), nn.Linear(32, 32), act(), nn.Linear(32, 32), act(), nn.Linear(32, 4)
+        nn.Linear(10, 32),
+        act(),
+        nn.Linear(32, 32),
+        act(),
+        nn.Linear(32, 32),
+        act(),
+        nn.Linear(32, 4),
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
     doctor = watch(model, optimizer, task="multiclass")
@@ -231,7 +245,9 @@ class ResidualStack(nn.Module):
         super().__init__()
         self.inp = nn.Linear(64, width)
         self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(blocks))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) if norm else nn.Identity() for _ in range(blocks))
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(width) if norm else nn.Identity() for _ in range(blocks)
+        )
         self.out = nn.Linear(width, 10)
         for block in self.blocks:
             nn.init.kaiming_normal_(block.weight, nonlinearity="relu")
@@ -272,7 +288,9 @@ def counts_through_an_exponential(seed, clip=None):
     X = torch.randn(600, 6, generator=g)
     rate = torch.exp(1.0 + X[:, 0] - 0.8 * X[:, 1] + 0.7 * X[:, 2] * X[:, 3])
     y = torch.poisson(rate.clamp(max=500), generator=g)
-    model = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+    model = nn.Sequential(
+        nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     doctor = watch(model, optimizer)
     for _ in range(25):

@@ -3,12 +3,12 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+
+from castalia.diagnose import watch
 
 
 def accuracy(out, y):
@@ -220,7 +220,9 @@ def a_third_of_the_images_mislabelled(seed, share=0.35):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.digits(seed, n=900, images=True)
     y, y_val = flip(y, share, 10, seed), flip(y_val, share, 10, seed + 1)
-    net = nn.Sequential(nn.Conv2d(1, 12, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(108, 10))
+    net = nn.Sequential(
+        nn.Conv2d(1, 12, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(108, 10)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.8)
     doctor = watch(net, optimizer, criterion)
@@ -243,7 +245,9 @@ def a_quarter_of_the_diagnoses_wrong(seed, share=0.25):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.table("breast_cancer", seed)
     y, y_val = flip(y, share, 2, seed).float(), flip(y_val, share, 2, seed + 1).float()
-    model = nn.Sequential(nn.Linear(30, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1), nn.Flatten(0))
+    model = nn.Sequential(
+        nn.Linear(30, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1), nn.Flatten(0)
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.05)
     doctor = watch(model, optimizer, task="binary")
     for _ in range(15):

@@ -3,12 +3,12 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose import watch
 
 
 def batches(X, y, size):
@@ -25,7 +25,9 @@ def batches(X, y, size):
 def wine_with_a_rate_of_ten(seed, lr=10.0):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.table("wine", seed)
-    model = nn.Sequential(nn.Linear(13, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3))
+    model = nn.Sequential(
+        nn.Linear(13, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     doctor = watch(model, optimizer, loss_fn=criterion)
@@ -77,7 +79,9 @@ def digits_cnn_with_adam_at_a_third(seed, lr=0.3):
         with torch.no_grad():
             net.eval()
             out = net(X_val)
-            doctor.epoch(F.cross_entropy(out, y_val).item(), (out.argmax(1) == y_val).float().mean().item())
+            doctor.epoch(
+                F.cross_entropy(out, y_val).item(), (out.argmax(1) == y_val).float().mean().item()
+            )
             net.train()
     return doctor.diagnosis()
 
@@ -193,6 +197,46 @@ def language_model_with_adamw_at_a_half(seed, lr=0.5):
     return doctor.diagnosis()
 
 
+class ResidualMLP(nn.Module):
+    def __init__(self, width=24, blocks=3):
+        super().__init__()
+        self.inp = nn.Linear(2, width)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                nn.LayerNorm(width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, width)
+            )
+            for _ in range(blocks)
+        )
+        self.out = nn.Linear(width, 2)
+
+    def forward(self, x):
+        h = self.inp(x)
+        for block in self.blocks:
+            h = h + block(h)
+        return self.out(h)
+
+
+@case("CST101", dose="mild", data="tabular", net="resnet")
+@cured(lr=0.1)
+def residual_net_beyond_the_edge(seed, lr=0.4):
+    torch.manual_seed(seed)
+    X, y, X_val, y_val = data.moons(seed)
+    model = ResidualMLP()
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 150)
+    doctor = watch(model, optimizer)
+    for _ in range(150):  # full batch
+        loss = F.cross_entropy(model(X), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        doctor.log(loss=loss)
+    with torch.no_grad():
+        doctor.epoch(validation_score=(model(X_val).argmax(1) == y_val).float().mean().item())
+    return doctor.diagnosis()
+
+
 # ---- CST102, the rate too low ----
 
 
@@ -213,7 +257,9 @@ def digits_with_plain_descent_at_one_in_ten_thousand(seed, lr=1e-4):
             optimizer.step()
         with torch.no_grad():
             out = model(X_val)
-            doctor.epoch(criterion(out, y_val).item(), (out.argmax(1) == y_val).float().mean().item())
+            doctor.epoch(
+                criterion(out, y_val).item(), (out.argmax(1) == y_val).float().mean().item()
+            )
     return doctor.diagnosis()
 
 
@@ -222,7 +268,9 @@ def digits_with_plain_descent_at_one_in_ten_thousand(seed, lr=1e-4):
 def regression_with_adam_at_one_in_a_million(seed, lr=1e-6):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.friedman(seed)
-    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    model = nn.Sequential(
+        nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     doctor = watch(model, optimizer, task="regression")
     for _ in range(40):
@@ -244,7 +292,13 @@ def bars_cnn_with_adamw_too_timid(seed, lr=5e-5):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.bars(seed, n=700, noise=0.3)
     net = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 32), nn.ReLU(), nn.Linear(32, 3)
+        nn.Conv2d(1, 8, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(72, 32),
+        nn.ReLU(),
+        nn.Linear(32, 3),
     )
     optimizer = torch.optim.AdamW(net.parameters(), lr=lr, weight_decay=0.01)
     doctor = watch(net, optimizer)
@@ -293,6 +347,27 @@ def gru_with_rmsprop_at_one_in_a_hundred_thousand(seed, lr=1e-5):
     return doctor.diagnosis()
 
 
+@case("CST102", dose="severe", data="tokens", net="transformer")
+@cured(warmup=10)
+def warmup_longer_than_the_training(seed, warmup=20_000):
+    torch.manual_seed(seed)
+    X, y, X_val, y_val = data.markov(seed)
+    model = TinyGPT()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda s: min(1.0, (s + 1) / warmup))
+    doctor = watch(model, optimizer)
+    for _ in range(20):
+        for xb, yb in batches(X, y, 35):
+            loss = F.cross_entropy(model(xb).transpose(1, 2), yb)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+        with torch.no_grad():
+            doctor.epoch(F.cross_entropy(model(X_val).transpose(1, 2), y_val).item())
+    return doctor.diagnosis()
+
+
 # ---- CST111, stopped too early ----
 
 
@@ -315,7 +390,9 @@ def digits_cnn_for_two_epochs(seed, epochs=2):
             running += loss.item()
         with torch.no_grad():
             out = net(X_val)
-            doctor.epoch(criterion(out, y_val).item(), (out.argmax(1) == y_val).float().mean().item())
+            doctor.epoch(
+                criterion(out, y_val).item(), (out.argmax(1) == y_val).float().mean().item()
+            )
     return doctor.diagnosis()
 
 
@@ -324,7 +401,9 @@ def digits_cnn_for_two_epochs(seed, epochs=2):
 def regression_for_four_epochs(seed, epochs=4):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.friedman(seed, n=1200)
-    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    model = nn.Sequential(
+        nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     doctor = watch(model, optimizer)
     for _ in range(epochs):
@@ -345,7 +424,14 @@ def regression_for_four_epochs(seed, epochs=4):
 def autoencoder_for_six_epochs(seed, epochs=6):
     torch.manual_seed(seed)
     X, _, X_val, _ = data.digits(seed)
-    model = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 12), nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 64))
+    model = nn.Sequential(
+        nn.Linear(64, 48),
+        nn.ReLU(),
+        nn.Linear(48, 12),
+        nn.Linear(12, 48),
+        nn.ReLU(),
+        nn.Linear(48, 64),
+    )
     mse = nn.MSELoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     doctor = watch(model, optimizer, loss_fn=mse)

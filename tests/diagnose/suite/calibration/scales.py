@@ -3,12 +3,12 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose import watch
 
 
 def accuracy(out, y):
@@ -78,7 +78,13 @@ def pixels_from_0_to_255(seed, scale=255 / 16):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.digits(seed, n=800, images=True, scale=scale)
     net = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 32), nn.ReLU(), nn.Linear(32, 10)
+        nn.Conv2d(1, 8, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(72, 32),
+        nn.ReLU(),
+        nn.Linear(32, 10),
     )
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
@@ -102,7 +108,9 @@ def one_column_in_grams_not_kilograms(seed, unit=1000.0):
     units = torch.ones(8)
     units[6] = unit  # a column that does not matter drowns those that do
     X, X_val = X * units, X_val * units
-    model = nn.Sequential(nn.Linear(8, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 1))
+    model = nn.Sequential(
+        nn.Linear(8, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     doctor = watch(model, optimizer, task="regression")
     for _ in range(30):
@@ -173,7 +181,9 @@ def prices_in_dollars(seed, unit=80_000.0, base=200_000.0):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.friedman(seed)
     y, y_val = base + unit * y, base + unit * y_val
-    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
+    model = nn.Sequential(
+        nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     doctor = watch(model, optimizer)
     fit_regression(model, optimizer, X, y, X_val, y_val, doctor, 30, 40)
@@ -329,7 +339,12 @@ def row_number_left_in_a_sorted_table(seed, number=True):
             F.cross_entropy(model(X[rows]), y[rows]).backward()
             optimizer.step()
     return examine(
-        model, nn.CrossEntropyLoss(), (X, y), (X_val, y_val), optimizer=optimizer, seconds=data.SECONDS
+        model,
+        nn.CrossEntropyLoss(),
+        (X, y),
+        (X_val, y_val),
+        optimizer=optimizer,
+        seconds=data.SECONDS,
     )
 
 
@@ -352,7 +367,13 @@ def one_column_forty_times(seed, copies=40):
             optimizer.step()
     train, validation = TensorDataset(X, y), TensorDataset(X_val, y_val)
     return examine(
-        model, loss_fn, train, validation, optimizer=optimizer, task="regression", seconds=data.SECONDS
+        model,
+        loss_fn,
+        train,
+        validation,
+        optimizer=optimizer,
+        task="regression",
+        seconds=data.SECONDS,
     )
 
 
@@ -367,7 +388,9 @@ def missing_values_coded_as_minus_999(seed, code=-999.0):
         torch.where((torch.rand(Z.shape, generator=g) < 0.08) & (torch.arange(10) < 5), code, Z)
         for Z in (X, X_val)
     )
-    model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
+    model = nn.Sequential(
+        nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     doctor = watch(model, optimizer, criterion)

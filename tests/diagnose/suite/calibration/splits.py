@@ -3,12 +3,12 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose import watch
 
 
 def accuracy(out, y):
@@ -77,17 +77,19 @@ def column_written_after_the_outcome(seed, leak=True):
 
 @case("CST206", dose="severe", data="images", net="cnn")
 @cured(shared=0.0)
-def the_same_photographs_in_both_halves(seed, shared=0.5):
+def the_same_photographs_in_both_halves(seed, shared=0.8):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.digits(seed, n=500, images=True)
-    X, X_val = X + 0.3 * torch.randn_like(X), X_val[:200] + 0.3 * torch.randn_like(X_val[:200])
+    X, X_val = X + 0.4 * torch.randn_like(X), X_val[:200] + 0.4 * torch.randn_like(X_val[:200])
     k = int(shared * 200)
     X_val, y_val = torch.cat([X[:k], X_val[k:]]), torch.cat([y[:k], y_val[k:200]])
-    net = nn.Sequential(nn.Conv2d(1, 12, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(108, 10))
+    net = nn.Sequential(
+        nn.Conv2d(1, 12, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(108, 10)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
     doctor = watch(net, optimizer, criterion)
-    for _ in fit(net, X, y, optimizer, criterion, 14):
+    for _ in fit(net, X, y, optimizer, criterion, 18):
         with torch.no_grad():
             out = net(X_val)
             doctor.epoch(criterion(out, y_val).item(), accuracy(out, y_val))
@@ -127,8 +129,7 @@ def code_that_only_the_sick_are_given(seed, leak=True):
 # ---- CST207, too little data ----
 
 
-# Accepted as well, in all four: what too little data does is overfitting.
-@case("CST207", dose="severe", data="images", net="mlp", accept=("CST401",))
+@case("CST207", dose="severe", data="images", net="mlp")
 @cured(n=1200)
 def sixty_digits(seed, n=60):
     from castalia.diagnose import examine
@@ -145,7 +146,7 @@ def sixty_digits(seed, n=60):
     )
 
 
-@case("CST207", dose="mild", data="tabular", net="mlp", accept=("CST401",))
+@case("CST207", dose="mild", data="tabular", net="mlp")
 @cured(n=1500)
 def hundred_rows_of_a_curved_function(seed, n=100):
     from castalia.diagnose import examine
@@ -168,13 +169,16 @@ def hundred_rows_of_a_curved_function(seed, n=100):
     )
 
 
+# Accepted as well, here and below: without the data in hand only the overfitting is to be seen.
 @case("CST207", dose="severe", data="images", net="cnn", accept=("CST401",))
 @cured(n=350)
 def forty_images_of_bars(seed, n=40):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.bars(seed, n=600, noise=0.3)
     X, y = X[:n], y[:n]
-    net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 3))
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 3)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3, weight_decay=1e-3)
     doctor = watch(net, optimizer, criterion)
@@ -230,7 +234,9 @@ def validation_images_white_on_black(seed, invert=True):
     X, y, X_val, y_val = data.digits(seed, n=700, images=True)
     if invert:
         X_val = 1 - X_val
-    net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 10))
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 10)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
     doctor = watch(net, optimizer, criterion)
@@ -266,13 +272,13 @@ def validation_rows_left_unscaled(seed, forgot=True):
 
 @case("CST208", dose="severe", data="tabular", net="mlp")
 @cured(by_column=False)
-def split_along_the_most_important_column(seed, by_column=True):
+def split_along_a_column_of_curved_effect(seed, by_column=True):
     from castalia.diagnose import examine
 
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.friedman(seed)
     X, y = torch.cat([X, X_val]), torch.cat([y, y_val])
-    order = X[:, 3].argsort() if by_column else torch.randperm(len(X))
+    order = X[:, 2].argsort() if by_column else torch.randperm(len(X))
     train, late = order[:560], order[560:]
     train = train[torch.randperm(560)]
     model = nn.Sequential(nn.Linear(8, 48), nn.ReLU(), nn.Linear(48, 1))

@@ -3,12 +3,12 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose import watch
 
 
 def accuracy(out, y):
@@ -68,7 +68,9 @@ def threshold_that_nothing_reaches(seed, threshold=3.0):
 def biases_begun_far_below_zero(seed, bias=-6.0):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.clusters(seed)
-    model = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3))
+    model = nn.Sequential(
+        nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3)
+    )
     for layer in (model[0], model[2]):
         nn.init.constant_(layer.bias, bias)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -86,7 +88,13 @@ def filters_drawn_below_zero(seed, low=-0.35, high=0.0):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.digits(seed, n=640, images=True)  # pixels are never negative
     net = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 32), nn.ReLU(), nn.Linear(32, 10)
+        nn.Conv2d(1, 8, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(72, 32),
+        nn.ReLU(),
+        nn.Linear(32, 10),
     )
     nn.init.uniform_(net[0].weight, low, high)
     nn.init.zeros_(net[0].bias)
@@ -146,7 +154,9 @@ def tanh_with_weights_of_unit_spread(seed, std=1.5):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.digits(seed)
     X, X_val = data.standardise(X, X_val)
-    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10))
+    model = nn.Sequential(
+        nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 10)
+    )
     for layer in (model[0], model[2]):
         nn.init.normal_(layer.weight, std=std)
     criterion = nn.CrossEntropyLoss()
@@ -290,7 +300,9 @@ def all_weights_begin_as_zero(seed, constant=True):
 def all_weights_begin_as_a_tenth(seed, constant=True):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.friedman(seed)
-    model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
+    model = nn.Sequential(
+        nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
+    )
     if constant:
         for p in model.parameters():
             nn.init.constant_(p, 0.1)
@@ -308,7 +320,13 @@ def every_filter_begins_as_the_same_average(seed, constant=True):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.bars(seed, n=600, noise=0.3)
     net = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 16), nn.ReLU(), nn.Linear(16, 3)
+        nn.Conv2d(1, 8, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(72, 16),
+        nn.ReLU(),
+        nn.Linear(16, 3),
     )
     if constant:
         nn.init.constant_(net[0].weight, 1 / 9)
@@ -419,7 +437,15 @@ def small_gaussian_weights_copied_from_elsewhere(seed, std=0.055):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.clusters(seed, classes=4)
     model = nn.Sequential(
-        nn.Linear(10, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, 4)
+        nn.Linear(10, 48),
+        nn.Tanh(),
+        nn.Linear(48, 48),
+        nn.Tanh(),
+        nn.Linear(48, 48),
+        nn.Tanh(),
+        nn.Linear(48, 48),
+        nn.Tanh(),
+        nn.Linear(48, 4),
     )
     for name, p in model.named_parameters():
         if name.endswith("weight"):

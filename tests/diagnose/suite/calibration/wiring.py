@@ -3,12 +3,12 @@
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.utils.data import DataLoader, TensorDataset
-
-from castalia.diagnose import watch
 from tests.diagnose.suite import data
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.twins import cured
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose import watch
 
 
 def accuracy(out, y):
@@ -87,7 +87,12 @@ class Frozen(nn.Module):
     def __init__(self, freeze):
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(1, 6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 12, 3), nn.ReLU(), nn.Flatten()
+            nn.Conv2d(1, 6, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(6, 12, 3),
+            nn.ReLU(),
+            nn.Flatten(),
         )
         self.classifier = nn.Linear(12, 10)
         for p in self.features.parameters():
@@ -246,7 +251,12 @@ def gradients_reset_once_an_epoch(seed, every=None):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.digits(seed, n=800, images=True)
     net = nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, 10)
+        nn.Conv2d(1, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(72, 10),
     )
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     doctor = watch(net, optimizer)
@@ -385,7 +395,13 @@ def single_rows_predicted_with_batch_statistics(seed, eval_mode=False):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.clusters(seed, classes=4)
     model = nn.Sequential(
-        nn.Linear(10, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 4)
+        nn.Linear(10, 32),
+        nn.BatchNorm1d(32),
+        nn.ReLU(),
+        nn.Linear(32, 32),
+        nn.BatchNorm1d(32),
+        nn.ReLU(),
+        nn.Linear(32, 4),
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     doctor = watch(model, optimizer)
