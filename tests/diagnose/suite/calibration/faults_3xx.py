@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_circles, make_moons
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
+from tests.diagnose.suite.cases import case
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from castalia.diagnose import Diagnosis, watch
-from tests.diagnose.suite.cases import case
 
 
 def digits(seed):
@@ -342,7 +342,9 @@ def binary_cross_entropy_for_a_real_valued_target(seed: int) -> Diagnosis:
     torch.manual_seed(seed)
     X, y = waves(seed)
     train = TensorDataset(X[:450], y[:450, None])
-    model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    model = nn.Sequential(
+        nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loss_fn = nn.BCEWithLogitsLoss()
     doctor = watch(model, optimizer, loss_fn)
@@ -398,7 +400,9 @@ def a_stack_of_linear_layers_on_circles(seed: int) -> Diagnosis:
         optimizer.step()
         with torch.no_grad():
             out = model(X[450:])
-        doctor.epoch(criterion(out, y[450:]).item(), (out.argmax(1) == y[450:]).float().mean().item())
+        doctor.epoch(
+            criterion(out, y[450:]).item(), (out.argmax(1) == y[450:]).float().mean().item()
+        )
     return doctor.diagnosis()
 
 
@@ -510,7 +514,9 @@ def strided_convolutions_without_activation(seed: int) -> Diagnosis:
 def a_column_of_predictions_minus_a_row_of_targets(seed: int) -> Diagnosis:
     torch.manual_seed(seed)
     X, y = waves(seed)
-    model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    model = nn.Sequential(
+        nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     doctor = watch(model, optimizer)
     for _ in range(40):
@@ -822,7 +828,9 @@ def one_output_for_two_target_columns(seed: int) -> Diagnosis:
     X = torch.randn(600, 5)
     Y = torch.stack([torch.sin(2 * X[:, 0]) + X[:, 1], X[:, 2] * X[:, 3] - X[:, 1]], dim=1)
     Y = (Y - Y.mean(0)) / Y.std(0)
-    model = nn.Sequential(nn.Linear(5, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    model = nn.Sequential(
+        nn.Linear(5, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     doctor = watch(model, optimizer)
     for _ in range(40):

@@ -3,16 +3,15 @@
 Those that nobody can see from outside (403, some of 402 and 406) are examined actively.
 """
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_diabetes, load_digits, make_circles, make_moons
 from sklearn.model_selection import train_test_split
+from tests.diagnose.suite.cases import case
 from torch import nn, optim
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from castalia.diagnose import Diagnosis, watch
-from tests.diagnose.suite.cases import case
 
 
 def digits(seed):
@@ -301,7 +300,9 @@ def a_network_where_a_linear_model_does_better(seed: int) -> Diagnosis:
     X = torch.randn(500, 20)
     y = X @ torch.linspace(-1, 1, 20)[:, None]
     y = y / y.std() + 0.3 * torch.randn(500, 1)
-    model = nn.Sequential(nn.Linear(20, 32), nn.Tanh(), nn.Linear(32, 16), nn.Tanh(), nn.Linear(16, 1))
+    model = nn.Sequential(
+        nn.Linear(20, 32), nn.Tanh(), nn.Linear(32, 16), nn.Tanh(), nn.Linear(16, 1)
+    )
     optimizer = optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-3)
     for _ in range(25):
         for idx in torch.randperm(250).split(25):
@@ -381,7 +382,9 @@ def weight_decay_of_a_half_in_adam(seed: int) -> Diagnosis:
     X, y = make_moons(600, noise=0.15, random_state=seed)
     X = torch.tensor((X - X.mean(0)) / X.std(0), dtype=torch.float32)
     y = torch.tensor(y)
-    model = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 2))
+    model = nn.Sequential(
+        nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 2)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = optim.Adam(model.parameters(), lr=0.005, weight_decay=0.5)
     doctor = watch(model, optimizer, criterion)
@@ -570,7 +573,9 @@ def sure_of_everything_on_overlapping_classes(seed: int) -> Diagnosis:
     y = torch.randint(0, 2, (1000,)).float()
     X = torch.randn(1000, 10)
     X[:, :4] += 0.7 * (y[:, None] - 0.5)
-    model = nn.Sequential(nn.Linear(10, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU(), nn.Linear(96, 1))
+    model = nn.Sequential(
+        nn.Linear(10, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU(), nn.Linear(96, 1)
+    )
     optimizer = optim.Adam(model.parameters(), lr=0.003)
     doctor = watch(model, optimizer, task="binary")
     for _ in range(40):
@@ -609,7 +614,9 @@ def a_dataset_that_always_returns_the_first_row(seed: int) -> Diagnosis:
     X = torch.randn(700, 8)
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).long()
     train, val = Rows(X[:500], y[:500]), Rows(X[500:], y[500:])
-    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 2))
+    model = nn.Sequential(
+        nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 2)
+    )
     criterion = nn.CrossEntropyLoss()
     optimizer = optim.Adam(model.parameters(), lr=0.003)
     doctor = watch(model, optimizer, criterion)
