@@ -380,7 +380,7 @@ def a_language_model_without_a_mask(seed: int) -> Diagnosis:
         (x[320:], y[320:]),
         optimizer=optimizer,
         task="lm",
-        seconds=2,
+        seconds=5,
     )
 
 
@@ -411,7 +411,7 @@ def a_language_model_that_reads_both_ways(seed: int) -> Diagnosis:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    return examine(model, next_token_loss, train, valid, optimizer=optimizer, task="lm", seconds=2)
+    return examine(model, next_token_loss, train, valid, optimizer=optimizer, task="lm", seconds=5)
 
 
 @case("CST505", dose="severe", data="text", net="cnn")

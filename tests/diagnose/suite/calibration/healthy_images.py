@@ -155,7 +155,7 @@ def a_new_head_on_a_frozen_backbone(seed: int) -> Diagnosis:
 @case(None, data="image", net="vae")
 def a_variational_autoencoder_that_uses_its_code(seed: int) -> Diagnosis:
     class VAE(nn.Module):
-        def __init__(self, latent=4):
+        def __init__(self, latent=6):
             super().__init__()
             self.enc = nn.Linear(64, 64)
             self.mu, self.logvar = nn.Linear(64, latent), nn.Linear(64, latent)
@@ -167,19 +167,19 @@ def a_variational_autoencoder_that_uses_its_code(seed: int) -> Diagnosis:
             z = mu + torch.randn_like(mu) * torch.exp(logvar / 2)
             return self.dec2(F.relu(self.dec1(z))), mu, logvar
 
-    def negative_elbo(x, logits, mu, logvar):
-        bce = F.binary_cross_entropy_with_logits(logits, x, reduction="sum")
+    def negative_elbo(x, mean, mu, logvar, sigma=0.2):
+        nll = 0.5 * torch.sum((x - mean) ** 2) / sigma**2
         kl = -0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp())
-        return (bce + kl) / len(x)
+        return (nll + kl) / len(x)
 
     torch.manual_seed(seed)
     Xt, Xv, _, _ = digits(seed)
     Xt, Xv = Xt.flatten(1), Xv.flatten(1)
     vae = VAE()
     optimizer = torch.optim.Adam(vae.parameters(), lr=0.005)
-    schedule = CosineAnnealingLR(optimizer, T_max=30)
+    schedule = CosineAnnealingLR(optimizer, T_max=22)
     doctor = watch(vae, optimizer, task="vae")
-    for _ in range(30):
+    for _ in range(22):
         for idx in torch.randperm(len(Xt)).split(65):
             out = vae(Xt[idx])
             loss = negative_elbo(Xt[idx], *out)
@@ -258,4 +258,4 @@ def digits_examined(seed: int) -> Diagnosis:
             optimizer.zero_grad()
             criterion(model(xb), yb).backward()
             optimizer.step()
-    return examine(model, criterion, train, valid, optimizer=optimizer, seconds=2)
+    return examine(model, criterion, train, valid, optimizer=optimizer, seconds=5)

@@ -219,10 +219,10 @@ def monte_carlo_dropout_and_a_learnt_variance(seed: int) -> Diagnosis:
             return self.mean(h), self.log_var(h)
 
     torch.manual_seed(seed)
-    X = torch.randn(1200, 2)
+    X = torch.rand(1200, 2) * 3 - 1.5
     y = torch.sin(2 * X[:, :1]) + (0.1 + 0.1 * X[:, 1:].abs()) * torch.randn(1200, 1)
     model = Heteroscedastic()
-    optimizer = optim.Adam(model.parameters(), lr=0.005)
+    optimizer = optim.Adam(model.parameters(), lr=0.01)
     schedule = CosineAnnealingLR(optimizer, T_max=40)
     doctor = castalia.diagnose.watch(model, optimizer)
     for _ in range(40):

@@ -85,7 +85,7 @@ def a_tagger_of_packed_sentences_that_ignores_padding(seed: int) -> Diagnosis:
     y = (x > 6).long() + (F.pad(x[:, 1:], (0, 1)) > x).long()
     y[pad] = -100
     model = Tagger()
-    optimizer = optim.Adam(model.parameters(), lr=0.01)
+    optimizer = optim.Adam(model.parameters(), lr=0.02)
     schedule = CosineAnnealingLR(optimizer, T_max=10)
     doctor = watch(model, optimizer)
     for _ in range(10):
@@ -125,10 +125,10 @@ def a_causal_language_model_with_tied_embeddings(seed: int) -> Diagnosis:
         def __init__(self, vocab=8, dim=24, length=12):
             super().__init__()
             self.tok, self.pos = nn.Embedding(vocab, dim), nn.Embedding(length, dim)
-            self.blocks = nn.ModuleList([Block(dim), Block(dim)])
+            self.blocks = nn.ModuleList([Block(dim)])
             self.norm = nn.LayerNorm(dim)
             self.head = nn.Linear(dim, vocab, bias=False)
-            nn.init.normal_(self.tok.weight, std=0.1)
+            nn.init.normal_(self.tok.weight, std=0.15)
             self.head.weight = self.tok.weight
 
         def forward(self, x):
@@ -143,12 +143,12 @@ def a_causal_language_model_with_tied_embeddings(seed: int) -> Diagnosis:
     text = markov(seed)
     x, y = text[:, :-1], text[:, 1:]
     model = LM()
-    optimizer = optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.01)
+    optimizer = optim.AdamW(model.parameters(), lr=0.02, weight_decay=0.01)
     schedule = LambdaLR(
-        optimizer, lambda s: min(1, s / 10) * 0.5 * (1 + math.cos(math.pi * min(1, s / 140)))
+        optimizer, lambda s: min(1, s / 10) * 0.5 * (1 + math.cos(math.pi * min(1, s / 180)))
     )
     doctor = watch(model, optimizer, task="lm")
-    for _ in range(14):
+    for _ in range(18):
         for idx in torch.randperm(400).split(40):
             loss = next_token_loss(model(x[idx]), y[idx])
             optimizer.zero_grad()
@@ -316,5 +316,5 @@ def a_causal_convolution_examined(seed: int) -> Diagnosis:
         (x[560:], y[560:]),
         optimizer=optimizer,
         task="lm",
-        seconds=2,
+        seconds=5,
     )

@@ -23,7 +23,7 @@ def few_wines_under_strong_regularisation(seed: int) -> Diagnosis:
     yt, yv = torch.tensor(yt), torch.tensor(yv)
     model = nn.Sequential(nn.Linear(13, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 3))
     criterion = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.05)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=0.02)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.3, patience=4)
     doctor = watch(model, optimizer, criterion)
     for _ in range(50):
@@ -230,5 +230,5 @@ def a_smooth_function_examined(seed: int) -> Diagnosis:
         (X[1200:], y[1200:]),
         optimizer=torch.optim.Adam(model.parameters(), lr=0.01),
         task="regression",
-        seconds=2,
+        seconds=5,
     )
