@@ -137,8 +137,9 @@ def reviews(seed: int, n_train: int = 500, words: int = 60, length: int = 16) ->
     praise = torch.randint(2, 12, (n, length), generator=g)
     blame = torch.randint(12, 22, (n, length), generator=g)
     chance = torch.rand(n, length, generator=g)
-    likely, rare = torch.where(y[:, None] == 1, praise, blame), torch.where(
-        y[:, None] == 1, blame, praise
+    likely, rare = (
+        torch.where(y[:, None] == 1, praise, blame),
+        torch.where(y[:, None] == 1, blame, praise),
     )
     X = torch.where(chance < 0.4, likely, torch.where(chance > 0.9, rare, neutral))
     lengths = torch.randint(length // 2, length + 1, (n, 1), generator=g)

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from sklearn.metrics import balanced_accuracy_score
+from tests.diagnose.suite.held_out._data import Split
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from castalia.diagnose import Diagnosis, Doctor, watch
-from tests.diagnose.suite.held_out._data import Split
 
 # The score of the last training, by which the planted fault is shown to hurt.
 scores: list[float] = []

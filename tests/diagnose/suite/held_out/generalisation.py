@@ -2,23 +2,21 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     Split,
-    clouds,
     digits,
     friedman,
     reviews,
-    rings,
     source,
     split,
     standardised,
 )
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, scores, train, verdict
 from tests.diagnose.suite.held_out._nets import SmallCNN, TextTransformer, mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST401", dose="severe", data="tabular", net="mlp")

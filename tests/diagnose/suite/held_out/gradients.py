@@ -2,13 +2,13 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import cancer, digits, friedman, source, standardised
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, train, verdict
 from tests.diagnose.suite.held_out._nets import mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST103", dose="severe", data="images", net="mlp")

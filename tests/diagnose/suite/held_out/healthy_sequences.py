@@ -2,13 +2,13 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import PAD, reviews, sentences, series, source, waves
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, train, verdict
 from tests.diagnose.suite.held_out._nets import LetterGRU, Recurrent, TextTransformer
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case(None, data="text", net="gru")
@@ -61,9 +61,10 @@ def letters_by_a_causal_transformer(seed: int) -> Diagnosis:
     torch.manual_seed(seed)
     text, letters = sentences(seed, n=320, length=20)
     net = Causal(letters, 20)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=5e-3)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
     doctor = watch(net, optimizer, task="lm")
-    for _ in range(8):
+    for _ in range(10):
         for x, y in batches(text[:260, :-1], text[:260, 1:], 16):
             logits = net(x)
             loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())
@@ -76,6 +77,7 @@ def letters_by_a_causal_transformer(seed: int) -> Diagnosis:
             logits, y = net(text[260:, :-1]), text[260:, 1:]
             held_out = F.cross_entropy(logits.flatten(0, 1), y.flatten())
         net.train()
+        schedule.step()
         doctor.epoch(held_out.item(), accuracy(logits, y))
     return verdict(doctor, accuracy(logits, y))
 
@@ -146,15 +148,17 @@ def a_forecast_with_clipped_gradients(seed: int) -> Diagnosis:
     windows = series(seed, 600).unfold(0, 17, 1)
     X, y = windows[:, :16, None], windows[:, 16:]
     net, loss_fn = Recurrent(nn.LSTM, 1, 24, 1), nn.MSELoss()
-    optimizer = torch.optim.RMSprop(net.parameters(), lr=3e-3)
+    optimizer = torch.optim.RMSprop(net.parameters(), lr=5e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
     doctor = watch(net, optimizer, loss_fn, task="regression")
-    for _ in range(8):
+    for _ in range(10):
         for x, target in batches(X[:450], y[:450], 32):
             loss = loss_fn(net(x), target)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             optimizer.step()
+        schedule.step()
         with torch.no_grad():
             out = net(X[450:])
             doctor.epoch(loss_fn(out, y[450:]).item(), r2(out, y[450:]))
@@ -196,9 +200,10 @@ def sequences_written_backwards(seed: int) -> Diagnosis:
     y = x.flip(1)
     before = F.pad(y, (1, 0))[:, :-1]  # 0 starts
     net = Reverser()
-    optimizer = torch.optim.Adam(net.parameters(), lr=8e-3)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
     doctor = watch(net, optimizer, task="seq")
-    for _ in range(12):
+    for _ in range(10):
         for rows in torch.randperm(1000).split(50):
             logits = net(x[rows], before[rows])
             loss = F.cross_entropy(logits.flatten(0, 1), y[rows].flatten())
@@ -206,6 +211,7 @@ def sequences_written_backwards(seed: int) -> Diagnosis:
             loss.backward()
             optimizer.step()
             doctor.log(loss=loss, outputs=logits, targets=y[rows])
+        schedule.step()
         with torch.no_grad():
             logits = net(x[1000:], before[1000:])
             held_out = F.cross_entropy(logits.flatten(0, 1), y[1000:].flatten())

@@ -2,14 +2,10 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     Split,
     cancer,
-    clouds,
     friedman,
     houses,
     rings,
@@ -20,6 +16,9 @@ from tests.diagnose.suite.held_out._data import (
 )
 from tests.diagnose.suite.held_out._loops import accuracy, balanced, batches, r2, train, verdict
 from tests.diagnose.suite.held_out._nets import mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case(None, data="tabular", net="linear")
@@ -163,9 +162,10 @@ def mean_and_spread_by_gaussian_likelihood(seed: int) -> Diagnosis:
     y = torch.sin(1.5 * X[:, :1]) + 0.5 * X[:, 1:2] + noise * torch.randn(1200, 1, generator=g)
     data = split(X, y, seed, 900)
     net = mlp(3, 48, 48, 2, activation=nn.Tanh)
-    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
+    optimizer = torch.optim.Adam(net.parameters(), lr=8e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 15)
     doctor = watch(net, optimizer)
-    for _ in range(20):
+    for _ in range(15):
         for x, target in batches(data.X, data.y, 32):
             mean, raw = net(x).chunk(2, 1)
             loss = F.gaussian_nll_loss(mean, target, F.softplus(raw) + 1e-3)
@@ -174,6 +174,7 @@ def mean_and_spread_by_gaussian_likelihood(seed: int) -> Diagnosis:
             nn.utils.clip_grad_norm_(net.parameters(), 5.0)
             optimizer.step()
             doctor.log(loss=loss)
+        schedule.step()
         with torch.no_grad():
             mean, raw = net(data.X_val).chunk(2, 1)
             held_out = F.gaussian_nll_loss(mean, data.y_val, F.softplus(raw) + 1e-3)

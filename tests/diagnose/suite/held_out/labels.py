@@ -2,9 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     Split,
@@ -13,7 +10,6 @@ from tests.diagnose.suite.held_out._data import (
     friedman,
     reviews,
     source,
-    standardised,
 )
 from tests.diagnose.suite.held_out._loops import (
     accuracy,
@@ -25,6 +21,9 @@ from tests.diagnose.suite.held_out._loops import (
     verdict,
 )
 from tests.diagnose.suite.held_out._nets import SmallCNN, TextTransformer, mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST204", dose="severe", data="tabular", net="mlp")

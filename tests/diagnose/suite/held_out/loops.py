@@ -2,9 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     clouds,
@@ -17,6 +14,9 @@ from tests.diagnose.suite.held_out._data import (
 )
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, train, verdict
 from tests.diagnose.suite.held_out._nets import SmallCNN, mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST110", dose="severe", data="images", net="cnn")

@@ -2,9 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     Split,
@@ -19,6 +16,9 @@ from tests.diagnose.suite.held_out._data import (
 )
 from tests.diagnose.suite.held_out._loops import accuracy, r2, train
 from tests.diagnose.suite.held_out._nets import SmallCNN, mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis
 
 
 @case("CST301", dose="severe", data="images", net="cnn")

@@ -2,23 +2,22 @@
 
 import torch
 import torch.nn.functional as F
-from torch import nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     Split,
     digits,
     friedman,
-    houses,
     reviews,
     source,
     split,
     standardised,
     waves,
 )
-from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, train, verdict
+from tests.diagnose.suite.held_out._loops import batches, r2, train, verdict
 from tests.diagnose.suite.held_out._nets import Recurrent, SmallCNN, TextTransformer, mlp
+from torch import nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST101", dose="severe", data="images", net="cnn")

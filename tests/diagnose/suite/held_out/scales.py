@@ -2,9 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from torch import nn
-
-from castalia.diagnose import Diagnosis
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     Split,
@@ -21,6 +18,9 @@ from tests.diagnose.suite.held_out._data import (
 )
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, scores, train
 from tests.diagnose.suite.held_out._nets import Recurrent, SmallCNN, mlp
+from torch import nn
+
+from castalia.diagnose import Diagnosis
 
 
 @case("CST201", dose="severe", data="tabular", net="mlp")
@@ -100,7 +100,9 @@ def a_column_that_was_constant_in_training(seed: int, fault: bool = True) -> Dia
     raw = cancer(seed)
     flag = torch.ones(len(raw.X), 1), (torch.rand(len(raw.X_val), 1) < 0.7).float()
     if fault:
-        raw = raw._replace(X=torch.cat([raw.X, flag[0]], 1), X_val=torch.cat([raw.X_val, flag[1]], 1))
+        raw = raw._replace(
+            X=torch.cat([raw.X, flag[0]], 1), X_val=torch.cat([raw.X_val, flag[1]], 1)
+        )
     data = standardised(raw)
     net = mlp(data.X.shape[1], 32, 2)
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)

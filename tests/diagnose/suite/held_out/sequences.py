@@ -2,13 +2,13 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import PAD, digits, sentences, source
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, scores, verdict
 from tests.diagnose.suite.held_out._nets import LetterGRU
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 class VAE(nn.Module):
@@ -160,9 +160,7 @@ def nine_tags_in_ten_are_padding(seed: int, fault: bool = True) -> Diagnosis:
     for _ in range(10):
         for x, y in batches(tokens[:200], tags[:200], 20):
             logits = net(x)
-            loss = F.cross_entropy(
-                logits.transpose(1, 2), y, ignore_index=-100 if fault else PAD
-            )
+            loss = F.cross_entropy(logits.transpose(1, 2), y, ignore_index=-100 if fault else PAD)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -4,9 +4,6 @@ import warnings
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     digits,
@@ -15,12 +12,13 @@ from tests.diagnose.suite.held_out._data import (
     series,
     source,
     split,
-    standardised,
     waves,
-    wine,
 )
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, train, verdict
 from tests.diagnose.suite.held_out._nets import Recurrent, mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST303", dose="severe", data="tabular", net="mlp")

@@ -2,9 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from torch import nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import (
     Split,
@@ -12,10 +9,12 @@ from tests.diagnose.suite.held_out._data import (
     digits,
     friedman,
     source,
-    standardised,
 )
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, scores, train, verdict
 from tests.diagnose.suite.held_out._nets import SmallCNN, mlp
+from torch import nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST206", dose="severe", data="tabular", net="mlp")
@@ -48,7 +47,9 @@ def a_column_written_after_the_fact(seed: int, fault: bool = True) -> Diagnosis:
     data = clouds(seed, classes=2, spread=2.0)
     honest = data
     if fault:
-        data = data._replace(X=_told(data.X, data.y, seed), X_val=_told(data.X_val, data.y_val, seed))
+        data = data._replace(
+            X=_told(data.X, data.y, seed), X_val=_told(data.X_val, data.y_val, seed)
+        )
     net, loss_fn = mlp(10, 32, 2), nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
     doctor = watch(net, optimizer, task="multiclass")
@@ -99,7 +100,7 @@ def forty_houses(seed: int, fault: bool = True) -> Diagnosis:
 
 
 @case("CST208", dose="severe", data="images", net="cnn")
-def test_pictures_not_divided(seed: int, fault: bool = True) -> Diagnosis:
+def new_pictures_not_divided(seed: int, fault: bool = True) -> Diagnosis:
     """Training pictures are white on black in [0, 1], the others black on white in [0, 16]."""
     torch.manual_seed(seed)
     data = digits(seed)

@@ -2,13 +2,13 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-
-from castalia.diagnose import Diagnosis, watch
 from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.held_out._data import clouds, digits, friedman, sentences, waves
 from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, train, verdict
 from tests.diagnose.suite.held_out._nets import Recurrent, SmallCNN, mlp
+from torch import Tensor, nn
+
+from castalia.diagnose import Diagnosis, watch
 
 
 @case("CST106", dose="severe", data="images", net="cnn")
