@@ -10,7 +10,7 @@ from torch import nn
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=15)
-    parser.add_argument("--lr", type=float, default=20.0)
+    parser.add_argument("--lr", type=float, default=5.0)
     args = parser.parse_args()
 
     torch.manual_seed(0)
@@ -24,7 +24,7 @@ def main():
         nn.Linear(13, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3)
     )
     criterion = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
     history = {"loss": [], "accuracy": []}
     for epoch in range(args.epochs):
         for rows in train[torch.randperm(len(train))].split(16):

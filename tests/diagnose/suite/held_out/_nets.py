@@ -24,6 +24,8 @@ class SmallCNN(nn.Module):
         self.pool = nn.MaxPool2d(2)
         self.fc1 = nn.Linear(2 * width * 4, 32)
         self.fc2 = nn.Linear(32, classes)
+        for layer in (self.conv1, self.conv2, self.fc1):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.pool(torch.relu(self.conv1(x)))

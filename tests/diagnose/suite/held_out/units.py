@@ -19,7 +19,7 @@ def the_bias_of_a_rare_class_on_every_layer(seed: int, fault: bool = True) -> Di
     for layer in net.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear) and fault:
             nn.init.constant_(layer.bias, -4.6)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9)
     return train(net, optimizer, nn.CrossEntropyLoss(), digits(seed), epochs=10, tell="module")
 
 
@@ -45,7 +45,7 @@ def unit_normal_weights_under_tanh(seed: int, fault: bool = True) -> Diagnosis:
     for layer in (net[0], net[2], net[4]):
         if fault:
             nn.init.normal_(layer.weight, std=1.0)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     data = digits(seed, flat=True)
     return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=15, tell="module")
 
@@ -101,7 +101,7 @@ def weights_of_zero(seed: int, fault: bool = True) -> Diagnosis:
 @case("CST108", dose="mild", data="series", net="gru")
 def a_recurrent_layer_filled_with_one_number(seed: int, fault: bool = True) -> Diagnosis:
     torch.manual_seed(seed)
-    net = Recurrent(nn.GRU, 1, 24, 3)
+    net = Recurrent(nn.GRU, 1, 16, 3)
     for name, weight in net.rnn.named_parameters():
         if fault and name.startswith("weight"):
             nn.init.constant_(weight, 0.1)
@@ -109,8 +109,10 @@ def a_recurrent_layer_filled_with_one_number(seed: int, fault: bool = True) -> D
         nn.init.constant_(net.rnn.bias_ih_l0, 0.0)
         nn.init.constant_(net.rnn.bias_hh_l0, 0.0)
         nn.init.constant_(net.head.weight, 0.1)
-    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
-    return train(net, optimizer, nn.CrossEntropyLoss(), waves(seed), epochs=18, tell="module")
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
+    return train(
+        net, optimizer, nn.CrossEntropyLoss(), waves(seed, 300, 20), epochs=12, tell="module"
+    )
 
 
 @case("CST109", dose="severe", data="images", net="mlp")
@@ -132,8 +134,8 @@ def a_deep_stack_started_at_a_hundredth(seed: int, fault: bool = True) -> Diagno
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
     for channels in [1, *[12] * 5]:
-        layers += [nn.Conv2d(channels, 12, 3, padding=1), nn.ReLU()]
-    net = nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(192, 10))
+        layers += [nn.Conv2d(channels, 12, 3, 2 if channels == 1 else 1, 1), nn.ReLU()]
+    net = nn.Sequential(*layers, nn.Flatten(), nn.Linear(192, 10))
     for layer in net:
         if isinstance(layer, nn.Conv2d | nn.Linear):
             if fault:
@@ -143,7 +145,7 @@ def a_deep_stack_started_at_a_hundredth(seed: int, fault: bool = True) -> Diagno
             nn.init.zeros_(layer.bias)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9)
     data = digits(seed, n_train=600)
-    return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=6, tell="module")
+    return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=8, tell="module")
 
 
 class Tied(nn.Module):
