@@ -1,0 +1,1 @@
+"""The trainings that the doctor is judged on once; its thresholds were not set on them."""
