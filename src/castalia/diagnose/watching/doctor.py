@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Iterable
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -249,7 +250,7 @@ class Doctor:
             self._forgotten()
         step.training = module.training
         if not step.entered:
-            step.entered = True
+            step.entered, step.thread = True, get_ident()
             self._begin_look()
             if step.look is not None and self._leaving is None:
                 self._leaving = module.register_forward_hook(Ear(self, Doctor._leave))
@@ -305,23 +306,38 @@ class Doctor:
                 facts.note(self.record, facts.not_a_loss(tensors))
             return False
         step = self._step
-        if not step.entered:  # called by another door, as module.forward; or not ours at all
-            if not reaches(root, self._parameters.names):
-                return False
-            step.training = self.module.training
+        glance = self._sampling.glance(step.number)
+        if not self._is_ours(root, step, glance):
+            return False
         step.evaluating = None
         self._validating.end_phase()
         self._note_loss(loss)
         self._begin_look()
         if step.look is not None:
             self._look(step, step.look, root)
-        elif self._sampling.glance(step.number):
+        elif glance:
             self._keep(*quick_ending(root))
         step.output = None  # nothing large outlives its usual time
         step.told.pop("outputs", None)
         step.passes += 1
         self._passes += 1
         return True
+
+    def _is_ours(self, root: Tensor, step: Step, careful: bool) -> bool:
+        """Whether a loss depends on the module; one that follows its call is believed to.
+
+        The module may be called by another door, as by module.forward; other networks may have
+        losses of their own, in this step or in another thread.
+        """
+        followed = step.entered and step.thread == get_ident() and not step.passes
+        if followed and not careful and step.look is None:
+            return True
+        if not step.entered:
+            step.training = self.module.training
+        return reaches(root, self._parameters.names) or (followed and self._is_frozen())
+
+    def _is_frozen(self) -> bool:
+        return not any(p.requires_grad for p in self._parameters.named.values())
 
     def _note_loss(self, loss: Tensor) -> None:
         if loss.device.type != "cpu":
@@ -338,8 +354,6 @@ class Doctor:
         if step.seen and not fresh:
             return  # a further part of an accumulated batch
         reading = read(root, self._parameters.names)
-        if not reading.used and any(p.requires_grad for p in self._parameters.named.values()):
-            return  # another network's loss, as in an adversarial pair
         step.seen = True
         look.training = step.training
         reading.ending.complete(step.output)

@@ -184,7 +184,7 @@ def read_graph(loss: Tensor, names: Mapping[int, str]) -> list[Operation]:
 
 
 def reaches(loss: Tensor, names: Mapping[int, str]) -> bool:
-    """Whether a loss depends on any of these parameters.
+    """Whether a loss depends on any of these parameters, or may, below a checkpoint.
 
     Parameters
     ----------
@@ -203,6 +203,8 @@ def reaches(loss: Tensor, names: Mapping[int, str]) -> bool:
             if id(_variable(node)) in names:
                 return True
             continue
+        if "Checkpoint" in node.name():
+            return True
         seen.add(node)
         stack.extend(below for below, _ in node.next_functions)
     return False

@@ -26,6 +26,8 @@ class Step:
         Whether the graph of its loss has been read into them.
     entered, training
         Whether the module has been called, and in which mode.
+    thread
+        Who called it.
     inputs, output
         First tensor given to it and returned by it, where wanted.
     evaluating
@@ -49,6 +51,7 @@ class Step:
     seen: bool = False
     entered: bool = False
     training: bool = True
+    thread: int = 0
     inputs: Any = None
     output: Any = None
     evaluating: Any = None
