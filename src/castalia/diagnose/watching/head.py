@@ -138,9 +138,16 @@ def _above_layers(root: Operation) -> Iterator[Operation]:
 
 
 def _scale(root: Operation) -> tuple[float, bool]:
-    """Factor that was applied to the loss, as for accumulation or by a gradient scaler."""
-    scale, negated, current = 1.0, False, root
-    while len(current.inputs) == 1 and not current.weights:
+    """Factor that was applied to the loss, as for accumulation or by a gradient scaler, and sign.
+
+    What a sum is divided by makes it a mean; that is no factor.
+    """
+    scale, divisor, negated, current = 1.0, 1.0, False, root
+    while True:
+        if current.kind == "Sum" or (current.kind in LOSSES and current.saved("reduction") == 2):
+            scale, divisor = scale * divisor, 1.0
+        if len(current.inputs) != 1 or current.weights:
+            break
         if current.kind == "Neg":
             negated = not negated
         elif current.kind in ("Mul", "Div"):
@@ -148,8 +155,11 @@ def _scale(root: Operation) -> tuple[float, bool]:
             if factor is None or factor == 0:
                 break
             scale = scale * factor if current.kind == "Mul" else scale / factor
+            divisor = 1.0 if current.kind == "Mul" else factor
         elif current.kind not in ("ToCopy", "View", "Squeeze", "Alias", "Mean", "Sum"):
             break
+        if current.kind == "Mean":
+            divisor = 1.0  # was no part of a mean
         current = current.inputs[0]
     return scale, negated
 
