@@ -8,62 +8,82 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["listen", "unlisten"]
+__all__ = ["Listening", "listen"]
 
+# Told before a pass: the tensors and their gradients. Answers whether to be told after it as well.
+Before = Callable[[tuple[Tensor, ...], tuple[Any, ...]], Any]
+After = Callable[[], Any]
 
-class Listener(Protocol):
-    """Somebody who wants to know of backward passes."""
-
-    def before_backward(self, loss: Tensor) -> None:
-        """Gradients of this scalar are about to be computed."""
-
-    def after_backward(self) -> None:
-        """They have been computed."""
-
-
-_listeners: list[Listener] = []
+_listeners: list[Listening] = []
 _original: Callable[..., None] | None = None
 
 
-def listen(listener: Listener) -> None:
-    """Tell the listener of every backward pass from now on."""
+class Listening:
+    """Somebody listening, until removed.
+
+    Parameters
+    ----------
+    before, after
+        Called around every backward pass; `after` only where `before` said True.
+    """
+
+    def __init__(self, before: Before, after: After) -> None:
+        self.before, self.after = before, after
+
+    def remove(self) -> None:
+        """Listen no more; the last to go restores torch's own function."""
+        global _original
+        if self in _listeners:
+            _listeners.remove(self)
+        ours = getattr(torch.autograd.backward, "__wrapped__", None) is _original
+        if not _listeners and _original is not None and ours:
+            torch.autograd.backward = _original
+            _original = None
+
+
+def listen(before: Before, after: After) -> Listening:
+    """Call these around every backward pass from now on.
+
+    Parameters
+    ----------
+    before, after
+        As in ``Listening``.
+    """
     global _original
     if _original is None:
         _original = torch.autograd.backward
         torch.autograd.backward = _wrapped(_original)
-    _listeners.append(listener)
+    listening = Listening(before, after)
+    _listeners.append(listening)
+    return listening
 
 
-def unlisten(listener: Listener) -> None:
-    """Tell the listener no more; the last to go restores torch's own function."""
-    global _original
-    if listener in _listeners:
-        _listeners.remove(listener)
-    ours = getattr(torch.autograd.backward, "__wrapped__", None) is _original
-    if not _listeners and _original is not None and ours:
-        torch.autograd.backward = _original
-        _original = None
+def is_inside() -> bool:
+    """Whether a backward pass is under way in this thread, as when a checkpoint is recomputed."""
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def _wrapped(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
-    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        loss = tensors if isinstance(tensors, Tensor) else None
-        if loss is None and isinstance(tensors, tuple | list) and len(tensors) == 1:
-            loss = tensors[0]
-        if loss is None or torch.compiler.is_compiling():
-            return original(tensors, *args, **kwargs)
-        listeners = tuple(_listeners)
-        for listener in listeners:
-            listener.before_backward(loss)
-        original(tensors, *args, **kwargs)
-        for listener in listeners:
-            listener.after_backward()
+    def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
+        if torch.compiler.is_compiling() or is_inside():
+            return original(tensors, grad_tensors, *args, **kwargs)
+        pair = _tuple(tensors), _tuple(grad_tensors)
+        told = [one for one in tuple(_listeners) if one.before(*pair)]
+        original(tensors, grad_tensors, *args, **kwargs)
+        for one in told:
+            one.after()
         return None
 
     return backward
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    if value is None or isinstance(value, Tensor):
+        return () if value is None else (value,)
+    return tuple(value) if isinstance(value, tuple | list) else ()

@@ -1,11 +1,18 @@
-"""The doctor beside a training: three lines in any PyTorch loop."""
+"""The doctor beside a training: three lines in any PyTorch loop.
+
+Events come in this order, step after step: the module is called (`_enter`, `_leave`), perhaps the
+loss function (`_before_loss`, `_after_loss`), the backward pass (`_before_backward`,
+`_after_backward`), the optimizer (`_before_step`, `_after_step`). Most steps are only counted;
+at some a few rows are kept (a glance), at few everything is measured (a look).
+"""
 
 from __future__ import annotations
 
-import functools
 import math
+import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from threading import get_ident
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,13 +23,19 @@ from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.watching import facts
-from castalia.diagnose.watching.backward import listen, unlisten
+from castalia.diagnose.watching.backward import is_inside, listen
 from castalia.diagnose.watching.causality import future_change
+from castalia.diagnose.watching.graph import reaches
+from castalia.diagnose.watching.hooks import Ear, detach
 from castalia.diagnose.watching.keeping import Keeper
-from castalia.diagnose.watching.reading import Reading, quick_ending, read
+from castalia.diagnose.watching.losses import Losses, loss_of
+from castalia.diagnose.watching.parameters import Parameters
+from castalia.diagnose.watching.reading import quick_ending, read
 from castalia.diagnose.watching.sampling import Sampling
+from castalia.diagnose.watching.step import Step
 from castalia.diagnose.watching.validating import Validating
 from castalia.diagnose.watching.weights import (
+    any_gradient,
     gradient_norms,
     gradient_sample,
     sample,
@@ -32,9 +45,11 @@ from castalia.diagnose.watching.weights import (
 __all__ = ["TASKS", "Doctor", "watch"]
 
 TASKS = ("binary", "multiclass", "multilabel", "regression", "lm", "seq", "vae", "gan")
-MOST_TROUBLES = 5
-
-F = TypeVar("F", bound=Callable[..., Any])
+MOST_TROUBLES = 10
+NO_PASS = (
+    "No backward pass was seen: gradients taken with torch.func or torch.autograd.grad, or losses"
+    " that do not depend on the module, pass the doctor by. Tell it losses with doctor.log(loss=…)."
+)
 
 
 def watch(
@@ -83,22 +98,6 @@ def watch(
     return Doctor(module, optimizer, loss_fn, task)
 
 
-def guarded(method: F) -> F:
-    """Keep the doctor's own mistakes out of the user's training."""
-
-    @functools.wraps(method)
-    def careful(self: Doctor, *args: Any, **kwargs: Any) -> Any:
-        if self.closed:
-            return None
-        try:
-            return method(self, *args, **kwargs)
-        except Exception as error:  # whatever it is, the training must go on
-            self._trouble(method.__name__, error)
-            return None
-
-    return careful  # type: ignore[return-value]
-
-
 class Doctor:
     """Watches one training; made by ``watch``.
 
@@ -106,6 +105,8 @@ class Doctor:
     ----------
     record
         What was seen so far.
+    closed
+        Whether watching has ended.
 
     Parameters
     ----------
@@ -120,34 +121,24 @@ class Doctor:
         self.module, self.loss_fn = module, loss_fn
         self.optimizers: list[Any] = facts.listed(optimizer)
         self.record = Record(task=task if task in TASKS else None, module=type(module).__name__)
-        self.parameters = facts.named_parameters(module)
-        self.names = {id(p): name for name, p in self.parameters.items()}
-        self.sampling, self.keeper = Sampling(), Keeper(self.record)
-        self.validating = Validating(self.record, self.keeper)
-        self.look: Look | None = None
-        self.reading: Reading | None = None
-        self._inputs: Any = None
-        self._output: Any = None
-        self._evaluating: Any = None  # inputs of a call in evaluation mode, with gradients on
-        self._told: dict[str, Any] = {}
-        self._loss: Any = None  # of the step under way
-        self._waiting: list[Tensor] = []  # losses on a device, read now and then
-        self._entered = False
-        self._backwards = 0
-        self._mode = True
-        self._before: dict[str, Tensor] = {}
+        self._parameters = Parameters(module, self.optimizers, self.record)
+        self._losses, self._sampling = Losses(self.record.losses), Sampling()
+        self._keeper = Keeper(self.record)
+        self._validating = Validating(self.record, self._keeper)
+        self._step, self._last = Step(0), Step(-1)  # under way, and the one before
+        self._pace: Any = None  # the optimizer whose steps are counted: the first to make one
+        self._passes = 0
+        self._broken = False  # whether a loss was not finite
         self._troubles = 0
-        self._emergency = False
-        self._looked = False  # whether the step before this one was looked at
         self._handles: list[Any] = []
-        self._started = False
-        if task is not None and task not in TASKS:
-            self.record.notes.append(f"task={task!r} is not one of {', '.join(TASKS)}; ignored.")
-        self._attach()
+        self._leaving: Any = None  # one of them, there only during a call at a sampled step
+        self._farewell = weakref.finalize(self, detach, self._handles)
+        self._farewell.atexit = False
+        self._try(Doctor._describe, task)
+        self._try(Doctor._attach)
 
     # ---------------------------------------------------------------- what the user calls
 
-    @guarded
     def log(
         self,
         loss: Tensor | float | None = None,
@@ -165,21 +156,8 @@ class Doctor:
             Tensors, where the doctor cannot see them itself. Under ``no_grad`` the batch is one of
             validation.
         """
-        if not torch.is_grad_enabled() or (
-            not self.module.training and not facts.needs_gradient(loss, outputs)
-        ):
-            self.validating.batch(loss, outputs, targets, inputs)
-            return
-        told = {"outputs": outputs, "targets": targets, "inputs": inputs}
-        told = {name: value for name, value in told.items() if value is not None}
-        if self._backwards == 0 and self.record.losses and not self._entered:
-            self._add_to_last(loss, told)
-        else:
-            self._told = told
-            if loss is not None and self._loss is None:
-                self._loss = loss.detach() if isinstance(loss, Tensor) else float(loss)
+        self._try(Doctor._log, loss, outputs, targets, inputs)
 
-    @guarded
     def epoch(
         self, validation_loss: float | None = None, validation_score: float | None = None
     ) -> None:
@@ -190,12 +168,7 @@ class Doctor:
         validation_loss, validation_score
             How validation went, where known; a score is better the higher it is.
         """
-        self._read_waiting()
-        self._forgotten()
-        if self._entered and not self._backwards and self._mode:  # neither eval() nor no_grad()
-            self.validating.forward(True, self._inputs)
-            self._entered = False
-        self.validating.end(facts.number(validation_loss), facts.number(validation_score), True)
+        self._try(Doctor._epoch, validation_loss, validation_score)
 
     def diagnosis(self, mute: Iterable[str] = ()) -> Diagnosis:
         """Return what was found so far; watching goes on.
@@ -205,39 +178,15 @@ class Doctor:
         mute
             Codes not wanted.
         """
-        self._finish()
-        self._look_ahead()
+        self._try(Doctor._conclude)
+        self._try(Doctor._look_ahead)
         return judge(self.record, mute=tuple(mute))
-
-    def _look_ahead(self) -> None:
-        """Ask a language model whether it sees the future."""
-        rows = self.record.train.inputs
-        tokens = next((x for x in reversed(rows) if x is not None and x.dtype.kind in "iu"), None)
-        if (
-            tokens is None
-            or tokens.ndim != 2
-            or tokens.shape[1] < 4
-            or not Case(self.record).shifted
-        ):
-            return
-        try:
-            self.closed, was = True, self.closed  # our own hooks must not see this
-            change = future_change(self.module, tokens)
-        except Exception:  # a module that wants other arguments cannot be asked
-            change = None
-        finally:
-            self.closed = was
-        if change is not None:
-            self.record.final["future"] = change
 
     def close(self) -> None:
         """Stop watching and leave no trace in torch, the module or the optimizer."""
-        if not self.closed:
-            self._finish()
-            self.closed = True
-            unlisten(self)
-            for handle in self._handles:
-                handle.remove()
+        self._try(Doctor._conclude)
+        self.closed = True
+        self._farewell()
 
     def __enter__(self) -> Doctor:
         """Return the doctor; leaving the block stops watching."""
@@ -247,250 +196,341 @@ class Doctor:
         """Stop watching."""
         self.close()
 
-    # ---------------------------------------------------------------- attaching
+    # ---------------------------------------------------------------- coming and going
+
+    def _try(self, method: Callable[..., None], *args: Any) -> None:
+        Ear(self, method)(*args)
+
+    def trouble(self, where: str, error: Exception) -> None:
+        """Note that something could not be watched; after many such, stop watching."""
+        self._troubles += 1
+        where = where.strip("_").replace("_", " ")
+        facts.note(
+            self.record,
+            f"Something could not be watched ({where}): {type(error).__name__}: {error}",
+        )
+        if self._troubles >= MOST_TROUBLES:
+            facts.note(self.record, "Watching was given up after repeated difficulties.")
+            self.closed = True
+            self._farewell()
+
+    def _describe(self, task: str | None) -> None:
+        """Write down what the training is made of."""
+        record = self.record
+        if task is not None and task not in TASKS:
+            facts.note(record, f"task={task!r} is not one of {', '.join(TASKS)}; ignored.")
+        self._parameters.refresh()
+        record.layers = facts.layers_of(self.module)
+        record.optimizers = facts.optimizers_of(self.optimizers)
+        if next(self.module.parameters(), None) is None:
+            facts.note(record, "The module has no parameters: there is nothing to train.")
+        if not self.optimizers:
+            facts.note(record, "No optimizer was given: steps are counted by backward passes.")
 
     def _attach(self) -> None:
-        try:
-            facts.describe(self.record, self.module, self.parameters, self.optimizers)
-            self._start = sample(self.parameters, facts.STARTED)
-            listen(self)
-            add = self._handles.append
-            add(self.module.register_forward_pre_hook(self._enter, with_kwargs=True))
-            for optimizer in self.optimizers:
-                add(optimizer.register_step_pre_hook(self._before_step))
-                add(optimizer.register_step_post_hook(self._after_step))
-            if isinstance(self.loss_fn, nn.Module):
-                add(self.loss_fn.register_forward_pre_hook(self._before_loss))
-                add(self.loss_fn.register_forward_hook(self._after_loss))
-        except Exception as error:  # a module that cannot be hooked is still trained
-            self._trouble("watch", error)
+        add, module, loss_fn = self._handles.append, self.module, self.loss_fn
+        add(listen(Ear(self, Doctor._before_backward), Ear(self, Doctor._after_backward)))
+        add(module.register_forward_pre_hook(Ear(self, Doctor._enter), with_kwargs=True))
+        for optimizer in self.optimizers:
+            add(optimizer.register_step_pre_hook(Ear(self, Doctor._before_step)))
+            add(optimizer.register_step_post_hook(Ear(self, Doctor._after_step)))
+        if isinstance(loss_fn, nn.Module):
+            add(loss_fn.register_forward_pre_hook(Ear(self, Doctor._before_loss)))
+            add(loss_fn.register_forward_hook(Ear(self, Doctor._after_loss)))
 
-    def _trouble(self, where: str, error: Exception) -> None:
-        self._troubles += 1
-        note = f"Something could not be watched ({where}): {type(error).__name__}: {error}"
-        if note not in self.record.notes:
-            self.record.notes.append(note)
-        if self._troubles >= MOST_TROUBLES and not self.closed:
-            self.closed = True
-            self.record.notes.append("Watching was given up after repeated difficulties.")
-            unlisten(self)
-            for handle in self._handles:
-                handle.remove()
+    # ---------------------------------------------------------------- the module is called
 
-    # ---------------------------------------------------------------- events
-
-    @guarded
     def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that the module is about to run."""
         if not torch.is_grad_enabled():
-            self.validating.forward(module.training, facts.first_tensor(args, kwargs))
+            self._validating.forward(module.training, facts.first_tensor(args, kwargs))
             return
-        self._mode = module.training
-        self._forgotten()
-        step = len(self.record.losses)
-        if not self._entered:
-            self._entered = True
-            if self.look is None and self.sampling.look(step):
-                self.look = Look(step)
-            if self.look is not None:
-                self._leaving = module.register_forward_hook(self._leave)
-        if self.look is not None or not self._mode or self.sampling.glance(step):
-            self._inputs = facts.first_tensor(args, kwargs)
-            self._evaluating = None if self._mode else self._inputs
+        step = self._step
+        if step.evaluating is not None or not step.entered:
+            if is_inside() or torch._C._functorch.peek_interpreter_stack() is not None:
+                return  # a checkpoint recomputed, a transformed function
+            self._forgotten()
+        step.training = module.training
+        if not step.entered:
+            step.entered, step.thread = True, get_ident()
+            self._begin_look()
+            if step.look is not None and self._leaving is None:
+                self._leaving = module.register_forward_hook(Ear(self, Doctor._leave))
+                self._handles.append(self._leaving)
+        if step.look is not None or not step.training or self._sampling.glance(step.number):
+            step.inputs = facts.first_tensor(args, kwargs)
+            step.evaluating = None if step.training else step.inputs
 
-    def _forgotten(self) -> None:
-        """Take a call in evaluation mode that no backward pass followed for one of validation."""
-        if self._evaluating is not None:
-            self.validating.forward(False, self._evaluating)
-            self._evaluating = None
+    def _begin_look(self) -> None:
+        """Decide, when its first event comes, whether this step is looked at."""
+        step = self._step
+        if step.look is None and self._sampling.look(step.number):
+            step.look = Look(step.number)
+            self._parameters.refresh()
 
-    @guarded
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep the outputs, and the latent code of an encoder that returns mean and spread."""
         self._leaving.remove()
-        self._output = facts.first_tensor(output)
-        self.keeper.latent(output)
+        self._handles.remove(self._leaving)
+        self._leaving = None
+        self._step.output = facts.first_tensor(output)
+        self._keeper.latent(output)
 
-    @guarded
+    def _forgotten(self) -> None:
+        """Take a call in evaluation mode that no backward pass followed for one of validation."""
+        if self._step.evaluating is not None:
+            self._validating.forward(False, self._step.evaluating)
+            self._step.evaluating = None
+
+    # ---------------------------------------------------------------- the loss function is called
+
     def _before_loss(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if len(args) >= 2:
-            self._told.setdefault("outputs", args[0])
-            self._told.setdefault("targets", args[1])
-            self.keeper.attempt(args[0], args[1])
+            self._keeper.attempt(args[0], args[1])
 
-    @guarded
     def _after_loss(self, module: nn.Module, args: tuple[Any, ...], loss: Any) -> None:
-        self.keeper.succeeded()
-        if len(args) >= 2 and not torch.is_grad_enabled():
-            self.validating.batch(loss, args[0], args[1], None)
-            self._told = {}
-
-    @guarded
-    def before_backward(self, loss: Tensor) -> None:
-        """Read the loss, and at a sampled step the graph below it."""
-        if loss.grad_fn is None or loss.numel() != 1:
-            if not self._started:
-                self.record.notes.append(facts.not_a_scalar(loss))
+        self._keeper.succeeded()
+        if len(args) < 2:
             return
-        if not self._entered and not self._is_ours(loss):
-            return
-        self._evaluating = None
-        self.validating.end_phase()
-        step = len(self.record.losses)
-        if self.look is None and not self._entered and self.sampling.look(step):
-            self.look = Look(step)  # the module was run by another door than its call
-        value = self._note_loss(loss)
-        if self.look is not None and self.reading is None:
-            self._read(loss, value)
-        elif self.look is None and self.sampling.glance(step):
-            outputs, targets = self._tensors(*quick_ending(loss))
-            self.keeper.train(step, self._told.get("inputs", self._inputs), outputs, targets)
-        self._backwards += 1
+        if torch.is_grad_enabled():
+            self._step.told |= {"outputs": args[0], "targets": args[1]}
+        else:
+            self._validating.batch(loss, args[0], args[1], None)
 
-    def _note_loss(self, loss: Tensor) -> float:
-        if loss.device.type != "cpu":
-            self._loss = loss.detach()
-            return math.nan
-        value = loss.item()
-        self._loss = value
-        if not math.isfinite(value) and not self._emergency:
-            self._emergency = True  # look at once where it comes from
-            if self.look is None:
-                self.look = Look(len(self.record.losses))
-        return value
+    # ---------------------------------------------------------------- gradients are computed
 
-    def _is_ours(self, loss: Tensor) -> bool:
-        """Whether a loss depends on the module though its call was not seen; looked at seldom."""
-        if self.optimizers and any(o.state for o in self.optimizers) and self.record.losses:
+    def _before_backward(self, tensors: tuple[Tensor, ...], gradients: tuple[Any, ...]) -> bool:
+        """Read the loss, and at a sampled step the graph below it, while it is still whole."""
+        root = next((tensor for tensor in tensors if tensor.grad_fn is not None), None)
+        loss = loss_of(tensors, gradients) if root is not None else None
+        if root is None or loss is None:
+            if not self.record.losses:
+                facts.note(self.record, facts.not_a_loss(tensors))
+            return False
+        step = self._step
+        glance = self._sampling.glance(step.number)
+        if not self._is_ours(root, step, glance):
+            return False
+        step.evaluating = None
+        self._validating.end_phase()
+        self._note_loss(loss)
+        self._begin_look()
+        if step.look is not None:
+            self._look(step, step.look, root)
+        elif glance:
+            self._keep(*quick_ending(root))
+        step.output = None  # nothing large outlives its usual time
+        step.told.pop("outputs", None)
+        step.passes += 1
+        self._passes += 1
+        return True
+
+    def _is_ours(self, root: Tensor, step: Step, careful: bool) -> bool:
+        """Whether a loss depends on the module; one that follows its call is believed to.
+
+        The module may be called by another door, as by module.forward; other networks may have
+        losses of their own, in this step or in another thread.
+        """
+        followed = step.entered and step.thread == get_ident() and not step.passes
+        if followed and not careful and step.look is None:
             return True
-        return bool(read(loss, self.names, math.nan).used) if not self._started else True
+        if not step.entered:
+            step.training = self.module.training
+        return reaches(root, self._parameters.names) or (followed and self._is_frozen())
 
-    def _read(self, loss: Tensor, value: float) -> None:
-        look = self.look
-        if look is None:
+    def _is_frozen(self) -> bool:
+        return not any(p.requires_grad for p in self._parameters.named.values())
+
+    def _note_loss(self, loss: Tensor) -> None:
+        if loss.device.type != "cpu":
+            self._step.loss = loss  # reading it would hold up the device
             return
-        reading = read(loss, self.names, value)
-        if not reading.used:  # another network's loss, as in an adversarial pair
-            if self.parameters and not any(p.requires_grad for p in self.parameters.values()):
-                self.reading = reading
-            return
-        self.reading = reading
-        look.training = self._mode
-        if reading.opaque:
-            facts.note(self.record, "The module is compiled: its activations cannot be seen.")
-        look.stale = self._stale(look.stale)
-        reading.ending.complete(self._output)
-        outputs, targets = self._tensors(reading.ending.outputs, reading.ending.targets)
-        inputs = self._told.get("inputs", self._inputs)
-        look.size = facts.rows(inputs, outputs, targets)
-        look.output_spread = facts.spread(outputs)
+        self._step.loss = value = float(loss)
+        if not math.isfinite(value) and not self._broken:
+            self._broken = True
+            self._sampling.hasten()  # look at once where it comes from
+
+    def _look(self, step: Step, look: Look, root: Tensor) -> None:
+        """Measure everything that the graph tells."""
+        fresh = self._find_reset(step)
+        if step.seen and not fresh:
+            return  # a further part of an accumulated batch
+        reading = read(root, self._parameters.names)
+        step.seen = True
+        look.training = step.training
+        reading.ending.complete(step.output)
+        outputs, targets = reading.ending.outputs, reading.ending.targets
+        reading.ending.outputs = outputs if outputs is not None else self._told("outputs")
         reading.fill(look)
-        look.suspects = tuple(f"{words} in `{layer}`" for layer, words in reading.singular)
+        self._keep(outputs, targets)
+        look.size = facts.rows(step.inputs, reading.ending.outputs, targets)
         self.record.data_normalised |= reading.data_normalised
         self.record.used |= reading.used
-        self.keeper.train(look.step, inputs, outputs, targets)
+        if reading.opaque:
+            facts.note(self.record, "The module is compiled: its activations cannot be seen.")
 
-    def _tensors(self, outputs: Any, targets: Any) -> tuple[Any, Any]:
-        """Prefer what the loss saw; else what the user told."""
-        outputs = outputs if outputs is not None else facts.tensor(self._told.get("outputs"))
-        targets = targets if targets is not None else facts.tensor(self._told.get("targets"))
-        return outputs, targets
+    def _told(self, name: str) -> Tensor | None:
+        return facts.tensor(self._step.told.get(name))
 
-    def _stale(self, before: bool | None) -> bool | None:
-        """Whether gradients of an earlier step are still there."""
-        if not self.record.losses or before is False or self._backwards:
-            return before
-        norms = [n for n in gradient_norms(self._optimized()).values() if n is not None]
-        return any(n > 0 for n in norms)
+    def _keep(self, outputs: Tensor | None, targets: Tensor | None) -> None:
+        """Keep some rows: what the loss saw, else what the user told."""
+        inputs = self._step.told.get("inputs", self._step.inputs)
+        outputs = outputs if outputs is not None else self._told("outputs")
+        targets = targets if targets is not None else self._told("targets")
+        self._keeper.train(self._step.number, inputs, outputs, targets)
 
-    def _optimized(self) -> dict[str, nn.Parameter]:
-        held = {id(p) for o in self.optimizers for g in o.param_groups for p in g["params"]}
-        return {n: p for n, p in self.parameters.items() if id(p) in held} or self.parameters
+    def _find_reset(self, step: Step) -> bool:
+        """Find the optimizers whose gradients were reset; return whether any only just were."""
+        fresh = False
+        for optimizer in self.optimizers:
+            if not any_gradient(self._parameters.held_by(optimizer)):
+                step.reset.add(id(optimizer))
+                fresh = True
+        if not self.optimizers and self._last.seen and step.look is not None:
+            named = self._parameters.named
+            went = update_ratios(self._last.before, named)[0]  # a step made by hand
+            step.look.stale = any_gradient(named) if any(went.values()) else None
+        return fresh
 
-    @guarded
-    def after_backward(self) -> None:
-        """Measure the gradients at a sampled step."""
-        if self.look is not None and self.reading is not None:
-            self.look.gradients = gradient_norms(self.parameters)
-            self.look.gradient = gradient_sample(self.parameters)
-        elif self._looked and self.record.looks:
-            self.record.looks[-1].next_gradient = gradient_sample(self.parameters)
+    def _after_backward(self) -> None:
+        """Measure the gradients at a sampled step, and at the one that follows it."""
+        step, named = self._step, self._parameters.named
+        if step.look is not None and step.seen:
+            step.look.gradients = gradient_norms(named)
+            step.look.gradient = gradient_sample(named)
+        elif self._last.seen and self._last.look is not None:
+            self._last.look.next_gradient = gradient_sample(named)
         if not self.optimizers:
+            if step.seen:
+                step.before = sample(named)
             self._end_of_step()
 
-    @guarded
+    # ---------------------------------------------------------------- the optimizer is called
+
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if self.look is not None and self.reading is not None:
-            mine = facts.held_by(optimizer, self.parameters)
-            norms = gradient_norms(mine)
-            self.look.applied.update({n: v for n, v in norms.items() if v is not None})
-            self.look.lr = facts.rate(self.optimizers[0])
-            self._before = sample(mine)
+        step = self._stepping(optimizer)
+        if step is self._step and step.untouched:  # it calls a closure
+            self._begin_look()
+        if step.look is None:
+            return
+        held = self._parameters.held_by(optimizer)
+        step.before = sample(held)
+        step.look.lr = facts.rate(self.optimizers[0])
+        if step.seen:
+            norms = gradient_norms(held)
+            step.look.applied.update({n: v for n, v in norms.items() if v is not None})
 
-    @guarded
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if self._before and self.look is not None:
-            ratios, sizes = update_ratios(self._before, facts.held_by(optimizer, self.parameters))
-            self.look.updates.update(ratios)
-            self.look.weights.update(sizes)
-            self._before = {}
-        if optimizer is self._pace(optimizer):
+        step = self._stepping(optimizer)
+        if step.look is not None and step.seen:
+            ratios, sizes = update_ratios(step.before, self._parameters.held_by(optimizer))
+            step.look.updates.update(ratios)
+            step.look.weights.update(sizes)
+            if id(optimizer) in self._last.stepped and step is not self._last:
+                never = id(optimizer) not in step.reset
+                step.look.stale = bool(step.look.stale) or never
+        step.before = {}
+        step.stepped.add(id(optimizer))
+        if self._pace is None:
+            self._pace = optimizer
+        if optimizer is self._pace:
             self._end_of_step()
 
-    def _pace(self, optimizer: Optimizer) -> Optimizer:
-        """Return the optimizer whose steps are counted: the first one that made one."""
-        if not self._started:
-            self._pacemaker = optimizer
-            self._started = True
-        return self._pacemaker
+    def _stepping(self, optimizer: Optimizer) -> Step:
+        """Return the step an optimizer belongs to: that just ended if it is its second one."""
+        second = self._step.untouched and self._last.number >= 0
+        return self._last if second and id(optimizer) not in self._last.stepped else self._step
 
     def _end_of_step(self) -> None:
-        self._started = True
-        loss, self._loss = self._loss, None
-        if self._backwards:
-            if self._mode:
+        step = self._step
+        if step.passes:
+            if step.training:
                 self.record.trained_in_training_mode += 1
             else:
                 self.record.trained_in_evaluation_mode += 1
-        if isinstance(loss, Tensor):
-            self._waiting.append(loss)
-            self.record.losses.append(math.nan)
-            if self.look is not None or len(self._waiting) >= 256:
-                self._read_waiting()
-        else:
-            self.record.losses.append(math.nan if loss is None else loss)
-        self._looked = self.look is not None and self.reading is not None
-        if self.look is not None and self.reading is not None:
-            self.look.loss = self.record.losses[-1]
-            self.record.looks.append(self.look)
-            self.look, self.reading = None, None
-        self._inputs, self._output, self._told = None, None, {}
-        self._entered, self._backwards = False, 0
+        self._losses.add(step.loss)
+        if step.look is not None and step.seen:
+            self._read_losses()
+            step.look.loss = self.record.losses[-1]
+            self.record.looks.append(step.look)
+        step.inputs, step.told = None, {}
+        self._last, self._step = step, Step(step.number + 1)
+        if step.look is not None and not step.seen and self._passes:
+            self._step.look = Look(step.number + 1)  # as this one gave nothing to see
 
-    def _read_waiting(self) -> None:
-        if self._waiting:
-            values = torch.stack([w.float().reshape(()) for w in self._waiting]).tolist()
-            missing = len(values)
-            start = len(self.record.losses) - missing
-            self.record.losses[start:] = values
-            self._waiting = []
+    def _read_losses(self) -> None:
+        self._losses.read()
+        if not self._broken and not all(map(math.isfinite, self.record.losses[-256:])):
+            self._broken = True
+            self._sampling.hasten()
 
-    def _add_to_last(self, loss: Any, told: dict[str, Any]) -> None:
-        """Add what the user tells after the step to that step."""
-        if loss is not None and not self._waiting and math.isnan(self.record.losses[-1]):
-            self.record.losses[-1] = facts.number(loss) or math.nan
-        step = len(self.record.losses) - 1
-        if told and (self.sampling.glance(step) or step == self.keeper.last):
-            self.keeper.complete(step, told)
+    # ---------------------------------------------------------------- the user tells something
 
-    @guarded
-    def _finish(self) -> None:
-        """Bring the record up to date."""
-        self._read_waiting()
-        if self.look is not None and self.reading is not None and self.look.gradients:
-            self.record.looks.append(self.look)  # the optimizer was never called
-            self.look, self.reading = None, None
+    def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
+        if not torch.is_grad_enabled() or (
+            not self.module.training and not facts.needs_gradient(loss, outputs)
+        ):
+            self._validating.batch(loss, outputs, targets, inputs)
+            return
+        told = {"outputs": outputs, "targets": targets, "inputs": inputs}
+        told = {name: value for name, value in told.items() if value is not None}
+        step = self._step
+        if step.untouched and self._last.number >= 0 and self._passes:  # after the step
+            self._losses.complete(facts.number(loss))
+            self._add(self._last, told)
+            return
+        if not self._passes and step.loss is not None and loss is not None:
+            self._end_of_step()  # a training of which nothing else is seen
+        elif step.passes:
+            self._add(step, told)
+        self._step.told |= told
+        if loss is not None and self._step.loss is None:
+            self._step.loss = loss.detach() if isinstance(loss, Tensor) else float(loss)
+
+    def _add(self, step: Step, told: dict[str, Any]) -> None:
+        """Add what is told after the backward pass to the rows kept then."""
+        wanted = step.look is not None or self._sampling.glance(step.number)
+        if told and (wanted or step.number == self._keeper.last):
+            self._keeper.complete(step.number, told)
+
+    def _epoch(self, loss: Any, score: Any) -> None:
+        self._losses.read()
         self._forgotten()
-        self.validating.end_phase()
-        self.keeper.conclude()
-        facts.conclude(self.record, self.parameters, self.optimizers, self._start)
+        step = self._step
+        if step.entered and not step.passes and step.training:  # neither eval() nor no_grad()
+            self._validating.forward(True, step.inputs)
+            step.entered = False
+        self._validating.end(facts.number(loss), facts.number(score), True)
+
+    def _conclude(self) -> None:
+        """Bring the record up to date."""
+        step = self._step
+        self._losses.read()
+        if step.look is not None and step.seen and step.look.gradients:
+            self.record.looks.append(step.look)  # the optimizer was never called
+            step.look = None
+        if not self._passes and (step.entered or self.record.losses or step.loss is not None):
+            facts.note(self.record, NO_PASS)
+        self._forgotten()
+        self._validating.end_phase()
+        self._keeper.conclude()
+        self.record.optimizers = facts.optimizers_of(self.optimizers, self.record.optimizers)
+        self._parameters.conclude()
+
+    def _look_ahead(self) -> None:
+        """Ask a language model whether it sees the future."""
+        rows = self.record.train.inputs
+        tokens = next((x for x in reversed(rows) if x is not None and x.dtype.kind in "iu"), None)
+        if tokens is None or tokens.ndim != 2 or tokens.shape[1] < 4 or self.closed:
+            return
+        if not Case(self.record).shifted:
+            return
+        self.closed = True  # our own hooks must not see this
+        try:
+            change = future_change(self.module, tokens)
+        except Exception:  # a module that wants other arguments cannot be asked
+            change = None
+        finally:
+            self.closed = False
+        if change is not None:
+            self.record.final["future"] = change

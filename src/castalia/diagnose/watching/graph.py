@@ -7,12 +7,12 @@ and however: modules, functions or plain arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
-__all__ = ["Operation", "is_linear_layer", "is_transparent", "read_graph"]
+__all__ = ["Operation", "is_layer", "is_linear_layer", "is_transparent", "reaches", "read_graph"]
 
 MOST_OPERATIONS = 20_000
 
@@ -173,7 +173,7 @@ def read_graph(loss: Tensor, names: Mapping[int, str]) -> list[Operation]:
             continue
         name = node.name()
         if name.endswith("AccumulateGrad"):
-            leaves[node] = names.get(id(node.variable), "")
+            leaves[node] = names.get(id(_variable(node)), "")
             continue
         made[node] = Operation(_kind(name), node)
         stack.append((node, True))
@@ -181,6 +181,33 @@ def read_graph(loss: Tensor, names: Mapping[int, str]) -> list[Operation]:
     for operation in order:
         _connect(operation, made, leaves)
     return order
+
+
+def reaches(loss: Tensor, names: Mapping[int, str]) -> bool:
+    """Whether a loss depends on any of these parameters, or may, below a checkpoint.
+
+    Parameters
+    ----------
+    loss
+        The scalar, before its backward pass.
+    names
+        Name of each parameter by its ``id``.
+    """
+    seen: set[Any] = set()
+    stack = [loss.grad_fn]
+    while stack and len(seen) < MOST_OPERATIONS:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        if node.name().endswith("AccumulateGrad"):
+            if id(_variable(node)) in names:
+                return True
+            continue
+        if "Checkpoint" in node.name():
+            return True
+        seen.add(node)
+        stack.extend(below for below, _ in node.next_functions)
+    return False
 
 
 def _connect(operation: Operation, made: dict[Any, Operation], leaves: dict[Any, str]) -> None:
@@ -223,20 +250,18 @@ def is_transparent(operation: Operation) -> bool:
     return operation.kind in ("Mul", "Div") and len(operation.inputs) == 1 and not operation.weights
 
 
-def below(operation: Operation) -> Iterator[Operation]:
-    """Yield the operation and what lies below it, breadth first."""
-    seen, queue = {id(operation)}, [operation]
-    while queue:
-        current = queue.pop(0)
-        yield current
-        for source in current.inputs:
-            if id(source) not in seen:
-                seen.add(id(source))
-                queue.append(source)
+def _variable(leaf: Any) -> Tensor:
+    """Return the tensor that a leaf of the graph accumulates gradients for."""
+    return leaf.variable  # type: ignore[no-any-return]
 
 
 def _kind(name: str) -> str:
-    return name.partition("Backward")[0]
+    """Return the name of what was computed; of a derivative taken twice, that of the derivative.
+
+    >>> _kind("TanhBackward0"), _kind("TanhBackwardBackward0")
+    ('Tanh', 'TanhBackward')
+    """
+    return name.rpartition("Backward")[0]
 
 
 def _shape(node: Any) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from castalia.diagnose.record import Activation, Head
 from castalia.diagnose.watching.graph import Operation, is_layer, is_transparent
 
-__all__ = ["Ending", "read_head"]
+__all__ = ["LOSSES", "NAMES", "Ending", "activation_of", "read_head"]
 
 LOSSES = {
     "NllLoss": "nll",
@@ -97,27 +97,25 @@ class Ending:
             self.targets = self.outputs - kept if self.outputs.shape == kept.shape else None
 
 
-def read_head(order: list[Operation], value: float) -> Ending:
+def read_head(order: list[Operation]) -> Ending:
     """Recognise how the outputs of the network become its loss.
 
     Parameters
     ----------
     order
         The graph, the loss last.
-    value
-        The loss.
     """
     root = order[-1]
     above = list(_above_layers(root))
     known = [operation for operation in above if operation.kind in LOSSES]
     scale, negated = _scale(root)
     if known:
-        main = known[0]
-        ending = _known(main, above)
+        ending = _known(known[0], above)
         others = tuple(LOSSES[o.kind] for o in known[1:])
     else:
         ending, others = _by_hand(above), ()
-        negated = False
+        # Minus a log-probability is as it should be; minus a square is not.
+        negated = negated and ending.head.loss in ("mse", "l1")
     broadcast = ending.head.broadcast or _broadcast(above)
     ending.head = replace(
         ending.head, others=others, scale=scale, negated=negated, broadcast=broadcast
@@ -140,9 +138,16 @@ def _above_layers(root: Operation) -> Iterator[Operation]:
 
 
 def _scale(root: Operation) -> tuple[float, bool]:
-    """Factor that was applied to the loss, as for accumulation or by a gradient scaler."""
-    scale, negated, current = 1.0, False, root
-    while len(current.inputs) == 1 and not current.weights:
+    """Factor that was applied to the loss, as for accumulation or by a gradient scaler, and sign.
+
+    What a sum is divided by makes it a mean; that is no factor.
+    """
+    scale, divisor, negated, current = 1.0, 1.0, False, root
+    while True:
+        if current.kind == "Sum" or (current.kind in LOSSES and current.saved("reduction") == 2):
+            scale, divisor = scale * divisor, 1.0
+        if len(current.inputs) != 1 or current.weights:
+            break
         if current.kind == "Neg":
             negated = not negated
         elif current.kind in ("Mul", "Div"):
@@ -150,10 +155,13 @@ def _scale(root: Operation) -> tuple[float, bool]:
             if factor is None or factor == 0:
                 break
             scale = scale * factor if current.kind == "Mul" else scale / factor
-        elif current.kind not in ("ToCopy", "View", "Squeeze", "Alias"):
+            divisor = 1.0 if current.kind == "Mul" else factor
+        elif current.kind not in ("ToCopy", "View", "Squeeze", "Alias", "Mean", "Sum"):
             break
+        if current.kind == "Mean":
+            divisor = 1.0  # was no part of a mean
         current = current.inputs[0]
-    return (scale, negated) if current.kind in LOSSES or scale != 1.0 else (1.0, negated)
+    return scale, negated
 
 
 def _number(*candidates: Any) -> float | None:
@@ -173,7 +181,7 @@ def _known(main: Operation, above: list[Operation]) -> Ending:
     if loss == "nll" and below is not None:
         below = _through(below)
         if below is not None and below.kind == "LogSoftmax":
-            loss, log_softmax = "cross_entropy", _activation(below)
+            loss, log_softmax = "cross_entropy", activation_of(below)
             below = below.inputs[0] if below.inputs else None
     chain, layer = _chain(below)
     reduction = main.saved("reduction")
@@ -213,7 +221,7 @@ def _chain(operation: Operation | None) -> tuple[tuple[Activation, ...], str | N
     chain: list[Activation] = []
     while operation is not None and not is_layer(operation) and len(chain) < 12:
         if operation.kind in NAMES:
-            chain.append(_activation(operation))
+            chain.append(activation_of(operation))
         elif not is_transparent(operation):
             chain.append(Activation(operation.kind.lower(), operation.shape))
         operation = operation.inputs[0] if operation.inputs else None
@@ -227,7 +235,8 @@ def _signed(value: Any) -> int | None:
     return value - 2**64 if value >= 2**63 else value
 
 
-def _activation(operation: Operation, weighs: bool = False) -> Activation:
+def activation_of(operation: Operation, weighs: bool = False) -> Activation:
+    """Describe an operation; a clamp at zero is called what it is, a ReLU."""
     dim = _signed(operation.saved("dim"))
     if dim is not None and dim < 0:
         dim += len(operation.shape)
@@ -289,13 +298,13 @@ def _of_logarithm(logarithm: Operation, above: list[Operation]) -> Ending | None
             return None
         loss = "cross_entropy" if inner.kind == "Softmax" else "bce"
         chain, layer = _chain(inner.inputs[0] if inner.inputs else None)
-        activation = _activation(inner)
+        activation = activation_of(inner)
         if loss == "bce":
             chain = (activation, *chain)
     else:
         loss = "cross_entropy" if logarithm.kind == "LogSoftmax" else "bce_logits"
         chain, layer = _chain(logarithm.inputs[0] if logarithm.inputs else None)
-        activation = _activation(logarithm)
+        activation = activation_of(logarithm)
     targets = None
     for user in logarithm.users:
         if user.kind == "Mul":

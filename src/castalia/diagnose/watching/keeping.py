@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from castalia.diagnose.record import Record, Rows
@@ -17,6 +19,7 @@ MOST_ROWS = 128
 MOST_LABELS = 4096
 MOST_COLUMNS = 1024
 MOST_NUMBERS = 1 << 18
+TOO_MANY = 1 << 22  # numbers of one row
 
 
 class Keeper:
@@ -25,7 +28,7 @@ class Keeper:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.last = -1
-        self._attempt: tuple[Any, Any] | None = None
+        self._attempt: tuple[tuple[int, ...], Tensor] | None = None
 
     def train(self, step: int, inputs: Any, outputs: Any, targets: Any) -> None:
         """Keep rows of a training batch."""
@@ -59,7 +62,8 @@ class Keeper:
 
     def attempt(self, outputs: Any, targets: Any) -> None:
         """Remember what a loss function is about to be given, in case it raises."""
-        self._attempt = (outputs, targets)
+        if isinstance(outputs, Tensor) and isinstance(targets, Tensor):
+            self._attempt = tuple(outputs.shape), targets.detach()  # no graph is kept alive
 
     def succeeded(self) -> None:
         """Forget it: the loss function returned."""
@@ -68,52 +72,59 @@ class Keeper:
     def conclude(self) -> None:
         """Write down what a loss function that raised had been given."""
         if self._attempt is not None:
-            outputs, targets = self._attempt
-            if isinstance(outputs, Tensor) and isinstance(targets, Tensor):
-                whole = not targets.is_floating_point() and targets.numel() > 0
-                most = int(targets.max()) if whole else -1
-                self.record.failed = (tuple(outputs.shape), tuple(targets.shape), most)
+            shape, targets = self._attempt
+            whole = not targets.is_floating_point() and targets.numel() > 0
+            self.record.failed = (shape, tuple(targets.shape), int(targets.max()) if whole else -1)
 
     def latent(self, output: Any) -> None:
         """Keep mean and log-variance of a latent code, the last two equal matrices of a tuple."""
-        if not isinstance(output, tuple | list) or len(output) < 2:
+        if not isinstance(output, tuple | list) or len(output) < 3:
             return
         matrices = [o for o in output if isinstance(o, Tensor) and o.ndim == 2]
-        for i in range(len(matrices) - 1, 0, -1):
-            if matrices[i].shape == matrices[i - 1].shape and len(output) >= 3:
-                pair = matrices[i - 1], matrices[i]
-                self.record.latent = tuple(p.detach().float().cpu().numpy() for p in pair)  # type: ignore[assignment]
+        for mean, spread in zip(matrices[-2::-1], matrices[:0:-1], strict=True):
+            if mean.shape == spread.shape:
+                self.record.latent = _numpy(mean.detach()), _numpy(spread.detach())
                 return
 
 
 def inputs_of(value: Any) -> np.ndarray | None:
     """Return rows of inputs, flattened, at most so many columns taken evenly."""
-    if not isinstance(value, Tensor) or value.ndim < 1 or value.is_complex():
+    if not _can_be_kept(value) or value.is_complex():
         return None
     rows = value.detach()[:MOST_ROWS]
-    flat = rows.reshape(rows.shape[0], -1)
-    if flat.shape[1] > MOST_COLUMNS:
-        flat = flat[:, :: -(-flat.shape[1] // MOST_COLUMNS)]
-    return _numpy(flat)
+    columns = math.prod(rows.shape[1:])
+    every = max(1, -(-columns // MOST_COLUMNS))
+    if every > 1 and not rows.is_contiguous():  # flattening would copy all of it
+        wanted = np.unravel_index(np.arange(0, columns, every), rows.shape[1:])
+        return _numpy(rows[(slice(None), *(torch.from_numpy(axis) for axis in wanted))])
+    return _numpy(rows.reshape(rows.shape[0], columns)[:, ::every])
 
 
 def outputs_of(value: Any) -> np.ndarray | None:
-    """Return rows of outputs, as many as fit."""
-    if not isinstance(value, Tensor) or value.ndim < 1:
+    """Return rows of outputs, as many as fit; None of those whose rows are huge."""
+    if not _can_be_kept(value) or value.is_complex():
         return None
-    each = max(value[:1].numel(), 1)
+    each = max(math.prod(value.shape[1:]), 1)
+    if each > TOO_MANY:
+        return None
     return _numpy(value.detach()[: max(4, min(MOST_ROWS, MOST_NUMBERS // each))])
 
 
 def labels_of(value: Any) -> np.ndarray | None:
     """Return targets, many of them where each is one number."""
-    if not isinstance(value, Tensor) or value.ndim < 1:
-        return None
-    each = max(value[:1].numel(), 1)
-    most = MOST_LABELS if each == 1 else max(4, min(MOST_ROWS, MOST_NUMBERS // each))
-    return _numpy(value.detach()[:most])
+    each = math.prod(value.shape[1:]) if isinstance(value, Tensor) else 0
+    if each == 1 and _can_be_kept(value):
+        return _numpy(value.detach()[:MOST_LABELS])
+    return outputs_of(value)
+
+
+def _can_be_kept(value: Any) -> bool:
+    """Whether there are rows to take: not of a number, nor of a sparse or nested tensor."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
+        return False
+    return value.ndim >= 1 and not value.is_quantized
 
 
 def _numpy(value: Tensor) -> np.ndarray:
-    value = value.cpu()
-    return (value.float() if value.is_floating_point() else value).numpy().copy()
+    value = (value.float() if value.is_floating_point() else value).detach()
+    return value.cpu().numpy().copy() if value.device.type == "cpu" else value.cpu().numpy()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from castalia.diagnose.record import Activation, Look
+from castalia.diagnose.watching.facts import spread as spread_of
+from castalia.diagnose.watching.gathering import gather
 from castalia.diagnose.watching.graph import (
     Operation,
     is_layer,
@@ -15,7 +19,7 @@ from castalia.diagnose.watching.graph import (
     is_transparent,
     read_graph,
 )
-from castalia.diagnose.watching.head import LOSSES, Ending, _activation, read_head
+from castalia.diagnose.watching.head import LOSSES, Ending, activation_of, read_head
 from castalia.diagnose.watching.units import UnitReader
 
 __all__ = ["Reading", "quick_ending", "read"]
@@ -51,6 +55,12 @@ class Reading:
         Activations, still on their device.
     used
         Names of the parameters in the graph.
+    structure, softmaxes
+        As in a look.
+    batch_norms
+        Name, numbers per channel, and distance of running from batch statistics.
+    singular
+        Layer, what may be infinite there, and whether it is.
     data_normalised
         Whether data meet a normalising layer first.
     opaque
@@ -63,21 +73,34 @@ class Reading:
     structure: list[tuple[str, str, tuple[str, ...]]]
     softmaxes: list[Activation]
     batch_norms: list[tuple[str, int, Tensor]]
-    singular: list[tuple[str, str]]
+    singular: list[tuple[str, str, Tensor]]
     data_normalised: bool
     opaque: bool
-    detached: bool = False
 
     def fill(self, look: Look) -> None:
         """Write what was read into a look."""
+        units = self.units.pending()
+        norms = [far for *_, far in self.batch_norms]
+        flags = [flag for *_, flag in self.singular]
+        spread, *values = gather([spread_of(self.ending.outputs), *units, *norms, *flags])
         look.head = self.ending.head
-        look.units = self.units.read()
-        look.structure = self.structure
-        look.softmaxes = self.softmaxes
-        look.batch_norms = {name: (n, float(far)) for name, n, far in self.batch_norms}
+        look.structure, look.softmaxes = self.structure, self.softmaxes
+        look.output_spread = float(spread)
+        look.units = self.units.read(values[: len(units)])
+        distances = values[len(units) : len(units) + len(norms)]
+        look.batch_norms = {
+            name: (n, float(far))
+            for (name, n, _), far in zip(self.batch_norms, distances, strict=True)
+        }
+        are = values[len(units) + len(norms) :]
+        look.suspects = tuple(
+            f"{words} in `{layer}`"
+            for (layer, words, _), flag in zip(self.singular, are, strict=True)
+            if flag
+        )
 
 
-def read(loss: Tensor, names: dict[int, str], value: float) -> Reading:
+def read(loss: Tensor, names: Mapping[int, str]) -> Reading:
     """Read the graph below a loss.
 
     Parameters
@@ -86,18 +109,16 @@ def read(loss: Tensor, names: dict[int, str], value: float) -> Reading:
         The scalar, before its backward pass.
     names
         Name of each parameter by its ``id``.
-    value
-        The loss.
     """
     order = read_graph(loss, names)
-    ending = read_head(order, value)
+    ending = read_head(order)
     softmaxes = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]
     return Reading(
         ending=ending,
         units=UnitReader(order, ending.operations),
         used={name for operation in order for name in operation.weights if name},
         structure=[_feeders(o) for o in order if is_layer(o)],
-        softmaxes=[_activation(o, weighs=_weighs(o)) for o in softmaxes],
+        softmaxes=[activation_of(o, weighs=_weighs(o)) for o in softmaxes],
         batch_norms=[found for o in order if (found := _batch_norm(o)) is not None],
         singular=_singular(order),
         data_normalised=any(o.kind in NORMS and not o.inputs for o in order),
@@ -111,7 +132,7 @@ def quick_ending(loss: Tensor) -> tuple[Tensor | None, Tensor | None]:
     for _ in range(6):
         if node is None:
             break
-        kind = node.name().partition("Backward")[0]
+        kind = node.name().rpartition("Backward")[0]
         if kind in LOSSES:
             operation = Operation(kind, node)
             return operation.saved("self"), operation.saved("target")
@@ -161,9 +182,7 @@ def _batch_norm(operation: Operation) -> tuple[str, int, Tensor] | None:
     if operation.kind == "NativeBatchNorm" and not operation.saved("training"):
         return None
     shape = operation.shape
-    numbers = 1
-    for i, size in enumerate(shape):
-        numbers *= size if i != 1 else 1
+    numbers = math.prod(shape[:1] + shape[2:])
     running = operation.saved("running_mean")
     mean, inverse = operation.saved("result1"), operation.saved("result2")
     variance = operation.saved("running_var")
@@ -174,30 +193,34 @@ def _batch_norm(operation: Operation) -> tuple[str, int, Tensor] | None:
     return str(operation.layer), numbers, torch.maximum(off, ratio)
 
 
-def _singular(order: list[Operation]) -> list[tuple[str, str]]:
-    """Operations whose value or slope is infinite at some number they were given."""
+def _singular(order: list[Operation]) -> list[tuple[str, str, Tensor]]:
+    """Operations whose value or slope may be infinite at some number they were given."""
     found = []
     for operation in order:
         if operation.kind not in SINGULAR:
             continue
         name, words = SINGULAR[operation.kind]
         value = operation.saved(name)
-        numbers = isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 0
-        if numbers and _is_singular(operation, value):
-            found.append((str(operation.layer), words))
+        if isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 0:
+            flag = _is_singular(operation, value)
+            if flag is not None:
+                found.append((str(operation.layer), words, flag))
     return found
 
 
-def _is_singular(operation: Operation, value: Tensor) -> bool:
+def _is_singular(operation: Operation, value: Tensor) -> Tensor | None:
+    """Judge by the extremes: nothing as large as the value is made."""
     kind = operation.kind
     if kind in ("Exp", "Rsqrt", "Reciprocal"):
-        return bool(torch.isinf(value).any())
+        least, most = value.aminmax()
+        return torch.isinf(least) | torch.isinf(most)
     if kind in ("Acos", "Asin", "Atanh"):
-        return bool((value.abs() >= 1).any())
+        least, most = value.aminmax()
+        return (least <= -1) | (most >= 1)
     if kind == "Pow":
         exponent = operation.saved("exponent")
         fractional = isinstance(exponent, int | float) and exponent < 1
-        return fractional and bool((value <= 0).any())
-    if kind in ("Log", "Log2", "Log10"):
-        return bool((value <= 0).any())
-    return bool((value == 0).any())
+        return value.amin() <= 0 if fractional else None
+    if kind in ("Log", "Log2", "Log10", "Sqrt", "Norm", "LinalgVectorNorm"):
+        return value.amin() <= 0
+    return (value == 0).any()

@@ -5,6 +5,8 @@ from __future__ import annotations
 __all__ = ["GLANCE_EVERY", "Sampling"]
 
 GLANCE_EVERY = 16
+LATER = 1024  # steps after which glances get rarer
+GLANCE_LATER = 128
 
 
 class Sampling:
@@ -41,4 +43,8 @@ class Sampling:
 
     def glance(self, step: int) -> bool:
         """Whether to keep some rows of this step."""
-        return step % GLANCE_EVERY == 0 or step < 8
+        return step % (GLANCE_EVERY if step < LATER else GLANCE_LATER) == 0 or step < 8
+
+    def hasten(self) -> None:
+        """Look at the next step, whichever it is: something is wrong."""
+        self.next = 0

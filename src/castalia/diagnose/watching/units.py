@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,20 +20,21 @@ MOST_UNITS = 1024  # per activation; more are thinned evenly
 MOST_NUMBERS = 1 << 20  # looked at per activation
 MOST_CALLS = 8  # of one activation on one batch, as in a recurrent network
 
-# Where an activation keeps its result, or its input and the function that makes the result of it.
+# Some activations keep their result; of the others it is computed again from their input and the
+# settings they keep.
 RESULTS = {"Relu", "Sigmoid", "Tanh", "Threshold"}
-OF_INPUT = {
-    "LeakyRelu": F.leaky_relu,
-    "Elu": F.elu,
-    "Gelu": F.gelu,
-    "Silu": F.silu,
-    "Softplus": F.softplus,
-    "Hardtanh": F.hardtanh,
-    "Hardsigmoid": F.hardsigmoid,
-    "Hardswish": F.hardswish,
-    "Mish": F.mish,
-    "Celu": F.celu,
-    "Clamp": F.relu,
+OF_INPUT: dict[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
+    "LeakyRelu": (F.leaky_relu, ("negative_slope",)),
+    "Elu": (torch.ops.aten.elu, ("alpha", "scale", "input_scale")),  # SELU is one of these
+    "Celu": (torch.celu, ("alpha",)),
+    "Gelu": (lambda x, how: F.gelu(x, approximate=how), ("approximate",)),
+    "Softplus": (F.softplus, ("beta", "threshold")),
+    "Hardtanh": (F.hardtanh, ("min_val", "max_val")),
+    "Silu": (F.silu, ()),
+    "Hardsigmoid": (F.hardsigmoid, ()),
+    "Hardswish": (F.hardswish, ()),
+    "Mish": (F.mish, ()),
+    "Clamp": (F.relu, ()),
 }
 CONVOLUTIONS = ("Convolution", "ConvolutionOverrideable", "MkldnnConvolution", "SlowConv2D")
 LIMITS = {"Sigmoid": (0.01, 0.99), "Tanh": (-0.98, 0.98)}
@@ -58,16 +60,14 @@ class UnitReader:
 
     def _take(self, operation: Operation) -> None:
         kind = operation.kind
-        if kind in RESULTS:
-            result = operation.saved("result")
-        elif kind in OF_INPUT:
-            value = operation.saved("self")
-            if kind == "Clamp" and not _is_relu(operation):
-                return
-            result = None if value is None else OF_INPUT[kind](_thinned(value))
-        else:
+        if kind not in RESULTS and kind not in OF_INPUT:
             return
+        if kind == "Clamp" and not _is_relu(operation):
+            return
+        result = _result(operation)
         if result is None or not result.is_floating_point() or result.ndim < 2:
+            return
+        if not result.numel():
             return
         key = (str(operation.layer), kind, _is_gate(operation))
         sums = self.found.setdefault(key, _Sums(key[0], _name(operation), key[2], []))
@@ -75,16 +75,34 @@ class UnitReader:
             axis = _unit_axis(operation, result)
             sums.tensors.append(_summary(_thinned(result), kind, axis))
 
-    def read(self) -> list[Units]:
+    def pending(self) -> list[Tensor]:
+        """Return the numbers that ``read`` wants, still on their device."""
+        return [_mean(sums.tensors) for sums in self.found.values()]
+
+    def read(self, values: Sequence[np.ndarray]) -> list[Units]:
         """Return the activations in the order of computation."""
-        return [_units(sums) for sums in self.found.values()]
+        return [_units(*pair) for pair in zip(self.found.values(), values, strict=True)]
 
 
-def _units(sums: _Sums) -> Units:
-    """Tensors of (4, units): mean, mean square, active share, saturated share."""
-    width = sums.tensors[0].shape[1]
-    same = [tensor for tensor in sums.tensors if tensor.shape[1] == width]
-    values = torch.stack(same).mean(dim=0).float().cpu().numpy()
+def _result(operation: Operation) -> Tensor | None:
+    result = operation.saved("result")  # in-place ones keep it too
+    if result is not None or operation.kind in RESULTS:
+        return result  # type: ignore[no-any-return]
+    function, settings = OF_INPUT[operation.kind]
+    value = operation.saved("self")
+    if value is None or value.ndim < 2:
+        return None
+    return function(_thinned(value), *(operation.saved(name) for name in settings))
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    """Mean over the calls, of those that have as many units as the first."""
+    width = tensors[0].shape[1]
+    return torch.stack([tensor for tensor in tensors if tensor.shape[1] == width]).mean(dim=0)
+
+
+def _units(sums: _Sums, values: np.ndarray) -> Units:
+    """Values of (4, units): mean, mean square, active share, saturated share."""
     mean, square, active, saturated = values
     spread = float(np.sqrt(max(float(square.mean() - mean.mean() ** 2), 0.0)))
     bounded = sums.kind in ("sigmoid", "tanh")
@@ -106,15 +124,12 @@ def _summary(result: Tensor, kind: str, axis: int) -> Tensor:
     if flat.shape[1] > MOST_UNITS:
         flat = flat[:, :: -(-flat.shape[1] // MOST_UNITS)]
     flat = flat.float()
-    low, high = LIMITS.get(kind, (-torch.inf, torch.inf))
-    return torch.stack(
-        [
-            flat.mean(dim=0),
-            flat.square().mean(dim=0),
-            (flat != 0).float().mean(dim=0),
-            ((flat < low) | (flat > high)).float().mean(dim=0),
-        ]
-    )
+    mean, square = flat.mean(dim=0), flat.square().mean(dim=0)
+    active, saturated = (flat != 0).float().mean(dim=0), torch.zeros_like(mean)
+    if kind in LIMITS:
+        low, high = LIMITS[kind]
+        saturated = ((flat < low) | (flat > high)).float().mean(dim=0)
+    return torch.stack([mean, square, active, saturated])
 
 
 def _unit_axis(operation: Operation, result: Tensor) -> int:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from castalia.diagnose.record import Evaluation, Record
 from castalia.diagnose.watching import facts
+from castalia.diagnose.watching.gathering import gather
 from castalia.diagnose.watching.keeping import Keeper
 
 __all__ = ["Validating"]
@@ -27,8 +28,8 @@ class Validating:
 
     def _begin(self) -> None:
         self._modes: list[bool] = []
-        self._losses: list[tuple[float, int]] = []
-        self._right: list[tuple[int, int]] = []
+        self._losses: list[tuple[Tensor, int]] = []  # of each batch, and its rows
+        self._right: list[tuple[Tensor, int]] = []
         self._inputs: Any = None
         self._kept = 0
 
@@ -43,11 +44,10 @@ class Validating:
         """Note a batch of validation whose outputs and targets are known."""
         outputs, targets = facts.tensor(outputs), facts.tensor(targets)
         size = facts.rows(targets, outputs) or 1
-        value = facts.number(loss)
-        if value is not None:
-            self._losses.append((value, size))
-        if right := _right(outputs, targets):
-            self._right.append(right)
+        if (value := facts.tensor(loss)) is not None:
+            self._losses.append((value.float().mean(), size))
+        if (right := _right(outputs, targets)) is not None:
+            self._right.append((right, size))
         self._keep(self._inputs if inputs is None else inputs, outputs, targets)
         self._inputs = None
 
@@ -67,12 +67,8 @@ class Validating:
     def end(self, loss: float | None, score: float | None, told: bool) -> None:
         """Close a validation."""
         self._keep(self._inputs, None, None)
-        weight = sum(size for _, size in self._losses)
-        if loss is None and weight:
-            loss = sum(value * size for value, size in self._losses) / weight
-        total = sum(size for _, size in self._right)
-        if score is None and total:
-            score = sum(right for right, _ in self._right) / total
+        loss = _mean(self._losses) if loss is None else loss
+        score = _mean(self._right) if score is None else score
         if self._modes:
             in_training = sum(self._modes) > len(self._modes) / 2
             self.record.validated_in_training_mode += in_training
@@ -85,11 +81,20 @@ class Validating:
         self._begin()
 
 
-def _right(outputs: Any, targets: Any) -> tuple[int, int] | None:
-    """Count the rows whose largest output is the target."""
+def _mean(batches: list[tuple[Tensor, int]]) -> float | None:
+    """Mean over the rows of all batches, read from their device in one go."""
+    sizes = [size for _, size in batches]
+    if not sum(sizes):
+        return None
+    return float(np.average([float(v) for v in gather([v for v, _ in batches])], weights=sizes))
+
+
+def _right(outputs: Any, targets: Any) -> Tensor | None:
+    """Share of the rows whose largest output is the target."""
     if not isinstance(outputs, Tensor) or not isinstance(targets, Tensor):
         return None
-    if outputs.ndim == 2 and targets.ndim == 1 and not targets.is_floating_point():
-        right = int((outputs.argmax(dim=1) == targets).sum())
-        return right, int(targets.shape[0])
-    return None
+    if outputs.ndim != 2 or targets.ndim != 1 or targets.is_floating_point():
+        return None
+    if len(outputs) != len(targets) or not outputs.numel():
+        return None
+    return (outputs.argmax(dim=1) == targets.to(outputs.device)).float().mean()

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 __all__ = [
+    "all_finite",
+    "any_gradient",
     "equal_rows",
     "gradient_norms",
     "gradient_sample",
     "looks_fresh",
+    "moved",
     "sample",
+    "spectral_radius",
     "update_ratios",
 ]
 
 SAMPLED = 4096  # numbers of a parameter that are compared before and after a step
 MOST_ROWS = 256  # of a matrix that are compared with one another
+HALF = (torch.float16, torch.bfloat16)
 COMPARED = 64  # numbers of a parameter's gradient kept to compare with other steps
 
 
@@ -27,8 +32,19 @@ def gradient_norms(parameters: Mapping[str, nn.Parameter]) -> dict[str, float | 
     """Norm of each gradient; None where there is none."""
     norms: dict[str, float | None] = dict.fromkeys(parameters)
     there = {n: _dense(p.grad) for n, p in parameters.items() if p.grad is not None}
-    norms.update(_read(there, _norms(list(there.values()))))
+    norms.update(zip(there, _norms(list(there.values())).tolist(), strict=True))
     return norms
+
+
+def any_gradient(parameters: Mapping[str, nn.Parameter]) -> bool:
+    """Whether any gradient is there and not zero."""
+    there = [_dense(p.grad) for p in parameters.values() if p.grad is not None]
+    return bool(there) and not bool((_norms(there) == 0).all())
+
+
+def all_finite(parameters: Sequence[Tensor]) -> list[bool]:
+    """Whether each parameter is free of NaN and infinity."""
+    return torch.isfinite(_norms([_local(p) for p in parameters], math.inf)).tolist()  # type: ignore[no-any-return]
 
 
 def sample(parameters: Mapping[str, nn.Parameter], most: int = SAMPLED) -> dict[str, Tensor]:
@@ -39,27 +55,25 @@ def sample(parameters: Mapping[str, nn.Parameter], most: int = SAMPLED) -> dict[
 def moved(before: Tensor, parameter: nn.Parameter, most: int) -> bool:
     """Whether a sampled parameter has changed."""
     now = _thin(parameter.detach(), most)
-    return now.shape != before.shape or not torch.equal(now.to(before.device), before)
+    return now.shape != before.shape or not torch.equal(now.to(before), before)
 
 
 def update_ratios(
     before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Size of the step over the size of the parameter, and root mean square of the parameter."""
-    names = [name for name, old in before.items() if name in parameters]
-    old = [before[name] for name in names]
-    new = [_thin(parameters[name].detach(), SAMPLED) for name in names]
-    pairs = [i for i in range(len(names)) if old[i].shape == new[i].shape and old[i].numel()]
-    moved = _norms([(new[i] - old[i]).float() for i in pairs])
-    size = _norms([old[i].float() for i in pairs])
-    counts = torch.tensor([float(old[i].numel()) for i in pairs])
-    kept = [names[i] for i in pairs]
-    moved_by, sizes = np.asarray(moved.cpu()), np.asarray(size.cpu())
-    ratios = dict(zip(kept, (moved_by / np.maximum(sizes, 1e-12)).tolist(), strict=True))
+    new = {n: _thin(parameters[n].detach(), SAMPLED) for n in before if n in parameters}
+    names = [n for n in new if new[n].shape == before[n].shape and new[n].numel()]
+    steps = _norms([new[n] - before[n] for n in names])
+    sizes = _norms([before[n] for n in names])
+    if not names:
+        return {}, {}
+    step, size = torch.stack([steps, sizes]).cpu().double().numpy()
+    count = np.array([before[n].numel() for n in names])
+    ratio = step / np.maximum(size, 1e-12)
     # A parameter at zero has no size of its own: a bias that only just begins is not a large step.
-    ratios = {n: r for n, r, s in zip(kept, ratios.values(), sizes, strict=True) if s > 0 or r == 0}
-    rms = sizes / np.sqrt(counts.numpy())
-    return ratios, dict(zip(kept, rms.tolist(), strict=True))
+    counted = {n: float(r) for n, r, s in zip(names, ratio, size, strict=True) if s > 0 or r == 0}
+    return counted, dict(zip(names, (size / np.sqrt(count)).tolist(), strict=True))
 
 
 def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
@@ -76,9 +90,8 @@ def equal_rows(weight: Tensor) -> float:
     >>> equal_rows(torch.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     0.5
     """
-    rows = weight.detach().flatten(1)
-    rows = rows[:MOST_ROWS, :SAMPLED].float().cpu()
-    if not bool(torch.isfinite(rows).all()):
+    rows = _local(weight)[:MOST_ROWS].flatten(1)[:, :SAMPLED].float().cpu()
+    if not rows.numel() or not bool(torch.isfinite(rows).all()):
         return 0.0
     tolerance = 1e-6 * float(rows.abs().max()) + 1e-30
     rounded = (rows / tolerance / 8).round() if tolerance > 1e-29 else rows
@@ -92,34 +105,73 @@ def looks_fresh(weight: Tensor) -> bool:
     >>> looks_fresh(nn.Linear(30, 40).weight), looks_fresh(torch.randn(40, 30))
     (True, False)
     """
+    weight = _local(weight)
     if weight.ndim < 2 or weight.numel() < 200:
         return False
-    scaled = weight.detach().flatten().float() * math.sqrt(weight[0].numel())
-    most, rms = float(scaled.abs().max()), float(scaled.square().mean().sqrt())
+    reach = math.sqrt(weight[0].numel())
+    most, size = (reach * _norms([weight], order).item() for order in (math.inf, 2.0))
+    rms = size / math.sqrt(weight.numel())
     return 0.97 < most <= 1.0001 and abs(rms * math.sqrt(3.0) - 1.0) < 0.1
 
 
-def _norms(tensors: list[Tensor]) -> Tensor:
+def spectral_radius(weight: Tensor) -> float | None:
+    """Spectral radius of a square matrix, which may be applied again and again; None for others.
+
+    >>> spectral_radius(torch.tensor([[2.0, 1.0], [0.0, 0.5]]))
+    2.0
+    """
+    if weight.ndim != 2 or not 2 <= weight.shape[0] == weight.shape[1] <= 512:
+        return None
+    if not weight.is_floating_point() or weight.is_meta or weight.is_sparse:
+        return None
+    values = weight.detach().double().cpu()
+    return float(torch.linalg.eigvals(values).abs().max()) if values.isfinite().all() else None
+
+
+def _norms(tensors: list[Tensor], order: float = 2.0) -> Tensor:
+    """Norm of each, without a copy of any."""
     if not tensors:
         return torch.zeros(0)
-    if len({t.device for t in tensors}) > 1:
-        return torch.stack([t.float().norm().cpu() for t in tensors])
-    return torch.stack([n.float() for n in torch._foreach_norm(tensors)])
+    if (
+        any(t.dtype in HALF or not t.numel() for t in tensors)
+        or len({t.device for t in tensors}) > 1
+    ):
+        return torch.stack([_norm(t, order).cpu() for t in tensors])
+    return torch.stack([n.float() for n in torch._foreach_norm(tensors, order)])
 
 
-def _read(named: Mapping[str, Tensor], values: Tensor) -> dict[str, float]:
-    return dict(zip(named, values.tolist(), strict=True))
+def _norm(value: Tensor, order: float) -> Tensor:
+    if not value.numel():
+        return torch.zeros(())
+    kind = torch.float32 if value.dtype in HALF else None  # half precision overflows
+    return torch.linalg.vector_norm(value, order, dtype=kind).float()
 
 
 def _dense(gradient: Tensor) -> Tensor:
     gradient = gradient.detach()
-    if hasattr(gradient, "to_local"):
-        gradient = gradient.to_local()
-    return gradient.coalesce().values() if gradient.is_sparse else gradient
+    if gradient.is_sparse:
+        gradient = gradient.coalesce().values()
+    return _local(gradient)
+
+
+def _local(value: Tensor) -> Tensor:
+    """Return this process's part of a distributed tensor, and a complex one as pairs of reals."""
+    value = value.detach()
+    if hasattr(value, "to_local"):
+        value = value.to_local()
+    return torch.view_as_real(value) if value.is_complex() else value
 
 
 def _thin(value: Tensor, most: int) -> Tensor:
-    if hasattr(value, "to_local"):
-        value = value.to_local()
-    flat = value.reshape(-1) if value.is_contiguous() else value.flatten()
+    """Take at most so many numbers, evenly, without copying the others."""
+    flat = _local(value)
+    flat = flat.reshape(-1) if flat.is_contiguous() else _by_rows(flat, most)
     return flat[:: -(-flat.numel() // most)] if flat.numel() > most else flat
+
+
+def _by_rows(value: Tensor, most: int) -> Tensor:
+    """Flatten a tensor that is not contiguous, and so is copied, of which rows are left out."""
+    if value.ndim < 2 or value.numel() <= most:
+        return value.flatten()
+    rows = max(1, value.shape[0] * most // value.numel())
+    return value[:: -(-value.shape[0] // rows)].flatten()

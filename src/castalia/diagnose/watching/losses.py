@@ -1,0 +1,81 @@
+"""The loss of every step."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["Losses", "loss_of"]
+
+MOST_WAITING = 256
+
+
+class Losses:
+    """Fills the losses of a record; those on a device wait there, to be read many at once.
+
+    Parameters
+    ----------
+    values
+        The list to fill: NaN where a loss is not known (yet).
+
+    Examples
+    --------
+    >>> losses = Losses(values := [])
+    >>> losses.add(1.0), losses.add(torch.tensor(0.5)), losses.read()
+    (None, None, None)
+    >>> values
+    [1.0, 0.5]
+    """
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = values
+        self._waiting: list[tuple[int, Tensor]] = []
+
+    def add(self, loss: Tensor | float | None) -> None:
+        """Keep the loss of one more step."""
+        if isinstance(loss, Tensor):
+            self._waiting.append((len(self.values), loss))
+            self.values.append(math.nan)
+            if len(self._waiting) >= MOST_WAITING:
+                self.read()
+        else:
+            self.values.append(math.nan if loss is None else loss)
+
+    def read(self) -> None:
+        """Fetch the losses that wait on a device."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            device = waiting[-1][1].device
+            there = torch.stack([loss.to(device, torch.float64) for _, loss in waiting])
+            for (step, _), value in zip(waiting, there.tolist(), strict=True):
+                self.values[step] = value
+
+    def complete(self, loss: float | None) -> None:
+        """Take what was told after the step for its loss, where none was seen."""
+        self.read()
+        if loss is not None and self.values and math.isnan(self.values[-1]):
+            self.values[-1] = loss
+
+
+def loss_of(tensors: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...]) -> Tensor | None:
+    """Return the number whose gradient a backward pass takes; None where it cannot.
+
+    Parameters
+    ----------
+    tensors
+        What backward was called on.
+    gradients
+        What it was given for each: a tensor of many numbers needs one.
+    """
+    if len(tensors) == 1 and tensors[0].numel() == 1:
+        return tensors[0].detach().reshape(())
+    given = (*gradients, *(None,) * (len(tensors) - len(gradients)))
+    if any(g is None and t.numel() != 1 for t, g in zip(tensors, given, strict=True)):
+        return None
+    parts = [
+        (t.detach() * (1.0 if g is None else g.detach())).sum()
+        for t, g in zip(tensors, given, strict=True)
+    ]
+    return torch.stack([part.to(parts[0]) for part in parts]).sum() if parts else None

@@ -1,0 +1,68 @@
+"""The step under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from castalia.diagnose.record import Look
+
+__all__ = ["Step"]
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """What is known of a step until the optimizer has been called.
+
+    Attributes
+    ----------
+    number
+        Steps before this one.
+    look
+        Measurements, if this step was sampled.
+    seen
+        Whether the graph of its loss has been read into them.
+    entered, training
+        Whether the module has been called, and in which mode.
+    thread
+        Who called it.
+    inputs, output
+        First tensor given to it and returned by it, where wanted.
+    evaluating
+        Inputs of a call in evaluation mode with gradients on, until a backward pass follows it.
+    told
+        Outputs, targets and inputs as the user or the loss function named them.
+    loss
+        The latest loss, a tensor while it is on a device.
+    passes
+        Backward passes so far.
+    reset
+        Optimizers whose gradients were found empty before a backward pass, by ``id``.
+    stepped
+        Optimizers that have made their step, by ``id``.
+    before
+        Samples of the parameters before a step of the optimizer.
+    """
+
+    number: int
+    look: Look | None = None
+    seen: bool = False
+    entered: bool = False
+    training: bool = True
+    thread: int = 0
+    inputs: Any = None
+    output: Any = None
+    evaluating: Any = None
+    told: dict[str, Any] = field(default_factory=dict)
+    loss: Tensor | float | None = None
+    passes: int = 0
+    reset: set[int] = field(default_factory=set)
+    stepped: set[int] = field(default_factory=set)
+    before: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing has happened in it yet."""
+        return not self.entered and not self.passes
