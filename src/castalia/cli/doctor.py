@@ -8,6 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 CALLER = "castalia doctor"
+NOTHING = (
+    "No training was seen in this process, so there is nothing to diagnose "
+    "(worker processes are not watched)."
+)
 INTERRUPTED = 130  # as shells say it: 128 and the number of the signal
 
 
@@ -49,7 +54,7 @@ def doctor(
     visit = _Visit(tuple(mute or ()))
     code = visit.run(script, args or [], module)
     if visit.at_home:
-        code = visit.tell(code, folder, quiet)
+        code = visit.tell(code, _subject(script, module), folder, quiet)
     raise SystemExit(code)
 
 
@@ -111,11 +116,11 @@ class _Visit:
         except Exception as error:
             self.session, self.fault = None, f"{type(error).__name__}: {error}"
 
-    def tell(self, code: int, folder: Path | None, quiet: bool) -> int:
+    def tell(self, code: int, subject: str, folder: Path | None, quiet: bool) -> int:
         """Print and write what was found; return the exit code."""
         try:
             with self.place.ours():
-                self._tell(folder, quiet)
+                self._tell(subject, folder, quiet)
         except KeyboardInterrupt:
             return INTERRUPTED
         except Exception as error:
@@ -124,20 +129,32 @@ class _Visit:
             _say(sys.stderr, f"{CALLER}: the diagnosis failed ({self.fault}).")
         return code
 
-    def _tell(self, folder: Path | None, quiet: bool) -> None:
-        from castalia.diagnose import Diagnosis
-        from castalia.diagnose.script.session import NOTHING
-
+    def _tell(self, subject: str, folder: Path | None, quiet: bool) -> None:
         if self.session is not None:
             self.session.stop()
-        trained = self.session is not None and self.session.saw_training
-        found = self.session.diagnosis() if self.session else Diagnosis(notes=(NOTHING,))
+        if self.session is None or not self.session.saw_training:
+            self._tell_nothing(subject, folder, quiet)
+            return
+        found = self.session.diagnosis(subject)
         if not quiet:
-            _say(self.stdout, f"\n{found}" if trained else f"{CALLER}: {NOTHING}")
+            _say(self.stdout, f"\n{found}")
         if folder is not None:
-            written = _write(found, folder)
-            if not quiet and trained:
-                _say(self.stdout, f"Written: {written[0]} and {written[1].name}")
+            data, page = _write(found, folder)
+            if not quiet:
+                _say(self.stdout, f"Written: {data} and {page.name}")
+
+    def _tell_nothing(self, subject: str, folder: Path | None, quiet: bool) -> None:
+        if not quiet:
+            _say(self.stdout, f"{CALLER}: {NOTHING[0].lower()}{NOTHING[1:]}")
+        if folder is not None:
+            from castalia.diagnose import Diagnosis
+
+            found = self.session.diagnosis(subject) if self.session else Diagnosis(subject=subject)
+            _write(replace(found, notes=(NOTHING, *found.notes)), folder)
+
+
+def _subject(script: str, module: bool) -> str:
+    return script if module else Path(script).name
 
 
 def _exit_code(end: SystemExit) -> int:

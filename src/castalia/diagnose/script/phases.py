@@ -8,7 +8,6 @@ what comes next.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,12 +17,10 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.script.losses import LossCall
+from castalia.diagnose.script.steps import Step
 from castalia.diagnose.watching import Doctor
 
 __all__ = ["Phases"]
-
-MOST = 63  # losses of one step that are remembered, besides the last
-DEPTH = 8  # operations between a loss and a multiple of it
 
 
 @dataclass
@@ -61,35 +58,6 @@ class _Sums:
 
 
 @dataclass
-class _Step:
-    """The losses of one training step: name, a weak reference to the value, factor of its mean."""
-
-    losses: list[tuple[str, Any, int]] = field(default_factory=list)
-    values: list[tuple[str, Tensor, int]] = field(default_factory=list)
-    root: Tensor | None = None  # what `backward` was called on; None where one loss, or a multiple
-
-    def end(self, root: Tensor) -> None:
-        """Keep what is needed to compare later, without the graph."""
-        alive = [(n, x, items) for n, ref, items in self.losses if (x := ref()) is not None]
-        lone = [one for one in alive if _is_multiple(root, one[1])]
-        self.values = [(name, loss.detach(), items) for name, loss, items in lone or alive]
-        self.root = None if lone else root.detach()
-        self.losses = []
-
-    def compared(self, means: dict[str, float]) -> float | None:
-        """Return mean losses as the loss that is trained: its sums and weights included."""
-        parts = [(name, x, items) for name, x, items in self.values if name in means]
-        if not parts:
-            return None
-        total = sum(means[name] * items for name, _, items in parts)
-        if self.root is None:
-            return total
-        whole, seen = float(self.root.sum()), sum(float(x.float().mean()) for _, x, _ in parts)
-        ratio = whole / seen if seen else math.nan
-        return total * ratio if math.isfinite(ratio) else total
-
-
-@dataclass
 class _Held:
     """A call of which it is not sure what it belongs to."""
 
@@ -110,7 +78,7 @@ class Phases:
     def __init__(self, doctor: Callable[[], Doctor | None]) -> None:
         self._doctor = doctor
         self._steps = 0
-        self._step, self._last_step = _Step(), _Step()
+        self._step, self._last_step = Step(), Step()
         self._targets: Tensor | None = None  # of the last training batch
         self._trained: dict[int, Any] = {}
         self._reading = _Reading()
@@ -148,7 +116,7 @@ class Phases:
             self._reading.kind = "training"
             if self._reading.dataset is not None:
                 self._trained[id(_referred(self._reading.dataset))] = self._reading.dataset
-        step, self._step = self._step, _Step()
+        step, self._step = self._step, Step()
         if step.losses and isinstance(root, Tensor):
             step.end(root)
             self._last_step = step
@@ -165,8 +133,7 @@ class Phases:
     def _trains(self, call: LossCall, loss: Any) -> None:
         if self._held and _overlap(call.targets, self._held[0].call.targets):
             self._held = []  # a measure of the training batch
-        items = call.items if call.reduction == "sum" else 1
-        self._step.losses = [*self._step.losses[-MOST:], (call.name, loss, items)]
+        self._step.add(call, loss)
         self._targets = call.targets.detach() if call.targets.requires_grad else call.targets
 
     def _accept(self) -> None:
@@ -204,7 +171,7 @@ class Phases:
             return
         chosen = ([sums for sums in phase if self._fits(sums.reading)] or phase)[0]
         self._validated = chosen.reading.dataset
-        loss, score = self._last_step.compared(chosen.means()), chosen.score()
+        loss, score = self._last_step.in_its_units(chosen.means()), chosen.score()
         if loss is not None or score is not None:
             doctor.epoch(validation_loss=loss, validation_score=score)
 
@@ -232,16 +199,3 @@ def _overlap(a: Tensor, b: Tensor | None) -> bool:
 def _extent(x: Tensor) -> tuple[int, int]:
     reach = sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True))
     return x.data_ptr(), x.data_ptr() + reach * x.element_size()
-
-
-def _is_multiple(root: Tensor, loss: Tensor) -> bool:
-    """Return whether a tensor is a loss times a number, as by a gradient scaler."""
-    node: Any = root.grad_fn
-    for _ in range(DEPTH):
-        if root is loss or node is None or node is loss.grad_fn:
-            return node is not None
-        below = [source for source, _ in node.next_functions if source is not None]
-        if len(below) != 1 or not node.name().startswith(("Mul", "Div", "ToCopy")):
-            return False
-        node = below[0]
-    return False

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -27,12 +28,8 @@ from castalia.diagnose.script.sightings import Sightings
 from castalia.diagnose.vocabulary import NAMES
 from castalia.diagnose.watching import Doctor, watch
 
-__all__ = ["NOTHING", "Session"]
+__all__ = ["Session"]
 
-NOTHING = (
-    "no training was seen in this process, so there is nothing to diagnose "
-    "(worker processes are not watched)."
-)
 MOST_NOTES = 3
 MOST_DOCTORS = 8
 
@@ -87,6 +84,7 @@ class Session:
         self._past: list[tuple[str, Diagnosis]] = []
         self._notes: list[str] = []
         self._backwards = 0
+        self._made_at: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         os.register_at_fork(after_in_child=self._leave)
 
     @property
@@ -110,8 +108,14 @@ class Session:
             self._guarded(self._phases.end)
         self._leave()
 
-    def diagnosis(self) -> Diagnosis:
-        """Return what was found in everything that was watched."""
+    def diagnosis(self, subject: str = "") -> Diagnosis:
+        """Return what was found in everything that was watched.
+
+        Parameters
+        ----------
+        subject
+            What was run; shown in the diagnosis.
+        """
         live = [(one.name, one.doctor.diagnosis(mute=self.mute)) for one in self._live]
         strange = [
             f"`{code}` was to be muted, but there is no such code."
@@ -119,9 +123,8 @@ class Session:
             if code not in NAMES
         ]
         notes = [*self._notes, *strange]
-        if not self.saw_training:
-            notes.insert(0, NOTHING[0].upper() + NOTHING[1:])
-        return joined([*self._past, *live], notes)
+        whole = joined([*self._past, *live], notes)
+        return replace(whole, subject=subject) if subject else whole
 
     # ---- wrappers ----
 
@@ -168,6 +171,7 @@ class Session:
     # ---- what they tell ----
 
     def _made(self, optimizer: Optimizer) -> None:
+        self._made_at[optimizer] = self._backwards
         self._sightings.made(optimizer)
         self._look()
 
@@ -231,7 +235,7 @@ class Session:
             self._backs.place(torch.autograd, "backward", self._backward)
 
     def _admit(self, module: nn.Module, optimizers: list[Optimizer], moved: set[int]) -> None:
-        over = [one for one in self._live if self._is_over(one, module)]
+        over = [one for one in self._live if self._is_over(one, module, optimizers)]
         if over:
             self._phases.end()
             self._phases = Phases(self._doctor)
@@ -245,18 +249,18 @@ class Session:
         doctor = watch(module, optimizers or None)
         self._live.append(_Watched(module, doctor, moved, self._backwards))
 
-    def _is_over(self, one: _Watched, module: nn.Module) -> bool:
-        """Whether a new module, or a new optimizer of the same one, means a new training."""
-        again = one.module is module
-        return again or (type(one.module) is type(module) and self._backwards - one.since > 1)
+    def _is_over(self, one: _Watched, module: nn.Module, optimizers: list[Optimizer]) -> bool:
+        """Whether a training has ended, as another of its kind was set up while it ran."""
+        made = [self._made_at.get(optimizer, 0) for optimizer in optimizers]
+        after = bool(made) and min(made) > one.since
+        return one.module is module or (type(one.module) is type(module) and after)
 
     def _current(self) -> _Watched | None:
         """Return whose validation a loss belongs to; None where that is not clear."""
+        if len(self._live) == 1:
+            return self._live[0]
         resting = [one for one in self._live if not one.module.training]
-        for some in (self._live, resting):
-            if len(some) == 1:
-                return some[0]
-        return None
+        return resting[0] if len(resting) == 1 else None
 
     def _doctor(self) -> Doctor | None:
         current = self._current()
