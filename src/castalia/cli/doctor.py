@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import sys
 import warnings
@@ -135,6 +136,8 @@ class _Visit:
         if self.session is None or not self.session.saw_training:
             self._tell_nothing(subject, folder, quiet)
             return
+        if quiet and folder is None:
+            return
         found = self.session.diagnosis(subject)
         if not quiet:
             _say(self.stdout, f"\n{found}")
@@ -211,7 +214,7 @@ class _Place:
         sys.modules.update(self.shadowed)
         sys.path[:] = self.path
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _same_random_numbers():
                 warnings.simplefilter("ignore")
                 yield
         finally:
@@ -220,6 +223,20 @@ class _Place:
             for name in set(sys.modules) - before:
                 if name.split(".")[0] in taken:
                     self.shadowed[name] = sys.modules.pop(name)
+
+
+@contextlib.contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """Keep the script's random numbers from packages that draw some when they are imported."""
+    states = [(random.setstate, random.getstate())]
+    if "numpy" in sys.modules:
+        numpy = sys.modules["numpy"].random
+        states.append((numpy.set_state, numpy.get_state()))
+    try:
+        yield
+    finally:
+        for put_back, state in states:
+            put_back(state)
 
 
 def _modules_of(folders: set[str]) -> set[str]:

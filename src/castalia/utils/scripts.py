@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.machinery
+import builtins
 import importlib.util
 import io
 import os
@@ -126,7 +126,7 @@ def _specified(spec: ModuleSpec) -> Program:
 
 def _execute(code: Callable[[], CodeType], names: dict[str, Any]) -> None:
     main = ModuleType("__main__")
-    main.__dict__.update({"__builtins__": __builtins__, "__cached__": None, **names})
+    main.__dict__.update({"__builtins__": builtins, "__cached__": None, **names})
     sys.modules["__main__"] = main
     exec(code(), main.__dict__)
 
