@@ -169,13 +169,11 @@ def _exit_code(end: SystemExit) -> int:
 
 def _show(error: BaseException) -> None:
     """Show an error of the script as Python would."""
-    import castalia
-    from castalia.utils import scripts
     from castalia.utils.scripts import without_frames
 
-    home = Path(castalia.__file__).parent
-    ours = (home / "cli", home / "diagnose" / "script", home / "diagnose" / "watching")
-    without_frames(error, [str(scripts.__file__), *(f"{folder}{os.sep}" for folder in ours)])
+    home = Path(__file__).parents[1]
+    ours = ("cli", "utils/scripts.py", "diagnose/script", "diagnose/watching")
+    without_frames(error, [str(home / place) for place in ours])
     sys.excepthook(type(error), error, error.__traceback__)
 
 

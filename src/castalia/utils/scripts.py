@@ -155,7 +155,7 @@ def without_frames(error: BaseException, ours: Sequence[str]) -> None:
 
 
 def _shown(trace: TracebackType | None, ours: tuple[str, ...]) -> TracebackType | None:
-    steps = []
+    steps: list[TracebackType] = []
     while trace is not None:
         code = trace.tb_frame.f_code
         if code is _execute.__code__:  # what called the program is no part of it

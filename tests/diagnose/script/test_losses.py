@@ -87,6 +87,17 @@ def test_right_answers_are_counted_without_the_ignored():
     assert call("cross_entropy", OUTPUTS, torch.softmax(OUTPUTS, 1)).right() is None
 
 
+def test_a_warning_points_at_the_line_that_called_the_loss(session):
+    with pytest.warns(UserWarning, match="Using a target size") as caught:
+        F.mse_loss(OUTPUTS, torch.zeros(2))
+    assert [one.filename for one in caught] == [__file__]
+    with pytest.raises(UserWarning, match="Using a target size"):  # warnings are errors here
+        F.l1_loss(OUTPUTS, torch.zeros(2))
+    assert session._notes.pop().startswith(
+        "`l1_loss` raised UserWarning on outputs of shape (3, 2)"
+    )
+
+
 def test_a_compiled_function_holds_the_loss_itself(session):
     def loss(x, y):
         return F.cross_entropy(x, y)

@@ -5,6 +5,7 @@ The modules of ``torch.nn`` call these functions, so that wrapping the functions
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ LOSSES = (
     "soft_margin_loss",
 )
 _OF_CLASSES = ("cross_entropy", "nll_loss", "ctc_loss", "multi_margin_loss")
+_BROADCASTING = ("huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss")
 _IGNORED = -100  # torch's default of `ignore_index`
 
 
@@ -138,6 +140,20 @@ def _told(x: Tensor) -> str:
         return f"{words})"
 
 
+def _differ(outputs: Any, targets: Any) -> bool:
+    return getattr(outputs, "shape", None) != getattr(targets, "shape", None)
+
+
+def _warned(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a loss that is going to warn, and let the warning point at the script's line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = original(*args, **kwargs)
+    for one in caught:
+        warnings.warn(one.message, one.category, stacklevel=3)
+    return result
+
+
 Seen = Callable[[LossCall], None]
 Failed = Callable[[str, tuple[Any, ...], dict[str, Any], Exception], None]
 
@@ -168,7 +184,10 @@ def watched_loss(
             return original(*args, **kwargs)
         inside = True
         try:
-            result = original(*args, **kwargs)
+            if name in _BROADCASTING and _differ(*_arguments(args, kwargs)):
+                result = _warned(original, args, kwargs)
+            else:
+                result = original(*args, **kwargs)
         except Exception as error:
             fault(name, args, kwargs, error)
             raise
