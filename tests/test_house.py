@@ -37,6 +37,7 @@ FLOORS = {
     **dict.fromkeys(("diagnose", "tune", "evaluate"), 6.0),
     **dict.fromkeys(("lab", "method"), 7.0),
     **dict.fromkeys(("cli", "studio", "serve"), 8.0),
+    "doctor": 8.5,  # `python -m castalia.doctor`, a verb of the command line
     "": 9.0,  # castalia/__init__.py, which finds everything lazily
 }
 GROUND = {

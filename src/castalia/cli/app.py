@@ -13,6 +13,7 @@ import typer
 from castalia import __version__
 from castalia.cli.course import course
 from castalia.cli.demo import demo
+from castalia.cli.doctor import doctor
 from castalia.cli.evaluate import evaluate
 from castalia.cli.fit import fit
 from castalia.cli.guard import DEBUG, guarded
@@ -44,6 +45,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _everything(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -51,14 +53,17 @@ def _everything(
 ) -> None:
     if debug:
         os.environ[DEBUG] = "1"
+    if context.invoked_subcommand != "doctor":  # which leaves a script's environment alone
+        # Idle threads that spin slow small steps many times over; torch reads this when imported.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 for verb in (fit, tune, predict, evaluate, report, runs, models, lab, course, demo):
     app.command()(guarded(verb))
+# What follows the script's name belongs to the script.
+app.command(context_settings={"allow_interspersed_args": False})(guarded(doctor))
 
 
 def main() -> None:
     """Run the command line."""
-    # Idle threads that spin slow small steps many times over; torch reads this when imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     app()

@@ -1,0 +1,67 @@
+"""The doctor as a callback of skorch's nets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.integrations.visit import Visit, validation_numbers
+from castalia.utils.imports import require
+
+__all__ = ["DoctorCallback"]
+
+_callbacks = require("skorch.callbacks", caller="DoctorCallback for skorch")
+
+
+class DoctorCallback(_callbacks.Callback):  # type: ignore[name-defined,misc]
+    """Watches the training of a skorch net; the findings are logged at its end.
+
+    Validation is read from the net's history: ``valid_loss``, and the score from a name such as
+    ``valid_acc``.
+
+    Parameters
+    ----------
+    mute
+        Codes of findings not wanted, such as ``["CST207"]``.
+
+    Attributes
+    ----------
+    diagnosis
+        What was found; None before a training.
+
+    Examples
+    --------
+    >>> doctor = DoctorCallback(mute=["CST207"])  # for NeuralNetClassifier(..., callbacks=[doctor])
+    >>> doctor.diagnosis is None
+    True
+    """
+
+    def __init__(self, mute: Iterable[str] = ()) -> None:
+        self.mute = mute
+        self.visit_ = Visit(mute)
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What was found."""
+        return self.visit_.diagnosis
+
+    def initialize(self) -> DoctorCallback:
+        """Forget the training before, as skorch asks for when a net is set up anew."""
+        self.visit_.close()
+        self.visit_ = Visit(self.mute)
+        return self
+
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Begin to watch."""
+        names = getattr(net, "_optimizers", ["optimizer"])
+        self.visit_.begin(net.module_, [getattr(net, f"{n}_") for n in names], net.criterion_)
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        """Tell how validation went."""
+        row = net.history[-1]
+        self.visit_.epoch(*validation_numbers({k: row[k] for k in row if k != "batches"}, "valid"))
+
+    def on_train_end(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Say what was found."""
+        self.visit_.end()

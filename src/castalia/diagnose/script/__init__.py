@@ -1,0 +1,5 @@
+"""Watching a training script in which no line was changed."""
+
+from castalia.diagnose.script.session import Session
+
+__all__ = ["Session"]

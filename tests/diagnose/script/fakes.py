@@ -1,0 +1,30 @@
+"""A doctor that writes down what it is told."""
+
+import torch
+
+
+class FakeDoctor:
+    """Takes the place of the doctor; `said` is what it was told, in order."""
+
+    made = ()  # a list of its own in every test, see the fixture
+
+    def __init__(self, module, optimizer=None, loss_fn=None, task=None):
+        self.module, self.optimizers = module, list(optimizer or ())
+        self.logs, self.epochs, self.closed = [], [], False
+        FakeDoctor.made.append(self)
+
+    def log(self, loss=None, outputs=None, targets=None, inputs=None):
+        grad = torch.is_grad_enabled()
+        self.logs.append({"loss": loss, "outputs": outputs, "targets": targets, "grad": grad})
+
+    def epoch(self, validation_loss=None, validation_score=None):
+        self.epochs.append((validation_loss, validation_score))
+
+    def diagnosis(self, mute=()):
+        from castalia.diagnose import Diagnosis, finding
+
+        found = finding("CST112", "error", 0.9, "Gradients are never reset.", "Reset them.")
+        return Diagnosis((found,) if "CST112" not in mute else (), ("A note.",))
+
+    def close(self):
+        self.closed = True
