@@ -16,12 +16,12 @@ def pixels(seed):
 
 
 def markov(seed, rows=400, length=12, tokens=8):
-    """Sequences where each token has a usual successor, taken three times out of four."""
+    """Sequences where each token has a usual successor, taken six times out of ten."""
     g = torch.Generator().manual_seed(seed)
     usual = torch.randperm(tokens, generator=g)
     x = torch.randint(tokens, (rows, length + 1), generator=g)
     for t in range(length):
-        x[:, t + 1] = torch.where(torch.rand(rows, generator=g) < 0.75, usual[x[:, t]], x[:, t + 1])
+        x[:, t + 1] = torch.where(torch.rand(rows, generator=g) < 0.6, usual[x[:, t]], x[:, t + 1])
     return x
 
 
