@@ -48,7 +48,7 @@ LIMITS = {
     "end.falling": Limit(0.1, "relative fall in the last fifth of the steps, with much left"),
     "steps.stale": Limit(0.5, "share of looks with left-over gradients: 0 or 1 in practice"),
     "steps.few": Limit(60, "updates in all; suite: healthy trainings make 100 and more"),
-    "curvature.ratio": Limit(300.0, "largest over middling variance of the inputs' axes"),
+    "curvature.ratio": Limit(100.0, "largest over middling variance of the inputs' axes"),
     "noise.loss": Limit(0.8, "spread of the loss from step to step over its mean, at tiny batches"),
     "turning.zigzag": Limit(
         -0.5, "mean cosine of successive gradients; a quadratic at 2/λ gives -1"

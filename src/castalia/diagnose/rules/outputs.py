@@ -184,7 +184,9 @@ def wrong_size(case: Case) -> Iterator[Finding]:
     """Fewer or more outputs than classes."""
     failed = case.record.failed
     before, after = case.head.broadcast or ((), ())
-    if len(before) == 2 and len(after) == 2 and before[0] == after[0] and after[1] != after[0]:
+    elementwise = case.head.loss in (*REGRESSIONS, "bce", "bce_logits")
+    columns = len(before) == 2 and len(after) == 2 and before[0] == after[0] != after[1]
+    if elementwise and columns:
         yield _size(case, before[1], after[1], "fewer", 0.93, "error", "target columns")
         return
     if failed is not None and len(failed[0]) >= 2 and failed[2] >= failed[0][1]:
