@@ -288,12 +288,12 @@ def running_statistics_that_never_arrive(seed, momentum=1e-4):
 def momentum_of_another_library(seed, momentum=0.99):
     # elsewhere 0.99 means "keep nearly all"; here it means "keep the last small batch only"
     torch.manual_seed(seed)
-    X, y, X_val, y_val = data.clusters(seed, classes=5, n=700)
+    X, y, X_val, y_val = data.clusters(seed, classes=5, n=600)
     model = norm_mlp(10, 5, momentum)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     doctor = watch(model, optimizer, criterion)
-    for _ in range(10):
+    for _ in range(7):
         model.train()
         for rows in torch.randperm(len(X)).split(5):
             optimizer.zero_grad()
@@ -310,7 +310,7 @@ def momentum_of_another_library(seed, momentum=0.99):
 @cured(norm=nn.LayerNorm)
 def regression_normalised_over_three_rows(seed, norm=nn.BatchNorm1d):
     torch.manual_seed(seed)
-    X, y, X_val, y_val = data.friedman(seed, n=700)
+    X, y, X_val, y_val = data.friedman(seed, n=600)
     model = nn.Sequential(
         nn.Linear(8, 32),
         norm(32),
@@ -322,7 +322,7 @@ def regression_normalised_over_three_rows(seed, norm=nn.BatchNorm1d):
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     doctor = watch(model, optimizer)
-    for _ in range(5):
+    for _ in range(4):
         model.train()
         for rows in torch.randperm(len(X) // 3 * 3).split(3):
             loss = F.mse_loss(model(X[rows]), y[rows])
@@ -369,7 +369,7 @@ def regression_sorted_by_target(seed, shuffle=False):
     model = nn.Sequential(nn.Linear(8, 48), nn.ReLU(), nn.Linear(48, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
     doctor = watch(model, optimizer, task="regression")
-    for _ in range(25):
+    for _ in range(10):
         if shuffle:
             order = torch.randperm(len(X))
         for rows in order.split(28):

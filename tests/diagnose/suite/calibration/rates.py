@@ -118,9 +118,9 @@ class WaveLSTM(nn.Module):
         return self.head(h[:, -1])
 
 
-@case("CST101", dose="mild", data="sequences", net="lstm")
+@case("CST101", dose="severe", data="sequences", net="lstm")
 @cured(lr=0.01)
-def lstm_with_adam_at_a_fifth(seed, lr=0.2):
+def lstm_with_adam_at_a_half(seed, lr=0.5):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.waves(seed)
     model = WaveLSTM()
@@ -287,7 +287,7 @@ def regression_with_adam_at_one_in_a_million(seed, lr=1e-6):
 
 @case("CST102", dose="mild", data="images", net="cnn")
 @cured(lr=5e-3)
-def bars_cnn_with_adamw_too_timid(seed, lr=5e-5):
+def bars_cnn_with_adamw_too_timid(seed, lr=2e-4):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.bars(seed, n=700, noise=0.3)
     net = nn.Sequential(

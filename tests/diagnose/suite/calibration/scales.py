@@ -190,7 +190,7 @@ def prices_in_dollars(seed, unit=80_000.0, base=200_000.0):
     return doctor.diagnosis()
 
 
-@case("CST202", dose="mild", data="tabular", net="mlp")
+@case("CST202", dose="severe", data="tabular", net="mlp")
 @cured(scaled=True)
 def disease_progression_as_recorded(seed, scaled=False):
     torch.manual_seed(seed)
@@ -211,6 +211,21 @@ def disease_progression_as_recorded(seed, scaled=False):
             pred = model(X_val)
             r2 = 1 - criterion(pred, y_val) / y_val.var()
             doctor.epoch(criterion(pred, y_val).item(), r2.item())
+    return doctor.diagnosis()
+
+
+@case("CST202", dose="mild", data="tabular", net="mlp")
+@cured(unit=1.0, base=0.0)
+def temperatures_in_fahrenheit(seed, unit=15.0, base=60.0):
+    torch.manual_seed(seed)
+    X, y, X_val, y_val = data.friedman(seed)
+    y, y_val = base + unit * y, base + unit * y_val
+    model = nn.Sequential(
+        nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    doctor = watch(model, optimizer)
+    fit_regression(model, optimizer, X, y, X_val, y_val, doctor, 25, 40, log=False)
     return doctor.diagnosis()
 
 

@@ -483,7 +483,7 @@ class TiedModel(nn.Module):
 
 @case("CST109", dose="severe", data="tokens", net="gru")
 @cured(std=0.05)
-def tied_embedding_of_unit_spread(seed, std=4.0):
+def tied_embedding_of_spread_four(seed, std=4.0):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.markov(seed, n=200)
     model = TiedModel(std)

@@ -231,7 +231,7 @@ def line_fitted_by_hand_without_reset(seed, zero=False):
     torch.manual_seed(seed)
     X, y, X_val, y_val = data.table("diabetes", seed)
     model = nn.Linear(10, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     doctor = watch(model, optimizer)
     for _ in range(200):
         loss = ((model(X).squeeze(1) - y) ** 2).mean()
