@@ -71,10 +71,10 @@ def is_inside() -> bool:
 def _wrapped(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        if torch.compiler.is_compiling() or is_inside():
+        if is_inside():
             return original(tensors, grad_tensors, *args, **kwargs)
-        pair = _tuple(tensors), _tuple(grad_tensors)
-        told = [one for one in tuple(_listeners) if one.before(*pair)]
+        roots, gradients = _tuple(tensors), _tuple(grad_tensors)
+        told = [one for one in tuple(_listeners) if one.before(roots, gradients)]
         original(tensors, grad_tensors, *args, **kwargs)
         for one in told:
             one.after()
