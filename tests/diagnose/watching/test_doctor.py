@@ -92,9 +92,14 @@ def test_two_doctors_see_the_same_and_leave_alone(training):
 
 def test_leaving_the_block_by_an_exception_closes(training):
     net, optimizer, *_ = training
-    with pytest.raises(KeyboardInterrupt), watch(net, optimizer) as doctor:
-        steps(training, 2)
-        raise KeyboardInterrupt
+    doctor = watch(net, optimizer)
+    steps(training, 2)
+
+    def interrupted():
+        with doctor:
+            raise KeyboardInterrupt
+
+    pytest.raises(KeyboardInterrupt, interrupted)
     assert doctor.closed
     assert doctor.record.steps == 2
 

@@ -29,7 +29,7 @@ from castalia.diagnose.watching.losses import Losses, loss_of
 from castalia.diagnose.watching.parameters import Parameters
 from castalia.diagnose.watching.reading import quick_ending, read
 from castalia.diagnose.watching.sampling import Sampling
-from castalia.diagnose.watching.step import Step
+from castalia.diagnose.watching.step import NOTHING, Step
 from castalia.diagnose.watching.validating import Validating
 from castalia.diagnose.watching.weights import (
     any_gradient,
@@ -243,7 +243,7 @@ class Doctor:
         self._step, self._last = Step(number), self._step
         if self._sampling.look(number):
             self._begin_look()
-        elif self._last.look is None:
+        elif self._measuring and self._last.look is None:
             detach(self._measuring)
 
     def _begin_look(self) -> None:
@@ -298,7 +298,7 @@ class Doctor:
         if len(args) < 2:
             return
         if torch.is_grad_enabled():
-            self._step.told |= {"outputs": args[0], "targets": args[1]}
+            self._step.told = {**self._step.told, "outputs": args[0], "targets": args[1]}
         else:
             self._validating.batch(loss, args[0], args[1], None)
 
@@ -330,7 +330,8 @@ class Doctor:
             self._keep(*quick_ending(root))
         step.loss = loss
         step.output = None  # nothing large outlives its usual time
-        step.told.pop("outputs", None)
+        if "outputs" in step.told:
+            step.told = {name: told for name, told in step.told.items() if name != "outputs"}
         step.passes += 1
         self._passes += 1
         return step.look is not None or self._last.look is not None or not self.optimizers
@@ -385,7 +386,7 @@ class Doctor:
         fresh = False
         for optimizer in self.optimizers:
             if not any_gradient(self._parameters.held_by(optimizer)):
-                step.reset.add(id(optimizer))
+                step.reset += (id(optimizer),)
                 fresh = True
         if not self.optimizers and self._last.seen and step.look is not None:
             named = self._parameters.named
@@ -428,8 +429,8 @@ class Doctor:
             if id(optimizer) in self._last.stepped and step is not self._last:
                 never = id(optimizer) not in step.reset
                 step.look.stale = bool(step.look.stale) or never
-            step.before = {}
-        step.stepped.add(id(optimizer))
+            step.before = NOTHING
+        step.stepped += (id(optimizer),)
         if self._pace is None:
             self._pace = optimizer
         if optimizer is self._pace:
@@ -452,7 +453,7 @@ class Doctor:
             self.record.looks.append(step.look)
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
-        step.inputs, step.told = None, {}
+        step.inputs, step.told = None, NOTHING
         self._begin(step.number + 1)
 
     def _read_losses(self) -> None:
@@ -480,7 +481,7 @@ class Doctor:
             self._end_of_step()  # a training of which nothing else is seen
         elif step.passes:
             self._add(step, told)
-        self._step.told |= told
+        self._step.told = {**self._step.told, **told}
         if loss is not None and self._step.loss is None:
             self._step.loss = loss.detach() if isinstance(loss, Tensor) else float(loss)
 
