@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Listening", "listen"]
+__all__ = ["Listening", "is_inside", "listen"]
 
 # Told before a pass: the tensors and their gradients. Answers whether to be told after it as well.
 Before = Callable[[tuple[Tensor, ...], tuple[Any, ...]], Any]
