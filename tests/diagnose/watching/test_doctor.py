@@ -57,9 +57,12 @@ def test_closing_twice_leaves_no_hook_anywhere(training):
     steps(training, loss_fn=loss_fn)
     doctor.close()
     doctor.close()
-    assert not net._forward_pre_hooks and not net._forward_hooks
-    assert not optimizer._optimizer_step_pre_hooks and not optimizer._optimizer_step_post_hooks
-    assert not loss_fn._forward_hooks and not loss_fn._forward_pre_hooks
+    assert not net._forward_pre_hooks
+    assert not net._forward_hooks
+    assert not optimizer._optimizer_step_pre_hooks
+    assert not optimizer._optimizer_step_post_hooks
+    assert not loss_fn._forward_hooks
+    assert not loss_fn._forward_pre_hooks
     assert torch.autograd.backward is TORCHS_OWN
 
 
@@ -70,7 +73,8 @@ def test_a_doctor_forgotten_without_closing_leaves_no_hook(training):
     gone = weakref.ref(doctor)
     del doctor  # no cycle keeps it
     assert gone() is None
-    assert not net._forward_pre_hooks and not optimizer._optimizer_step_pre_hooks
+    assert not net._forward_pre_hooks
+    assert not optimizer._optimizer_step_pre_hooks
     assert torch.autograd.backward is TORCHS_OWN
     steps(training)
 
@@ -88,10 +92,16 @@ def test_two_doctors_see_the_same_and_leave_alone(training):
 
 def test_leaving_the_block_by_an_exception_closes(training):
     net, optimizer, *_ = training
-    with pytest.raises(KeyboardInterrupt), watch(net, optimizer) as doctor:
-        steps(training, 2)
-        raise KeyboardInterrupt
-    assert doctor.closed and doctor.record.steps == 2
+    doctor = watch(net, optimizer)
+    steps(training, 2)
+
+    def interrupted():
+        with doctor:
+            raise KeyboardInterrupt
+
+    pytest.raises(KeyboardInterrupt, interrupted)
+    assert doctor.closed
+    assert doctor.record.steps == 2
 
 
 def test_a_closed_doctor_still_gives_its_diagnosis(training):
@@ -101,7 +111,8 @@ def test_a_closed_doctor_still_gives_its_diagnosis(training):
     steps(training)
     doctor.log(loss=1.0)
     doctor.epoch()
-    assert doctor.diagnosis() is not None and doctor.record.steps == 5
+    assert doctor.diagnosis() is not None
+    assert doctor.record.steps == 5
 
 
 # ------------------------------------------------------------------- copies
@@ -136,7 +147,8 @@ def test_an_average_of_a_watched_module_is_not_watched(training):
     steps(training, 3)
     average.update_parameters(net)
     average(x)
-    assert doctor.record.steps == 3 and not troubles(doctor)
+    assert doctor.record.steps == 3
+    assert not troubles(doctor)
     doctor.close()
 
 
@@ -153,9 +165,11 @@ def test_an_exception_of_the_users_forward_passes_and_watching_goes_on(training)
         net(torch.randn(10, 5))
     steps(training)
     doctor.close()
-    assert doctor.record.steps == 10 and len(doctor.record.looks) >= 6
+    assert doctor.record.steps == 10
+    assert len(doctor.record.looks) >= 6
     assert doctor.record.looks[0].head.loss == "cross_entropy"
-    assert not net._forward_hooks and not troubles(doctor)
+    assert not net._forward_hooks
+    assert not troubles(doctor)
 
 
 def test_mistakes_of_the_doctor_become_notes_until_it_gives_up(training, monkeypatch):
@@ -169,7 +183,7 @@ def test_mistakes_of_the_doctor_become_notes_until_it_gives_up(training, monkeyp
     steps(training, 30)
     assert doctor.closed
     assert troubles(doctor)[0] == (
-        "Something could not be watched (enter): ZeroDivisionError: planted"
+        "Something could not be watched (after step): ZeroDivisionError: planted"
     )
     assert doctor.record.notes[-1] == "Watching was given up after repeated difficulties."
     assert not net._forward_pre_hooks
@@ -265,7 +279,8 @@ def test_another_networks_loss_does_not_count(training):
     other(torch.randn(4, 3)).square().mean().backward()
     steps(training, 2)
     doctor.close()
-    assert doctor.record.steps == 4 and len(doctor.record.looks) == 4
+    assert doctor.record.steps == 4
+    assert len(doctor.record.looks) == 4
 
 
 def test_a_generators_loss_is_told_from_the_critics_computed_in_between():
@@ -305,8 +320,39 @@ def test_threads_that_train_two_modules_keep_to_themselves():
     [thread.join() for thread in threads]
     for seed, doctor in doctors.items():
         doctor.close()
-        assert doctor.record.steps == 30 and not troubles(doctor)
+        assert doctor.record.steps == 30
+        assert not troubles(doctor)
         assert doctor.record.losses[0] > 1000 * seed
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_watching_a_compiled_module_compiles_nothing_again(in_place):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x):
+            return torch.relu(self.layer(x))
+
+    compilations = []
+
+    def backend(graph, _):
+        compilations.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    net = Net()
+    if in_place:
+        net.compile(backend=backend, fullgraph=True)
+    else:
+        net = torch.compile(net, backend=backend, fullgraph=True)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with watch(net, optimizer) as doctor:
+        steps((net, optimizer, torch.randn(6, 4), torch.arange(6) % 3), 8)
+    assert len(compilations) == 1
+    assert doctor.record.steps == 8
+    assert [w.name for w in doctor.record.weights] == ["layer.weight", "layer.bias"]
 
 
 # ------------------------------------------------------------------- modules that change
@@ -339,7 +385,9 @@ def test_a_replaced_layer_is_watched_in_place_of_the_old(training):
     steps(training, 4)
     doctor.close()
     last = {w.name: w for w in doctor.record.weights}["2.weight"]
-    assert last.shape == (4, 8) and last.optimized and last.moved
+    assert last.shape == (4, 8)
+    assert last.optimized
+    assert last.moved
     assert doctor.record.looks[-1].gradients["2.weight"] > 0
     assert doctor.record.looks[-1].updates["2.weight"] > 0
 

@@ -316,5 +316,8 @@ def test_what_others_packed_away_is_left_alone():
     with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
         loss = F.cross_entropy(NET(X), CLASSES)
     ending = head_of(loss)
-    assert ending.head.loss == "cross_entropy" and ending.outputs is None and not unpacked
-    assert quick_ending(loss) == (None, None) and not unpacked
+    assert ending.head.loss == "cross_entropy"
+    assert ending.outputs is None
+    assert not unpacked
+    assert quick_ending(loss) == (None, None)
+    assert not unpacked

@@ -51,7 +51,8 @@ def test_mean_spread_and_activity_are_those_of_the_results(name):
     (units,) = units_of(net, x)
     with torch.no_grad():
         h = net[:2](x)
-    assert units.layer == "0" and units.kind == name.split(",")[0].split(" ")[0]
+    assert units.layer == "0"
+    assert units.kind == name.split(",")[0].split(" ")[0]
     assert units.mean == pytest.approx(h.mean().item(), rel=1e-4, abs=1e-6)
     assert units.std == pytest.approx(h.std(correction=0).item(), rel=1e-4)
     np.testing.assert_allclose(units.active, (h != 0).float().mean(0), rtol=1e-6)
@@ -84,7 +85,8 @@ def test_dead_and_saturated_units_are_told_apart():
         net[2].weight.zero_()
         net[2].bias.copy_(torch.tensor([0.0, 9.0, -9.0]))
     relu, tanh = units_of(net, torch.randn(20, 2))
-    assert relu.active.tolist() == [0, 1, 1] and relu.saturated.size == 0
+    assert relu.active.tolist() == [0, 1, 1]
+    assert relu.saturated.size == 0
     assert tanh.saturated.tolist() == [0, 1, 1]
 
 
@@ -124,7 +126,8 @@ def test_calls_of_a_recurrent_cell_are_averaged_and_gates_marked():
     net = Cell()
     found = {(u.layer, u.kind): u for u in units_of(net, torch.randn(6, 4, 3))}
     tanh = found["new", "tanh"]
-    assert tanh.calls == 4 and not tanh.gate
+    assert tanh.calls == 4
+    assert not tanh.gate
     assert tanh.mean == pytest.approx(torch.stack(net.seen).mean().item(), abs=1e-6)
     assert found["gate", "sigmoid"].gate
 

@@ -128,7 +128,8 @@ def test_left_over_gradients_in_an_adversarial_loop(watched, forgotten):
         ours.step()
     doctor.close()
     known = [look.stale for look in doctor.record.looks if look.stale is not None]
-    assert len(known) >= 3 and set(known) == {forgotten}
+    assert len(known) >= 3
+    assert set(known) == {forgotten}
 
 
 # ------------------------------------------------------------------- small functions
@@ -145,11 +146,14 @@ def test_gradients_sparse_complex_half_empty_or_missing_have_norms():
     empty.grad = torch.ones(0)
     named = {"e": embedding.weight, "c": number, "h": half, "o": empty, "m": missing}
     norms = gradient_norms(named)
-    assert norms["m"] is None and norms["o"] == 0
-    assert norms["e"] == pytest.approx(math.sqrt(10)) and norms["c"] == pytest.approx(5)
+    assert norms["m"] is None
+    assert norms["o"] == 0
+    assert norms["e"] == pytest.approx(math.sqrt(10))
+    assert norms["c"] == pytest.approx(5)
     assert norms["h"] == pytest.approx(60000 * math.sqrt(3), rel=1e-3)
     assert gradient_sample(named).shape == (4 + 4 + 3,)
-    assert any_gradient(named) and not any_gradient({"o": empty, "m": missing})
+    assert any_gradient(named)
+    assert not any_gradient({"o": empty, "m": missing})
 
 
 def test_samples_are_even_and_small_also_of_transposed_weights():
@@ -170,7 +174,8 @@ def test_a_parameter_at_zero_has_no_ratio_until_it_has_a_size():
     with torch.no_grad():
         bias.add_(1.0)
     ratios, sizes = update_ratios(before, {"moved": bias, "still": still})
-    assert ratios == {"still": 0.0} and sizes == {"moved": 0.0, "still": 0.0}
+    assert ratios == {"still": 0.0}
+    assert sizes == {"moved": 0.0, "still": 0.0}
 
 
 def test_equal_rows_are_counted_and_odd_matrices_are_no_exception():

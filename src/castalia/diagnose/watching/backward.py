@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Listening", "listen"]
+__all__ = ["Listening", "is_inside", "listen"]
 
 # Told before a pass: the tensors and their gradients. Answers whether to be told after it as well.
 Before = Callable[[tuple[Tensor, ...], tuple[Any, ...]], Any]
@@ -71,10 +71,10 @@ def is_inside() -> bool:
 def _wrapped(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        if torch.compiler.is_compiling() or is_inside():
+        if is_inside():
             return original(tensors, grad_tensors, *args, **kwargs)
-        pair = _tuple(tensors), _tuple(grad_tensors)
-        told = [one for one in tuple(_listeners) if one.before(*pair)]
+        roots, gradients = _tuple(tensors), _tuple(grad_tensors)
+        told = [one for one in tuple(_listeners) if one.before(roots, gradients)]
         original(tensors, grad_tensors, *args, **kwargs)
         for one in told:
             one.after()

@@ -32,7 +32,7 @@ from castalia.diagnose.watching.losses import Losses, loss_of
 from castalia.diagnose.watching.parameters import Parameters
 from castalia.diagnose.watching.reading import quick_ending, read
 from castalia.diagnose.watching.sampling import Sampling
-from castalia.diagnose.watching.step import Step
+from castalia.diagnose.watching.step import NOTHING, Step
 from castalia.diagnose.watching.validating import Validating
 from castalia.diagnose.watching.weights import (
     any_gradient,
@@ -125,14 +125,14 @@ class Doctor:
         self._losses, self._sampling = Losses(self.record.losses), Sampling()
         self._keeper = Keeper(self.record)
         self._validating = Validating(self.record, self._keeper)
-        self._step, self._last = Step(0), Step(-1)  # under way, and the one before
+        self._step = self._last = Step(-1)  # under way, and the one before
         self._pace: Any = None  # the optimizer whose steps are counted: the first to make one
         self._passes = 0
         self._broken = False  # whether a loss was not finite
         self._troubles = 0
         self._handles: list[Any] = []
-        self._leaving: Any = None  # one of them, there only during a call at a sampled step
-        self._farewell = weakref.finalize(self, detach, self._handles)
+        self._measuring: list[Any] = []  # hooks that are there only around a look
+        self._farewell = weakref.finalize(self, detach, self._handles, self._measuring)
         self._farewell.atexit = False
         self._try(Doctor._describe, task)
         self._try(Doctor._attach)
@@ -232,11 +232,30 @@ class Doctor:
         add(listen(Ear(self, Doctor._before_backward), Ear(self, Doctor._after_backward)))
         add(module.register_forward_pre_hook(Ear(self, Doctor._enter), with_kwargs=True))
         for optimizer in self.optimizers:
-            add(optimizer.register_step_pre_hook(Ear(self, Doctor._before_step)))
             add(optimizer.register_step_post_hook(Ear(self, Doctor._after_step)))
         if isinstance(loss_fn, nn.Module):
             add(loss_fn.register_forward_pre_hook(Ear(self, Doctor._before_loss)))
             add(loss_fn.register_forward_hook(Ear(self, Doctor._after_loss)))
+        self._begin(0)
+
+    # ---------------------------------------------------------------- a step begins
+
+    def _begin(self, number: int) -> None:
+        """Begin a step, and decide whether it is looked at."""
+        self._step, self._last = Step(number), self._step
+        if self._sampling.look(number):
+            self._begin_look()
+        elif self._measuring and self._last.look is None:
+            detach(self._measuring)
+
+    def _begin_look(self) -> None:
+        """Measure this step; what is not needed at others is attached only now."""
+        self._step.look = Look(self._step.number)
+        if not self._measuring:
+            add = self._measuring.append
+            add(self.module.register_forward_hook(Ear(self, Doctor._leave)))
+            for optimizer in self.optimizers:
+                add(optimizer.register_step_pre_hook(Ear(self, Doctor._before_step)))
 
     # ---------------------------------------------------------------- the module is called
 
@@ -253,28 +272,16 @@ class Doctor:
         step.training = module.training
         if not step.entered:
             step.entered, step.thread = True, get_ident()
-            self._begin_look()
-            if step.look is not None and self._leaving is None:
-                self._leaving = module.register_forward_hook(Ear(self, Doctor._leave))
-                self._handles.append(self._leaving)
         if step.look is not None or not step.training or self._sampling.glance(step.number):
             step.inputs = facts.first_tensor(args, kwargs)
             step.evaluating = None if step.training else step.inputs
 
-    def _begin_look(self) -> None:
-        """Decide, when its first event comes, whether this step is looked at."""
-        step = self._step
-        if step.look is None and self._sampling.look(step.number):
-            step.look = Look(step.number)
-            self._parameters.refresh()
-
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep the outputs, and the latent code of an encoder that returns mean and spread."""
-        self._leaving.remove()
-        self._handles.remove(self._leaving)
-        self._leaving = None
-        self._step.output = facts.first_tensor(output)
-        self._keeper.latent(output)
+        step = self._step
+        if step.look is not None and torch.is_grad_enabled() and step.output is None:
+            step.output = facts.first_tensor(output)
+            self._keeper.latent(output)
 
     def _forgotten(self) -> None:
         """Take a call in evaluation mode that no backward pass followed for one of validation."""
@@ -293,7 +300,7 @@ class Doctor:
         if len(args) < 2:
             return
         if torch.is_grad_enabled():
-            self._step.told |= {"outputs": args[0], "targets": args[1]}
+            self._step.told = {**self._step.told, "outputs": args[0], "targets": args[1]}
         else:
             self._validating.batch(loss, args[0], args[1], None)
 
@@ -301,30 +308,36 @@ class Doctor:
 
     def _before_backward(self, tensors: tuple[Tensor, ...], gradients: tuple[Any, ...]) -> bool:
         """Read the loss, and at a sampled step the graph below it, while it is still whole."""
-        root = next((tensor for tensor in tensors if tensor.grad_fn is not None), None)
-        loss = loss_of(tensors, gradients) if root is not None else None
-        if root is None or loss is None:
+        root = tensors[0] if len(tensors) == 1 else _first_with_graph(tensors)
+        loss = loss_of(tensors, gradients)
+        if root is None or root.grad_fn is None or loss is None:
             if not self.record.losses:
                 facts.note(self.record, facts.not_a_loss(tensors))
             return False
         step = self._step
+        if step.look is not None:
+            self._parameters.refresh()
         glance = self._sampling.glance(step.number)
         if not self._is_ours(root, step, glance):
             return False
         step.evaluating = None
         self._keeper.succeeded()
         self._validating.end_phase()
-        self._note_loss(loss)
-        self._begin_look()
+        if not self._broken and isinstance(loss, float) and not math.isfinite(loss):
+            self._broken = True
+            if step.look is None:
+                self._begin_look()  # at once: where does it come from?
         if step.look is not None:
             self._look(step, step.look, root)
         elif glance:
             self._keep(*quick_ending(root))
+        step.loss = loss
         step.output = None  # nothing large outlives its usual time
-        step.told.pop("outputs", None)
+        if "outputs" in step.told:
+            step.told = {name: told for name, told in step.told.items() if name != "outputs"}
         step.passes += 1
         self._passes += 1
-        return True
+        return step.look is not None or self._last.look is not None or not self.optimizers
 
     def _is_ours(self, root: Tensor, step: Step, careful: bool) -> bool:
         """Whether a loss depends on the module; one that follows its call is believed to.
@@ -341,15 +354,6 @@ class Doctor:
 
     def _is_frozen(self) -> bool:
         return not any(p.requires_grad for p in self._parameters.named.values())
-
-    def _note_loss(self, loss: Tensor) -> None:
-        if loss.device.type != "cpu":
-            self._step.loss = loss  # reading it would hold up the device
-            return
-        self._step.loss = value = float(loss)
-        if not math.isfinite(value) and not self._broken:
-            self._broken = True
-            self._sampling.hasten()  # look at once where it comes from
 
     def _look(self, step: Step, look: Look, root: Tensor) -> None:
         """Measure everything that the graph tells."""
@@ -385,7 +389,7 @@ class Doctor:
         fresh = False
         for optimizer in self.optimizers:
             if not any_gradient(self._parameters.held_by(optimizer)):
-                step.reset.add(id(optimizer))
+                step.reset += (id(optimizer),)
                 fresh = True
         if not self.optimizers and self._last.seen and step.look is not None:
             named = self._parameters.named
@@ -410,8 +414,6 @@ class Doctor:
 
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         step = self._stepping(optimizer)
-        if step is self._step and step.untouched:  # it calls a closure
-            self._begin_look()
         if step.look is None:
             return
         held = self._parameters.held_by(optimizer)
@@ -430,8 +432,8 @@ class Doctor:
             if id(optimizer) in self._last.stepped and step is not self._last:
                 never = id(optimizer) not in step.reset
                 step.look.stale = bool(step.look.stale) or never
-        step.before = {}
-        step.stepped.add(id(optimizer))
+            step.before = NOTHING
+        step.stepped += (id(optimizer),)
         if self._pace is None:
             self._pace = optimizer
         if optimizer is self._pace:
@@ -445,19 +447,17 @@ class Doctor:
     def _end_of_step(self) -> None:
         step = self._step
         if step.passes:
-            if step.training:
-                self.record.trained_in_training_mode += 1
-            else:
-                self.record.trained_in_evaluation_mode += 1
+            self.record.trained_in_training_mode += step.training
+            self.record.trained_in_evaluation_mode += not step.training
         self._losses.add(step.loss)
         if step.look is not None and step.seen:
             self._read_losses()
             step.look.loss = self.record.losses[-1]
             self.record.looks.append(step.look)
-        step.inputs, step.told = None, {}
-        self._last, self._step = step, Step(step.number + 1)
-        if step.look is not None and not step.seen and self._passes:
-            self._step.look = Look(step.number + 1)  # as this one gave nothing to see
+        elif step.look is not None and self._passes:
+            self._sampling.hasten()  # this one gave nothing to see: try the next
+        step.inputs, step.told = None, NOTHING
+        self._begin(step.number + 1)
 
     def _read_losses(self) -> None:
         self._losses.read()
@@ -486,7 +486,7 @@ class Doctor:
             self._end_of_step()  # a training of which nothing else is seen
         elif step.passes:
             self._add(step, told)
-        self._step.told |= told
+        self._step.told = {**self._step.told, **told}
         if loss is not None and self._step.loss is None:
             self._step.loss = loss.detach() if isinstance(loss, Tensor) else float(loss)
 
@@ -537,3 +537,7 @@ class Doctor:
             self.closed = False
         if change is not None:
             self.record.final["future"] = change
+
+
+def _first_with_graph(tensors: tuple[Tensor, ...]) -> Tensor | None:
+    return next((tensor for tensor in tensors if tensor.grad_fn is not None), None)

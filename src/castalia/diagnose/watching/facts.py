@@ -13,7 +13,20 @@ from torch import Tensor, nn
 from castalia.diagnose.record import Layer, OptimizerFacts, Record
 from castalia.diagnose.watching.parameters import plain
 
-__all__: list[str] = []
+__all__ = [
+    "first_tensor",
+    "layers_of",
+    "listed",
+    "needs_gradient",
+    "not_a_loss",
+    "note",
+    "number",
+    "optimizers_of",
+    "rate",
+    "rows",
+    "spread",
+    "tensor",
+]
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)

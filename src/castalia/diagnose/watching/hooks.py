@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import torch
+from torch.compiler import is_compiling
 
 __all__ = ["Ear", "Hearer", "detach"]
 
@@ -43,7 +43,7 @@ class Ear:
 
     def __call__(self, *args: Any) -> Any:
         """Tell the hearer."""
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return None
         hearer = self._hearer()
         if hearer is None or hearer.closed:
@@ -59,7 +59,8 @@ class Ear:
         return getattr, (contextlib.nullcontext(), "__exit__")
 
 
-def detach(handles: list[Any]) -> None:
-    """Remove everything."""
-    while handles:
-        handles.pop().remove()
+def detach(*handles: list[Any]) -> None:
+    """Remove everything in these lists."""
+    for several in handles:
+        while several:
+            several.pop().remove()

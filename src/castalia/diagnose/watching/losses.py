@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,8 +60,10 @@ class Losses:
             self.values[-1] = loss
 
 
-def loss_of(tensors: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...]) -> Tensor | None:
+def loss_of(tensors: tuple[Tensor, ...], gradients: tuple[Any, ...]) -> Tensor | float | None:
     """Return the number whose gradient a backward pass takes; None where it cannot.
+
+    On a device it stays a tensor: reading it would hold up the device.
 
     Parameters
     ----------
@@ -70,7 +73,8 @@ def loss_of(tensors: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...]) -
         What it was given for each: a tensor of many numbers needs one.
     """
     if len(tensors) == 1 and tensors[0].numel() == 1:
-        return tensors[0].detach().reshape(())
+        loss = tensors[0]
+        return loss.item() if loss.is_cpu else loss.detach().reshape(())
     given = (*gradients, *(None,) * (len(tensors) - len(gradients)))
     if any(g is None and t.numel() != 1 for t, g in zip(tensors, given, strict=True)):
         return None
@@ -78,4 +82,5 @@ def loss_of(tensors: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...]) -
         (t.detach() * (1.0 if g is None else g.detach())).sum()
         for t, g in zip(tensors, given, strict=True)
     ]
-    return torch.stack([part.to(parts[0]) for part in parts]).sum() if parts else None
+    total = torch.stack([part.to(parts[0]) for part in parts]).sum() if parts else None
+    return total.item() if total is not None and total.is_cpu else total

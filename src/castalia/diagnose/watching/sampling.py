@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["GLANCE_EVERY", "Sampling"]
 
-GLANCE_EVERY = 16
+GLANCE_EVERY = 32
 LATER = 1024  # steps after which glances get rarer
 GLANCE_LATER = 128
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
 
 from castalia.diagnose.record import Look
 
-__all__ = ["Step"]
+__all__ = ["NOTHING", "Step"]
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})  # steps are made by the million
 
 
 @dataclass(slots=True, eq=False)
@@ -55,12 +59,12 @@ class Step:
     inputs: Any = None
     output: Any = None
     evaluating: Any = None
-    told: dict[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     loss: Tensor | float | None = None
     passes: int = 0
-    reset: set[int] = field(default_factory=set)
-    stepped: set[int] = field(default_factory=set)
-    before: dict[str, Tensor] = field(default_factory=dict)
+    reset: tuple[int, ...] = ()
+    stepped: tuple[int, ...] = ()
+    before: Mapping[str, Tensor] = field(default_factory=lambda: NOTHING)
 
     @property
     def untouched(self) -> bool:

@@ -137,7 +137,9 @@ def _norms(tensors: list[Tensor], order: float = 2.0) -> Tensor:
         or len({t.device for t in tensors}) > 1
     ):
         return torch.stack([_norm(t, order).cpu() for t in tensors])
-    return torch.stack([n.float() for n in torch._foreach_norm(tensors, order)])
+    norms = torch._foreach_norm(tensors, order)
+    same = len({n.dtype for n in norms}) == 1
+    return torch.stack(norms).float() if same else torch.stack([n.float() for n in norms])
 
 
 def _norm(value: Tensor, order: float) -> Tensor:
