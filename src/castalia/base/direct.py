@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from castalia.base.descent import loop_settings
 from castalia.base.inputs import check_matrix, check_target, check_weight, split_target
 from castalia.base.params import RandomState, check_parameters
+from castalia.base.watching import Watched
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
 
@@ -21,7 +22,7 @@ __all__ = ["DirectEstimator"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DirectEstimator(BaseEstimator):
+class DirectEstimator(Watched, BaseEstimator):
     """Base of fits by a closed form, a count or an update rule.
 
     A subclass gives ``_solve(X, y, sample_weight)``, which sets the fitted attributes. ``module_``

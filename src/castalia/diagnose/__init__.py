@@ -1,6 +1,7 @@
 """Finding out what is wrong with a training, before it and while it runs."""
 
 from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.estimators import Watcher, diagnose
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.preflight import Check, preflight
 from castalia.diagnose.vocabulary import NAMES
@@ -14,6 +15,8 @@ __all__ = [
     "Evidence",
     "Finding",
     "Remedy",
+    "Watcher",
+    "diagnose",
     "finding",
     "preflight",
     "watch",
