@@ -72,7 +72,7 @@ def descend(
     )
     steps = epochs * samples.n_batches(min(batch_size, X.shape[0]))
     work = float(sum(p.numel() for p in net.parameters()) * min(batch_size, X.shape[0]))
-    doctor = watchers(training, recorder, device, work=work, steps=steps)
+    doctor = watchers(est, training, recorder, device, work=work, steps=steps)
     with seed_scope(recorder.seed, device):
         state = train(
             net.to(dtype),

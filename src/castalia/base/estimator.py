@@ -136,7 +136,7 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
             kept, held = self._split(samples, target, training, seed, precision.dtype)
             objective = self._objective(self.spec_)
             steps = self.epochs * kept.n_batches(self.batch_size)
-            doctor = watchers(training, recorder, device, work=work, steps=steps)
+            doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
                 net,
                 objective if isinstance(objective, Sequence) else [Stage("train", objective)],

@@ -23,12 +23,20 @@ DEVICE_SPEED = 2e13
 
 
 def watchers(
-    training: Training, recorder: Recorder, device: torch.device, *, work: float, steps: int
+    est: Any,
+    training: Training,
+    recorder: Recorder,
+    device: torch.device,
+    *,
+    work: float,
+    steps: int,
 ) -> list[Callback]:
     """Return the doctor as a callback, or nothing.
 
     Parameters
     ----------
+    est
+        The estimator being fitted.
     training
         Its ``watch`` decides; sharded networks are not watched.
     recorder
@@ -44,7 +52,7 @@ def watchers(
     seconds = steps * (STEP + 3 * work / SPEED.get(device.type, DEVICE_SPEED))
     if training.watch == "auto" and recorder.run is None and seconds < WORTH:
         return []
-    return [_named(WATCHER)(recorder.run)]
+    return [_named(WATCHER)(recorder.run, est)]
 
 
 def _named(path: str) -> Any:

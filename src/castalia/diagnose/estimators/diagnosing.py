@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from castalia.base import Estimator
 from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.estimators.judging import judge_estimator
 from castalia.diagnose.estimators.parts import check, rows_for_inner
 from castalia.diagnose.estimators.prescribing import prescribe
 from castalia.diagnose.estimators.watcher import Watcher
@@ -68,10 +69,9 @@ def diagnose(
     held = None if X_val is None else (X_val, y_val)
     watcher = Watcher()
     error = _fit(watched(model, watcher, held), X, y)
-    found = watcher.diagnosis(mute)
+    found = judge_estimator(watcher.record, model, mute)
     notes = (*found.notes, *([f"The training failed: {error}"] if error else []))
-    found = replace(found, subject=type(model).__name__, notes=notes)
-    return prescribe(found, estimator, (X, y))
+    return prescribe(replace(found, notes=notes), estimator, (X, y))
 
 
 def watched(model: Any, watcher: Watcher, held: tuple[Any, Any] | None = None) -> Any:

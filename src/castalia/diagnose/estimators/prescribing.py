@@ -16,7 +16,7 @@ from castalia.utils.text import number
 __all__ = ["INPUTS", "TARGETS", "prescribe"]
 
 INPUTS, TARGETS = "inputs", "targets"  # not settings: what to standardise around the estimator
-LONGER = 10
+LONGER, LEAST_EPOCHS = 10, 100
 PATIENCE = 20
 WIDER = (128, 128)
 
@@ -36,7 +36,7 @@ def prescribe(diagnosis: Diagnosis, estimator: Any, rows: Sequence[Any] | None =
         ``(X, y)`` for the estimator itself: with them learning rates come from a range test.
     """
     dose = _Dose(inner(estimator), rows)
-    findings = tuple(dose.of(found) for found in diagnosis.findings)
+    findings = tuple(dose.cause(found) for found in diagnosis.findings)
     return replace(diagnosis, findings=findings, estimator=estimator)
 
 
@@ -45,7 +45,14 @@ class _Dose:
 
     def __init__(self, estimator: Any, rows: Sequence[Any] | None) -> None:
         self.estimator, self.rows = estimator, rows
-        self.rates: dict[Any, float | None] = {}  # found by range tests, by optimizer
+        self.made: Changes = {}  # by the causes before this one
+        self.rates: dict[str, float | None] = {}  # found by range tests, by what was changed
+
+    def cause(self, found: Finding) -> Finding:
+        """Return a cause with its changes; those of the next one come on top of them."""
+        found = self.of(found)
+        self.made = {**found.remedy.changes, **self.made}
+        return found
 
     def of(self, found: Finding) -> Finding:
         """Return a finding, symptoms included, with its changes."""
@@ -57,14 +64,17 @@ class _Dose:
 
     def _own(self, found: Finding) -> Changes:
         rule = RULES.get(found.code)
-        return {} if rule is None else rule(self, found.remedy.changes)
+        own = {} if rule is None else rule(self, found.remedy.changes)
+        if found.code == "CST111" and any(s.code == "CST402" for s in found.symptoms):
+            own = {**self.bigger(), **own}  # time alone may not be enough
+        return own
 
     def _possible(self, name: str, value: Any) -> bool:
         if name in (INPUTS, TARGETS):
             return True
-        if value is None and name != "training__patience":
-            return False
-        if name == "training__patience" and not watches_validation(self.estimator):
+        if value is None or (
+            name == "training__patience" and not watches_validation(self.estimator)
+        ):
             return False
         known = has_setting(self.estimator, name)
         return known and self._now(name) != value
@@ -91,15 +101,16 @@ class _Dose:
         found = self._tested()
         return {"lr": found if found is not None else changes.get("lr")}
 
-    def _tested(self, optimizer: Any = None) -> float | None:
-        """Return the rate of a range test, made once for each optimizer."""
+    def _tested(self, **further: Any) -> float | None:
+        """Return the rate of a range test after the changes made so far; each test made once."""
         if self.rows is None:
             return None
-        changes = {} if optimizer is None else {"training__optimizer": optimizer}
-        if optimizer not in self.rates:
+        settings = {k: v for k, v in self.made.items() if k not in (INPUTS, TARGETS, "lr")}
+        changes = {**settings, **further}
+        if str(changes) not in self.rates:
             test = range_test(self.estimator, self.rows, **changes)
-            self.rates[optimizer] = None if test is None else float(f"{test.suggestion:.2g}")
-        return self.rates[optimizer]
+            self.rates[str(changes)] = None if test is None else float(f"{test.suggestion:.2g}")
+        return self.rates[str(changes)]
 
     def calm(self, changes: Mapping[str, Any]) -> Changes:
         """Clip, and lower the rate."""
@@ -107,15 +118,20 @@ class _Dose:
 
     def longer(self, changes: Mapping[str, Any]) -> Changes:
         """Train longer; where rows are held out, let them say when to stop."""
-        return {"epochs": LONGER * self.estimator.epochs, "training__patience": self._patience()}
+        epochs = max(LONGER * self.estimator.epochs, LEAST_EPOCHS)
+        return {"epochs": epochs, "training__patience": self._now("training__patience") or PATIENCE}
 
-    def _patience(self) -> int | None:
-        return self._now("training__patience") or PATIENCE
+    def unblock(self, changes: Mapping[str, Any]) -> Changes:
+        """Let gradients through, at a rate that suits the new activation."""
+        name = "activation"
+        if not has_setting(self.estimator, name) or name not in changes:
+            return {}
+        return {"lr": self._tested(activation=changes[name])}
 
     def adaptive(self, changes: Mapping[str, Any]) -> Changes:
         """Use Adam, at a rate of its own."""
         default = 1e-3 if isinstance(self.estimator, Estimator) else 1e-2
-        found = self._tested("adam")
+        found = self._tested(training__optimizer="adam")
         return {"training__optimizer": "adam", "lr": found or default}
 
     def scale_inputs(self, changes: Mapping[str, Any]) -> Changes:
@@ -134,23 +150,37 @@ class _Dose:
 
     def stronger(self, changes: Mapping[str, Any]) -> Changes:
         """Give more capacity, more time, and a rate that suits."""
-        bigger: Changes = {"epochs": 3 * self.estimator.epochs}
+        return {"epochs": 3 * self.estimator.epochs, **self.bigger(), **self.rate(changes)}
+
+    def bigger(self) -> Changes:
+        """Give more capacity."""
+        bigger: Changes = {}
         if has_setting(self.estimator, "hidden") and _small(self.estimator.hidden):
             bigger["hidden"] = WIDER
         if has_setting(self.estimator, "activation") and self._now("activation") == "identity":
             bigger["activation"] = "relu"
-        return {**bigger, **self.rate(changes)}
+        return bigger
+
+    def restrain(self, changes: Mapping[str, Any]) -> Changes:
+        """Decay weights a little where the decay is part of the gradient, as in Adam."""
+        decoupled = self._now("training__optimizer") == "adamw"
+        own: Changes = {"training__weight_decay": 1e-2 if decoupled else 1e-3}
+        if "class_weight" in self.made:  # a few rare rows cannot say when to stop
+            own["training__patience"] = None
+        return own
 
 
 RULES: dict[str, Callable[[_Dose, Mapping[str, Any]], Changes]] = {
     "CST101": _Dose.rate,
     "CST102": _Dose.rate,
+    "CST103": _Dose.unblock,
     "CST104": _Dose.calm,
     "CST105": _Dose.calm,
     "CST111": _Dose.longer,
     "CST114": _Dose.adaptive,
     "CST201": _Dose.scale_inputs,
     "CST202": _Dose.scale_targets,
+    "CST401": _Dose.restrain,
     "CST402": _Dose.stronger,
     "CST404": _Dose.weaker,
 }

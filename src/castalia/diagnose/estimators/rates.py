@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,9 @@ class _RangeTest(Callback):
         stepper = state.stepper
         phase = stepper.phases[0]
         batches = []
-        for i in range(min(state.steps, MOST_BATCHES, -(-len(stepper.order) // stepper.batch_size))):
+        for i in range(
+            min(state.steps, MOST_BATCHES, -(-len(stepper.order) // stepper.batch_size))
+        ):
             stepper.upcoming = i
             batches.append(stepper.peek())
         optimizer = build_optimizer(
@@ -73,8 +76,11 @@ def range_test(estimator: Any, rows: Sequence[Any], **changes: Any) -> LRRangeTe
     model.training = replace(
         settings, callbacks=(test,), run=None, checkpoint_every=None, watch=False, verbose=False
     )
-    try:
+    with suppress(_Found, CastaliaError):
         model.fit(*rows)
-    except (_Found, CastaliaError):
-        pass
-    return test.result
+    return test.result if test.result is not None and _fell(test.result) else None
+
+
+def _fell(test: LRRangeTest) -> bool:
+    """Whether any rate helped: where none did, the test says nothing."""
+    return min(test.smoothed) < 0.98 * test.smoothed[0]

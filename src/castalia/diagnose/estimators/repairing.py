@@ -17,6 +17,8 @@ from castalia.errors import InvalidParameter
 
 __all__ = ["changed", "repaired", "treatment"]
 
+LIKELY = 0.5
+
 
 def repaired(diagnosis: Any) -> Any:
     """Return a repaired, unfitted estimator; see ``Diagnosis.apply``.
@@ -36,9 +38,16 @@ def repaired(diagnosis: Any) -> Any:
 
 
 def treatment(findings: Iterable[Finding]) -> dict[str, Any]:
-    """Return the changes of all causes together; of two for one setting, that of the earlier."""
+    """Return the changes of all causes together; of two for one setting, that of the earlier.
+
+    What is only worth knowing is left alone, unless something is wrong and it is likely part of it.
+    """
     changes: dict[str, Any] = {}
+    findings = list(findings)
+    wrong = any(found.severity != "info" for found in findings)
     for found in findings:
+        if found.severity == "info" and not (wrong and found.confidence >= LIKELY):
+            continue
         for name, value in _changes(found).items():
             changes.setdefault(name, value)
     return changes
@@ -46,8 +55,6 @@ def treatment(findings: Iterable[Finding]) -> dict[str, Any]:
 
 def _changes(found: Finding) -> dict[str, Any]:
     """Return the changes of a cause; those of its symptoms where the cause itself has none."""
-    if found.severity == "info":
-        return {}
     return dict(found.remedy.changes) or treatment(found.symptoms)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.estimators.judging import judge_estimator
 from castalia.diagnose.estimators.prescribing import prescribe
 from castalia.diagnose.estimators.watcher import DIAGNOSIS
 from castalia.diagnose.record import Record
-from castalia.diagnose.rules import judge
 
 __all__ = ["diagnosis_of"]
 
@@ -30,8 +30,8 @@ def diagnosis_of(estimator: Any) -> Diagnosis:
     """
     record: Record | None = estimator._record
     subject = type(estimator).__name__
-    if record is not None and record.steps:
-        return prescribe(replace(judge(record), subject=subject), estimator)
+    if record is not None and (record.steps or record.notes):
+        return prescribe(judge_estimator(record, estimator), estimator)
     run = getattr(estimator, "run_", None)
     stored = None if run is None else Path(run) / DIAGNOSIS
     if stored is not None and stored.is_file():

@@ -13,12 +13,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from castalia.data.batches import Samples
 from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.estimators.judging import judge_estimator
 from castalia.diagnose.estimators.peeking import Peek, peek
+from castalia.diagnose.estimators.prescribing import prescribe
 from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.watching import facts
@@ -49,7 +52,8 @@ def _guarded(event: F) -> F:
         if self.given_up:
             return
         try:
-            event(self, state)
+            with np.errstate(all="ignore"):  # of a training that overflows
+                event(self, state)
         except Exception as error:  # whatever it is, the training must go on
             self.given_up, self.next, self._follow, self._look = True, math.inf, -1, None
             words = f"Watching was given up ({event.__name__}): {type(error).__name__}: {error}"
@@ -65,6 +69,8 @@ class Watcher(Callback):
     ----------
     run
         Where the findings go when the training ends; None keeps them for ``diagnosis`` only.
+    estimator
+        The estimator that is being fitted: remedies then are settings of it.
     growth, most_apart
         Ratio of one looked-at step to the next, and their largest distance.
 
@@ -86,9 +92,14 @@ class Watcher(Callback):
     """
 
     def __init__(
-        self, run: Run | None = None, growth: float = 1.5, most_apart: int = 2000
+        self,
+        run: Run | None = None,
+        estimator: Any = None,
+        growth: float = 1.5,
+        most_apart: int = 2000,
     ) -> None:
-        self.run, self.growth, self.most_apart = run, growth, most_apart
+        self.run, self.estimator = run, estimator
+        self.growth, self.most_apart = growth, most_apart
         self.record = Record()
         self.given_up = False
         self.stage = -1
@@ -105,7 +116,10 @@ class Watcher(Callback):
         mute
             Codes not wanted.
         """
-        return judge(self.record, mute=tuple(mute))
+        if self.estimator is None:
+            return judge(self.record, mute=tuple(mute))
+        found = judge_estimator(self.record, self.estimator, mute)
+        return prescribe(found, self.estimator)
 
     # ---------------------------------------------------------------- events
 
@@ -215,7 +229,9 @@ class Watcher(Callback):
             self.record.looks[-1].next_gradient = look.gradient
         norms = gradient_norms(self.parameters)
         look.applied = {name: norm for name, norm in norms.items() if norm is not None}
-        look.updates, look.weights = update_ratios(self._weights, self.parameters)
+        ratios, look.weights = update_ratios(self._weights, self.parameters)
+        # Weights that begin at zero, as those of a linear model may, have no size to compare with.
+        look.updates = {n: r for n, r in ratios.items() if bool(self.start[n].any())}
         self.record.looks.append(look)
         self._follow = state.total + 1
 
@@ -260,7 +276,9 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
         rows = torch.arange(len(samples), device=None if y is None else y.device)
     chosen = rows[:: max(1, len(rows) // (KEPT * MOST_ROWS))][: KEPT * MOST_ROWS]
     batches = [samples.batch(index) for index in chosen.split(MOST_ROWS)]
-    return [b._replace(x=b.x.to(device), y=None if b.y is None else b.y.to(device)) for b in batches]
+    return [
+        b._replace(x=b.x.to(device), y=None if b.y is None else b.y.to(device)) for b in batches
+    ]
 
 
 def _dense(inputs: Any) -> Any:
