@@ -12,7 +12,9 @@ import typer
 
 from castalia import __version__
 from castalia.cli.course import course
+from castalia.cli.cure import cure
 from castalia.cli.demo import demo
+from castalia.cli.diagnose import diagnose
 from castalia.cli.evaluate import evaluate
 from castalia.cli.fit import fit
 from castalia.cli.guard import DEBUG, guarded
@@ -52,7 +54,7 @@ def _everything(
         os.environ[DEBUG] = "1"
 
 
-for verb in (fit, predict, evaluate, report, runs, models, lab, course, demo):
+for verb in (fit, predict, evaluate, report, diagnose, cure, runs, models, lab, course, demo):
     app.command()(guarded(verb))
 
 

@@ -53,6 +53,9 @@ def fit(
     preflight_seconds: Annotated[
         float, typer.Option(help="Time for checks before training; 0 for none.")
     ] = 10.0,
+    doctor: Annotated[
+        bool, typer.Option("--doctor", help="Try the doctor's remedies first; keep what helps.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -83,6 +86,7 @@ def fit(
         header=header,
         boosting_rounds=boosting_rounds,
         preflight_seconds=preflight_seconds,
+        doctor=doctor,
         verbose=not quiet,
     )
     fit_and_tell(plan, as_json)

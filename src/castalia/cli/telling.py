@@ -87,6 +87,17 @@ class Teller(Narrator):
             word, style = ("ok    ", "") if check["passed"] else ("FAILED", "bad")
             self.out.wrapped(f"{check['message']}", f"{word}  {check['name']:<16}", style)
 
+    def cured(self, steps: Sequence[dict[str, Any]]) -> None:
+        """Say what was wrong, what was changed and what it gained."""
+        self._head("The doctor's remedies (scores on validation rows)")
+        if not steps:
+            self.out.say("  Nothing to cure was found.")
+        for step in steps:
+            fate, style = ("kept", "good") if step["kept"] else ("taken back", "")
+            self.out.wrapped(f"{step['summary']}", f"{step['code']}  ")
+            gain = f"{step['before']:.4g} → {step['after']:.4g}, {fate}"
+            self.out.wrapped(f"{step['remedy']}: {gain}", "→ ", style)
+
     def training(self, number: int, of: int, words: str) -> None:
         """Say that a training begins."""
         self._head("Training")
@@ -114,6 +125,7 @@ def tell_result(out: Output, result: FitResult) -> None:
     out.say()
     out.say("Verdict", "head")
     out.wrapped(report.verdict)
+    tell_findings(out, report.findings)
     if report.advice:
         out.say()
         out.say("Advice", "head")
@@ -122,6 +134,22 @@ def tell_result(out: Output, result: FitResult) -> None:
     out.say()
     out.say(f"Model:  {result.model}")
     out.say(f"Report: {result.page.resolve()}", "head")
+
+
+def tell_findings(out: Output, findings: Sequence[dict[str, Any]]) -> None:
+    """Write what the doctor found, with remedies."""
+    if not findings:
+        return
+    out.say()
+    out.say("Findings", "head")
+    for found in findings:
+        style = "bad" if found["severity"] == "error" else ""
+        out.wrapped(
+            f"{found['name']} ({found['severity']}): {found['message']}",
+            f"{found['code']}  ",
+            style,
+        )
+        out.wrapped(found["remedy"], "→ ")
 
 
 def _score_table(out: Output, contenders: Sequence[Contender], metric: str) -> None:

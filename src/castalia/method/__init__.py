@@ -3,6 +3,7 @@
 from castalia.method.evaluating import Evaluation, evaluate
 from castalia.method.fitting import fit, run
 from castalia.method.narrator import Narrator
+from castalia.method.next_step import NextStep, next_step
 from castalia.method.plan import FitPlan
 from castalia.method.predicting import Predictions, predict
 from castalia.method.result import FitResult
@@ -12,9 +13,11 @@ __all__ = [
     "FitPlan",
     "FitResult",
     "Narrator",
+    "NextStep",
     "Predictions",
     "evaluate",
     "fit",
+    "next_step",
     "predict",
     "run",
 ]

@@ -33,6 +33,9 @@ class Narrator:
     def checked(self, checks: Sequence[dict[str, Any]]) -> None:
         """The preflight checks are done."""
 
+    def cured(self, steps: Sequence[dict[str, Any]]) -> None:
+        """The doctor's remedies were tried."""
+
     def training(self, number: int, of: int, words: str) -> None:
         """A training begins, the first one being number 1."""
 

@@ -65,6 +65,9 @@ class FitPlan:
         Trees of the boosting baseline.
     preflight_seconds
         Time for the checks before training; 0 leaves them out.
+    doctor
+        Whether to try the doctor's remedies first, one at a time, and train with those that help on
+        validation rows.
     verbose
         Progress of the trainings: True, False or ``"auto"``.
 
@@ -92,6 +95,7 @@ class FitPlan:
     header: bool = True
     boosting_rounds: int = 100
     preflight_seconds: float = 10.0
+    doctor: bool = False
     verbose: Any = False
 
     def __post_init__(self) -> None:
@@ -147,12 +151,14 @@ class FitPlan:
             words += [f"--{option.name.replace('_', '-')}", str(value)]
         if not self.header:
             words.append("--no-header")
+        if self.doctor:
+            words.append("--doctor")
         for name, value in self.settings.items():
             words += ["--set", f"{name}={_written(value)}"]
         return shlex.join(words)
 
 
-_UNSPOKEN = ("data", "settings", "header", "verbose")
+_UNSPOKEN = ("data", "settings", "header", "doctor", "verbose")
 
 
 def _in_memory(data: Any) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from castalia.base import save
 from castalia.catalog import system
 from castalia.data import Dataset
+from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import CastaliaWarning, InvalidParameter
 from castalia.method.plan import FitPlan
 from castalia.method.scores import answers_of
@@ -135,12 +136,18 @@ def train_network(
     model.run_ = None
     save(model, run / "model")
     answers = answers_of(model, test, task, seconds)
-    answers.facts = _facts(model)
+    answers.facts = {**_facts(model), "diagnosis": _diagnosis(run)}
     return answers.record()
 
 
 def _checkpoint_every(model: Any, rows: int) -> int:
     return max(CHECKPOINT_STEPS, -(-rows // model.batch_size))
+
+
+def _diagnosis(run: Path) -> str | None:
+    """Return what the doctor left in a run's folder."""
+    path = run / DIAGNOSIS
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def _facts(model: Any) -> dict[str, Any]:
