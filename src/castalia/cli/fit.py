@@ -31,6 +31,9 @@ def fit(
         str | None,
         typer.Option(help="What decides: accuracy, balanced_accuracy, r2, rmse or mae."),
     ] = None,
+    goal: Annotated[
+        float | None, typer.Option(help="Value that is good enough [the best baseline's].")
+    ] = None,
     run: Annotated[
         str | None, typer.Option(help="Run folder [castalia-runs/<data>-<target>].")
     ] = None,
@@ -74,6 +77,7 @@ def fit(
         settings=parse_settings(settings or []),
         task=task,
         metric=metric,
+        goal=goal,
         run=run,
         seeds=seeds,
         cv=cv,

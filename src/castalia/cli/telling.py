@@ -125,6 +125,11 @@ def tell_result(out: Output, result: FitResult) -> None:
     out.say()
     out.say("Verdict", "head")
     out.wrapped(report.verdict)
+    if "goal" in summary:
+        goal = summary["goal"]
+        word = "reached" if goal["reached"] else "not reached"
+        value = score(goal["value"], report.metric)
+        out.say(f"  Goal: {metric_label(report.metric)} {value} ({goal['from']}): {word}")
     tell_findings(out, report.findings)
     if report.advice:
         out.say()
@@ -150,6 +155,7 @@ def tell_findings(out: Output, findings: Sequence[dict[str, Any]]) -> None:
             style,
         )
         out.wrapped(found["remedy"], "→ ")
+    out.say("  `castalia cure RUN` tries the remedies and keeps what helps.")
 
 
 def _score_table(out: Output, contenders: Sequence[Contender], metric: str) -> None:

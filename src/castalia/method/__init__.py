@@ -1,5 +1,6 @@
 """The practical method on a table: baselines first, then the network, and a verdict."""
 
+from castalia.method.baseline_guide import Baseline, recommend_baseline
 from castalia.method.evaluating import Evaluation, evaluate
 from castalia.method.fitting import fit, run
 from castalia.method.narrator import Narrator
@@ -9,6 +10,7 @@ from castalia.method.predicting import Predictions, predict
 from castalia.method.result import FitResult
 
 __all__ = [
+    "Baseline",
     "Evaluation",
     "FitPlan",
     "FitResult",
@@ -19,5 +21,6 @@ __all__ = [
     "fit",
     "next_step",
     "predict",
+    "recommend_baseline",
     "run",
 ]

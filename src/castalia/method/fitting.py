@@ -238,6 +238,11 @@ class Fit:
             return
         self.cured = self.stages.do("cure", lambda: self._remedies(model, rows))
         self.narrator.cured(self.cured["steps"])
+        self.notes += [
+            f"Doctor: {step['name']}; {step['remedy']}; validation score {step['before']:.4g} → "
+            f"{step['after']:.4g}, {'kept' if step['kept'] else 'taken back'}."
+            for step in self.cured["steps"]
+        ]
 
     def _remedies(self, model: Any, rows: np.ndarray) -> dict[str, Any]:
         kept, held = self._validation(rows, model.training.validation)
@@ -379,7 +384,8 @@ class Fit:
         report = make_report(
             self, created, contenders, checks, seeds[chosen], verdict, advice, model, diagnosis
         )
-        result = FitResult(self.folder, report, self._summary(contenders, over, verdict, advice))
+        summary = self._summary(contenders, over, verdict, advice)
+        result = FitResult(self.folder, report, summary)
         result.save()
         return result
 
@@ -399,6 +405,7 @@ class Fit:
             "why": self.task.why,
             "target": self.plan.target,
             "metric": self.metric,
+            "goal": self._goal(contenders),
             "rows": {"all": len(self.data), "tested": len(self.tested)},
             "contenders": [asdict(c) for c in contenders],
             "seeds": {"n": over.n, "mean": over.mean, "low": over.low, "high": over.high},
@@ -409,6 +416,19 @@ class Fit:
             "cure": self.cured["steps"],
             "plan": self._plan(),
             "notes": self.notes,
+        }
+
+    def _goal(self, contenders: list[Contender]) -> dict[str, Any]:
+        """Return the value that is good enough, where it comes from, and whether it was reached."""
+        rival = best_baseline(contenders[:-1], self.metric)
+        given = self.plan.goal is not None
+        value = float(self.plan.goal if given else rival.scores[self.metric])  # type: ignore[arg-type]
+        ours = contenders[-1].scores[self.metric]
+        reached = ours >= value if higher_is_better(self.metric) else ours <= value
+        return {
+            "value": value,
+            "from": "the plan" if given else rival.name,
+            "reached": bool(reached),
         }
 
     def _plan(self) -> dict[str, Any] | None:

@@ -41,6 +41,8 @@ class FitPlan:
         ``"classification"``, ``"regression"`` or None to tell by the target.
     metric
         The measure that decides; None takes accuracy or R².
+    goal
+        Value of that measure which is good enough; None: that of the best baseline.
     run
         Folder of the run; None takes ``castalia-runs/<data>-<target>``.
     seeds
@@ -83,6 +85,7 @@ class FitPlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     task: str | None = None
     metric: str | None = None
+    goal: float | None = None
     run: Any = None
     seeds: int | None = None
     cv: int | None = None
