@@ -7,6 +7,8 @@ from tests.method.small import quick_plan, write_table
 
 import castalia
 from castalia.diagnose import diagnose, preflight, watch
+from castalia.diagnose.record import Evaluation, Record
+from castalia.diagnose.rules import judge
 from castalia.method import FitPlan, next_step, recommend_baseline, run
 from castalia.train import Training
 
@@ -84,6 +86,23 @@ def test_the_diagnosis_labels_overfitting():
     labels = torch.randint(2, (120,), generator=random).numpy()
     found = diagnose(moons(epochs=100, hidden=(128, 128)), noise, labels)
     assert found.findings[0].name == "overfitting"
+
+
+# REG-36
+
+
+@pytest.mark.parametrize(
+    "train, held, flagged", [(0.1, 0.3, True), (0.1, 0.2, False), (0.3, 0.3, False)]
+)
+def test_a_gap_between_training_and_validation_beyond_the_threshold_is_flagged(
+    train, held, flagged
+):
+    record = Record(losses=[1.0, 0.5, *[train] * 38])
+    record.evaluations = [Evaluation(10 * (i + 1), held, None, train) for i in range(4)]
+    found = [f for f in judge(record) if f.code == "CST401"]
+    assert bool(found) is flagged
+    if flagged:
+        assert str(found[0].evidence[0]) == "validation over training loss 3 (above 2.5)"
 
 
 # SEL-17

@@ -49,6 +49,19 @@ def test_a_watched_training_is_bit_equal_to_an_unwatched_one(own):
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_a_recorded_graph_is_watched_without_a_change(dropout):
+    def fit(watch):
+        model = moons(watch, epochs=30, dropout=dropout, training={"device": "cuda"}).fit(X, Y)
+        assert model.settings_["graph"]
+        return model
+
+    watched, alone = fit(True), fit(False)
+    assert len(watched._record.looks) > 8
+    assert all(torch.equal(a, b) for a, b in zip(weights(watched), weights(alone), strict=True))
+
+
 def test_batch_statistics_are_those_of_the_training_alone():
     class Normal(torch.nn.Module):
         def __init__(self):
@@ -186,7 +199,7 @@ def test_an_odd_value_of_watch_is_refused():
 
 def test_a_healthy_fit_is_left_alone():
     rows = make_moons(600, noise=0.15, random_state=0)
-    found = diagnose(moons(False, lr=3e-3, epochs=40), *rows)
+    found = diagnose(moons(False, lr=3e-3, epochs=15), *rows)
     assert not found
     assert found.apply().get_params()["lr"] == 3e-3
 

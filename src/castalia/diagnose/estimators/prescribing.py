@@ -165,7 +165,8 @@ class _Dose:
         """Decay weights a little where the decay is part of the gradient, as in Adam."""
         decoupled = self._now("training__optimizer") == "adamw"
         own: Changes = {"training__weight_decay": 1e-2 if decoupled else 1e-3}
-        if "class_weight" in self.made:  # a few rare rows cannot say when to stop
+        # It stops early already; or a few rare rows cannot say when to stop.
+        if self._now("training__patience") is not None or "class_weight" in self.made:
             own["training__patience"] = None
         return own
 
