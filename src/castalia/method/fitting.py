@@ -31,6 +31,7 @@ from castalia.method.narrator import Narrator
 from castalia.method.plan import METRICS, FitPlan
 from castalia.method.report import Contender
 from castalia.method.report.formats import duration, score
+from castalia.method.report.plain import plain
 from castalia.method.reporting import make_report
 from castalia.method.result import RESULT, FitResult
 from castalia.method.scores import Answers, answers_of, joined, mean_scores, row_interval
@@ -435,7 +436,8 @@ class Fit:
         """Return the plan in plain values, where the data can be read again."""
         if not isinstance(self.plan.data, str | Path):
             return None
-        return {"data": str(Path(self.plan.data)), **self.plan.deciding()}
+        found: dict[str, Any] = plain({"data": self.plan.data, **self.plan.deciding()})
+        return found
 
     def _facts(self) -> dict[str, Any]:
         return {

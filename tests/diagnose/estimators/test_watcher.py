@@ -198,10 +198,10 @@ def test_an_odd_value_of_watch_is_refused():
 
 
 def test_a_healthy_fit_is_left_alone():
-    rows = make_moons(600, noise=0.15, random_state=0)
-    found = diagnose(moons(False, lr=3e-3, epochs=15), *rows)
+    rows = make_moons(1000, noise=0.25, random_state=0)
+    found = diagnose(moons(False, lr=1e-3, epochs=15), *rows)
     assert not found
-    assert found.apply().get_params()["lr"] == 3e-3
+    assert found.apply().get_params()["lr"] == 1e-3
 
 
 def test_rows_to_validate_on_are_used():
