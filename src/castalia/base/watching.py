@@ -79,6 +79,7 @@ class Watched:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what the doctor saw out of pickles: it holds rows of the data."""
-        state = dict(super().__getstate__() or {})  # type: ignore[arg-type]
+        found: Any = super().__getstate__()
+        state: dict[str, Any] = dict(found or {})
         state.pop("_record", None)
         return state

@@ -59,7 +59,7 @@ def _crawls(record: Record, others: tuple[Finding, ...]) -> tuple[Finding, ...]:
         return others
     tenth = max(len(losses) // 10, 1)
     fall = float(1 - losses[-tenth:].mean() / losses[:tenth].mean())
-    slope = float(np.mean(slopes[-2:]) / max(np.mean(slopes[:2]), 1e-300))
+    slope = float(np.mean(slopes[-2:])) / max(float(np.mean(slopes[:2])), 1e-300)
     if not (abs(fall) < CRAWLS and slope > 0.5):
         return others
     cause = finding(
