@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from torch import Tensor, nn
 
 from castalia.base.opening import open_recorder
+from castalia.base.watching import watchers
 from castalia.data.batches import Samples, SparseRows, TensorRows
 from castalia.protocols import Objective, Stage
 from castalia.train import Precision, Training, TrainState, check_training, train
@@ -72,6 +73,9 @@ def descend(
         y.to(dtype) if y.is_floating_point() else y,
         None if weight is None else torch.from_numpy(weight).to(dtype),
     )
+    steps = epochs * samples.n_batches(min(batch_size, X.shape[0]))
+    work = float(sum(p.numel() for p in net.parameters()) * min(batch_size, X.shape[0]))
+    doctor = watchers(est, training, recorder, device, work=work, steps=steps)
     with seed_scope(recorder.seed, device):
         state = train(
             net.to(dtype),
@@ -84,7 +88,9 @@ def descend(
             seed=recorder.seed,
             device=device,
             precision=Precision(str(dtype).removeprefix("torch."), dtype),
+            callbacks=doctor,
             recorder=recorder,
         )
+    est._remember(doctor)
     net.to("cpu")
     return state

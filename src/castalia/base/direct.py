@@ -20,6 +20,7 @@ from castalia.base.inputs import (
     split_target,
 )
 from castalia.base.params import RandomState, check_parameters
+from castalia.base.watching import Watched
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
 
@@ -27,7 +28,7 @@ __all__ = ["DirectEstimator"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DirectEstimator(BaseEstimator):
+class DirectEstimator(Watched, BaseEstimator):
     """Base of fits by a closed form, a count or an update rule.
 
     A subclass gives ``_solve(X, y, sample_weight)``, which sets the fitted attributes. ``module_``

@@ -17,6 +17,7 @@ from castalia.base.opening import open_recorder
 from castalia.base.params import Interval, RandomState, check_parameters
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.tasks import Target
+from castalia.base.watching import Watched, watchers
 from castalia.data.adapters import TableAdapter
 from castalia.data.batches import Samples
 from castalia.data.splits import SMALLEST, holdout
@@ -36,7 +37,7 @@ __all__ = ["Estimator"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(CallbackSupportMixin, BaseEstimator):
+class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
     """Base of everything trained by gradients.
 
     A subclass says which ``adapter`` reads its data, and gives two hooks: ``_network(spec)`` and
@@ -66,6 +67,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         Epochs done.
     settings_ : dict
         What was resolved: device, precision, threads, seed …
+    diagnosis_ : castalia.diagnose.Diagnosis
+        What the doctor found, of trainings that were watched (``Training.watch``).
     """
 
     adapter: ClassVar[type] = TableAdapter
@@ -132,6 +135,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             samples = self._samples(X, target, precision.dtype)
             kept, held = self._split(samples, target, training, seed, precision.dtype)
             objective = self._objective(self.spec_)
+            steps = self.epochs * kept.n_batches(self.batch_size)
+            doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
                 net,
                 objective if isinstance(objective, Sequence) else [Stage("train", objective)],
@@ -144,7 +149,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 device=device,
                 precision=precision,
                 validation=held,
-                callbacks=SklearnCallbacks.of(self, X, y, net),
+                callbacks=[*SklearnCallbacks.of(self, X, y, net), *doctor],
                 recorder=recorder,
             )
         self.module_ = net if state.weights is None else self._plain(state.weights, precision.dtype)
@@ -159,6 +164,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             "validation_rows": len(held),
         }
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
+        self._remember(doctor)
         self._after_fit(*self._validation_outputs(held))  # type: ignore[attr-defined]
 
     def _plain(self, weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:

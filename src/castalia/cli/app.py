@@ -12,7 +12,9 @@ import typer
 
 from castalia import __version__
 from castalia.cli.course import course
+from castalia.cli.cure import cure
 from castalia.cli.demo import demo
+from castalia.cli.diagnose import diagnose
 from castalia.cli.doctor import doctor
 from castalia.cli.evaluate import evaluate
 from castalia.cli.fit import fit
@@ -58,7 +60,7 @@ def _everything(
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-for verb in (fit, tune, predict, evaluate, report, runs, models, lab, course, demo):
+for verb in (fit, tune, predict, evaluate, report, diagnose, cure, runs, models, lab, course, demo):
     app.command()(guarded(verb))
 # What follows the script's name belongs to the script.
 app.command(context_settings={"allow_interspersed_args": False})(guarded(doctor))

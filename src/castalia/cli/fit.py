@@ -32,6 +32,9 @@ def fit(
         str | None,
         typer.Option(help="What decides: accuracy, balanced_accuracy, r2, rmse or mae."),
     ] = None,
+    goal: Annotated[
+        float | None, typer.Option(help="Value that is good enough [the best baseline's].")
+    ] = None,
     run: Annotated[
         str | None, typer.Option(help="Run folder [castalia-runs/<data>-<target>].")
     ] = None,
@@ -54,6 +57,9 @@ def fit(
     preflight_seconds: Annotated[
         float, typer.Option(help="Time for checks before training; 0 for none.")
     ] = 10.0,
+    doctor: Annotated[
+        bool, typer.Option("--doctor", help="Try the doctor's remedies first; keep what helps.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,6 +78,7 @@ def fit(
         settings=parse_settings(settings or []),
         task=task,
         metric=metric,
+        goal=goal,
         run=run,
         seeds=seeds,
         cv=cv,
@@ -84,6 +91,7 @@ def fit(
         header=header,
         boosting_rounds=boosting_rounds,
         preflight_seconds=preflight_seconds,
+        doctor=doctor,
         verbose=not quiet,
     )
     fit_and_tell(plan, as_json)

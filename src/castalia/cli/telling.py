@@ -94,6 +94,17 @@ class Teller(Narrator):
             self._head("Search")
             self.out.say(f"  {number}/{of}  {words}")
 
+    def cured(self, steps: Sequence[dict[str, Any]]) -> None:
+        """Say what was wrong, what was changed and what it gained."""
+        self._head("The doctor's remedies (scores on validation rows)")
+        if not steps:
+            self.out.say("  Nothing to cure was found.")
+        for step in steps:
+            fate, style = ("kept", "good") if step["kept"] else ("taken back", "")
+            self.out.wrapped(f"{step['summary']}", f"{step['code']}  ")
+            gain = f"{step['before']:.4g} → {step['after']:.4g}, {fate}"
+            self.out.wrapped(f"{step['remedy']}: {gain}", "→ ", style)
+
     def training(self, number: int, of: int, words: str) -> None:
         """Say that a training begins."""
         self._head("Training")
@@ -122,6 +133,12 @@ def tell_result(out: Output, result: FitResult) -> None:
     out.say()
     out.say("Verdict", "head")
     out.wrapped(report.verdict)
+    if "goal" in summary:
+        goal = summary["goal"]
+        word = "reached" if goal["reached"] else "not reached"
+        value = score(goal["value"], report.metric)
+        out.say(f"  Goal: {metric_label(report.metric)} {value} ({goal['from']}): {word}")
+    tell_findings(out, report.findings)
     if report.advice:
         out.say()
         out.say("Advice", "head")
@@ -130,6 +147,23 @@ def tell_result(out: Output, result: FitResult) -> None:
     out.say()
     out.say(f"Model:  {result.model}")
     out.say(f"Report: {result.page.resolve()}", "head")
+
+
+def tell_findings(out: Output, findings: Sequence[dict[str, Any]]) -> None:
+    """Write what the doctor found, with remedies."""
+    if not findings:
+        return
+    out.say()
+    out.say("Findings", "head")
+    for found in findings:
+        style = "bad" if found["severity"] == "error" else ""
+        out.wrapped(
+            f"{found['name']} ({found['severity']}): {found['message']}",
+            f"{found['code']}  ",
+            style,
+        )
+        out.wrapped(found["remedy"], "→ ")
+    out.say("  `castalia cure RUN` tries the remedies and keeps what helps.")
 
 
 def _score_table(out: Output, contenders: Sequence[Contender], metric: str) -> None:

@@ -112,6 +112,22 @@ class Diagnosis:
         """Return the diagnosis that ``to_json`` wrote."""
         return cls(**json.from_text(text))
 
+    def apply(self) -> Any:
+        """Return a new, unfitted estimator with the remedies made; the old one stays as it is.
+
+        Remedies of the first cause and of other causes are made together. Where inputs or targets
+        are to be standardised, it is a scikit-learn ``Pipeline`` or ``TransformedTargetRegressor``
+        around the estimator.
+
+        Raises
+        ------
+        InvalidParameter
+            When the diagnosis is not of one of our estimators: then the remedies are words.
+        """
+        from castalia.diagnose.estimators.repairing import repaired
+
+        return repaired(self)
+
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one HTML page that needs nothing else; return where it is."""
         with writing("Diagnosis.report", Path(path)):

@@ -1,4 +1,7 @@
-"""What to do next, from what was measured."""
+"""What to do next, from what was measured around the training.
+
+What is wrong inside it (too short, overfitting …) the doctor says, with its numbers.
+"""
 
 from __future__ import annotations
 
@@ -89,30 +92,10 @@ def _verdict(
 
 
 def _training(facts: Mapping[str, Any]) -> list[str]:
-    lines = [h for h in facts.get("history", []) if "val_loss" in h]
-    if not lines:
-        return []
-    best = min(lines, key=lambda h: h["val_loss"])
     if facts.get("stopped") and "time limit" in str(facts["stopped"]):
         return [
             "Training was cut by the time limit while it may still have improved; raise "
             "--time-limit."
-        ]
-    if not facts.get("stopped") and best["epoch"] >= 0.9 * lines[-1]["epoch"]:
-        longer = 2 * int(facts["most_epochs"])
-        return [
-            "The validation loss was still falling in the last epoch; train longer with --set "
-            f"epochs={longer}."
-        ]
-    if (
-        best["loss"] > 0
-        and best["val_loss"] > 2 * best["loss"]
-        and best["val_loss"] - best["loss"] > 0.05
-    ):
-        return [
-            f"The network overfits (loss {best['loss']:.3f} in training, "
-            f"{best['val_loss']:.3f} in validation at its best): "
-            "more rows help most; otherwise --set dropout=0.3 or a smaller --set hidden=32."
         ]
     return []
 

@@ -10,6 +10,7 @@ import json
 import time
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ import numpy as np
 from castalia import __version__
 from castalia.base import load, save
 from castalia.data import Dataset
-from castalia.diagnose import preflight
+from castalia.data.splits import holdout
+from castalia.diagnose import Diagnosis, cure, preflight
+from castalia.diagnose.estimators import DIAGNOSIS
+from castalia.diagnose.estimators.parts import has_loop
 from castalia.errors import DamagedFile, InvalidParameter
-from castalia.evaluate import Interval, interval, primary_metric
+from castalia.evaluate import Interval, higher_is_better, interval, primary_metric
 from castalia.method.advice import give_advice
 from castalia.method.baselines import BASELINES, GUESSES, baseline_name, fit_baseline
 from castalia.method.compare import Verdict, best_baseline, compare
@@ -28,15 +32,18 @@ from castalia.method.narrator import Narrator
 from castalia.method.plan import METRICS, FitPlan
 from castalia.method.report import Contender
 from castalia.method.report.formats import duration, score
+from castalia.method.report.plain import plain
 from castalia.method.reporting import make_report
 from castalia.method.result import RESULT, FitResult
-from castalia.method.scores import Answers, joined, mean_scores, row_interval
+from castalia.method.scores import Answers, answers_of, joined, mean_scores, row_interval
+from castalia.method.settings import apply_settings
 from castalia.method.split import Part, hold_validation, make_parts
 from castalia.method.stages import Stages
 from castalia.method.table import load_table, usable_columns
 from castalia.method.task import Task, find_task
-from castalia.method.train import fit_directly, train_network
+from castalia.method.train import VALIDATION, fit_directly, train_network
 from castalia.train.runs import Run, RunStore
+from castalia.utils.files import atomic_write
 from castalia.utils.text import listing, plural
 
 __all__ = ["Fit", "fit", "run"]
@@ -109,6 +116,7 @@ class Fit:
         # made now so that a wrong setting is told before any work
         self.network = is_network(build_model(plan, self.task, len(data)))
         self.began = time.monotonic()
+        self.cured: dict[str, Any] = {"steps": [], "changes": {}}
 
     @property
     def fingerprint(self) -> str:
@@ -164,6 +172,7 @@ class Fit:
         baselines = {key: self._baseline(key) for key in BASELINES}
         contenders = [self._contender(key, [found]) for key, found in baselines.items()]
         checks = self._preflight()
+        self._cure()
         seeds = self._train()
         model = self._network_contender(seeds)
         contenders.append(model)
@@ -231,6 +240,39 @@ class Fit:
         self.narrator.checked(found)
         return found
 
+    def _cure(self) -> None:
+        """Try the doctor's remedies on validation rows cut off the training rows."""
+        if not self.plan.doctor:
+            return
+        rows = self.parts[0].train
+        model = build_model(self.plan, self.task, len(rows), self.plan.seed)
+        if not has_loop(model):
+            self.notes.append(f"{type(model).__name__} is not trained by gradients: no remedies.")
+            return
+        self.cured = self.stages.do("cure", lambda: self._remedies(model, rows))
+        self.narrator.cured(self.cured["steps"])
+        self.notes += [
+            f"Doctor: {step['name']}; {step['remedy']}; validation score {step['before']:.4g} → "
+            f"{step['after']:.4g}, {'kept' if step['kept'] else 'taken back'}."
+            for step in self.cured["steps"]
+        ]
+
+    def _remedies(self, model: Any, rows: np.ndarray) -> dict[str, Any]:
+        kept, held = self._validation(rows, model.training.validation)
+        if held is None:
+            labels = self.task.codes[rows] if self.task.kind == "classification" else None
+            inner, outer = holdout(len(rows), VALIDATION, seed=self.plan.seed, labels=labels)
+            kept, held = rows[inner], rows[outer]
+        X_val, y_val = self._rows(held)
+        truth = self.task.codes[held] if self.task.kind == "classification" else self.task.y[held]
+
+        def measure(fitted: Any) -> float:
+            found = mean_scores(self.task, truth, [answers_of(fitted, X_val, self.task, 0.0)])
+            return found[self.metric] * (1 if higher_is_better(self.metric) else -1)
+
+        found = cure(model, *self._rows(kept), X_val, y_val, score=measure)
+        return {"steps": [vars(step) for step in found.steps], "changes": found.changes}
+
     def _train(self) -> list[Answers]:
         """Train every seed on every part; with a time limit, at least the first seed."""
         jobs = [(seed, part) for seed in range(self._seeds()) for part in self.parts]
@@ -257,6 +299,7 @@ class Fit:
 
         def work() -> dict[str, Any]:
             model = build_model(self.plan, self.task, rows, self.plan.seed + seed)
+            apply_settings(model, self.cured["changes"])
             self.narrator.training(number, total, _job_words(name, type(model).__name__, rows))
             test = self.X.take(part.test)
             if not self.network:
@@ -360,12 +403,21 @@ class Fit:
             model=self._model_name(),
             network=self.network,
         )
+        diagnosis = self._diagnosis(seeds[chosen])
         report = make_report(
-            self, created, contenders, checks, seeds[chosen], verdict, advice, model
+            self, created, contenders, checks, seeds[chosen], verdict, advice, model, diagnosis
         )
-        result = FitResult(self.folder, report, self._summary(contenders, over, verdict, advice))
+        summary = self._summary(contenders, over, verdict, advice)
+        result = FitResult(self.folder, report, summary)
         result.save()
         return result
+
+    def _diagnosis(self, answers: Answers) -> Diagnosis:
+        """Return what the doctor found in the training of the saved model; keep it in the run."""
+        text = answers.facts.get("diagnosis")
+        found = Diagnosis() if text is None else Diagnosis.from_json(text)
+        atomic_write(self.folder / DIAGNOSIS, found.to_json())
+        return found
 
     def _summary(
         self, contenders: list[Contender], over: Interval, verdict: Verdict, advice: list[str]
@@ -376,6 +428,7 @@ class Fit:
             "why": self.task.why,
             "target": self.plan.target,
             "metric": self.metric,
+            "goal": self._goal(contenders),
             "rows": {"all": len(self.data), "tested": len(self.tested)},
             "contenders": [asdict(c) for c in contenders],
             "seeds": {"n": over.n, "mean": over.mean, "low": over.low, "high": over.high},
@@ -383,8 +436,30 @@ class Fit:
             "difference": [difference.mean, difference.low, difference.high],
             "verdict": verdict.words,
             "advice": advice,
+            "cure": self.cured["steps"],
+            "plan": self._plan(),
             "notes": self.notes,
         }
+
+    def _goal(self, contenders: list[Contender]) -> dict[str, Any]:
+        """Return the value that is good enough, where it comes from, and whether it was reached."""
+        rival = best_baseline(contenders[:-1], self.metric)
+        given = self.plan.goal is not None
+        value = float(self.plan.goal if given else rival.scores[self.metric])  # type: ignore[arg-type]
+        ours = contenders[-1].scores[self.metric]
+        reached = ours >= value if higher_is_better(self.metric) else ours <= value
+        return {
+            "value": value,
+            "from": "the plan" if given else rival.name,
+            "reached": bool(reached),
+        }
+
+    def _plan(self) -> dict[str, Any] | None:
+        """Return the plan in plain values, where the data can be read again."""
+        if not isinstance(self.plan.data, str | Path):
+            return None
+        found: dict[str, Any] = plain({"data": self.plan.data, **self.plan.deciding()})
+        return found
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -36,6 +36,9 @@ class Narrator:
     def trial(self, number: int, of: int, words: str) -> None:
         """A trial of a search has ended."""
 
+    def cured(self, steps: Sequence[dict[str, Any]]) -> None:
+        """The doctor's remedies were tried."""
+
     def training(self, number: int, of: int, words: str) -> None:
         """A training begins, the first one being number 1."""
 

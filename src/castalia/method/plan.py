@@ -42,6 +42,8 @@ class FitPlan:
         ``"classification"``, ``"regression"`` or None to tell by the target.
     metric
         The measure that decides; None takes accuracy or R².
+    goal
+        Value of that measure which is good enough; None: that of the best baseline.
     run
         Folder of the run; None takes ``castalia-runs/<data>-<target>``.
     seeds
@@ -66,6 +68,9 @@ class FitPlan:
         Trees of the boosting baseline.
     preflight_seconds
         Time for the checks before training; 0 leaves them out.
+    doctor
+        Whether to try the doctor's remedies first, one at a time, and train with those that help on
+        validation rows.
     verbose
         Progress of the trainings: True, False or ``"auto"``.
 
@@ -81,6 +86,7 @@ class FitPlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     task: str | None = None
     metric: str | None = None
+    goal: float | None = None
     run: Any = None
     seeds: int | None = None
     cv: int | None = None
@@ -93,6 +99,7 @@ class FitPlan:
     header: bool = True
     boosting_rounds: int = 100
     preflight_seconds: float = 10.0
+    doctor: bool = False
     verbose: Any = False
 
     def __post_init__(self) -> None:
@@ -148,12 +155,14 @@ class FitPlan:
             words += [f"--{option.name.replace('_', '-')}", str(value)]
         if not self.header:
             words.append("--no-header")
+        if self.doctor:
+            words.append("--doctor")
         for name, value in self.settings.items():
             words += ["--set", f"{name}={_written(value)}"]
         return shlex.join(words)
 
 
-_UNSPOKEN = ("data", "settings", "header", "verbose")
+_UNSPOKEN = ("data", "settings", "header", "doctor", "verbose")
 
 
 def _in_memory(data: Any) -> bool:

@@ -11,17 +11,18 @@ import numpy as np
 from castalia import __version__
 from castalia.data import Dataset
 from castalia.data.schema import Column
+from castalia.diagnose import Diagnosis, Finding
 from castalia.evaluate import worst_mistakes
 from castalia.method.compare import Verdict
 from castalia.method.model import is_network
 from castalia.method.report import Contender, RunReport
 from castalia.method.scores import Answers
-from castalia.utils.text import plural
+from castalia.utils.text import listing, plural
 
 if TYPE_CHECKING:
     from castalia.method.fitting import Fit
 
-__all__ = ["make_report"]
+__all__ = ["findings_rows", "make_report"]
 
 MOST_ROWS = 20_000  # answers kept for the figures
 MISTAKES = 10
@@ -36,6 +37,7 @@ def make_report(
     verdict: Verdict,
     advice: list[str],
     model: Any,
+    diagnosis: Diagnosis,
 ) -> RunReport:
     """Return everything the page shows about a fit."""
     task, shown = fit.task, slice(MOST_ROWS)
@@ -70,7 +72,27 @@ def make_report(
         settings=_settings(model),
         environment=_environment(answers),
         reproduce=fit.plan.command(),
+        findings=findings_rows(diagnosis),
     )
+
+
+def findings_rows(diagnosis: Diagnosis) -> list[dict[str, str]]:
+    """Return the findings as the report shows them; what follows from one is named under it."""
+    return [
+        {
+            "code": found.code,
+            "name": found.name,
+            "severity": found.severity,
+            "message": f"{found.summary}{_explains(found)}",
+            "remedy": str(found.remedy),
+        }
+        for found in diagnosis
+    ]
+
+
+def _explains(found: Finding) -> str:
+    names = [symptom.name for symptom in found.symptoms]
+    return f" It explains {listing(names, 'and')}." if names else ""
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from castalia.base import save
 from castalia.data import Dataset
 from castalia.data.adapters import TableAdapter
+from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import CastaliaWarning
 from castalia.method.scores import answers_of
 from castalia.method.task import Task
@@ -85,7 +86,7 @@ def train_network(
     model.run_ = None
     save(model, run / "model")
     answers = answers_of(model, test, task, seconds)
-    answers.facts = _facts(model)
+    answers.facts = {**_facts(model), "diagnosis": _diagnosis(run)}
     return answers.record()
 
 
@@ -132,6 +133,12 @@ def fit_directly(
 
 def _checkpoint_every(model: Any, rows: int) -> int:
     return max(CHECKPOINT_STEPS, -(-rows // model.batch_size))
+
+
+def _diagnosis(run: Path) -> str | None:
+    """Return what the doctor left in a run's folder."""
+    path = run / DIAGNOSIS
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def _facts(model: Any) -> dict[str, Any]:

@@ -38,6 +38,10 @@ def check_training(training: Training) -> None:
             f"Training: `compile` must be True, False, 'auto' or {listing(COMPILE_MODES)}; got "
             f"{training.compile!r}."
         )
+    if not isinstance(training.watch, bool) and training.watch != "auto":
+        raise InvalidParameter(
+            f"Training: `watch` must be True, False or 'auto'; got {training.watch!r}."
+        )
     build_schedule(training.schedule)
     resolve_device(training.device)
     for callback in training.callbacks:

@@ -138,7 +138,7 @@ class _Loop:
         self.recorder.strategy = self.strategy
         progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
-        self.state = TrainState(net)
+        self.state = TrainState(net, validation=self.validation)
         self._stale = f"no better validation loss for {training.patience} epochs"
         self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
@@ -194,7 +194,7 @@ class _Loop:
             state.epoch = state.step = 0
         state.stage, state.stage_index, state.epochs = stage.name, number, epochs
         state.steps = self.data.n_batches(self.batch_size)
-        self.stepper = self._build_stepper(stage, lr, work)
+        self.stepper = state.stepper = self._build_stepper(stage, lr, work)
         self.statistics = running_statistics(self.net)
         trained = [p for p in self.net.parameters() if p.requires_grad]
         self.average = build_average(self.training.average, [*trained, *self.statistics])
@@ -260,6 +260,7 @@ class _Loop:
         state = self.state
         if self.schedule.name != "constant":
             self._set_rate(state.epoch * state.steps + number)
+        self.stepper.upcoming = i
         self.dispatch("on_batch_start", state)
         state.loss = self.stepper.step(i, number)
         state.step = number + 1
@@ -291,14 +292,17 @@ class _Loop:
 
     def _collect(self) -> None:
         """Move the steps' terms to the host, and stop at the first that is not a number."""
+        state = self.state
         values, rows = self.stepper.collect()
         for name in dict.fromkeys([*self.seen, *values]):
             found = [math.nan] * len(rows)  # stands for a term that none of these steps computed
             if name in values:
                 found = self.strategy.total(values[name]).tolist()
             self.seen.setdefault(name, [math.nan] * len(self.rows)).extend(found)
-            if name == "loss" and not all(map(math.isfinite, found)):
-                self._diverged(name, found)
+            if name == "loss":
+                state.losses = self.seen[name]
+                if not all(map(math.isfinite, found)):
+                    self._diverged(name, found)
         self.rows.extend(rows)
 
     def _diverged(self, term: str, values: list[float]) -> None:

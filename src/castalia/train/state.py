@@ -40,6 +40,14 @@ class TrainState:
         What was resolved at the start: device, precision, threads …
     weights
         The final weights where ``net`` ends as one shard of many; None otherwise.
+    stepper
+        What takes the steps of the stage: its objective, optimizers and, by ``peek()``, the batch
+        of the next step. For those who look inside; changing it changes the training.
+    validation
+        Samples validated on, or None.
+    losses
+        Loss of each step of the current epoch that was read from the device so far; after an epoch,
+        of all its steps.
     """
 
     net: nn.Module
@@ -57,6 +65,9 @@ class TrainState:
     stopped: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     weights: dict[str, Tensor] | None = None
+    stepper: Any = None
+    validation: Any = None
+    losses: list[float] = field(default_factory=list)
 
     def stop(self, reason: str) -> None:
         """Ask the loop to end after this epoch."""

@@ -100,6 +100,7 @@ class Stepper:
         )  # stands for a phase that took no step
         self.record: list[Terms] = []
         self.rows: list[int] = []
+        self.upcoming = 0
 
     def prepare(self) -> None:
         """Find the quickest way to take each optimizer's step; again after its state was loaded."""
@@ -130,6 +131,11 @@ class Stepper:
             and len(self.phases[0].parameters) == len(self.parameters)
             and not _hooked(self.net, self.parameters)
         )
+
+    def peek(self) -> Batch:
+        """Return the batch that the next step takes."""
+        i = self.upcoming
+        return self._batch(self.order[i * self.batch_size : (i + 1) * self.batch_size])
 
     def set_rate(self, factor: float) -> None:
         """Set every optimizer's rate to ``factor`` times its base."""

@@ -57,7 +57,9 @@ class Training:
     checkpoint_every
         Steps between checkpoints; None: every epoch when ``run`` is set.
     watch
-        Reserved for the doctor: how closely to watch the inside of the network.
+        Whether the doctor looks at sampled steps, which changes nothing in the training; what it
+        finds is in ``diagnosis_`` and in the run. ``"auto"``: when the training is expected to take
+        a second or more, or has a run; True: always; False: never.
     verbose
         True, False, or ``"auto"``: a progress bar on a terminal when the training takes more than a
         second.

@@ -177,8 +177,8 @@ def test_an_ignored_class_is_read_with_its_sign():
 def test_weights_and_reduction_are_read():
     plain = head_of(F.cross_entropy(NET(X), CLASSES)).head
     other = head_of(F.cross_entropy(NET(X), CLASSES, weight=WEIGHTS, reduction="none").mean()).head
-    assert (plain.weighted, plain.reduced) == (False, True)
-    assert (other.weighted, other.reduced) == (True, False)
+    assert (plain.weighted, plain.reduction) == (False, "mean")
+    assert (other.weighted, other.reduction) == (True, "none")
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_looks_get_rarer_and_glances_too():
     assert looks[:10] == [0, 1, 2, 3, 5, 8, 12, 18, 27, 41]
     assert max(np.diff(looks)) == 500
     glances = [step for step in range(5000) if sampling.glance(step)]
-    assert set(np.diff([g for g in glances if 16 <= g <= 1024])) == {16}
+    assert set(np.diff([g for g in glances if 32 <= g <= 1024])) == {32}
     assert set(np.diff([g for g in glances if g >= 1024])) == {128}
     sampling.hasten()
     assert sampling.look(4999)

@@ -1,0 +1,85 @@
+"""Having the doctor watch a fit, and asking it afterwards.
+
+The doctor lives floors above; it is found by its name in the catalogue, as every system is, and
+only when a training is long enough to be worth watching.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from castalia.catalog.doctor import DIAGNOSIS, WATCHER
+from castalia.train import Callback, Recorder, Training, build_strategy
+
+__all__ = ["Watched", "watchers"]
+
+WORTH = 1.0  # seconds: shorter trainings are not slowed by a look
+STEP = 1e-4  # seconds a small step takes whatever its size
+SPEED = {"cpu": 2e10}  # multiply-adds a second
+DEVICE_SPEED = 2e13
+
+
+def watchers(
+    est: Any,
+    training: Training,
+    recorder: Recorder,
+    device: torch.device,
+    *,
+    work: float,
+    steps: int,
+) -> list[Callback]:
+    """Return the doctor as a callback, or nothing.
+
+    Parameters
+    ----------
+    est
+        The estimator being fitted.
+    training
+        Its ``watch`` decides; sharded networks are not watched.
+    recorder
+        Findings go to its run.
+    device
+        Where the training runs.
+    work, steps
+        Multiply-adds of a forward pass, and steps in all: by them the time is estimated.
+    """
+    strategy = build_strategy(training, device)
+    if training.watch is False or strategy.name == "fsdp" or strategy.rank:
+        return []
+    seconds = steps * (STEP + 3 * work / SPEED.get(device.type, DEVICE_SPEED))
+    if training.watch == "auto" and recorder.run is None and seconds < WORTH:
+        return []
+    return [_named(WATCHER)(recorder.run, est)]
+
+
+def _named(path: str) -> Any:
+    package, _, name = path.partition(":")
+    return getattr(import_module(package), name)
+
+
+class Watched:
+    """What estimators fitted by the loop have: a diagnosis."""
+
+    def _remember(self, callbacks: list[Callback]) -> None:
+        """Keep what the doctor saw of this fit."""
+        self._record = callbacks[0].record if callbacks else None  # type: ignore[attr-defined]
+
+    @property
+    def diagnosis_(self) -> Any:
+        """What the doctor found while the estimator was fitted, worked out when asked for."""
+        if "_record" not in vars(self):
+            raise AttributeError(
+                f"{type(self).__name__}: has no `diagnosis_`: it was not fitted by gradients here. "
+                "Use `castalia.diagnose.diagnose(est, X, y)`."
+            )
+        return _named(DIAGNOSIS)(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what the doctor saw out of pickles: it holds rows of the data."""
+        found: Any = super().__getstate__()
+        state: dict[str, Any] = dict(found or {})
+        state.pop("_record", None)
+        return state

@@ -1,0 +1,285 @@
+"""The doctor as a callback of our loop.
+
+It puts nothing inside the network, so the loop keeps its shortcuts (back-propagation written out,
+recorded CUDA graphs). At sampled steps it passes the batch through the network once more, reads the
+graph, and leaves random states, buffers and gradients as they were; the weights before and after
+the loop's own step give the update ratios.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from castalia.data.batches import Samples
+from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.estimators.judging import judge_estimator
+from castalia.diagnose.estimators.peeking import Peek, peek
+from castalia.diagnose.estimators.prescribing import prescribe
+from castalia.diagnose.record import Look, Record
+from castalia.diagnose.rules import judge
+from castalia.diagnose.watching import facts
+from castalia.diagnose.watching.keeping import MOST_ROWS, Keeper
+from castalia.diagnose.watching.sampling import Sampling
+from castalia.diagnose.watching.validating import KEPT, Validating
+from castalia.diagnose.watching.weights import (
+    gradient_norms,
+    gradient_sample,
+    sample,
+    update_ratios,
+)
+from castalia.train import Callback, Run, TrainState
+from castalia.utils.files import atomic_write
+
+__all__ = ["DIAGNOSIS", "Watcher"]
+
+DIAGNOSIS = "diagnosis.json"  # in a run's folder
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _guarded(event: F) -> F:
+    """Keep the doctor's own mistakes out of the training: after one, it looks no more."""
+
+    @functools.wraps(event)
+    def careful(self: Watcher, state: TrainState) -> None:
+        if self.given_up:
+            return
+        try:
+            with np.errstate(all="ignore"):  # of a training that overflows
+                event(self, state)
+        except Exception as error:  # whatever it is, the training must go on
+            self.given_up, self.next, self._follow, self._look = True, math.inf, -1, None
+            words = f"Watching was given up ({event.__name__}): {type(error).__name__}: {error}"
+            self.record.notes.append(words)
+
+    return careful  # type: ignore[return-value]
+
+
+class Watcher(Callback):
+    """Watches one training of our loop at sampled steps, without changing a bit of it.
+
+    Parameters
+    ----------
+    run
+        Where the findings go when the training ends; None keeps them for ``diagnosis`` only.
+    estimator
+        The estimator that is being fitted: remedies then are settings of it.
+    growth, most_apart
+        Ratio of one looked-at step to the next, and their largest distance.
+
+    Attributes
+    ----------
+    record
+        What was seen of the last stage.
+
+    Examples
+    --------
+    >>> import castalia
+    >>> from castalia.train import Training
+    >>> from sklearn.datasets import load_iris
+    >>> watcher = Watcher()
+    >>> model = castalia.MLPClassifier(lr=1e-6, epochs=30, training=Training(callbacks=[watcher]))
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model.fit(X, y) and watcher.diagnosis().findings[0].name
+    'learning-rate-too-low'
+    """
+
+    def __init__(
+        self,
+        run: Run | None = None,
+        estimator: Any = None,
+        growth: float = 1.5,
+        most_apart: int = 2000,
+    ) -> None:
+        self.run, self.estimator = run, estimator
+        self.growth, self.most_apart = growth, most_apart
+        self.record = Record()
+        self.given_up = False
+        self.stage = -1
+        self.next: float = 0  # total of the next step to look at
+        self._follow = -1  # total after the step that follows a look
+        self._look: Look | None = None
+        self._read: Any = None  # the losses last taken over
+
+    def diagnosis(self, mute: Sequence[str] = ()) -> Diagnosis:
+        """Return what was found so far.
+
+        Parameters
+        ----------
+        mute
+            Codes not wanted.
+        """
+        if self.estimator is None:
+            return judge(self.record, mute=tuple(mute))
+        found = judge_estimator(self.record, self.estimator, mute)
+        return prescribe(found, self.estimator)
+
+    # ---------------------------------------------------------------- events
+
+    @_guarded
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Begin a record when a stage begins."""
+        if state.stage_index != self.stage:
+            self._begin(state)
+
+    def on_batch_start(self, state: TrainState) -> None:
+        """Look at the batch, if it is this step's turn."""
+        if state.total >= self.next:
+            self._before(state)
+
+    def on_batch_end(self, state: TrainState) -> None:
+        """Measure the step that was looked at, or the gradient of the one after it."""
+        if self._look is not None or state.total == self._follow:
+            self._after(state)
+
+    @_guarded
+    def on_epoch_end(self, state: TrainState) -> None:
+        """Take over the losses of the steps, and what validation said."""
+        self._take_losses(state)
+        if state.validation is None:
+            return
+        if self.epochs.look(state.epoch):
+            self._validate(state)
+        self.validating.end(state.history[-1]["val_loss"], None, True)
+
+    @_guarded
+    def on_fit_end(self, state: TrainState) -> None:
+        """Measure the end state; findings go to the run."""
+        self._conclude(state)
+
+    @_guarded
+    def on_failure(self, state: TrainState) -> None:
+        """Take over the last losses: they tell why the training failed."""
+        self._take_losses(state)
+        self._conclude(state)
+
+    # ---------------------------------------------------------------- one look
+
+    def _begin(self, state: TrainState) -> None:
+        net, optimizers = state.net, state.stepper.optimizers
+        self.stage, self.base = state.stage_index, state.total - state.step
+        self.record = Record(module=type(net).__name__)
+        self.keeper = Keeper(self.record)
+        self.validating = Validating(self.record, self.keeper)
+        self.sampling = Sampling(self.growth, self.most_apart)
+        self.epochs = Sampling(self.growth, 50)
+        self.parameters = facts.named_parameters(net)
+        self.names = {id(p): name for name, p in self.parameters.items()}
+        self.start = sample(self.parameters, facts.STARTED)
+        facts.describe(self.record, net, self.parameters, optimizers)
+        first = state.epoch * state.steps + state.step
+        for step in range(first):  # a resumed training looks at the steps it would have looked at
+            self.sampling.look(step)
+        if first:
+            self.record.notes.append(f"Resumed: watched from step {first} on.")
+        self.next, self._follow = state.total, -1
+        self.first = state.total - first  # number of the stage's first step
+
+    @_guarded
+    def _before(self, state: TrainState) -> None:
+        step = state.total - self.first
+        if not self.sampling.look(step):
+            return
+        self.next = self.sampling.next + self.first
+        stepper, net = state.stepper, state.net
+        look = Look(state.total - self.base, lr=state.lr, training=net.training)
+        with peek(net, self.parameters, stepper.device):
+            with stepper.precision.autocast(stepper.device):
+                seen = Peek(net, stepper.peek(), self._terms(stepper), self.names)
+            self._write(look, seen)
+            seen.gradients(self.parameters)
+            look.gradients = gradient_norms(self.parameters)
+            look.gradient = gradient_sample(self.parameters)
+        self._look, self._weights = look, sample(self.parameters)
+
+    def _terms(self, stepper: Any) -> Callable[[Any, Any], Any]:
+        phase = stepper.phases[0].name
+        return lambda net, batch: stepper.objective.terms(net, batch, phase)
+
+    def _write(self, look: Look, seen: Peek) -> None:
+        reading = seen.reading
+        look.loss, look.stale = seen.loss, False
+        look.size = facts.rows(seen.inputs, seen.outputs, seen.targets)
+        look.output_spread = facts.spread(seen.outputs)
+        reading.fill(look)
+        look.suspects = tuple(f"{words} in `{layer}`" for layer, words in reading.singular)
+        self.record.data_normalised |= reading.data_normalised
+        self.record.used |= reading.used
+        if reading.opaque:
+            facts.note(self.record, "The module is compiled: its activations cannot be seen.")
+        self.keeper.train(look.step, _dense(seen.inputs), seen.outputs, seen.targets)
+
+    @_guarded
+    def _after(self, state: TrainState) -> None:
+        look, self._look = self._look, None
+        if look is None:
+            follows = gradient_sample(self.parameters)
+            last = self.record.looks[-1]
+            if last.gradient is not None and last.gradient.shape == follows.shape:
+                last.next_gradient = follows
+            return
+        if self.record.looks and self._follow == state.total:
+            self.record.looks[-1].next_gradient = look.gradient
+        norms = gradient_norms(self.parameters)
+        look.applied = {name: norm for name, norm in norms.items() if norm is not None}
+        ratios, look.weights = update_ratios(self._weights, self.parameters)
+        # Weights that begin at zero, as those of a linear model may, have no size to compare with.
+        look.updates = {n: r for n, r in ratios.items() if bool(self.start[n].any())}
+        self.record.looks.append(look)
+        self._follow = state.total + 1
+
+    # ---------------------------------------------------------------- epochs and the end
+
+    def _take_losses(self, state: TrainState) -> None:
+        if state.losses is not self._read:
+            self._read = state.losses
+            self.record.losses.extend(state.losses)
+            self.record.trained_in_training_mode += len(state.losses)
+
+    def _validate(self, state: TrainState) -> None:
+        """Keep some of the validation rows with their outputs."""
+        net, was = state.net, state.net.training
+        net.eval()
+        with torch.no_grad():
+            for batch in _some(state.validation, state.stepper.device):
+                outputs = net(batch.x)
+                self.validating.forward(False, None)
+                self.validating.batch(None, outputs, batch.y, _dense(batch.x))
+        net.train(was)
+
+    def _conclude(self, state: TrainState) -> None:
+        if not hasattr(self, "parameters"):
+            return
+        optimizers = state.stepper.optimizers
+        facts.conclude(self.record, self.parameters, optimizers, self.start)
+        del self.parameters, self.names, self.start
+        self._look, self._weights = None, {}
+        if self.run is not None:
+            diagnosis = self.diagnosis()
+            atomic_write(self.run.folder / DIAGNOSIS, diagnosis.to_json())
+            for finding in diagnosis:
+                self.run.add_finding(finding.to_dict())
+
+
+def _some(samples: Samples, device: torch.device) -> list[Any]:
+    """Return a few batches spread evenly over the samples."""
+    y = samples.y
+    rows = samples.rows
+    if rows is None:
+        rows = torch.arange(len(samples), device=None if y is None else y.device)
+    chosen = rows[:: max(1, len(rows) // (KEPT * MOST_ROWS))][: KEPT * MOST_ROWS]
+    batches = [samples.batch(index) for index in chosen.split(MOST_ROWS)]
+    return [
+        b._replace(x=b.x.to(device), y=None if b.y is None else b.y.to(device)) for b in batches
+    ]
+
+
+def _dense(inputs: Any) -> Any:
+    return inputs.to_dense() if isinstance(inputs, Tensor) and inputs.is_sparse_csr else inputs
