@@ -29,7 +29,8 @@ def a_large_network_learns_the_noise(seed: int, fault: bool = True) -> Diagnosis
     y = (truth + torch.randn(700, generator=g) > 0).long()
     data = split(X, y, seed, 300)
     net = mlp(100, 128, 128, 2) if fault else nn.Sequential(nn.Linear(100, 2))
-    optimizer = torch.optim.Adam(net.parameters(), lr=2e-3, weight_decay=0.0 if fault else 0.05)
+    lr, decay = (2e-3, 0.0) if fault else (0.01, 0.03)
+    optimizer = torch.optim.Adam(net.parameters(), lr=lr, weight_decay=decay)
     epochs = 30
     return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=epochs, tell="module")
 
@@ -141,7 +142,7 @@ def a_penalty_written_into_the_loss(seed: int, fault: bool = True) -> Diagnosis:
     data = digits(seed)
     net = SmallCNN()
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
-    strength = 0.006 if fault else 1e-5
+    strength = 0.015 if fault else 1e-5
     doctor = watch(net, optimizer)
     for _ in range(10):
         for x, y in batches(data.X, data.y, 32):

@@ -32,7 +32,7 @@ def softmax_before_cross_entropy(seed: int, fault: bool = True) -> Diagnosis:
 @case("CST301", dose="mild", data="tabular", net="mlp")
 def sigmoid_before_a_loss_with_logits(seed: int, fault: bool = True) -> Diagnosis:
     torch.manual_seed(seed)
-    data = clouds(seed, classes=2)
+    data = clouds(seed, classes=2, spread=2.0)
     net = nn.Sequential(mlp(10, 32, 1), nn.Sigmoid() if fault else nn.Identity())
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
@@ -160,7 +160,7 @@ def a_thousand_outputs_for_three_classes(seed: int, fault: bool = True) -> Diagn
     """The head of the network that the code was copied from."""
     torch.manual_seed(seed)
     net = mlp(13, 32, 1000 if fault else 3)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
     data = standardised(wine(seed))
     return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=12, tell="module")
 
