@@ -12,7 +12,15 @@ from tests.diagnose.suite.held_out._data import (
     split,
     standardised,
 )
-from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, scores, train, verdict
+from tests.diagnose.suite.held_out._loops import (
+    SECONDS,
+    accuracy,
+    batches,
+    r2,
+    scores,
+    train,
+    verdict,
+)
 from tests.diagnose.suite.held_out._nets import SmallCNN, TextTransformer, mlp
 from torch import Tensor, nn
 
@@ -75,7 +83,7 @@ def a_straight_line_through_a_bent_world(seed: int, fault: bool = True) -> Diagn
     _fit(net, optimizer, loss_fn, data, 20)
     scores.append(r2(net(data.X_val).detach(), data.y_val))
     return examine(net, loss_fn, (data.X, data.y), (data.X_val, data.y_val), optimizer=optimizer,
-                   task="regression", seconds=2)  # fmt: skip
+                   task="regression", seconds=SECONDS)  # fmt: skip
 
 
 # Labels that belong to other rows are wrong labels: an equally right answer.
@@ -111,7 +119,7 @@ def tomorrow_from_a_random_walk(seed: int, fault: bool = True) -> Diagnosis:
     _fit(net, optimizer, loss_fn, data, 10)
     scores.append(r2(net(data.X_val).detach(), data.y_val))
     return examine(net, loss_fn, (data.X, data.y), (data.X_val, data.y_val), optimizer=optimizer,
-                   seconds=2)  # fmt: skip
+                   seconds=SECONDS)  # fmt: skip
 
 
 @case("CST404", dose="severe", data="images", net="mlp")
@@ -267,7 +275,7 @@ def every_word_is_unknown(seed: int, fault: bool = True) -> Diagnosis:
     _fit(net, optimizer, loss_fn, full, 6)
     scores.append(accuracy(net(full.X_val).detach(), full.y_val))
     return examine(net, loss_fn, (full.X, full.y), (full.X_val, full.y_val), optimizer=optimizer,
-                   task="multiclass", seconds=2)  # fmt: skip
+                   task="multiclass", seconds=SECONDS)  # fmt: skip
 
 
 def _fit(net, optimizer, loss_fn, data: Split, epochs: int) -> None:
