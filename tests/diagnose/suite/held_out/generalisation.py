@@ -43,7 +43,7 @@ def a_large_network_learns_the_noise(seed: int, fault: bool = True) -> Diagnosis
     return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=epochs, tell="module")
 
 
-@case("CST401", dose="severe", data="text", net="gru")
+@case("CST401", dose="severe", data="text", net="embedding")
 def reviews_learnt_by_heart(seed: int, fault: bool = True) -> Diagnosis:
     torch.manual_seed(seed)
     data = reviews(seed, n_train=150)

@@ -74,7 +74,7 @@ def two_epochs_of_digits(seed: int, fault: bool = True) -> Diagnosis:
 
 
 @case("CST111", dose="mild", data="tabular", net="mlp")
-def a_patience_of_three_epochs(seed: int, fault: bool = True) -> Diagnosis:
+def three_epochs_of_house_prices(seed: int, fault: bool = True) -> Diagnosis:
     torch.manual_seed(seed)
     data = standardised(houses(seed), targets=True)
     net = mlp(6, 48, 48, 1)
