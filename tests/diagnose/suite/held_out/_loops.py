@@ -13,6 +13,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from castalia.diagnose import Diagnosis, Doctor, watch
 
+# What an examination is given, in seconds.
+SECONDS = 2.0
+
 # The score of the last training, by which the planted fault is shown to hurt.
 scores: list[float] = []
 

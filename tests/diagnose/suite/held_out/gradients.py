@@ -19,8 +19,8 @@ def ten_sigmoid_layers(seed: int, fault: bool = True) -> Diagnosis:
     for layer in net:
         if isinstance(layer, nn.Linear):
             nn.init.xavier_normal_(layer.weight, gain=1.0 if fault else 2**0.5)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.03, momentum=0.9)
-    data = digits(seed, flat=True)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    data = digits(seed, n_train=700, flat=True)
     return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=12, tell="module")
 
 
@@ -69,7 +69,7 @@ def the_first_symbol_is_forgotten(seed: int, fault: bool = True) -> Diagnosis:
     length, hidden = 15, 24
     recurrent = nn.init.orthogonal_(torch.empty(hidden, hidden)) * (0.5 if fault else 1.0)
     net = Unrolled(hidden, recurrent)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     x, y = _first_symbol(seed, 384, length)
     x_val, y_val = _first_symbol(seed + 1000, 200, length)
     doctor = watch(net, optimizer, task="multiclass")

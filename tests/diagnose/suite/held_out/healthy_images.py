@@ -221,10 +221,10 @@ def a_generator_that_finds_its_cloud(seed: int) -> Diagnosis:
     net = nn.ModuleDict({"generator": g, "discriminator": d})
     of_g = torch.optim.Adam(g.parameters(), lr=2e-3, betas=(0.5, 0.9))
     of_d = torch.optim.Adam(d.parameters(), lr=5e-3, betas=(0.5, 0.9))
-    slower = [torch.optim.lr_scheduler.ExponentialLR(o, 0.995) for o in (of_g, of_d)]
+    slower = [torch.optim.lr_scheduler.ExponentialLR(o, 0.994) for o in (of_g, of_d)]
     doctor = watch(net, [of_g, of_d], task="gan")
     centre, spread = torch.tensor([1.0, -0.5]), torch.tensor([0.6, 1.0])
-    for step in range(500):
+    for step in range(400):
         real = centre + spread * torch.randn(64, 2)
         false = g(torch.randn(64, 4))
         wrong = F.softplus(-d(real)).mean() + F.softplus(d(false.detach())).mean()

@@ -59,13 +59,13 @@ class Causal(nn.Module):
 @case(None, data="text", net="transformer")
 def letters_by_a_causal_transformer(seed: int) -> Diagnosis:
     torch.manual_seed(seed)
-    text, letters = sentences(seed, n=320, length=20)
+    text, letters = sentences(seed, n=280, length=20)
     net = Causal(letters, 20)
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
     doctor = watch(net, optimizer, task="lm")
     for _ in range(10):
-        for x, y in batches(text[:260, :-1], text[:260, 1:], 16):
+        for x, y in batches(text[:220, :-1], text[:220, 1:], 16):
             logits = net(x)
             loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())
             optimizer.zero_grad()
@@ -74,7 +74,7 @@ def letters_by_a_causal_transformer(seed: int) -> Diagnosis:
             doctor.log(loss=loss, outputs=logits, targets=y, inputs=x)
         net.eval()
         with torch.no_grad():
-            logits, y = net(text[260:, :-1]), text[260:, 1:]
+            logits, y = net(text[220:, :-1]), text[220:, 1:]
             held_out = F.cross_entropy(logits.flatten(0, 1), y.flatten())
         net.train()
         schedule.step()

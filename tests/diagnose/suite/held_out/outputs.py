@@ -32,7 +32,7 @@ def softmax_before_cross_entropy(seed: int, fault: bool = True) -> Diagnosis:
 @case("CST301", dose="mild", data="tabular", net="mlp")
 def sigmoid_before_a_loss_with_logits(seed: int, fault: bool = True) -> Diagnosis:
     torch.manual_seed(seed)
-    data = clouds(seed, classes=2)
+    data = clouds(seed, classes=2, spread=2.0)
     net = nn.Sequential(mlp(10, 32, 1), nn.Sigmoid() if fault else nn.Identity())
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
@@ -155,14 +155,22 @@ def squared_error_of_one_hot_probabilities(seed: int, fault: bool = True) -> Dia
     return train(net, optimizer, loss_fn, data, epochs=15, score=score, tell="module")
 
 
-@case("CST306", dose="mild", data="tabular", net="mlp")
-def a_thousand_outputs_for_three_classes(seed: int, fault: bool = True) -> Diagnosis:
-    """The head of the network that the code was copied from."""
+@case("CST306", dose="severe", data="tabular", net="mlp")
+def the_first_class_dropped_with_its_dummy(seed: int, fault: bool = True) -> Diagnosis:
+    """Indicator columns without the first one, as regression wants them: two for three classes."""
     torch.manual_seed(seed)
-    net = mlp(13, 32, 1000 if fault else 3)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
-    data = standardised(wine(seed))
-    return train(net, optimizer, nn.CrossEntropyLoss(), data, epochs=12, tell="module")
+    part = standardised(wine(seed))
+    kept = slice(1, None) if fault else slice(None)
+    dummies = [F.one_hot(y, 3).float()[:, kept] for y in (part.y, part.y_val)]
+    data = part._replace(y=dummies[0], y_val=dummies[1])
+    net = mlp(13, 24, dummies[0].shape[1])
+    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)
+
+    def score(out: Tensor, _: Tensor) -> float:
+        return accuracy(out, part.y_val - 1 if fault else part.y_val)
+
+    loss_fn = nn.CrossEntropyLoss()
+    return train(net, optimizer, loss_fn, data, epochs=20, size=16, score=score, tell="module")
 
 
 # Binary cross-entropy for three exclusive classes is the wrong loss as much as the wrong size.

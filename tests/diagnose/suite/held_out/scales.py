@@ -16,7 +16,7 @@ from tests.diagnose.suite.held_out._data import (
     standardised,
     wine,
 )
-from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, scores, train
+from tests.diagnose.suite.held_out._loops import SECONDS, accuracy, batches, r2, scores, train
 from tests.diagnose.suite.held_out._nets import Recurrent, SmallCNN, mlp
 from torch import nn
 
@@ -126,7 +126,12 @@ def missing_ages_left_as_they_are(seed: int, fault: bool = True) -> Diagnosis:
     _fit(net, optimizer, loss_fn, data, 15)
     scores.append(r2(net(data.X_val).nan_to_num().detach(), data.y_val))
     return examine(
-        net, loss_fn, (data.X, data.y), (data.X_val, data.y_val), optimizer=optimizer, seconds=2
+        net,
+        loss_fn,
+        (data.X, data.y),
+        (data.X_val, data.y_val),
+        optimizer=optimizer,
+        seconds=SECONDS,
     )
 
 
@@ -145,7 +150,12 @@ def numbers_of_customers_among_the_columns(seed: int, fault: bool = True) -> Dia
     _fit(net, optimizer, loss_fn, data, 12)
     scores.append(accuracy(net(data.X_val).detach(), data.y_val))
     return examine(
-        net, loss_fn, (data.X, data.y), (data.X_val, data.y_val), optimizer=optimizer, seconds=2
+        net,
+        loss_fn,
+        (data.X, data.y),
+        (data.X_val, data.y_val),
+        optimizer=optimizer,
+        seconds=SECONDS,
     )
 
 

@@ -10,7 +10,15 @@ from tests.diagnose.suite.held_out._data import (
     friedman,
     source,
 )
-from tests.diagnose.suite.held_out._loops import accuracy, batches, r2, scores, train, verdict
+from tests.diagnose.suite.held_out._loops import (
+    SECONDS,
+    accuracy,
+    batches,
+    r2,
+    scores,
+    train,
+    verdict,
+)
 from tests.diagnose.suite.held_out._nets import SmallCNN, mlp
 from torch import nn
 
@@ -37,7 +45,7 @@ def rows_repeated_before_they_were_split(seed: int, fault: bool = True) -> Diagn
     promised, kept = net(data.X_val).detach(), net(fresh.X_val).detach()
     scores.append(1 - accuracy(promised, data.y_val) + accuracy(kept, fresh.y_val))
     return examine(net, loss_fn, (data.X, data.y), (data.X_val, data.y_val), optimizer=optimizer,
-                   seconds=2)  # fmt: skip
+                   seconds=SECONDS)  # fmt: skip
 
 
 @case("CST206", dose="severe", data="tabular", net="mlp")
@@ -85,7 +93,7 @@ def sixty_pictures(seed: int, fault: bool = True) -> Diagnosis:
     _fit(net, optimizer, loss_fn, data, 40 if fault else 10)
     scores.append(accuracy(net(data.X_val).detach(), data.y_val))
     return examine(net, loss_fn, (data.X, data.y), (data.X_val, data.y_val), optimizer=optimizer,
-                   task="multiclass", seconds=2)  # fmt: skip
+                   task="multiclass", seconds=SECONDS)  # fmt: skip
 
 
 # From beside the loop too few rows and an overfitted network look the same.
@@ -127,7 +135,7 @@ def another_hospital(seed: int, fault: bool = True) -> Diagnosis:
     _fit(net, optimizer, loss_fn, data, 15)
     scores.append(accuracy(net(data.X_val).detach(), data.y_val))
     return examine(net, loss_fn, (data.X, data.y), (data.X_val, data.y_val), optimizer=optimizer,
-                   seconds=2)  # fmt: skip
+                   seconds=SECONDS)  # fmt: skip
 
 
 def _fit(net, optimizer, loss_fn, data: Split, epochs: int) -> None:
