@@ -41,7 +41,7 @@ LIMITS = {
     "gradient.spike": Limit(100.0, "largest over median norm; suite: healthy below 40"),
     "units.dead": Limit(0.6, "share of a layer; suite: healthy ReLU layers up to 0.45"),
     "units.dead_hurting": Limit(0.4, "the same when the loss is also poor"),
-    "units.saturated": Limit(0.7, "share of a layer's units and rows; suite: healthy below 0.45"),
+    "units.saturated": Limit(0.6, "share of a layer's units and rows; suite: healthy below 0.45"),
     "units.equal": Limit(0.9, "share of rows equal to another: chance gives 0"),
     "start.loss": Limit(3.0, "initial loss over that of guessing; default initialisations 0.9–1.4"),
     "start.depth": Limit(100.0, "growth or decay of the spread over depth; He and Glorot within 5"),
@@ -67,7 +67,8 @@ LIMITS = {
     ),
     "labels.noise_ratio": Limit(0.5, "the same over the errors of all; clean data below 0.4"),
     "rows.shared": Limit(0.02, "share of validation rows seen in training"),
-    "rows.alone": Limit(0.995, "accuracy or R² of one column alone"),
+    "rows.alone": Limit(0.97, "accuracy or R² of one column alone, with no other near it"),
+    "rows.few": Limit(200, "distinct rows; with a gap to validation, more of them help most"),
     "rows.shift": Limit(0.8, "area under the curve of telling train from validation rows"),
     "order.between": Limit(4.0, "variance of batch means over its expectation if shuffled"),
     # --- generalisation
@@ -81,8 +82,10 @@ LIMITS = {
     "decay.decoupled": Limit(1.0, "usual rates of AdamW are 0.01 to 0.1"),
     "calibration.error": Limit(0.12, "expected calibration error on validation rows"),
     "outputs.same": Limit(1e-3, "spread of the outputs over rows, over that of the targets"),
-    "latent.silent": Limit(0.01, "nats per dimension: below it a dimension carries nothing"),
-    "latent.share": Limit(0.8, "share of silent dimensions"),
+    "latent.silent": Limit(
+        0.02, "nats per dimension: below it a dimension carries next to nothing"
+    ),
+    "latent.share": Limit(0.7, "share of silent dimensions; suite: healthy codes up to 0.5"),
     "future.change": Limit(1e-4, "rounding leaves 1e-6; a leak as much as the future itself"),
     "padding.share": Limit(0.1, "share of padding among the targets"),
 }

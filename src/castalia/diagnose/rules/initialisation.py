@@ -74,8 +74,17 @@ def _scale(case: Case) -> list[Evidence]:
     if not factors:
         return []
     low, high = min(factors), max(factors)
+    if len(factors) >= 4 and np.median(factors) < 0.45 and _plateau(case):
+        return [Evidence("weights over 1/√(fan-in)", float(np.median(factors)), 0.45, above=False)]
     if low < 0.03 and case.poor and not case.normalised:
         return [Evidence("weights over 1/√(fan-in)", low, 0.03, above=False)]
     if high > 5 and (case.poor or case.broken) and not case.normalised:
         return [Evidence("weights over 1/√(fan-in)", high, 5.0)]
     return []
+
+
+def _plateau(case: Case) -> bool:
+    """Whether a deep network without normalisation long stayed where guessing is, then moved."""
+    if case.normalised or not np.isfinite(case.guess):
+        return False
+    return case.level(0.1, 0.3) > 0.95 * case.guess > 1.1 * case.final

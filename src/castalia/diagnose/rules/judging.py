@@ -62,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     labels.ordered,
     splits.leaks,
     splits.shifted,
+    splits.too_few,
     outputs.wrong_activation,
     outputs.wrong_axis,
     outputs.wrong_size,

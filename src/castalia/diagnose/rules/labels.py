@@ -70,7 +70,9 @@ def mislabelled(case: Case) -> Iterator[Finding]:
     p, y = found
     if not 2 <= p.shape[1] <= MOST_CLASSES or case.stuck:
         return
-    if not np.isfinite(p).all():
+    train, n = case.accuracy(case.record.train, 8)
+    memorised = n > 0 and train - float((p.argmax(axis=1) == y).mean()) > 0.12
+    if not np.isfinite(p).all() or memorised:
         return
     confidence, wrong = p.max(axis=1), p.argmax(axis=1) != y
     sure = confidence >= np.median(confidence)

@@ -1,4 +1,4 @@
-"""CST206 and CST208: rows shared by training and validation, and rows that differ too much."""
+"""CST206 to CST208: rows that validation shares with training, differs by, or lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
 from castalia.utils.text import number
 
-__all__ = ["leaks", "shifted"]
+__all__ = ["leaks", "shifted", "too_few"]
 
 LEAST_ROWS = 20
 
@@ -96,7 +96,7 @@ def _giveaway(case: Case) -> Iterator[Finding]:
     scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)
     order = np.argsort(scores)
     best, second = scores[order[-1]], scores[order[-2]]
-    if best > limit("rows.alone") and second < best - 0.05:
+    if best > limit("rows.alone") and second < best - 0.1:
         yield finding(
             "CST206",
             "warning",
@@ -204,3 +204,27 @@ def _area(score: np.ndarray, positive: np.ndarray) -> float:
     rank[np.argsort(score)] = np.arange(1, len(score) + 1)
     n = int(positive.sum())
     return float((rank[positive].sum() - n * (n + 1) / 2) / max(n * (len(score) - n), 1))
+
+
+def too_few(case: Case) -> Iterator[Finding]:
+    """Few distinct training rows, with a gap between training and validation."""
+    x = case.gathered("inputs")
+    if x is None or case.adversarial or case.broken or case.stuck or x.ndim != 2:
+        return
+    distinct = len(np.unique(x, axis=0))
+    if not 8 <= distinct <= limit("rows.few") or len(x) < 4 * distinct:
+        return
+    held = [e.loss for e in case.record.evaluations if e.loss is not None]
+    loss = case.fit_loss if np.isfinite(case.fit_loss) else case.final
+    ratio = held[-1] / max(loss, 1e-12) if held else np.nan
+    if ratio > 1.5 and held[-1] > 0.15 * case.guess:
+        yield finding(
+            "CST207",
+            "warning",
+            0.6 if distinct > 100 else 0.8,
+            f"There are only {distinct} different training rows, and validation costs "
+            f"{number(ratio, 2)} times as much as training.",
+            "Gather more rows, or augment those there are.",
+            Evidence("different training rows", distinct, limit("rows.few"), above=False),
+            Evidence("validation over training loss", ratio, 1.5),
+        )

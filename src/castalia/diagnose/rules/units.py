@@ -87,24 +87,28 @@ def _per_layer(
 
 
 def alike(case: Case) -> Iterator[Finding]:
-    """Units of a hidden layer that began equal and stayed so."""
-    last = case.head.layer
-    for name in case.depth or list(case.weights):
+    """Units of a hidden layer that began equal and stayed so, or nearly."""
+    names = case.depth or list(case.weights)
+    for i, name in enumerate(names):
         weight = case.weights[name]
-        start, end = weight.rows_equal_at_start, weight.rows_equal_at_end
-        if start is None or end is None or weight.kind == "Embedding" or weight.shape[0] < 3:
+        start, end = weight.rows_equal_at_start or 0.0, weight.rows_equal_at_end or 0.0
+        after = case.weights[names[i + 1]].rows_equal_at_start if i + 1 < len(names) else None
+        if weight.kind == "Embedding" or weight.shape[0] < 3 or not weight.trainable:
             continue
-        if last is not None and name.rpartition(".")[0] == last:
+        if case.head.layer is not None and name.rpartition(".")[0] == case.head.layer:
             continue
-        if min(start, end) > limit("units.equal") and weight.trainable:
+        bar = limit("units.equal")
+        # Rounding tells equal units apart in the end; equal at both sides, they learn as one.
+        stuck = end > bar or ((after or 0.0) > bar and case.poor)
+        if start > bar and stuck:
             yield finding(
                 "CST108",
                 "error",
-                0.96,
-                f"The {weight.shape[0]} units of `{name}` began with equal weights and are still "
-                "equal: they compute one and the same thing.",
+                0.96 if end > bar else 0.85,
+                f"The {weight.shape[0]} units of `{name}` began with equal weights and learn the "
+                "same: they compute one and the same thing.",
                 "Initialise at random: nn.init.kaiming_normal_(weight).",
-                Evidence("share of units equal to another", end, limit("units.equal")),
+                Evidence("share of units equal to another at the start", start, bar),
                 where=name.rpartition(".")[0] or name,
             )
             return

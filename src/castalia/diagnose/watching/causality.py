@@ -65,7 +65,11 @@ def _outputs(module: nn.Module, tokens: Tensor, batch_first: bool) -> Tensor | N
         found = found.reshape(*tokens.shape, -1)
     if found.ndim < 3:
         return None
-    return found if found.shape[0] == tokens.shape[0] else found.transpose(0, 1)
+    if found.shape[0] != tokens.shape[0]:
+        found = found.transpose(0, 1)
+    length = tokens.shape[1]
+    # Classes may stand before the places, as a cross-entropy wants them: (rows, classes, length).
+    return found.movedim(-1, 1) if found.shape[1] != length == found.shape[-1] else found
 
 
 @contextmanager

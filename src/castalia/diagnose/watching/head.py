@@ -192,7 +192,7 @@ def _known(main: Operation, above: list[Operation]) -> Ending:
         outputs=tuple(outputs.shape) if outputs is not None else main.shape,
         targets=tuple(targets.shape) if targets is not None else (),
         ignore_index=_signed(main.saved("ignore_index")),
-        weighted=any(isinstance(main.saved(w), Tensor) for w in ("weight", "pos_weight")),
+        weighted=any(_differs(main.saved(name)) for name in ("weight", "pos_weight")),
         reduction={0: "none", 1: "mean", 2: "sum"}.get(reduction, "mean"),
         layer=layer,
     )
@@ -226,6 +226,11 @@ def _chain(operation: Operation | None) -> tuple[tuple[Activation, ...], str | N
             chain.append(Activation(operation.kind.lower(), operation.shape))
         operation = operation.inputs[0] if operation.inputs else None
     return tuple(chain), operation.layer if operation is not None else None
+
+
+def _differs(weight: Any) -> bool:
+    """Whether weights are given, other than ones."""
+    return isinstance(weight, Tensor) and not bool((weight == 1).all())
 
 
 def _signed(value: Any) -> int | None:
