@@ -7,8 +7,9 @@ everybody. Repaired: at least 95 % of the healthy score.
 
 from __future__ import annotations
 
-from evidence.rows import print_table
 from tests.diagnose.estimators.faults import ENOUGH, FAULTS
+
+from evidence.rows import print_table
 
 
 def run(quick: bool = False) -> None:

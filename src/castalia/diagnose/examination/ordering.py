@@ -30,6 +30,7 @@ FOLLOWS = {
     "CST204": ("CST403", "CST406"),
     "CST205": ("CST401", "CST405", "CST402", "CST403"),
     "CST208": ("CST401", "CST403", "CST405"),
+    "CST207": ("CST401", "CST403", "CST405"),
     "CST401": ("CST405", "CST403"),
     "CST402": ("CST402", "CST403", "CST406"),  # a wrong gradient explains a failed fit
     "CST406": ("CST403",),

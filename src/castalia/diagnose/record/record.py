@@ -208,6 +208,8 @@ class Record:
         Whether data meet a normalising layer first.
     used
         Parameters that some loss depended on.
+    dropped
+        Whether a dropout mask was met.
     input_shape
         Of one row given to the module.
     latent
@@ -238,6 +240,7 @@ class Record:
     silent_in_training_mode: int = 0
     data_normalised: bool = False
     used: set[str] = field(default_factory=set)
+    dropped: bool = False
     input_shape: tuple[int, ...] = ()
     latent: tuple[np.ndarray, np.ndarray] | None = None
     failed: tuple[tuple[int, ...], tuple[int, ...], int] | None = None

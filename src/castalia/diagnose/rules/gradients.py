@@ -24,7 +24,7 @@ def by_depth(case: Case, look: Look, suffix: str = "weight") -> np.ndarray:
         own = name.rpartition("weight")[0] + suffix
         norm = look.gradients.get(own)
         if norm is not None and own in case.weights:
-            found.append(norm / np.sqrt(max(np.prod(case.weights[own].shape), 1)))
+            found.append(norm / np.sqrt(float(np.prod(case.weights[own].shape)) or 1.0))
     return np.asarray(found, dtype=float)
 
 
@@ -160,7 +160,7 @@ def _clipped(case: Case) -> bool:
     """Whether the applied gradients are smaller than the computed ones at most looks."""
     pairs = [(_total(look.gradients), _total(dict(look.applied))) for look in case.looks]
     known = [(a, b) for a, b in pairs if np.isfinite(a) and np.isfinite(b) and a > 0]
-    return bool(known) and np.mean([b < 0.7 * a for a, b in known]) > 0.3
+    return bool(known) and float(np.mean([b < 0.7 * a for a, b in known])) > 0.3
 
 
 def _spiky(case: Case) -> bool:

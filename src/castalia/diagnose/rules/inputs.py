@@ -180,7 +180,7 @@ def _serial(x: np.ndarray) -> np.ndarray:
         )
         # Evenly spread like the numbers 1 … n, also after scaling: steps are multiples of one step.
         step = np.median(gaps[gaps > 0]) if len(gaps) else 0
-        even = whole and gaps.max() < 60 * max(np.mean(gaps), 1)
+        even = whole and gaps.max() < 60 * max(float(np.mean(gaps)), 1.0)
         uniform = _is_uniform(distinct)
         if (even and uniform) or (step > 0 and uniform and _on_grid(distinct)):
             found.append(j)

@@ -92,7 +92,8 @@ def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
     mute
         Codes not wanted.
     """
-    case, found, notes = Case(record), [], list(record.notes)
+    case, notes = Case(record), list(record.notes)
+    found: list[Finding] = []
     for rule in RULES:
         try:
             with np.errstate(all="ignore"):

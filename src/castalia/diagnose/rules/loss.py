@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -96,15 +97,8 @@ def _classes_by_regression(case: Case) -> Iterator[Finding]:
 
 def _reconstructs(case: Case) -> bool:
     """Whether targets are the inputs themselves, as in an autoencoder."""
-    shape = case.head.outputs
-    return (
-        len(case.record.input_shape) > 0
-        and len(shape) > 1
-        and (
-            int(np.prod(shape[1:])) == int(np.prod(case.record.input_shape))
-            and np.prod(shape[1:]) > 8
-        )
-    )
+    outputs, inputs = math.prod(case.head.outputs[1:]), math.prod(case.record.input_shape)
+    return len(case.head.outputs) > 1 and outputs == inputs > 8
 
 
 def _exclusive(case: Case) -> Iterator[Finding]:

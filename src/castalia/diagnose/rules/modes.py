@@ -90,6 +90,18 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
         for layer in record.layers
         if "BatchNorm" in layer.kind or layer.settings.get("p", 0) > 0
     ]
+    change = record.final.get("random_evaluation", 0.0)
+    if change > 1e-3:
+        yield finding(
+            "CST116",
+            "warning",
+            0.93,
+            "In evaluation mode the network answers the same rows differently: a dropout called as "
+            "a function stays on.",
+            "Call F.dropout(x, p, training=self.training), or use nn.Dropout.",
+            Evidence("difference of two answers over their size", change, 1e-3),
+        )
+        return
     if not sensitive:
         return
     where = sensitive[0].name

@@ -18,6 +18,18 @@ def frozen(case: Case) -> Iterator[Finding]:
     if not weights or case.steps < 2 or case.broken:
         return
     still = [w for w in weights if w.moved is False]
+    strangers = int(case.record.final.get("strangers_still", 0))
+    if strangers and not case.adversarial:
+        yield finding(
+            "CST110",
+            "error" if case.poor else "warning",
+            0.9,
+            f"{strangers} weight matrices that the loss depends on never change: the module does "
+            "not know them.",
+            "Keep layers in nn.ModuleList or nn.ModuleDict, not in a plain list or dict.",
+            Evidence("matrices unknown to the module that never change", strangers, 0),
+        )
+        return
     if not still:
         return
     if len(still) == len(weights):

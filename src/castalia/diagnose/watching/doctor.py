@@ -23,8 +23,8 @@ from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.watching import facts
+from castalia.diagnose.watching.asking import future_change, random_change
 from castalia.diagnose.watching.backward import is_inside, listen
-from castalia.diagnose.watching.causality import future_change
 from castalia.diagnose.watching.graph import reaches
 from castalia.diagnose.watching.hooks import Ear, detach
 from castalia.diagnose.watching.keeping import Keeper
@@ -180,6 +180,7 @@ class Doctor:
         """
         self._try(Doctor._conclude)
         self._try(Doctor._look_ahead)
+        self._try(Doctor._ask_twice)
         return judge(self.record, mute=tuple(mute))
 
     def close(self) -> None:
@@ -371,6 +372,8 @@ class Doctor:
         look.size = facts.rows(step.inputs, reading.ending.outputs, targets)
         self.record.data_normalised |= reading.data_normalised
         self.record.used |= reading.used
+        self.record.dropped |= reading.dropped
+        self._parameters.meet(reading.strangers)
         if reading.opaque:
             facts.note(self.record, "The module is compiled: its activations cannot be seen.")
 
@@ -519,6 +522,23 @@ class Doctor:
         self._keeper.conclude()
         self.record.optimizers = facts.optimizers_of(self.optimizers, self.record.optimizers)
         self._parameters.conclude()
+
+    def _ask_twice(self) -> None:
+        """Ask a network that drops numbers by function whether it still does in evaluation mode."""
+        if not self.record.dropped or facts.has_dropout(self.module) or self.closed:
+            return
+        rows = [x for x in self.record.train.inputs if x is not None and len(x)]
+        shape = self.record.input_shape
+        if not rows or rows[-1][0].size != math.prod(shape):
+            return
+        self.closed = True  # our own hooks must not see this
+        try:
+            change = random_change(self.module, rows[-1].reshape(len(rows[-1]), *shape))
+        except Exception:  # a module that wants other arguments cannot be asked
+            change = 0.0
+        finally:
+            self.closed = False
+        self.record.final["random_evaluation"] = change
 
     def _look_ahead(self) -> None:
         """Ask a language model whether it sees the future."""

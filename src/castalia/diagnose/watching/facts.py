@@ -91,6 +91,12 @@ def _optimizer(optimizer: Any) -> OptimizerFacts:
     )
 
 
+def has_dropout(module: nn.Module) -> bool:
+    """Whether dropout is left to modules, which know their mode."""
+    kinds = (*DROPOUTS, nn.RNNBase, nn.MultiheadAttention)
+    return any(isinstance(part, kinds) for part in module.modules())
+
+
 def rate(optimizer: Any) -> float:
     """Learning rate of an optimizer's first group."""
     return float(optimizer.param_groups[0].get("lr", math.nan))

@@ -42,6 +42,7 @@ class Parameters:
         self.named: dict[str, nn.Parameter] = {}
         self.names: dict[int, str] = {}
         self._start: dict[str, Tensor] = {}
+        self._strangers: dict[int, tuple[Any, Tensor]] = {}
 
     def refresh(self) -> None:
         """Look for parameters that were added, replaced or removed."""
@@ -69,9 +70,18 @@ class Parameters:
         held = _held(optimizers)
         return {name: p for name, p in self.named.items() if id(p) in held}
 
+    def meet(self, strangers: Iterable[Tensor]) -> None:
+        """Remember parameters of the graph that the module does not know."""
+        for parameter in strangers:
+            if id(parameter) not in self._strangers:
+                before = sample({"": parameter}, STARTED)[""]  # type: ignore[dict-item]
+                self._strangers[id(parameter)] = (parameter, before)
+
     def conclude(self) -> None:
         """Measure the end state."""
         self.refresh()
+        still = [not moved(before, p, STARTED) for p, before in self._strangers.values()]
+        self.record.final["strangers_still"] = float(sum(still))
         self.find_optimized()
         for weight in self.record.weights:
             parameter = self.named[weight.name]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from castalia.diagnose.record import Activation, Look
 from castalia.diagnose.watching.facts import spread as spread_of
@@ -24,6 +24,7 @@ from castalia.diagnose.watching.units import UnitReader
 
 __all__ = ["Reading", "quick_ending", "read"]
 
+MOST_STRANGERS = 64
 NORMS = ("NativeBatchNorm", "CudnnBatchNorm", "NativeLayerNorm", "NativeGroupNorm", "FusedRmsNorm")
 SINGULAR = {
     "Log": ("self", "log of 0"),
@@ -65,6 +66,10 @@ class Reading:
         Whether data meet a normalising layer first.
     opaque
         Whether a compiled part hides what happened.
+    strangers
+        Leaves that want a gradient and are no parameters of the module.
+    dropped
+        Whether a dropout mask was met.
     """
 
     ending: Ending
@@ -76,6 +81,8 @@ class Reading:
     singular: list[tuple[str, str, Tensor]]
     data_normalised: bool
     opaque: bool
+    strangers: list[Tensor]
+    dropped: bool
 
     def fill(self, look: Look) -> None:
         """Write what was read into a look."""
@@ -123,7 +130,35 @@ def read(loss: Tensor, names: Mapping[int, str]) -> Reading:
         singular=_singular(order),
         data_normalised=any(o.kind in NORMS and not o.inputs for o in order),
         opaque=any("Compiled" in o.kind for o in order),
+        strangers=_strangers(order, names),
+        dropped=any(_is_dropout(o) for o in order),
     )
+
+
+def _strangers(order: list[Operation], names: Mapping[int, str]) -> list[Tensor]:
+    """Leaves of at least two axes that the module does not know, such as layers in a plain list."""
+    found: dict[int, Tensor] = {}
+    for operation in order:
+        if "" in operation.weights:
+            for node, _ in operation.node.next_functions:
+                for leaf in (node, *(n for n, _ in getattr(node, "next_functions", ()))):
+                    variable = getattr(leaf, "variable", None)
+                    if isinstance(variable, nn.Parameter) and id(variable) not in names:
+                        found[id(variable)] = variable
+    return [v for v in found.values() if v.ndim >= 2][:MOST_STRANGERS]
+
+
+def _is_dropout(operation: Operation) -> bool:
+    """Whether an operation drops numbers and scales up what it keeps."""
+    if operation.kind in ("NativeDropout", "FusedDropout"):
+        return True
+    if operation.kind != "Mul" or len(operation.inputs) != 1 or operation.weights:
+        return False
+    mask = operation.saved("other")
+    if not isinstance(mask, Tensor) or mask.shape != operation.shape or mask.ndim < 2:
+        return False
+    values = mask.flatten()[:512].unique()
+    return values.numel() == 2 and float(values[0]) == 0.0 and float(values[1]) > 1.0
 
 
 def quick_ending(loss: Tensor) -> tuple[Tensor | None, Tensor | None]:

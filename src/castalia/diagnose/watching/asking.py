@@ -1,4 +1,4 @@
-"""Whether the output at one place of a sequence depends on what comes after it."""
+"""Questions to a trained network in evaluation mode: does it see the future, is it random."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from castalia.diagnose.watching.facts import first_tensor
 
-__all__ = ["future_change"]
+__all__ = ["future_change", "random_change"]
 
 ROWS = 4
 
@@ -54,6 +54,32 @@ def future_change(module: nn.Module, tokens: np.ndarray, batch_first: bool = Tru
     change = (first - second).float().abs().flatten(2).amax(dim=2)  # (rows, length)
     moved = float(change[:, half:].max())
     return float(change[:, :half].max()) / moved if moved > 0 else None
+
+
+def random_change(module: nn.Module, inputs: np.ndarray) -> float:
+    """Return how far two answers to the same rows differ, relative to their size.
+
+    Parameters
+    ----------
+    module
+        The network, called with one tensor.
+    inputs
+        Rows.
+
+    Examples
+    --------
+    >>> random_change(nn.Dropout(0.5), np.ones((8, 4), np.float32))
+    0.0
+    """
+    place = next((p for p in module.parameters()), torch.zeros(0))
+    x = torch.as_tensor(inputs).to(place.device)
+    x = x.to(place.dtype) if x.is_floating_point() else x
+    with _quietly(module), torch.no_grad():
+        first, second = first_tensor(module(x)), first_tensor(module(x))
+    if first is None or second is None or not first.is_floating_point():
+        return 0.0
+    size = float(first.abs().max())
+    return float((first - second).abs().max()) / size if size > 0 else 0.0
 
 
 def _outputs(module: nn.Module, tokens: Tensor, batch_first: bool) -> Tensor | None:
