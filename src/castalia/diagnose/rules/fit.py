@@ -140,12 +140,19 @@ def _still_poor(case: Case) -> bool:
 
 
 def _penalty(case: Case) -> float:
-    """Share of the loss that the outputs and targets do not account for, at the end."""
-    if not case.comparable or not np.isfinite(case.fit_loss) or case.final <= 0:
+    """Share of the loss that outputs and targets do not account for, over the last kept batches."""
+    rows, shares = case.record.train, []
+    if not case.comparable:
         return 0.0
-    if case.final - case.fit_loss < 0.15 * case.guess or _smoothed(case):
-        return 0.0
-    return 1 - case.fit_loss / case.final
+    for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
+        whole = o is not None and t is not None and len(o) == len(t)
+        if whole and 0.5 * case.steps <= step < case.steps:
+            total, data = case.losses[step], case.data_loss(o, t)
+            if total - data > 0.15 * case.guess:
+                shares.append(1 - data / total)
+            elif np.isfinite(data):
+                shares.append(0.0)
+    return float(np.median(shares)) if len(shares) >= 3 and not _smoothed(case) else 0.0
 
 
 def _smoothed(case: Case) -> bool:
@@ -237,6 +244,9 @@ def _simple_model(case: Case) -> tuple[str, float, float] | None:
         if not n or len(np.unique(y)) < 2 or np.unique(y, return_counts=True)[1].min() < 4:
             return None
         floor = float(np.unique(y, return_counts=True)[1].max() / len(y))
+        held, m = case.accuracy(case.record.validation, 8)  # without dropout
+        scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
+        accuracy = max([accuracy, *([held] if m >= 40 else []), *scores])
         ours, scoring = (accuracy - floor) / max(1 - floor, 1e-9), "accuracy"
         models = {
             "linear model": LogisticRegression(max_iter=300),
