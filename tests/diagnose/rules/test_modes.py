@@ -11,15 +11,15 @@ from tests.diagnose.rules.records import above, ask, below, classification, only
 
 def normalised(numbers=64, far=0.1, momentum=0.1):
     record = classification()
-    record.layers.append(Layer("1", "BatchNorm1d", {"momentum": momentum}))
+    record.layers.append(Layer("norm", "BatchNorm1d", {"momentum": momentum}))
     for look in record.looks:
-        look.batch_norms = {"1": (int(numbers), far)}
+        look.batch_norms = {"norm": (int(numbers), far)}
     return record
 
 
 def test_a_batch_norm_on_few_numbers_is_found():
     found = only(batch_statistics, normalised(numbers=limit("batch.norm")))
-    assert (found.code, found.severity, found.where) == ("CST115", "warning", "1")
+    assert (found.code, found.severity, found.where) == ("CST115", "warning", "norm")
     (evidence,) = found.evidence
     assert evidence.value == evidence.threshold == limit("batch.norm") and not evidence.above
     assert "GroupNorm" in found.remedy.text
@@ -31,7 +31,7 @@ def test_a_batch_norm_on_one_number_more_is_left_alone():
 
 def test_running_statistics_far_from_the_batches_are_found():
     found = only(batch_statistics, normalised(far=above("batch.running"), momentum=1e-4))
-    assert (found.code, found.where) == ("CST115", "1")
+    assert (found.code, found.where) == ("CST115", "norm")
     assert found.evidence[0].value == pytest.approx(above("batch.running"))
     assert found.evidence[0].threshold == limit("batch.running")
     assert "momentum" in found.remedy.text and "0.0001" in found.remedy.text
@@ -41,13 +41,13 @@ def test_running_statistics_far_from_the_batches_are_found():
 def test_running_statistics_that_are_far_only_at_the_start_are_left_alone():
     record = normalised()
     for look in record.looks[:4]:
-        look.batch_norms = {"1": (64, 10 * limit("batch.running"))}
+        look.batch_norms = {"norm": (64, 10 * limit("batch.running"))}
     assert ask(batch_statistics, record) == []
 
 
 def test_a_momentum_that_keeps_only_the_last_batch_is_found():
     found = only(batch_statistics, normalised(momentum=0.9))
-    assert (found.code, found.where, found.evidence[0].value) == ("CST115", "1", 0.9)
+    assert (found.code, found.where, found.evidence[0].value) == ("CST115", "norm", 0.9)
     assert found.remedy.text.startswith("momentum=0.9 → 0.1")
 
 
