@@ -60,10 +60,16 @@ def below(name: str) -> float:
 # ---- numbers ----
 
 
-def standard(rows: int, columns: int, seed: int = 0) -> np.ndarray:
-    """Return columns of mean 0 and variance 1, uncorrelated: exactly, not on average."""
+def standard(
+    rows: int, columns: int, seed: int = 0, besides: np.ndarray | None = None
+) -> np.ndarray:
+    """Return columns of mean 0 and variance 1, uncorrelated: exactly, not on average.
+
+    They are uncorrelated with those of `besides`, too.
+    """
     x = np.random.default_rng(seed).standard_normal((rows, columns))
-    return np.linalg.qr(x - x.mean(axis=0))[0] * np.sqrt(rows)
+    x = x if besides is None else np.hstack([besides, x])
+    return np.linalg.qr(x - x.mean(axis=0))[0][:, -columns:] * np.sqrt(rows)
 
 
 def falling(start: float = 1.4, end: float = 0.07, steps: int = STEPS) -> list[float]:
@@ -244,9 +250,9 @@ def regression(learnt: float = 0.95, losses: list[float] | None = None) -> Recor
     record = _training(head, losses)
     n = BATCHES * ROWS
     for name, seed in (("train", 0), ("validation", 1)):
-        x = standard(n, COLUMNS + 1, seed)
-        y = x[:, -1:]  # uncorrelated with the inputs
-        setattr(record, name, batches(x[:, :-1], y * (1 - np.sqrt(1 - learnt)), y))
+        y = np.tile(standard(ROWS, 1), (BATCHES, 1))  # of variance 1 in each batch
+        x = standard(n, COLUMNS, seed, besides=y)
+        setattr(record, name, batches(x, y * (1 - np.sqrt(1 - learnt)), y))
     return record
 
 
