@@ -123,17 +123,13 @@ def network(record: Record, depth: int = 5, columns: int = COLUMNS, outputs: int
         name = str(2 * i)
         record.layers += [Layer(name, "Linear"), Layer(str(2 * i + 1), "ReLU")]
         for kind, shape in (("weight", (sizes[i + 1], sizes[i])), ("bias", (sizes[i + 1],))):
-            record.weights.append(
-                Weight(f"{name}.{kind}", shape, True, True, "Linear", moved=True)
-            )
+            record.weights.append(Weight(f"{name}.{kind}", shape, True, True, "Linear", moved=True))
     record.layers.pop()
     record.used = {w.name for w in record.weights}
     for look in record.looks:
         look.structure = [(str(2 * i), "Linear", ()) for i in range(depth)]
         look.units = [units(str(2 * i)) for i in range(depth - 1)]
-        look.weights = {
-            w.name: 0.6 / np.sqrt(np.prod(w.shape[1:])) for w in record.weights
-        }
+        look.weights = {w.name: 0.6 / np.sqrt(np.prod(w.shape[1:])) for w in record.weights}
     set_updates(record, 3e-3)
     set_gradients(record, np.full(depth, 0.01))
 

@@ -108,7 +108,8 @@ def test_strong_dropout_in_a_training_that_stays_poor_is_found():
 
 
 @pytest.mark.parametrize(
-    ("kind", "bar"), [("SGD", "decay.strong"), ("Adam", "decay.strong"), ("AdamW", "decay.decoupled")]
+    ("kind", "bar"),
+    [("SGD", "decay.strong"), ("Adam", "decay.strong"), ("AdamW", "decay.decoupled")],
 )
 def test_strong_decay_in_a_training_that_stays_poor_is_found(kind, bar):
     found = only(over_regularised, held_back(kind=kind, decay=above(bar)))

@@ -79,8 +79,12 @@ def test_sure_answers_that_disagree_with_the_labels_are_label_noise():
     found = only(mislabelled, disagreeing(share))
     assert (found.code, found.severity, found.where) == ("CST205", "warning", None)
     errors, ratio = found.evidence
-    assert errors.value == pytest.approx(share, abs=5e-3) and errors.threshold == limit("labels.noise")
-    assert ratio.value == pytest.approx(1.0, rel=0.05) and ratio.threshold == limit("labels.noise_ratio")
+    assert errors.value == pytest.approx(share, abs=5e-3) and errors.threshold == limit(
+        "labels.noise"
+    )
+    assert ratio.value == pytest.approx(1.0, rel=0.05) and ratio.threshold == limit(
+        "labels.noise_ratio"
+    )
     assert "Inspect" in found.remedy.text
 
 

@@ -73,9 +73,7 @@ def test_validation_in_training_mode_is_found():
 
 
 def test_training_in_evaluation_mode_is_found():
-    found = only(
-        wrong_mode, dropping(trained_in_training_mode=100, trained_in_evaluation_mode=100)
-    )
+    found = only(wrong_mode, dropping(trained_in_training_mode=100, trained_in_evaluation_mode=100))
     assert found.evidence[0].value == 0.5 and "model.train()" in found.remedy.text
     assert found.evidence[0].value > found.evidence[0].threshold
     few = dropping(trained_in_training_mode=190, trained_in_evaluation_mode=10)
@@ -98,8 +96,6 @@ def test_a_network_that_is_the_same_in_both_modes_is_left_alone():
     assert ask(wrong_mode, record) == []
 
 
-@pytest.mark.xfail(
-    reason="np.nanmedian of nothing but NaN warns, and the rule fails", strict=True
-)
+@pytest.mark.xfail(reason="np.nanmedian of nothing but NaN warns, and the rule fails", strict=True)
 def test_a_batch_norm_without_running_statistics_is_left_alone():
     assert ask(batch_statistics, normalised(far=np.nan)) == []
