@@ -1,7 +1,7 @@
 """Records built by hand: a healthy training, in which a test plants one number.
 
-The network is a perceptron, layers "0", "2", "4" …, that met 8 batches of 40 rows with 5 columns. Outputs
-are made so that training took away a given share of the loss of guessing, exactly.
+The network is a perceptron, layers "0", "2", "4" …, that met 8 batches of 40 rows with 5 columns.
+Outputs are made so that training took away a given share of the loss of guessing, exactly.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """CST406 on planted spreads of the outputs."""
 
 import pytest
+from tests.diagnose.rules.records import above, ask, below, classification, only, poor, regression
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.blind import ignores_input
-from tests.diagnose.rules.records import above, ask, below, classification, only, poor, regression
 
 
 def spreading(record, spread):
@@ -17,8 +17,10 @@ def test_outputs_that_are_the_same_for_every_row_ignore_the_input():
     found = only(ignores_input, spreading(poor(), below("outputs.same")))
     assert (found.code, found.severity, found.where) == ("CST406", "warning", None)
     (evidence,) = found.evidence
-    assert evidence.value == pytest.approx(below("outputs.same")) and not evidence.above
-    assert evidence.threshold == limit("outputs.same") and "input" in found.remedy.text
+    assert evidence.value == pytest.approx(below("outputs.same"))
+    assert not evidence.above
+    assert evidence.threshold == limit("outputs.same")
+    assert "input" in found.remedy.text
 
 
 def test_outputs_that_differ_a_little_more_do_not_ignore_the_input():

@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.record import OptimizerFacts
-from castalia.diagnose.rules.conditioning import zigzag
 from tests.diagnose.rules.records import (
     COLUMNS,
     LR,
@@ -18,6 +14,10 @@ from tests.diagnose.rules.records import (
     set_turning,
     standard,
 )
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import OptimizerFacts
+from castalia.diagnose.rules.conditioning import zigzag
 
 
 def creeping():
@@ -36,7 +36,8 @@ def test_gradients_that_turn_back_each_step_zigzag():
     found = only(zigzag, set_turning(creeping(), below("turning.zigzag")))
     assert (found.code, found.severity, found.where) == ("CST114", "warning", None)
     (evidence,) = found.evidence
-    assert evidence.value == pytest.approx(below("turning.zigzag")) and not evidence.above
+    assert evidence.value == pytest.approx(below("turning.zigzag"))
+    assert not evidence.above
     assert evidence.threshold == limit("turning.zigzag")
     assert found.remedy.changes == {"training__optimizer": "adam"}
     assert "Adam" in found.remedy.text
@@ -49,7 +50,8 @@ def test_gradients_that_turn_a_little_less_do_not_zigzag():
 def test_inputs_far_longer_in_one_direction_are_ill_conditioned():
     (evidence,) = only(zigzag, stretched(above("curvature.ratio"))).evidence
     assert evidence.value == pytest.approx(above("curvature.ratio"))
-    assert evidence.threshold == limit("curvature.ratio") and evidence.above
+    assert evidence.threshold == limit("curvature.ratio")
+    assert evidence.above
     assert ask(zigzag, stretched(below("curvature.ratio"))) == []
 
 

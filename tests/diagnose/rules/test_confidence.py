@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.confidence import miscalibrated
 from tests.diagnose.rules.records import (
     CLASSES,
     ask,
@@ -15,6 +12,9 @@ from tests.diagnose.rules.records import (
     poor,
     standard,
 )
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.confidence import miscalibrated
 
 N = 4000
 
@@ -39,7 +39,8 @@ def test_confidence_far_from_accuracy_is_miscalibrated(sign, request):
     found = only(miscalibrated, sure(0.7 + gap, 0.7))
     assert (found.code, found.severity, found.where) == ("CST405", "warning", None)
     (evidence,) = found.evidence
-    assert evidence.value == pytest.approx(gap, abs=1e-6) and evidence.above == (sign > 0)
+    assert evidence.value == pytest.approx(gap, abs=1e-6)
+    assert evidence.above == (sign > 0)
     assert evidence.threshold == pytest.approx(sign * limit("calibration.error"))
     assert "temperature" in found.remedy.text
     assert f"is {request.node.callspec.id} than right" in found.summary

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.duration import noisy, too_short
 from tests.diagnose.rules.records import (
     above,
     ask,
@@ -15,6 +12,9 @@ from tests.diagnose.rules.records import (
     set_evaluations,
     stairs,
 )
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.duration import noisy, too_short
 
 
 def ending(fall, learnt=0.7, held=None):
@@ -29,7 +29,8 @@ def test_a_loss_still_falling_at_the_end_was_stopped_too_early():
     assert (found.code, found.severity, found.where) == ("CST111", "warning", None)
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("end.falling"))
-    assert evidence.threshold == limit("end.falling") and evidence.above
+    assert evidence.threshold == limit("end.falling")
+    assert evidence.above
     assert "epochs" in found.remedy.text
 
 
@@ -71,7 +72,8 @@ def test_large_batches_that_leave_few_steps_are_told_with_a_smaller_size():
     assert (found.evidence[0].value, found.evidence[0].threshold) == (steps, limit("steps.few"))
     assert not found.evidence[0].above
     smaller = found.remedy.changes["batch_size"]
-    assert 16 <= smaller < 128 and found.remedy.text == f"batch_size=512 → {smaller}"
+    assert 16 <= smaller < 128
+    assert found.remedy.text == f"batch_size=512 → {smaller}"
 
 
 @pytest.mark.parametrize(("more", "size"), [(0, 512), (-1, 32)], ids=["steps", "small batches"])
@@ -94,8 +96,10 @@ def test_a_loss_that_jumps_at_tiny_batches_is_noisy():
     assert (found.code, found.severity, found.where) == ("CST113", "warning", None)
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("noise.loss"), rel=1e-3)
-    assert evidence.threshold == limit("noise.loss") and evidence.above
-    assert found.remedy.text == "batch_size=2 → 32" and found.remedy.changes == {"batch_size": 32}
+    assert evidence.threshold == limit("noise.loss")
+    assert evidence.above
+    assert found.remedy.text == "batch_size=2 → 32"
+    assert found.remedy.changes == {"batch_size": 32}
 
 
 def test_a_loss_that_jumps_less_or_at_larger_batches_or_learns_anyway_is_not_noisy():

@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.record import Weight
-from castalia.diagnose.rules.gradients import explodes, never_reset, vanishes
 from tests.diagnose.rules.records import (
     above,
     ask,
@@ -17,6 +13,10 @@ from tests.diagnose.rules.records import (
     poor,
     set_gradients,
 )
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import Weight
+from castalia.diagnose.rules.gradients import explodes, never_reset, vanishes
 
 DEEP = 16  # layers enough that each one keeps a healthy share
 
@@ -31,9 +31,11 @@ def test_gradients_that_shrink_toward_the_input_vanish():
     found = only(vanishes, deep(poor(), ratio))
     assert (found.code, found.severity, found.where) == ("CST103", "error", "0")
     (evidence,) = found.evidence
-    assert evidence.value == pytest.approx(ratio) and not evidence.above
+    assert evidence.value == pytest.approx(ratio)
+    assert not evidence.above
     assert evidence.threshold == limit("gradient.shrinks")
-    assert found.remedy.changes == {"activation": "relu"} and "ReLU" in found.remedy.text
+    assert found.remedy.changes == {"activation": "relu"}
+    assert "ReLU" in found.remedy.text
     assert "through relu" in found.summary
 
 
@@ -52,7 +54,8 @@ def test_few_layers_that_each_keep_too_little_vanish():
 
 def test_vanishing_gradients_of_a_network_that_learns_are_only_worth_knowing():
     found = only(vanishes, deep(classification(), below("gradient.shrinks")))
-    assert found.severity == "info" and found.confidence <= 0.5
+    assert found.severity == "info"
+    assert found.confidence <= 0.5
 
 
 def test_uneven_gradients_without_order_do_not_vanish():
@@ -77,7 +80,8 @@ def test_a_plain_recurrent_layer_that_forgets_vanishes_in_time(value, kind, seen
     found = ask(vanishes, recurrent(poor(), left ** (1 / 30), kind))
     assert [f.where for f in found] == ["rnn"] * seen
     for f in found:
-        assert f.severity == "error" and "LSTM" in f.remedy.text
+        assert f.severity == "error"
+        assert "LSTM" in f.remedy.text
         assert f.evidence[0].value == pytest.approx(left)
         assert f.evidence[0].threshold == limit("gradient.shrinks")
 
@@ -86,9 +90,11 @@ def test_gradients_that_grow_toward_the_input_explode():
     ratio = above("gradient.grows")
     found = only(explodes, deep(poor(), ratio))
     assert (found.code, found.severity, found.where) == ("CST104", "error", "0")
-    assert found.evidence[0].value == pytest.approx(ratio) and found.evidence[0].above
+    assert found.evidence[0].value == pytest.approx(ratio)
+    assert found.evidence[0].above
     assert found.evidence[0].threshold == limit("gradient.grows")
-    assert found.remedy.changes == {"training__clip": 1.0} and "Clip" in found.remedy.text
+    assert found.remedy.changes == {"training__clip": 1.0}
+    assert "Clip" in found.remedy.text
 
 
 def test_growing_gradients_below_the_limit_or_of_a_network_that_learns_do_not_explode():

@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.record import Layer
-from castalia.diagnose.rules.initialisation import poor_start
 from tests.diagnose.rules.records import (
     CLASSES,
     above,
@@ -21,6 +17,10 @@ from tests.diagnose.rules.records import (
     units,
 )
 
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import Layer
+from castalia.diagnose.rules.initialisation import poor_start
+
 
 def starting(over_guessing):
     return classification(losses=falling(over_guessing * np.log(CLASSES)))
@@ -31,7 +31,8 @@ def test_a_first_loss_far_above_guessing_is_a_poor_start():
     assert (found.code, found.severity, found.where) == ("CST109", "warning", None)
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("start.loss"))
-    assert evidence.threshold == limit("start.loss") and evidence.above
+    assert evidence.threshold == limit("start.loss")
+    assert evidence.above
     assert "He for ReLU" in found.remedy.text
 
 
@@ -60,13 +61,15 @@ def spreading(record, change):
 def test_a_spread_that_grows_with_depth_is_a_poor_start():
     (evidence,) = only(poor_start, spreading(classification(), above("start.depth"))).evidence
     assert evidence.value == pytest.approx(above("start.depth"))
-    assert evidence.threshold == limit("start.depth") and evidence.above
+    assert evidence.threshold == limit("start.depth")
+    assert evidence.above
     assert ask(poor_start, spreading(classification(), below("start.depth"))) == []
 
 
 def test_a_spread_that_dies_out_is_a_poor_start_where_nothing_is_learnt():
     (evidence,) = only(poor_start, spreading(poor(), 1 / above("start.depth"))).evidence
-    assert evidence.threshold == pytest.approx(1 / limit("start.depth")) and not evidence.above
+    assert evidence.threshold == pytest.approx(1 / limit("start.depth"))
+    assert not evidence.above
     assert ask(poor_start, spreading(poor(), 1 / below("start.depth"))) == []
     assert ask(poor_start, spreading(classification(), 1 / above("start.depth"))) == []
 

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.inputs import degenerate, inputs_unscaled, targets_unscaled
 from tests.diagnose.rules.records import (
     COLUMNS,
     above,
@@ -19,6 +16,9 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.inputs import degenerate, inputs_unscaled, targets_unscaled
+
 N = 320
 
 
@@ -32,7 +32,8 @@ def test_a_large_column_is_named():
     assert (found.code, found.severity, found.where) == ("CST201", "warning", "column 2")
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("inputs.large"))
-    assert evidence.threshold == limit("inputs.large") and evidence.above
+    assert evidence.threshold == limit("inputs.large")
+    assert evidence.above
     assert "Standardise" in found.remedy.text
 
 
@@ -42,7 +43,8 @@ def test_a_column_just_below_the_limit_is_left_alone():
 
 def test_inputs_that_are_all_tiny_are_found():
     (evidence,) = only(inputs_unscaled, scaled(*[below("inputs.small")] * 5)).evidence
-    assert evidence.value == pytest.approx(below("inputs.small")) and not evidence.above
+    assert evidence.value == pytest.approx(below("inputs.small"))
+    assert not evidence.above
     assert evidence.threshold == limit("inputs.small")
     assert ask(inputs_unscaled, scaled(*[above("inputs.small")] * 5)) == []
 
@@ -84,14 +86,16 @@ def test_large_targets_are_found():
     assert (found.code, found.severity, found.where) == ("CST202", "warning", None)
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("targets.large"))
-    assert evidence.threshold == limit("targets.large") and evidence.above
+    assert evidence.threshold == limit("targets.large")
+    assert evidence.above
     assert "Standardise the targets" in found.remedy.text
     assert ask(targets_unscaled, aiming(below("targets.large"))) == []
 
 
 def test_targets_that_hardly_differ_are_found():
     (evidence,) = only(targets_unscaled, aiming(below("targets.small"))).evidence
-    assert evidence.value == pytest.approx(below("targets.small")) and not evidence.above
+    assert evidence.value == pytest.approx(below("targets.small"))
+    assert not evidence.above
     assert evidence.threshold == limit("targets.small")
     assert ask(targets_unscaled, aiming(above("targets.small"))) == []
 
@@ -124,14 +128,16 @@ def test_missing_values_are_an_error_with_their_share():
     assert (found.code, found.severity, found.where) == ("CST203", "error", "column 1")
     (evidence,) = found.evidence
     assert (evidence.what, evidence.threshold) == ("share missing", 0.0)
-    assert evidence.value == pytest.approx(0.1) and "Impute" in found.remedy.text
+    assert evidence.value == pytest.approx(0.1)
+    assert "Impute" in found.remedy.text
 
 
 def test_a_column_that_numbers_the_rows_is_found():
     numbers = np.random.default_rng(0).permutation(N).astype(float)
     found = only(degenerate, with_column(numbers))
     assert (found.severity, found.where) == ("warning", "column 1")
-    assert "number the rows" in found.summary and "Drop" in found.remedy.text
+    assert "number the rows" in found.summary
+    assert "Drop" in found.remedy.text
 
 
 def test_a_column_that_numbers_the_rows_after_scaling_is_found():
@@ -148,13 +154,15 @@ def test_whole_numbers_that_tell_the_target_are_no_identifier():
 def test_a_column_that_never_changes_is_found():
     found = only(degenerate, with_column(3.0))
     assert (found.severity, found.where) == ("warning", "column 1")
-    assert found.evidence[0].value == 1 and "never change: 1" in found.summary
+    assert found.evidence[0].value == 1
+    assert "never change: 1" in found.summary
 
 
 def test_a_column_that_repeats_another_up_to_scale_is_found():
     found = only(degenerate, with_column(5 - 2 * standard(N, COLUMNS)[:, 0]))
     assert (found.severity, found.where) == ("warning", "column 1")
-    assert "repeat" in found.summary and "Keep one" in found.remedy.text
+    assert "repeat" in found.summary
+    assert "Keep one" in found.remedy.text
 
 
 def test_a_column_that_nearly_repeats_another_is_left_alone():
@@ -168,7 +176,8 @@ def test_the_dark_border_of_a_picture_is_only_worth_knowing():
     record = set_rows(classification(), inputs=x)
     record.input_shape = (64,)
     found = only(degenerate, record)
-    assert found.severity == "info" and found.evidence[0].value == 8
+    assert found.severity == "info"
+    assert found.evidence[0].value == 8
 
 
 def test_pictures_and_few_rows_have_no_degenerate_columns():

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.labels import imbalanced, mislabelled, ordered
 from tests.diagnose.rules.records import (
     BATCHES,
     CLASSES,
@@ -20,6 +17,9 @@ from tests.diagnose.rules.records import (
     set_rows,
     standard,
 )
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.labels import imbalanced, mislabelled, ordered
 
 BAR = 2 * limit("classes.rare")  # rarest class over an even share
 
@@ -39,9 +39,11 @@ def test_a_rare_class_that_is_given_up_is_found():
     found = only(imbalanced, rare(0.98 * BAR))
     assert (found.code, found.severity, found.where) == ("CST204", "warning", None)
     evidence = found.evidence[0]
-    assert evidence.value == pytest.approx(0.98 * BAR, rel=1e-2) and not evidence.above
+    assert evidence.value == pytest.approx(0.98 * BAR, rel=1e-2)
+    assert not evidence.above
     assert evidence.threshold == BAR
-    assert found.remedy.changes == {"class_weight": "balanced"} and "Weight" in found.remedy.text
+    assert found.remedy.changes == {"class_weight": "balanced"}
+    assert "Weight" in found.remedy.text
     assert "hardly ever recognised" in found.summary
 
 
@@ -79,12 +81,10 @@ def test_sure_answers_that_disagree_with_the_labels_are_label_noise():
     found = only(mislabelled, disagreeing(share))
     assert (found.code, found.severity, found.where) == ("CST205", "warning", None)
     errors, ratio = found.evidence
-    assert errors.value == pytest.approx(share, abs=5e-3) and errors.threshold == limit(
-        "labels.noise"
-    )
-    assert ratio.value == pytest.approx(1.0, rel=0.05) and ratio.threshold == limit(
-        "labels.noise_ratio"
-    )
+    assert errors.value == pytest.approx(share, abs=5e-3)
+    assert errors.threshold == limit("labels.noise")
+    assert ratio.value == pytest.approx(1.0, rel=0.05)
+    assert ratio.threshold == limit("labels.noise_ratio")
     assert "Inspect" in found.remedy.text
 
 
@@ -113,15 +113,18 @@ def test_batches_whose_targets_differ_are_not_shuffled():
     found = only(ordered, in_batches(1.01 * bar))
     assert (found.code, found.severity, found.where) == ("CST209", "warning", None)
     (evidence,) = found.evidence
-    assert evidence.value == pytest.approx(1.01 * bar) and evidence.above
-    assert evidence.threshold == bar and "shuffle=True" in found.remedy.text
+    assert evidence.value == pytest.approx(1.01 * bar)
+    assert evidence.above
+    assert evidence.threshold == bar
+    assert "shuffle=True" in found.remedy.text
     assert ask(ordered, in_batches(0.99 * bar)) == []
 
 
 def test_batches_of_one_class_each_are_an_error():
     labels = np.repeat(np.arange(BATCHES) % CLASSES, ROWS)
     found = only(ordered, set_rows(classification(), targets=labels))
-    assert found.severity == "error" and "labels" in found.summary
+    assert found.severity == "error"
+    assert "labels" in found.summary
     assert found.evidence[0].value == pytest.approx(ROWS)
 
 

@@ -1,9 +1,9 @@
 """CST303 on planted orders of layers."""
 
 import pytest
+from tests.diagnose.rules.records import ask, classification, only
 
 from castalia.diagnose.rules.layers import linear_in_a_row
-from tests.diagnose.rules.records import ask, classification, only
 
 
 def feeding(*pairs, kind="Linear"):
@@ -20,7 +20,8 @@ def test_two_linear_layers_with_nothing_between_are_found():
     assert (found.code, found.severity, found.where) == ("CST303", "warning", "4")
     (evidence,) = found.evidence
     assert (evidence.value, evidence.threshold) == (1, 0.0)
-    assert found.remedy.changes == {"activation": "relu"} and "activation" in found.remedy.text
+    assert found.remedy.changes == {"activation": "relu"}
+    assert "activation" in found.remedy.text
 
 
 def test_each_pair_is_counted_and_a_network_without_any_activation_is_surer():
@@ -29,7 +30,8 @@ def test_each_pair_is_counted_and_a_network_without_any_activation_is_surer():
     for look in record.looks:
         look.units = []
     found = only(linear_in_a_row, record)
-    assert found.evidence[0].value == 4 and found.confidence > some.confidence
+    assert found.evidence[0].value == 4
+    assert found.confidence > some.confidence
 
 
 @pytest.mark.parametrize("width", [7, 8])

@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.learning_rate import too_high, too_low
-from castalia.utils.text import number
 from tests.diagnose.rules.records import (
     LR,
     above,
@@ -21,6 +17,10 @@ from tests.diagnose.rules.records import (
     stairs,
 )
 
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.learning_rate import too_high, too_low
+from castalia.utils.text import number
+
 
 def test_large_steps_that_get_nowhere_are_a_rate_too_high():
     ratio = above("rate.ratio")
@@ -29,7 +29,8 @@ def test_large_steps_that_get_nowhere_are_a_rate_too_high():
     (evidence,) = found.evidence
     assert evidence.what.startswith("update-to-weight ratio")
     assert evidence.value == pytest.approx(ratio)
-    assert evidence.threshold == limit("rate.ratio") and evidence.above
+    assert evidence.threshold == limit("rate.ratio")
+    assert evidence.above
 
 
 def test_the_lower_rate_brings_the_ratio_to_a_healthy_one():
@@ -52,7 +53,8 @@ def test_a_loss_that_ends_above_its_start_and_breaks_is_a_rate_too_high():
     grown = above("rate.grown")
     record = poor([*stairs(1.0, grown), np.nan])
     found = only(too_high, record)
-    assert found.severity == "error" and found.evidence[0].what == "last loss over the first"
+    assert found.severity == "error"
+    assert found.evidence[0].what == "last loss over the first"
     assert found.evidence[0].value == pytest.approx(grown)
     assert found.evidence[0].threshold == limit("rate.grown")
     assert ask(too_high, poor([*stairs(1.0, below("rate.grown")), np.nan])) == []
@@ -70,7 +72,8 @@ def test_an_early_leap_beside_large_steps_makes_it_surer():
 def test_gradients_that_point_back_are_evidence_when_the_loss_has_risen_again():
     record = set_turning(poor(stairs(1.4, 0.7, 1.4, 1.4)), below("rate.turning"))
     (cosine, _) = only(too_high, set_updates(record, above("rate.ratio"))).evidence
-    assert cosine.value == pytest.approx(below("rate.turning")) and not cosine.above
+    assert cosine.value == pytest.approx(below("rate.turning"))
+    assert not cosine.above
     assert cosine.threshold == limit("rate.turning")
     (only_ratio,) = only(too_high, set_turning(record, above("rate.turning"))).evidence
     assert only_ratio.what.startswith("update-to-weight")
@@ -98,9 +101,12 @@ def test_small_steps_of_a_loss_that_still_falls_are_a_rate_too_low():
     found = only(too_low, slow(ratio))
     assert (found.code, found.severity, found.where) == ("CST102", "error", None)
     steps, learnt = found.evidence
-    assert steps.value == pytest.approx(ratio) and steps.threshold == limit("rate.slow")
-    assert learnt.value == pytest.approx(0.2) and learnt.threshold == limit("rate.slow_learnt")
-    assert not steps.above and not learnt.above
+    assert steps.value == pytest.approx(ratio)
+    assert steps.threshold == limit("rate.slow")
+    assert learnt.value == pytest.approx(0.2)
+    assert learnt.threshold == limit("rate.slow_learnt")
+    assert not steps.above
+    assert not learnt.above
 
 
 def test_the_higher_rate_brings_the_ratio_to_a_healthy_one():

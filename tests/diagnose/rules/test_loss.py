@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.rules.loss import broadcasts, wrong_loss
 from tests.diagnose.rules.records import (
     CLASSES,
     ROWS,
@@ -14,6 +12,8 @@ from tests.diagnose.rules.records import (
     set_head,
     set_rows,
 )
+
+from castalia.diagnose.rules.loss import broadcasts, wrong_loss
 
 N = 320
 
@@ -41,7 +41,8 @@ def test_a_loss_that_does_not_suit_the_targets_is_wrong(case):
     loss, targets, cure = WRONG[case]
     found = only(wrong_loss, fitting(loss, targets, (ROWS, *targets.shape[1:])))
     assert (found.code, found.severity, found.where) == ("CST302", "warning", "8")
-    assert cure in found.remedy.text and found.evidence[0].what == "loss at the end"
+    assert cure in found.remedy.text
+    assert found.evidence[0].what == "loss at the end"
 
 
 TWO_OF_FOUR = ONE_HOT + np.roll(ONE_HOT, 1, axis=1)
@@ -80,7 +81,8 @@ def test_a_loss_with_the_wrong_sign_is_found():
     record = set_head(classification(), negated=True)
     record.losses = list(np.linspace(-1.4, -9.0, 200))
     found = only(wrong_loss, record)
-    assert found.code == "CST302" and found.remedy.text == "Remove the minus sign."
+    assert found.code == "CST302"
+    assert found.remedy.text == "Remove the minus sign."
     record.losses.reverse()
     assert ask(wrong_loss, record) == []
 
@@ -91,7 +93,8 @@ def test_a_batch_broadcast_against_itself_is_found():
     assert (found.code, found.severity, found.where) == ("CST304", "error", "8")
     (evidence,) = found.evidence
     assert (evidence.value, evidence.threshold) == (ROWS, 1.0)
-    assert "squeeze(-1)" in found.remedy.text and f"({ROWS}, {ROWS})" in found.summary
+    assert "squeeze(-1)" in found.remedy.text
+    assert f"({ROWS}, {ROWS})" in found.summary
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.diagnose.rules.records import above, ask, below, classification, only
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Layer
 from castalia.diagnose.rules.modes import batch_statistics, wrong_mode
-from tests.diagnose.rules.records import above, ask, below, classification, only
 
 
 def normalised(numbers=64, far=0.1, momentum=0.1):
@@ -21,7 +21,8 @@ def test_a_batch_norm_on_few_numbers_is_found():
     found = only(batch_statistics, normalised(numbers=limit("batch.norm")))
     assert (found.code, found.severity, found.where) == ("CST115", "warning", "norm")
     (evidence,) = found.evidence
-    assert evidence.value == evidence.threshold == limit("batch.norm") and not evidence.above
+    assert evidence.value == evidence.threshold == limit("batch.norm")
+    assert not evidence.above
     assert "GroupNorm" in found.remedy.text
 
 
@@ -34,7 +35,8 @@ def test_running_statistics_far_from_the_batches_are_found():
     assert (found.code, found.where) == ("CST115", "norm")
     assert found.evidence[0].value == pytest.approx(above("batch.running"))
     assert found.evidence[0].threshold == limit("batch.running")
-    assert "momentum" in found.remedy.text and "0.0001" in found.remedy.text
+    assert "momentum" in found.remedy.text
+    assert "0.0001" in found.remedy.text
     assert ask(batch_statistics, normalised(far=below("batch.running"))) == []
 
 
@@ -67,14 +69,16 @@ def test_validation_in_training_mode_is_found():
     modes = {"validated_in_training_mode": 3, "validated_in_evaluation_mode": 2}
     found = only(wrong_mode, dropping(**modes))
     assert (found.code, found.severity, found.where) == ("CST116", "warning", "3")
-    assert found.evidence[0].value == 3 and "model.eval()" in found.remedy.text
+    assert found.evidence[0].value == 3
+    assert "model.eval()" in found.remedy.text
     modes = {"validated_in_training_mode": 2, "validated_in_evaluation_mode": 3}
     assert ask(wrong_mode, dropping(**modes)) == []
 
 
 def test_training_in_evaluation_mode_is_found():
     found = only(wrong_mode, dropping(trained_in_training_mode=100, trained_in_evaluation_mode=100))
-    assert found.evidence[0].value == 0.5 and "model.train()" in found.remedy.text
+    assert found.evidence[0].value == 0.5
+    assert "model.train()" in found.remedy.text
     assert found.evidence[0].value > found.evidence[0].threshold
     few = dropping(trained_in_training_mode=190, trained_in_evaluation_mode=10)
     assert ask(wrong_mode, few) == []
@@ -83,7 +87,8 @@ def test_training_in_evaluation_mode_is_found():
 def test_calls_without_gradients_in_training_mode_are_found_where_no_validation_was_told():
     record = dropping(silent_in_training_mode=3, validated_in_evaluation_mode=0, evaluations=[])
     found = only(wrong_mode, record)
-    assert found.evidence[0].value == 3 and "model.eval()" in found.remedy.text
+    assert found.evidence[0].value == 3
+    assert "model.eval()" in found.remedy.text
     record.silent_in_training_mode = record.steps  # one a step: a part of the training itself
     assert ask(wrong_mode, record) == []
 

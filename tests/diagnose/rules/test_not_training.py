@@ -1,10 +1,10 @@
 """CST110 on parameters that were planted still."""
 
 import pytest
+from tests.diagnose.rules.records import ask, classification, only, poor
 
 from castalia.diagnose.record import OptimizerFacts
 from castalia.diagnose.rules.not_training import frozen
-from tests.diagnose.rules.records import ask, classification, only, poor
 
 TOTAL = (8 * 5 + 8) + 3 * (8 * 8 + 8) + (4 * 8 + 4)
 
@@ -29,8 +29,10 @@ def test_parameters_that_the_optimizer_does_not_hold_are_named():
     found = only(frozen, still(classification(), optimized=False))
     assert (found.code, found.severity, found.where) == ("CST110", "error", "2.weight")
     (evidence,) = found.evidence
-    assert evidence.value == pytest.approx(72 / TOTAL) and evidence.threshold == 0.0
-    assert "`2.weight` and `2.bias`" in found.summary and "optimizer" in found.summary
+    assert evidence.value == pytest.approx(72 / TOTAL)
+    assert evidence.threshold == 0.0
+    assert "`2.weight` and `2.bias`" in found.summary
+    assert "optimizer" in found.summary
     assert "Build the optimizer" in found.remedy.text
 
 
@@ -40,12 +42,14 @@ def test_parameters_cut_off_from_the_loss_are_named():
     for look in record.looks:
         look.gradients |= {"2.weight": None, "2.bias": None}
     found = only(frozen, record)
-    assert "cut off" in found.summary and "detach()" in found.remedy.text
+    assert "cut off" in found.summary
+    assert "detach()" in found.remedy.text
 
 
 def test_layers_frozen_as_they_were_initialised_are_named_but_not_trained_ones():
     found = only(frozen, still(classification(), trainable=False, fresh=True))
-    assert "frozen" in found.summary and "requires_grad_(True)" in found.remedy.text
+    assert "frozen" in found.summary
+    assert "requires_grad_(True)" in found.remedy.text
     assert ask(frozen, still(classification(), trainable=False, fresh=False)) == []
 
 
@@ -59,7 +63,8 @@ def test_a_few_parameters_are_a_warning_where_all_goes_well():
     big = record.weights[2]
     big.shape = (80, 80)
     found = only(frozen, record)
-    assert found.severity == "warning" and found.where == "0.bias"
+    assert found.severity == "warning"
+    assert found.where == "0.bias"
 
 
 def without_gradient():
@@ -88,8 +93,10 @@ NOTHING_MOVES = {
 def test_where_nothing_moves_the_reason_is_told(why):
     build, cure = NOTHING_MOVES[why]
     found = only(frozen, build())
-    assert found.severity == "error" and found.evidence[0].value == 1.0
-    assert why in found.summary and cure in found.remedy.text
+    assert found.severity == "error"
+    assert found.evidence[0].value == 1.0
+    assert why in found.summary
+    assert cure in found.remedy.text
 
 
 def test_one_step_is_too_few_to_say():

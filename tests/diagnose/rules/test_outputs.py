@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.record import Activation
-from castalia.diagnose.rules.outputs import wrong_activation, wrong_axis, wrong_size
 from tests.diagnose.rules.records import (
     CLASSES,
     ROWS,
@@ -15,6 +12,9 @@ from tests.diagnose.rules.records import (
     set_head,
     set_rows,
 )
+
+from castalia.diagnose.record import Activation
+from castalia.diagnose.rules.outputs import wrong_activation, wrong_axis, wrong_size
 
 SHAPE = (ROWS, CLASSES)
 
@@ -39,7 +39,8 @@ def test_an_activation_that_the_loss_applies_itself_is_wrong(case):
     loss, kind, cure = WRONG[case]
     found = only(wrong_activation, ending(loss, kind, dim=1 if kind == "softmax" else None))
     assert (found.code, found.severity, found.where) == ("CST301", "error", "8")
-    assert cure in found.remedy.text and found.evidence[0].what == "loss at the end"
+    assert cure in found.remedy.text
+    assert found.evidence[0].what == "loss at the end"
 
 
 RIGHT = {
@@ -60,7 +61,8 @@ def test_the_right_activation_is_left_alone(case):
 
 def test_a_softmax_over_one_unit_is_always_one():
     found = only(wrong_activation, ending("bce", "softmax", (ROWS, 1), 1))
-    assert found.severity == "error" and "over one unit" in found.summary
+    assert found.severity == "error"
+    assert "over one unit" in found.summary
     assert "sigmoid" in found.remedy.text
 
 
@@ -71,7 +73,8 @@ def test_a_cross_entropy_over_one_output_is_always_zero():
 
 def test_log_probabilities_in_a_cross_entropy_are_only_worth_knowing():
     found = only(wrong_activation, ending("cross_entropy", "log_softmax", dim=1))
-    assert found.severity == "info" and "nll_loss" in found.remedy.text
+    assert found.severity == "info"
+    assert "nll_loss" in found.remedy.text
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -96,7 +99,8 @@ def reaching(kind, share):
 def test_targets_that_the_output_cannot_reach_make_it_wrong(kind):
     found = only(wrong_activation, reaching(kind, 0.2))
     (evidence,) = found.evidence
-    assert evidence.value == pytest.approx(0.2) and evidence.value > evidence.threshold
+    assert evidence.value == pytest.approx(0.2)
+    assert evidence.value > evidence.threshold
     assert "linear" in found.remedy.text
     assert ask(wrong_activation, reaching(kind, evidence.threshold)) == []
 
@@ -122,7 +126,8 @@ def normalising(shape, dim, **kind):
 def test_a_softmax_over_a_wrong_axis_is_found(shape, dim, weighs, axis):
     found = only(wrong_axis, normalising(shape, dim, weighs=weighs))
     assert (found.code, found.severity, found.where) == ("CST305", "error", "8")
-    assert f"over the {axis}" in found.summary and found.evidence[0].value == dim
+    assert f"over the {axis}" in found.summary
+    assert found.evidence[0].value == dim
     assert found.remedy.text == f"Use dim={len(shape) - 1}."
 
 
@@ -171,12 +176,14 @@ def test_classes_that_are_still_coming_in_do_not_make_the_output_too_large():
 def test_one_output_for_several_columns_of_targets_is_found():
     record = set_head(regression(), broadcast=((ROWS, 1), (ROWS, 3)))
     found = only(wrong_size, record)
-    assert found.severity == "error" and found.remedy.text == "Give the last layer 3 outputs."
+    assert found.severity == "error"
+    assert found.remedy.text == "Give the last layer 3 outputs."
 
 
 def test_one_logit_for_several_classes_is_found():
     record = set_head(classification(), loss="bce_logits", outputs=(ROWS,))
     found = only(wrong_size, record)
-    assert found.severity == "error" and found.evidence[0].value == 1
+    assert found.severity == "error"
+    assert found.evidence[0].value == 1
     two = set_rows(record, targets=np.arange(320) % 2)
     assert ask(wrong_size, two) == []

@@ -2,14 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.sequences import (
-    collapsed_code,
-    learns_empty_steps,
-    learns_padding,
-    sees_the_future,
-)
 from tests.diagnose.rules.records import (
     above,
     ask,
@@ -19,6 +11,14 @@ from tests.diagnose.rules.records import (
     regression,
     set_head,
     set_rows,
+)
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.sequences import (
+    collapsed_code,
+    learns_empty_steps,
+    learns_padding,
+    sees_the_future,
 )
 
 DIMENSIONS, LENGTH, N, PAD = 100, 20, 320, 0
@@ -40,7 +40,8 @@ def test_a_code_most_of_whose_dimensions_say_nothing_has_collapsed():
     assert (found.code, found.severity, found.where) == ("CST503", "error", None)
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(limit("latent.share"))
-    assert evidence.threshold == limit("latent.share") and "free bits" in found.remedy.text
+    assert evidence.threshold == limit("latent.share")
+    assert "free bits" in found.remedy.text
 
 
 def test_a_code_that_says_a_little_more_has_not_collapsed():
@@ -110,7 +111,8 @@ def test_empty_steps_that_count_in_the_loss_are_learnt():
     found = only(learns_empty_steps, record)
     assert (found.code, found.severity) == ("CST504", "warning")
     assert found.evidence[0].value == pytest.approx(share)
-    assert found.evidence[0].threshold == limit("padding.share") and "mask" in found.remedy.text
+    assert found.evidence[0].threshold == limit("padding.share")
+    assert "mask" in found.remedy.text
 
 
 def test_few_empty_steps_or_a_masked_loss_are_left_alone():
@@ -129,7 +131,8 @@ def test_outputs_that_change_with_the_future_see_it():
     assert (found.code, found.severity, found.where) == ("CST505", "error", None)
     (evidence,) = found.evidence
     assert evidence.value == above("future.change")
-    assert evidence.threshold == limit("future.change") and "triu" in found.remedy.text
+    assert evidence.threshold == limit("future.change")
+    assert "triu" in found.remedy.text
 
 
 def test_rounding_and_a_future_that_was_not_tried_are_no_leak():

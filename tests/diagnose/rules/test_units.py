@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.units import alike, dead, saturated
 from tests.diagnose.rules.records import (
     above,
     ask,
@@ -17,6 +14,9 @@ from tests.diagnose.rules.records import (
     units,
 )
 
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.units import alike, dead, saturated
+
 
 def silent(record, share, kind="relu", gate=False):
     return set_units(record, units("0"), units("2", kind, active=share_of(share), gate=gate))
@@ -28,7 +28,8 @@ def test_units_that_are_zero_on_every_row_are_dead():
     assert (found.code, found.severity, found.where) == ("CST106", "warning", "2")
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(share)
-    assert evidence.threshold == limit("units.dead") and evidence.above
+    assert evidence.threshold == limit("units.dead")
+    assert evidence.above
     assert found.remedy.changes == {"activation": "leaky_relu"}
     assert "leaky" in found.remedy.text
 
@@ -72,8 +73,10 @@ def test_units_at_their_limits_are_saturated():
     assert (found.code, found.severity, found.where) == ("CST107", "warning", "2")
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("units.saturated"))
-    assert evidence.threshold == limit("units.saturated") and evidence.above
-    assert found.remedy.changes == {"activation": "relu"} and "Scale" in found.remedy.text
+    assert evidence.threshold == limit("units.saturated")
+    assert evidence.above
+    assert found.remedy.changes == {"activation": "relu"}
+    assert "Scale" in found.remedy.text
 
 
 def test_units_almost_always_at_their_limits_are_an_error_where_nothing_is_learnt():
@@ -101,12 +104,13 @@ def equal(start, end, which=2):
 
 
 def test_units_that_began_equal_and_stayed_so_are_alike():
-    found = only(alike, equal(1.0, above("units.equal")))
+    found = only(alike, equal(above("units.equal"), above("units.equal")))
     assert (found.code, found.severity, found.where) == ("CST108", "error", "2")
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("units.equal"))
     assert evidence.threshold == limit("units.equal")
-    assert "nn.init" in found.remedy.text and found.remedy.changes == {}
+    assert "nn.init" in found.remedy.text
+    assert found.remedy.changes == {}
 
 
 @pytest.mark.parametrize(
