@@ -134,7 +134,7 @@ def test_recurrent_weights_that_magnify_explode_over_the_sequence():
 
 def stale(record, share):
     for i, look in enumerate(record.looks):
-        look.stale = i < share * len(record.looks)
+        look.stale = i + 1 <= share * len(record.looks)
     return record
 
 
