@@ -1,0 +1,82 @@
+"""CST114 on planted turns of the gradient and axes of the inputs."""
+
+import numpy as np
+import pytest
+from tests.diagnose.rules.records import (
+    COLUMNS,
+    LR,
+    above,
+    ask,
+    below,
+    only,
+    regression,
+    set_rows,
+    set_turning,
+    standard,
+)
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import OptimizerFacts
+from castalia.diagnose.rules.conditioning import zigzag
+
+
+def creeping():
+    return regression(0.7, list(np.linspace(1.4, 0.7, 200)))
+
+
+def stretched(ratio):
+    """Inputs of unit scale, equally correlated: eigenvalues 1 + (p - 1)r and 1 - r."""
+    r = (ratio - 1) / (ratio + COLUMNS - 1)
+    correlation = np.full((COLUMNS, COLUMNS), r) + (1 - r) * np.eye(COLUMNS)
+    x = standard(320, COLUMNS) @ np.linalg.cholesky(correlation).T
+    return set_rows(creeping(), inputs=x)
+
+
+def test_gradients_that_turn_back_each_step_zigzag():
+    found = only(zigzag, set_turning(creeping(), below("turning.zigzag")))
+    assert (found.code, found.severity, found.where) == ("CST114", "warning", None)
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(below("turning.zigzag"))
+    assert not evidence.above
+    assert evidence.threshold == limit("turning.zigzag")
+    assert found.remedy.changes == {"training__optimizer": "adam"}
+    assert "Adam" in found.remedy.text
+
+
+def test_gradients_that_turn_a_little_less_do_not_zigzag():
+    assert ask(zigzag, set_turning(creeping(), above("turning.zigzag"))) == []
+
+
+def test_inputs_far_longer_in_one_direction_are_ill_conditioned():
+    (evidence,) = only(zigzag, stretched(above("curvature.ratio"))).evidence
+    assert evidence.value == pytest.approx(above("curvature.ratio"))
+    assert evidence.threshold == limit("curvature.ratio")
+    assert evidence.above
+    assert ask(zigzag, stretched(below("curvature.ratio"))) == []
+
+
+def test_both_signs_together_are_surer():
+    one = only(zigzag, stretched(above("curvature.ratio")))
+    record = set_turning(stretched(above("curvature.ratio")), -0.99)
+    assert only(zigzag, record).confidence > one.confidence
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [OptimizerFacts("Adam", LR, first=LR), OptimizerFacts("SGD", LR, momentum=0.9, first=LR)],
+    ids=["Adam", "momentum"],
+)
+def test_turning_gradients_of_a_better_optimizer_are_no_fault(optimizer):
+    record = set_turning(creeping(), -0.99)
+    record.optimizers = [optimizer]
+    assert ask(zigzag, record) == []
+
+
+def test_a_loss_that_rose_is_not_called_ill_conditioned():
+    record = set_turning(creeping(), -0.99)
+    record.losses.reverse()
+    assert ask(zigzag, record) == []
+
+
+def test_a_training_that_learnt_all_is_not_ill_conditioned():
+    assert ask(zigzag, set_turning(regression(0.99), -0.99)) == []

@@ -1,0 +1,120 @@
+"""CST111 and CST113 on planted losses."""
+
+import numpy as np
+import pytest
+from tests.diagnose.rules.records import (
+    above,
+    ask,
+    below,
+    classification,
+    falling,
+    only,
+    set_evaluations,
+    stairs,
+)
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.duration import noisy, too_short
+
+
+def ending(fall, learnt=0.7, held=None):
+    """Losses that fall by that share from the fourth to the last fifth."""
+    record = classification(learnt, stairs(3.0, 2.0, 1.5, 1.0, 1.0 - fall))
+    record.evaluations = []
+    return record if held is None else set_evaluations(record, [1.0, 1.0, 1.0, 1.0 - held])
+
+
+def test_a_loss_still_falling_at_the_end_was_stopped_too_early():
+    found = only(too_short, ending(above("end.falling")))
+    assert (found.code, found.severity, found.where) == ("CST111", "warning", None)
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(above("end.falling"))
+    assert evidence.threshold == limit("end.falling")
+    assert evidence.above
+    assert "epochs" in found.remedy.text
+
+
+def test_a_loss_that_falls_by_a_little_less_was_not_stopped_too_early():
+    assert ask(too_short, ending(below("end.falling"))) == []
+
+
+def test_a_validation_loss_that_falls_too_makes_it_surer_and_a_level_one_denies_it():
+    alone = only(too_short, ending(above("end.falling")))
+    told = only(too_short, ending(above("end.falling"), held=above("end.falling")))
+    assert told.confidence > alone.confidence
+    assert told.evidence[1].value == pytest.approx(above("end.falling"))
+    assert ask(too_short, ending(above("end.falling"), held=0.0)) == []
+
+
+def test_a_training_with_nothing_left_to_learn_was_long_enough():
+    assert ask(too_short, ending(2 * limit("end.falling"), learnt=0.9)) == []
+
+
+def test_a_training_that_has_only_begun_to_learn_was_stopped_too_early():
+    fall = 0.5 * limit("end.falling")
+    record = classification(0.3, stairs(1.0, 1.0, 1.0, 1.0, 1.0 - fall))
+    record.evaluations = []
+    assert only(too_short, record).code == "CST111"
+
+
+def large(steps, size=512, learnt=0.3):
+    record = classification(learnt, list(np.linspace(1.4, 0.7, int(steps))))
+    record.evaluations = []
+    for look in record.looks:
+        look.size = size
+    return record
+
+
+def test_large_batches_that_leave_few_steps_are_told_with_a_smaller_size():
+    steps = limit("steps.few") - 1
+    found = only(too_short, large(steps))
+    assert (found.code, found.severity) == ("CST113", "warning")
+    assert (found.evidence[0].value, found.evidence[0].threshold) == (steps, limit("steps.few"))
+    assert not found.evidence[0].above
+    smaller = found.remedy.changes["batch_size"]
+    assert 16 <= smaller < 128
+    assert found.remedy.text == f"batch_size=512 → {smaller}"
+
+
+@pytest.mark.parametrize(("more", "size"), [(0, 512), (-1, 32)], ids=["steps", "small batches"])
+def test_enough_steps_or_small_batches_are_not_blamed_on_the_batch(more, size):
+    record = large(limit("steps.few") + more, size)
+    assert "CST113" not in [f.code for f in ask(too_short, record)]
+
+
+def jumping(noise, size=2, learnt=0.3):
+    """Losses that alternate about their mean with that relative spread of a step."""
+    swing = noise / np.sqrt(2)
+    record = classification(learnt, list(1.0 + swing * (-1.0) ** np.arange(200)))
+    for look in record.looks:
+        look.size = size
+    return record
+
+
+def test_a_loss_that_jumps_at_tiny_batches_is_noisy():
+    found = only(noisy, jumping(above("noise.loss")))
+    assert (found.code, found.severity, found.where) == ("CST113", "warning", None)
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(above("noise.loss"), rel=1e-3)
+    assert evidence.threshold == limit("noise.loss")
+    assert evidence.above
+    assert found.remedy.text == "batch_size=2 → 32"
+    assert found.remedy.changes == {"batch_size": 32}
+
+
+def test_a_loss_that_jumps_less_or_at_larger_batches_or_learns_anyway_is_not_noisy():
+    assert ask(noisy, jumping(below("noise.loss"))) == []
+    assert ask(noisy, jumping(above("noise.loss"), size=8)) == []
+    assert ask(noisy, jumping(above("noise.loss"), learnt=0.9)) == []
+
+
+def test_a_training_that_broke_is_not_called_short():
+    record = ending(above("end.falling"))
+    record.losses.append(np.nan)
+    assert ask(too_short, record) == []
+
+
+def test_a_level_loss_is_not_called_short():
+    record = classification(0.5, falling())
+    record.evaluations = []
+    assert ask(too_short, record) == []

@@ -1,0 +1,185 @@
+"""CST401 to CST404 on planted losses, scores and rows."""
+
+import numpy as np
+import pytest
+from tests.diagnose.rules.records import (
+    CLASSES,
+    LR,
+    above,
+    ask,
+    below,
+    classification,
+    logits,
+    only,
+    poor,
+    regression,
+    set_evaluations,
+    set_rows,
+    stairs,
+)
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import Evaluation, Layer, OptimizerFacts, Weight
+from castalia.diagnose.rules.fit import no_better, over_regularised, overfits, underfits
+
+
+def rising(rise, train=(1.0, 0.5, 0.35)):
+    """A validation loss whose end is so many times its least, while training goes on falling."""
+    return set_evaluations(classification(), [1.0, 0.5, 0.5 * rise], train)
+
+
+def test_a_validation_loss_that_rises_while_training_falls_is_overfitting():
+    found = only(overfits, rising(above("fit.rise")))
+    assert (found.code, found.severity, found.where) == ("CST401", "warning", None)
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(above("fit.rise"))
+    assert evidence.above
+    assert evidence.threshold == limit("fit.rise")
+    assert set(found.remedy.changes) == {"training__patience", "dropout", "training__weight_decay"}
+    assert "Stop early" in found.remedy.text
+    assert "least after step 133" in found.summary  # the second of three validations of 200 steps
+
+
+def test_a_validation_loss_that_rises_less_or_with_training_is_no_overfitting():
+    assert ask(overfits, rising(below("fit.rise"))) == []
+    assert ask(overfits, rising(above("fit.rise"), train=(1.0, 0.5, 0.5))) == []
+
+
+def test_a_validation_loss_far_above_training_is_overfitting():
+    for gap, seen in ((above("fit.gap"), 1), (below("fit.gap"), 0)):
+        record = set_evaluations(classification(), [1.0, 0.8, 0.8], [0.9, 0.5, 0.8 / gap])
+        found = ask(overfits, record)
+        assert len(found) == seen
+        assert all(f.evidence[0].value == pytest.approx(gap) for f in found)
+        assert all(f.evidence[0].threshold == limit("fit.gap") for f in found)
+
+
+def test_a_gap_between_two_trifles_is_no_overfitting():
+    record = set_evaluations(classification(), [0.02, 0.01, 0.01], [0.02, 0.003, 0.001])
+    assert ask(overfits, record) == []
+
+
+def mistaken(share):
+    """Right on every training row, wrong on a share of the validation rows."""
+    record = classification()
+    labels = np.arange(320) % CLASSES
+    given = np.where(np.arange(320) < round(share * 320), (labels + 1) % CLASSES, labels)
+    record.validation.outputs = np.array_split(logits(given, 0.07), 8)
+    return record
+
+
+def test_an_accuracy_lost_on_validation_rows_is_overfitting():
+    share = limit("fit.score_gap") + 0.02
+    (evidence,) = only(overfits, mistaken(share)).evidence
+    assert evidence.value == pytest.approx(share, abs=0.002)
+    assert evidence.threshold == limit("fit.score_gap")
+    assert ask(overfits, mistaken(limit("fit.score_gap") - 0.02)) == []
+
+
+def test_scores_that_were_told_stand_for_rows_that_were_not_seen():
+    for gap, seen in ((above("fit.score_gap"), 1), (below("fit.score_gap"), 0)):
+        record = classification()
+        record.validation.select([])
+        record.evaluations = [Evaluation(s, score=1 - gap) for s in (100, 150, 199)]
+        assert len(ask(overfits, record)) == seen
+
+
+def test_a_training_that_learnt_nothing_does_not_overfit():
+    record = poor()
+    record.evaluations = rising(2 * limit("fit.rise")).evaluations
+    assert ask(overfits, record) == []
+
+
+def held_back(learnt=0.3, p=0.0, kind="SGD", decay=0.0):
+    record = classification(learnt)
+    record.losses = stairs(1.4, (1 - learnt) * np.log(CLASSES))
+    record.layers.append(Layer("drop", "Dropout", {"p": p}))
+    record.optimizers = [OptimizerFacts(kind, LR, weight_decay=decay, first=LR)]
+    return record
+
+
+def test_strong_dropout_in_a_training_that_stays_poor_is_found():
+    p = above("dropout.strong")
+    found = only(over_regularised, held_back(p=p))
+    assert (found.code, found.severity, found.where) == ("CST404", "warning", "drop")
+    (evidence,) = found.evidence
+    assert evidence.value == p
+    assert evidence.threshold == limit("dropout.strong")
+    assert found.remedy.changes == {"dropout": 0.2}
+    assert found.remedy.text.endswith("→ 0.2")
+    assert ask(over_regularised, held_back(p=below("dropout.strong"))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "bar"),
+    [("SGD", "decay.strong"), ("Adam", "decay.strong"), ("AdamW", "decay.decoupled")],
+)
+def test_strong_decay_in_a_training_that_stays_poor_is_found(kind, bar):
+    found = only(over_regularised, held_back(kind=kind, decay=above(bar)))
+    assert (found.code, found.where) == ("CST404", None)
+    assert found.evidence[0].value == above(bar)
+    assert found.evidence[0].threshold == limit(bar)
+    assert found.remedy.changes == {"training__weight_decay": 1e-4}
+    assert found.remedy.text.startswith("weight_decay=")
+    assert ask(over_regularised, held_back(kind=kind, decay=below(bar))) == []
+
+
+def test_strong_dropout_and_decay_of_a_training_that_learns_are_left_alone():
+    record = held_back(0.95, p=above("dropout.strong"), decay=2 * limit("decay.strong"))
+    assert ask(over_regularised, record) == []
+
+
+def test_a_loss_that_is_mostly_penalty_is_found():
+    record = held_back(0.95)
+    record.losses = stairs(6.0, 5.0, 4.0, 3.0, 2.0)
+    found = only(over_regularised, record)
+    assert found.evidence[0].value == pytest.approx(1 - 0.05 * np.log(CLASSES) / 2.0)
+    assert "penalty" in found.remedy.text
+
+
+def linear(learnt):
+    """Targets that a linear model gives exactly, and a network that explains a share of them."""
+    record = regression(learnt, stairs(1.4, 1 - learnt))
+    x, y = np.concatenate(record.train.inputs), np.concatenate(record.train.targets)
+    x[:, 0] = (y[:, 0] + x[:, 1]) / np.sqrt(2)
+    return set_rows(record, inputs=x)
+
+
+def test_a_network_worse_than_a_linear_model_underfits():
+    found = only(underfits, linear(0.7))
+    assert (found.code, found.severity, found.where) == ("CST402", "warning", None)
+    (evidence,) = found.evidence
+    assert "linear model" in evidence.what
+    assert evidence.value == pytest.approx(0.3, abs=0.01)
+    assert evidence.value > evidence.threshold
+    assert "capacity" in found.remedy.text
+
+
+def test_a_network_as_good_as_a_linear_model_or_on_useless_inputs_does_not_underfit():
+    assert ask(underfits, linear(0.94)) == []
+    assert ask(underfits, regression(0.3, stairs(1.4, 0.7))) == []
+
+
+def test_a_tiny_network_whose_loss_no_longer_falls_underfits():
+    record = regression(0.3, stairs(1.4, 0.7))
+    record.weights = [Weight("0.weight", (1, 5), True, True, "Linear", moved=True)]
+    (evidence,) = only(underfits, record).evidence
+    assert evidence.value == pytest.approx(0.3)
+    assert not evidence.above
+
+
+def test_a_loss_that_guessing_reaches_is_no_better():
+    found = only(no_better, classification(1 - above("fit.guess")))
+    assert (found.code, found.severity, found.where) == ("CST403", "warning", None)
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(above("fit.guess"))
+    assert evidence.above
+    assert evidence.threshold == limit("fit.guess")
+    assert "inputs" in found.remedy.text
+    assert ask(no_better, classification(1 - below("fit.guess"))) == []
+
+
+def test_a_loss_that_cannot_be_held_against_guessing_is_not():
+    record = poor()
+    record.train.select([])
+    assert ask(no_better, record) == []

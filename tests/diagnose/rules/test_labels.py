@@ -1,0 +1,136 @@
+"""CST204, CST205 and CST209 on planted labels."""
+
+import numpy as np
+import pytest
+from tests.diagnose.rules.records import (
+    BATCHES,
+    CLASSES,
+    ROWS,
+    ask,
+    batches,
+    classification,
+    logits,
+    only,
+    poor,
+    regression,
+    set_head,
+    set_rows,
+    standard,
+)
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.labels import imbalanced, mislabelled, ordered
+
+BAR = 2 * limit("classes.rare")  # rarest class over an even share
+
+
+def rare(relative, recognised=False, **head):
+    """Two classes in 4,000 rows, the second with a share of half of `relative`."""
+    n, record = 4000, classification()
+    labels = (np.arange(n) < round(n * relative / 2)).astype(int)
+    labels = np.random.default_rng(0).permutation(labels)
+    outputs = logits(labels if recognised else np.zeros(n, int), 0.01, 2)
+    record.train = batches(standard(n, 5), outputs, labels)
+    record.validation = batches(standard(n, 5, 1), outputs, labels)
+    return set_head(record, outputs=(ROWS, 2), **head)
+
+
+def test_a_rare_class_that_is_given_up_is_found():
+    found = only(imbalanced, rare(0.98 * BAR))
+    assert (found.code, found.severity, found.where) == ("CST204", "warning", None)
+    evidence = found.evidence[0]
+    assert evidence.value == pytest.approx(0.98 * BAR, rel=1e-2)
+    assert not evidence.above
+    assert evidence.threshold == BAR
+    assert found.remedy.changes == {"class_weight": "balanced"}
+    assert "Weight" in found.remedy.text
+    assert "hardly ever recognised" in found.summary
+
+
+def test_a_rare_class_that_is_recognised_is_only_worth_knowing():
+    assert only(imbalanced, rare(0.98 * BAR, recognised=True)).severity == "info"
+
+
+def test_a_class_that_is_not_quite_rare_or_is_weighted_is_left_alone():
+    assert ask(imbalanced, rare(1.02 * BAR)) == []
+    assert ask(imbalanced, rare(0.98 * BAR, weighted=True)) == []
+
+
+def test_tokens_of_a_language_model_may_be_rare():
+    record = rare(0.98 * BAR)
+    record.task = "lm"
+    assert ask(imbalanced, record) == []
+
+
+def disagreeing(share, unsure=False):
+    """Validation rows of which a share disagrees with its label, at the surest or the least."""
+    record, n = classification(), 1000
+    given = np.arange(n) % CLASSES
+    outputs = logits(given, 0.02)
+    wrong = np.arange(n) < round(share * n)
+    if unsure:
+        outputs[wrong] = logits(given[wrong], 0.4)
+        outputs[-n // 4 :] = logits(given[-n // 4 :], 0.4)
+    labels = np.where(wrong, (given + 1) % CLASSES, given)
+    record.validation = batches(standard(n, 5, 1), outputs, labels)
+    return record
+
+
+def test_sure_answers_that_disagree_with_the_labels_are_label_noise():
+    share = limit("labels.noise") + 0.01
+    found = only(mislabelled, disagreeing(share))
+    assert (found.code, found.severity, found.where) == ("CST205", "warning", None)
+    errors, ratio = found.evidence
+    assert errors.value == pytest.approx(share, abs=5e-3)
+    assert errors.threshold == limit("labels.noise")
+    assert ratio.value == pytest.approx(1.0, rel=0.05)
+    assert ratio.threshold == limit("labels.noise_ratio")
+    assert "Inspect" in found.remedy.text
+
+
+def test_a_few_errors_or_errors_among_unsure_answers_are_no_label_noise():
+    assert ask(mislabelled, disagreeing(limit("labels.noise") - 0.01)) == []
+    assert ask(mislabelled, disagreeing(limit("labels.noise") + 0.01, unsure=True)) == []
+
+
+def test_the_labels_of_a_network_that_learnt_nothing_are_not_judged():
+    record = disagreeing(0.2)
+    record.train = poor().train
+    assert ask(mislabelled, record) == []
+
+
+def in_batches(statistic):
+    """Targets whose batch means lie at ±s: s² = T / (n - T) gives the statistic T exactly."""
+    n, record = ROWS, regression()
+    s = np.sqrt(statistic / (n - statistic))
+    signs = np.repeat((-1.0) ** np.arange(BATCHES), n)
+    within = np.tile(standard(n, 1)[:, 0], BATCHES)
+    return set_rows(record, targets=(within + s * signs)[:, None])
+
+
+def test_batches_whose_targets_differ_are_not_shuffled():
+    bar = limit("order.between")
+    found = only(ordered, in_batches(1.01 * bar))
+    assert (found.code, found.severity, found.where) == ("CST209", "warning", None)
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(1.01 * bar)
+    assert evidence.above
+    assert evidence.threshold == bar
+    assert "shuffle=True" in found.remedy.text
+    assert ask(ordered, in_batches(0.99 * bar)) == []
+
+
+def test_batches_of_one_class_each_are_an_error():
+    labels = np.repeat(np.arange(BATCHES) % CLASSES, ROWS)
+    found = only(ordered, set_rows(classification(), targets=labels))
+    assert found.severity == "error"
+    assert "labels" in found.summary
+    assert found.evidence[0].value == pytest.approx(ROWS)
+
+
+def test_shuffled_labels_and_few_batches_are_left_alone():
+    labels = np.random.default_rng(0).integers(0, CLASSES, BATCHES * ROWS)
+    assert ask(ordered, set_rows(classification(), targets=labels)) == []
+    few = set_rows(classification(), targets=np.repeat(np.arange(BATCHES) % CLASSES, ROWS))
+    few.train.select([0, 1, 2])
+    assert ask(ordered, few) == []

@@ -1,0 +1,125 @@
+"""CST206 and CST208 on planted rows."""
+
+import numpy as np
+import pytest
+from tests.diagnose.rules.records import (
+    COLUMNS,
+    ask,
+    batches,
+    classification,
+    only,
+    regression,
+    set_rows,
+    standard,
+)
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.splits import leaks, shifted
+
+HELD = 1000
+
+
+def sharing(share):
+    """Validation rows of which a share, spread evenly, was trained on."""
+    record = classification()
+    held = standard(HELD, COLUMNS, 1)
+    train = np.concatenate(record.train.inputs)
+    count = round(share * HELD)
+    held[:: HELD // max(count, 1)][:count] = train[:count]
+    record.validation = batches(held, None, None)
+    return record
+
+
+def test_validation_rows_that_were_trained_on_leak():
+    bar = limit("rows.shared")
+    found = only(leaks, sharing(bar + 0.005))
+    assert (found.code, found.severity, found.where) == ("CST206", "warning", None)
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(bar + 0.005)
+    assert evidence.above
+    assert evidence.threshold == bar
+    assert "Split before" in found.remedy.text
+
+
+def test_as_many_shared_rows_as_the_limit_are_no_leak():
+    assert ask(leaks, sharing(limit("rows.shared"))) == []
+
+
+def test_training_rows_evaluated_beside_validation_rows_are_no_leak():
+    record = classification()
+    record.validation.inputs[0] = record.train.inputs[0]
+    assert ask(leaks, record) == []
+
+
+def test_rows_that_repeat_within_a_batch_may_be_met_again():
+    record = sharing(0.25)
+    for batch in record.train.inputs:
+        batch[1] = batch[0]
+    assert ask(leaks, record) == []
+
+
+def telling(correlation):
+    """A column with that correlation to the target; the others have none."""
+    record = regression()
+    y = np.concatenate(record.train.targets)[:, 0]
+    x = np.concatenate(record.train.inputs)
+    x[:, 3] = correlation * y + np.sqrt(1 - correlation**2) * x[:, 3]
+    return set_rows(record, inputs=x)
+
+
+def test_a_column_that_alone_gives_the_number_leaks():
+    bar = limit("rows.alone")
+    score = (1 + bar) / 2
+    found = only(leaks, telling(np.sqrt(score)))
+    assert (found.code, found.severity, found.where) == ("CST206", "warning", "column 3")
+    (evidence,) = found.evidence
+    assert evidence.value == pytest.approx(score)
+    assert evidence.threshold == bar
+    assert "drop it" in found.remedy.text
+    assert ask(leaks, telling(np.sqrt(0.99 * bar))) == []
+
+
+def test_a_column_that_alone_gives_the_class_leaks():
+    record = classification()
+    labels = np.concatenate(record.train.targets) % 2
+    x = np.concatenate(record.train.inputs)
+    x[:, 2] = labels + 0.1 * np.tanh(x[:, 2])
+    found = only(leaks, set_rows(record, inputs=x, targets=labels))
+    assert found.where == "column 2"
+    assert found.evidence[0].value == 1.0
+
+
+def test_two_columns_that_give_the_answer_are_an_easy_task():
+    record = telling(1.0)
+    x = np.concatenate(record.train.inputs)
+    x[:, 1] = x[:, 3]
+    assert ask(leaks, set_rows(record, inputs=x)) == []
+
+
+def moved(by):
+    record = classification()
+    held = np.concatenate(record.validation.inputs)
+    held[:, 3] += by
+    record.validation = batches(held, None, None)
+    return record
+
+
+def test_validation_rows_that_lie_elsewhere_are_a_shift():
+    found = only(shifted, moved(3.0))
+    assert (found.code, found.severity, found.where) == ("CST208", "warning", "column 3")
+    (evidence,) = found.evidence
+    # The area under the curve of two normal columns three spreads apart is Φ(3/√2).
+    assert evidence.value == pytest.approx(0.983, abs=0.02)
+    assert evidence.above
+    assert evidence.threshold == limit("rows.shift")
+    assert "Split at random" in found.remedy.text
+
+
+def test_rows_of_one_distribution_or_nearly_so_are_no_shift():
+    assert ask(shifted, classification()) == ask(shifted, moved(0.5)) == []
+
+
+def test_validation_rows_of_another_shape_are_not_compared():
+    record = classification()
+    record.validation = batches(standard(320, 3, 1) + 9, None, None)
+    assert ask(shifted, record) == ask(leaks, record) == []
