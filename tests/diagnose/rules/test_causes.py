@@ -174,7 +174,6 @@ def test_the_first_finding_does_not_depend_on_the_order_of_the_rules(order):
     assert {f.code for f in found} == {f.code for f in again} != set()
 
 
-@pytest.mark.xfail(reason="404 explains 106, which explains 103, which explains 404", strict=True)
 def test_dead_units_a_vanishing_gradient_and_strong_dropout_are_not_lost():
     found = arrange([made_up(code) for code in sorted(A_CYCLE)], NOTHING)
     assert {f.code for f in flat(found)} == A_CYCLE

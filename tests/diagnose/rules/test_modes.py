@@ -101,6 +101,5 @@ def test_a_network_that_is_the_same_in_both_modes_is_left_alone():
     assert ask(wrong_mode, record) == []
 
 
-@pytest.mark.xfail(reason="np.nanmedian of nothing but NaN warns, and the rule fails", strict=True)
 def test_a_batch_norm_without_running_statistics_is_left_alone():
     assert ask(batch_statistics, normalised(far=np.nan)) == []

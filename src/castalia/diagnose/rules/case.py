@@ -335,6 +335,25 @@ class Case:
         return found if found is not None and found.dtype.kind == "f" and found.ndim == 2 else None
 
     @cached_property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Rows of inputs and the first target of each, of the kept batches that have both."""
+        if self.inputs is None:
+            return None
+        kept = [
+            (i, t[: len(i)].reshape(len(i), -1)[:, 0])
+            for i, t in zip(self.record.train.inputs, self.record.train.targets, strict=True)
+            if i is not None
+            and t is not None
+            and t.size
+            and len(i) <= len(t)
+            and i.dtype.kind == "f"
+            and i.shape[1:] == self.inputs.shape[1:]
+        ]
+        if not kept:
+            return None
+        return np.concatenate([i for i, _ in kept]), np.concatenate([t for _, t in kept])
+
+    @cached_property
     def tabular(self) -> bool:
         """Whether a row of inputs is a plain list of columns."""
         return self.inputs is not None and len(self.record.input_shape) == 1

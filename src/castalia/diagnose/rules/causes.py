@@ -134,18 +134,37 @@ def arrange(found: Sequence[Finding], case: Case) -> list[Finding]:
 
 
 def _cause(found: Finding, causes: Sequence[Finding], case: Case) -> Finding | None:
-    """Return the first finding that explains this one and is not explained by it."""
+    """Return the first cause that explains this one.
+
+    Of two that explain each other the one named earlier in `EXPLAINS` is the cause; with that,
+    only an earlier one or one that does not lead back here is taken, so nothing goes in a circle.
+    """
     by_code = {c.code: c for c in reversed(causes)}
     for code, explained in EXPLAINS.items():
         if code in by_code and code != found.code and found.code in explained:
-            if not _holds(code, found.code, case):
-                continue
-            mutual = code in EXPLAINS.get(found.code, ()) and found.severity != "info"
-            mutual = mutual and _holds(found.code, code, case)
-            if mutual and list(EXPLAINS).index(found.code) < list(EXPLAINS).index(code):
-                continue
-            return by_code[code]
+            back = found.severity != "info" and _leads(found.code, code, set(by_code), case)
+            if _holds(code, found.code, case) and not (back and _later(code, found.code)):
+                return by_code[code]
     return None
+
+
+def _later(code: str, other: str) -> bool:
+    order = list(EXPLAINS)
+    return order.index(code) > order.index(other) if other in order else False
+
+
+def _leads(start: str, goal: str, present: set[str], case: Case) -> bool:
+    """Whether explanations lead from one finding to another, over findings that are present."""
+    seen, queue = {start}, [start]
+    while queue:
+        code = queue.pop()
+        for symptom in EXPLAINS.get(code, ()):
+            if symptom in present and symptom not in seen and _holds(code, symptom, case):
+                if symptom == goal:
+                    return True
+                seen.add(symptom)
+                queue.append(symptom)
+    return False
 
 
 def _holds(cause: str, symptom: str, case: Case) -> bool:

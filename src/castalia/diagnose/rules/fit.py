@@ -146,13 +146,13 @@ def _penalty(case: Case) -> float:
         return 0.0
     for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
         whole = o is not None and t is not None and len(o) == len(t)
-        if whole and 0.5 * case.steps <= step < case.steps:
+        if whole and 0.8 * case.steps <= step < case.steps:
             total, data = case.losses[step], case.data_loss(o, t)
             if total - data > 0.15 * case.guess:
                 shares.append(1 - data / total)
             elif np.isfinite(data):
                 shares.append(0.0)
-    return float(np.median(shares)) if len(shares) >= 3 and not _smoothed(case) else 0.0
+    return float(np.median(shares)) if len(shares) >= 2 and not _smoothed(case) else 0.0
 
 
 def _smoothed(case: Case) -> bool:
@@ -215,19 +215,10 @@ def _simple_model(case: Case) -> tuple[str, float, float] | None:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    pairs = [
-        (i, t)
-        for i, t in zip(case.record.train.inputs, case.record.train.targets, strict=True)
-        if i is not None
-        and t is not None
-        and len(i) <= len(t)
-        and i.dtype.kind == "f"
-        and (t.ndim == 1 or (t.ndim == 2 and t.shape[1] == 1))
-    ]
-    if not pairs:
+    y = case.targets
+    if case.pairs is None or y is None or y.size != len(y):
         return None
-    x = np.concatenate([i for i, _ in pairs]).astype(float)
-    y = np.concatenate([t[: len(i)].reshape(-1) for i, t in pairs])
+    x, y = case.pairs[0].astype(float), case.pairs[1]
     x, first = np.unique(x, axis=0, return_index=True)
     y = y[first]
     if len(x) < 80 or x.shape[1] > 400 or not np.isfinite(x).all():

@@ -126,7 +126,8 @@ def explodes(case: Case) -> Iterator[Finding]:
         evidence.append(Evidence(what, r, limit("gradient.grows")))
     clipped = _clipped(case)
     finite = case.totals[np.isfinite(case.totals)]
-    if case.spike > limit("gradient.spike") and finite.max() > 10 and not clipped:
+    large = len(finite) == 0 or finite.max() > 10
+    if case.spike > limit("gradient.spike") and large and not clipped:
         what = "largest over median gradient norm"
         evidence.append(Evidence(what, case.spike, limit("gradient.spike")))
     huge = len(finite) and finite[: max(3, len(finite) // 2)].max() > 1e3 and case.initial > 0

@@ -189,15 +189,9 @@ def _serial(x: np.ndarray) -> np.ndarray:
 
 def _tells(case: Case, column: int) -> bool:
     """Whether a column goes along with the target, which an identifier does not."""
-    pairs = [
-        (i[:, column], t[: len(i)].reshape(len(t[: len(i)]), -1)[:, 0])
-        for i, t in zip(case.record.train.inputs, case.record.train.targets, strict=True)
-        if i is not None and t is not None and len(i) <= len(t) and i.shape[1] > column
-    ]
-    if not pairs:
+    if case.pairs is None:
         return False
-    x = np.concatenate([x for x, _ in pairs]).astype(float)
-    y = np.concatenate([y for _, y in pairs]).astype(float)
+    x, y = case.pairs[0][:, column].astype(float), case.pairs[1].astype(float)
     if y.std() < 1e-12 or x.std() < 1e-12 or not np.isfinite(y).all():
         return False
     bins = np.digitize(x, np.quantile(x, np.linspace(0, 1, 9)[1:-1]))

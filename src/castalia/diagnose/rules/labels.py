@@ -65,7 +65,7 @@ def _rare_recall(case: Case) -> float:
 def mislabelled(case: Case) -> Iterator[Finding]:
     """Errors that are as common among the surest answers as among all."""
     found = case.probabilities(case.record.validation, 40)
-    if found is None or len(found[1]) < 80:
+    if found is None or len(found[1]) < 80 or found[0].shape[1] < 2:
         return
     p, y = found
     if not 2 <= p.shape[1] <= MOST_CLASSES or case.stuck:

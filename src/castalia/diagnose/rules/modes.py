@@ -41,26 +41,29 @@ def batch_statistics(case: Case) -> Iterator[Finding]:
     late = [look for look in looks if look.step >= 30][-4:]
     if len(late) < 2:
         return
-    far = {
-        n: float(np.nanmedian([lk.batch_norms[n][1] for lk in late]))
-        for n in names
-        if all(n in lk.batch_norms for lk in late)
-    }
+    known = {n: [lk.batch_norms[n][1] for lk in late if n in lk.batch_norms] for n in names}
+    far = {n: float(np.median(d)) for n, d in known.items() if d and np.isfinite(d).all()}
     worst = max(far, key=lambda n: far[n], default=None)
     if worst is not None and far[worst] > limit("batch.running"):
-        momentum = next(
-            (ly.settings.get("momentum") for ly in case.record.layers if ly.name == worst), None
-        )
         yield finding(
             "CST115",
             "warning",
             0.85,
             f"The running mean of `{worst}` lies {number(far[worst], 2)} spreads from the mean of "
             "its batches: evaluation sees another network than training.",
-            f"Raise the momentum of the batch norm ({momentum} → 0.1) or train longer.",
+            _faster(case, worst),
             Evidence("distance of running and batch mean", far[worst], limit("batch.running")),
             where=worst,
         )
+
+
+def _faster(case: Case, name: str) -> str:
+    """Say how the running statistics would arrive, with the momentum that is set."""
+    found = [layer for layer in case.record.layers if layer.name == name]
+    momentum = found[0].settings.get("momentum") if found else None
+    if momentum is not None and momentum < 0.05:
+        return f"momentum={number(momentum)} → 0.1 in the batch norm, or train longer."
+    return "Train longer, or evaluate with statistics gathered over the training rows once more."
 
 
 def _hasty(case: Case) -> Iterator[Finding]:

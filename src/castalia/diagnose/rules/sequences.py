@@ -21,6 +21,8 @@ def collapsed_code(case: Case) -> Iterator[Finding]:
     if case.record.latent is None or case.task != "vae" or case.steps < 20:
         return
     mean, log_variance = (v.astype(float) for v in case.record.latent)
+    if mean.shape != log_variance.shape or not mean.size:
+        return
     if np.abs(log_variance).max() > 60 or not np.isfinite(mean).all():
         return
     divergence = 0.5 * (mean**2 + np.exp(log_variance) - log_variance - 1).mean(axis=0)
@@ -140,5 +142,7 @@ def sees_the_future(case: Case) -> Iterator[Finding]:
             "Outputs for the first half of a sequence change when the second half is changed: the "
             "model sees what it is to predict.",
             "Mask the attention with torch.triu(ones(T, T), 1), or read from left to right only.",
-            Evidence("change in the first half over that in the second", change, 1e-4),
+            Evidence(
+                "change in the first half over that in the second", change, limit("future.change")
+            ),
         )

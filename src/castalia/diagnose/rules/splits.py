@@ -77,20 +77,9 @@ def _all_alike(case: Case, held: list[np.ndarray], known: set[bytes]) -> bool:
 
 def _giveaway(case: Case) -> Iterator[Finding]:
     """One column that alone gives the answer, while no other comes near."""
-    x, y = case.inputs, case.targets
-    if x is None or y is None or not case.tabular or not 4 <= x.shape[1] <= 512:
+    if case.pairs is None or not case.tabular or not 4 <= case.pairs[0].shape[1] <= 512:
         return
-    pairs = [
-        (i, t)
-        for i, t in zip(case.record.train.inputs, case.record.train.targets, strict=True)
-        if i is not None and t is not None and len(i) <= len(t)
-    ]
-    if not pairs:
-        return
-    x = np.concatenate([i for i, _ in pairs]).astype(float)
-    y = np.concatenate([t[: len(i)].reshape(len(t[: len(i)]), -1)[:, 0] for i, t in pairs]).astype(
-        float
-    )
+    x, y = (part.astype(float) for part in case.pairs)
     if len(x) < 100 or not np.isfinite(x).all() or not np.isfinite(y).all():
         return
     scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)

@@ -93,7 +93,12 @@ def alike(case: Case) -> Iterator[Finding]:
         weight = case.weights[name]
         start, end = weight.rows_equal_at_start or 0.0, weight.rows_equal_at_end or 0.0
         after = case.weights[names[i + 1]].rows_equal_at_start if i + 1 < len(names) else None
-        if weight.kind == "Embedding" or weight.shape[0] < 3 or not weight.trainable:
+        if (
+            weight.kind == "Embedding"
+            or not weight.trainable
+            or len(weight.shape) < 2
+            or weight.shape[0] < 3
+        ):
             continue
         if case.head.layer is not None and name.rpartition(".")[0] == case.head.layer:
             continue

@@ -105,7 +105,7 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 def _units(sums: _Sums, values: np.ndarray) -> Units:
     """Values of (4, units): mean, mean square, active share, saturated share."""
-    mean, square, active, saturated = values
+    mean, square, active, saturated = values.astype(float)  # a square may overflow float32
     spread = float(np.sqrt(max(float(square.mean() - mean.mean() ** 2), 0.0)))
     bounded = sums.kind in ("sigmoid", "tanh")
     return Units(
