@@ -11,7 +11,7 @@ import castalia
 from castalia.base import Classifier, Estimator
 from castalia.data import datasets
 from castalia.diagnose import preflight
-from castalia.diagnose.preflight import CHECKS
+from castalia.diagnose.checking import CHECKS
 from castalia.objectives import CrossEntropy
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         tiny_fit,
     )
     from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
-    from castalia.diagnose.preflight import Check, preflight
+    from castalia.diagnose.checking import Check, preflight
     from castalia.diagnose.vocabulary import NAMES
     from castalia.diagnose.watching import Doctor, watch
 
@@ -36,7 +36,7 @@ _HOMES = {
         "tiny_fit",
     ),
     "findings": ("Evidence", "Finding", "Remedy", "finding"),
-    "preflight": ("Check", "preflight"),
+    "checking": ("Check", "preflight"),
     "vocabulary": ("NAMES",),
     "watching": ("Doctor", "watch"),
 }
