@@ -415,7 +415,9 @@ class Fit:
     def _diagnosis(self, answers: Answers) -> Diagnosis:
         """Return what the doctor found in the training of the saved model; keep it in the run."""
         text = answers.facts.get("diagnosis")
-        found = Diagnosis() if text is None else Diagnosis.from_json(text)
+        name = self._model_name()
+        unwatched = Diagnosis(notes=(f"The training of {name} was not watched.",), subject=name)
+        found = unwatched if text is None else Diagnosis.from_json(text)
         atomic_write(self.folder / DIAGNOSIS, found.to_json())
         return found
 
