@@ -75,3 +75,12 @@ def test_a_cure_keeps_what_helps_and_shows_the_trail(run):
     assert found["run"].endswith("slow-cured")
     report = (run[0].with_name("slow-cured") / "report.html").read_text()
     assert "Doctor: learning-rate-too-low" in report
+
+
+def test_the_doctor_has_no_remedies_for_a_model_that_is_no_network_and_says_so(run, tmp_path):
+    table, folder = run[0].parents[1] / "fruit.csv", tmp_path / "logistic"
+    words = ["--model", "LogisticRegression", "--run", folder, "--quiet", "--boosting-rounds", "5"]
+    done = call("fit", table, "-t", "kind", "--doctor", *words)
+    assert done.exit_code == 0, done.output
+    assert "LogisticRegression is not one network: no remedies were tried." in done.output
+    assert "LogisticRegression was not watched" in call("diagnose", folder).output

@@ -1,6 +1,7 @@
 """Preflight checks pass on a sound network and each fails on the fault it is for."""
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import castalia
 from castalia.base import Classifier, Estimator
 from castalia.data import datasets
 from castalia.diagnose import preflight
-from castalia.diagnose.preflight import CHECKS
+from castalia.diagnose.checking import CHECKS
 from castalia.objectives import CrossEntropy
 
 
@@ -93,3 +94,10 @@ def test_tables_with_words_and_gaps_can_be_checked():
     data = datasets.load("penguins").with_target("species")
     found = by_name(castalia.MLPClassifier(hidden=(16,), lr=0.01), data.features(), data.labels())
     assert all(check.passed for check in found.values())
+
+
+def test_no_module_of_the_package_hides_a_public_name():
+    found = {name: getattr(castalia.diagnose, name) for name in castalia.diagnose.__all__}
+    again = {name: getattr(castalia.diagnose, name) for name in castalia.diagnose.__all__}
+    assert found == again
+    assert not [name for name, value in again.items() if isinstance(value, ModuleType)]

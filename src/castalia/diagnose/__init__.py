@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from castalia.diagnose.checking import Check, preflight
     from castalia.diagnose.diagnosis import Diagnosis
     from castalia.diagnose.estimators import Cure, Watcher, cure, diagnose
     from castalia.diagnose.examination import (
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
         tiny_fit,
     )
     from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
-    from castalia.diagnose.preflight import Check, preflight
     from castalia.diagnose.vocabulary import NAMES
     from castalia.diagnose.watching import Doctor, watch
 
@@ -36,7 +36,7 @@ _HOMES = {
         "tiny_fit",
     ),
     "findings": ("Evidence", "Finding", "Remedy", "finding"),
-    "preflight": ("Check", "preflight"),
+    "checking": ("Check", "preflight"),
     "vocabulary": ("NAMES",),
     "watching": ("Doctor", "watch"),
 }

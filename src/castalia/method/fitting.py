@@ -21,13 +21,12 @@ from castalia.data import Dataset
 from castalia.data.splits import holdout
 from castalia.diagnose import Diagnosis, cure, preflight
 from castalia.diagnose.estimators import DIAGNOSIS
-from castalia.diagnose.estimators.parts import has_loop
 from castalia.errors import DamagedFile, InvalidParameter
 from castalia.evaluate import Interval, higher_is_better, interval, primary_metric
 from castalia.method.advice import give_advice
 from castalia.method.baselines import BASELINES, GUESSES, baseline_name, fit_baseline
 from castalia.method.compare import Verdict, best_baseline, compare
-from castalia.method.model import build_model, is_network, record_of
+from castalia.method.model import VALIDATION, build_model, is_network, record_of
 from castalia.method.narrator import Narrator
 from castalia.method.plan import METRICS, FitPlan
 from castalia.method.report import Contender
@@ -41,7 +40,7 @@ from castalia.method.split import Part, hold_validation, make_parts
 from castalia.method.stages import Stages
 from castalia.method.table import load_table, usable_columns
 from castalia.method.task import Task, find_task
-from castalia.method.train import VALIDATION, fit_directly, train_network
+from castalia.method.train import fit_directly, train_network
 from castalia.train.runs import Run, RunStore
 from castalia.utils.files import atomic_write
 from castalia.utils.text import listing, plural
@@ -244,11 +243,12 @@ class Fit:
         """Try the doctor's remedies on validation rows cut off the training rows."""
         if not self.plan.doctor:
             return
+        if not self.network:
+            self.notes.append(f"{self._model_name()} is not one network: no remedies were tried.")
+            self.narrator.note(self.notes[-1])
+            return
         rows = self.parts[0].train
         model = build_model(self.plan, self.task, len(rows), self.plan.seed)
-        if not has_loop(model):
-            self.notes.append(f"{type(model).__name__} is not trained by gradients: no remedies.")
-            return
         self.cured = self.stages.do("cure", lambda: self._remedies(model, rows))
         self.narrator.cured(self.cured["steps"])
         self.notes += [
@@ -263,14 +263,14 @@ class Fit:
             labels = self.task.codes[rows] if self.task.kind == "classification" else None
             inner, outer = holdout(len(rows), VALIDATION, seed=self.plan.seed, labels=labels)
             kept, held = rows[inner], rows[outer]
-        X_val, y_val = self._rows(held)
-        truth = self.task.codes[held] if self.task.kind == "classification" else self.task.y[held]
+        X_val, y_val = self.rows(held)
+        truth = self.task.codes[held]
 
         def measure(fitted: Any) -> float:
             found = mean_scores(self.task, truth, [answers_of(fitted, X_val, self.task, 0.0)])
             return found[self.metric] * (1 if higher_is_better(self.metric) else -1)
 
-        found = cure(model, *self._rows(kept), X_val, y_val, score=measure)
+        found = cure(model, *self.rows(kept), X_val, y_val, score=measure)
         return {"steps": [vars(step) for step in found.steps], "changes": found.changes}
 
     def _train(self) -> list[Answers]:
@@ -415,7 +415,9 @@ class Fit:
     def _diagnosis(self, answers: Answers) -> Diagnosis:
         """Return what the doctor found in the training of the saved model; keep it in the run."""
         text = answers.facts.get("diagnosis")
-        found = Diagnosis() if text is None else Diagnosis.from_json(text)
+        name = self._model_name()
+        unwatched = Diagnosis(notes=(f"The training of {name} was not watched.",), subject=name)
+        found = unwatched if text is None else Diagnosis.from_json(text)
         atomic_write(self.folder / DIAGNOSIS, found.to_json())
         return found
 

@@ -35,7 +35,7 @@ class Peek:
         finally:
             hook.remove()
         self.loss = float(loss.detach())
-        self.reading: Reading = read(loss, names, self.loss)
+        self.reading: Reading = read(loss, names)
         output = seen[0] if seen and isinstance(seen[0], Tensor) else None
         self.reading.ending.complete(output)
         self.inputs = batch.x

@@ -26,6 +26,7 @@ from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.watching import facts
 from castalia.diagnose.watching.keeping import MOST_ROWS, Keeper
+from castalia.diagnose.watching.parameters import Parameters
 from castalia.diagnose.watching.sampling import Sampling
 from castalia.diagnose.watching.validating import KEPT, Validating
 from castalia.diagnose.watching.weights import (
@@ -170,10 +171,11 @@ class Watcher(Callback):
         self.validating = Validating(self.record, self.keeper)
         self.sampling = Sampling(self.growth, self.most_apart)
         self.epochs = Sampling(self.growth, 50)
-        self.parameters = facts.named_parameters(net)
-        self.names = {id(p): name for name, p in self.parameters.items()}
-        self.start = sample(self.parameters, facts.STARTED)
-        facts.describe(self.record, net, self.parameters, optimizers)
+        self.parameters = Parameters(net, optimizers, self.record)
+        self.parameters.refresh()
+        self.sized = {n for n, p in self.parameters.named.items() if bool(p.any())}
+        self.record.layers = facts.layers_of(net)
+        self.record.optimizers = facts.optimizers_of(optimizers)
         first = state.epoch * state.steps + state.step
         for step in range(first):  # a resumed training looks at the steps it would have looked at
             self.sampling.look(step)
@@ -188,16 +190,16 @@ class Watcher(Callback):
         if not self.sampling.look(step):
             return
         self.next = self.sampling.next + self.first
-        stepper, net = state.stepper, state.net
+        stepper, net, named = state.stepper, state.net, self.parameters.named
         look = Look(state.total - self.base, lr=state.lr, training=net.training)
-        with peek(net, self.parameters, stepper.device):
+        with peek(net, named, stepper.device):
             with stepper.precision.autocast(stepper.device):
-                seen = Peek(net, stepper.peek(), self._terms(stepper), self.names)
+                seen = Peek(net, stepper.peek(), self._terms(stepper), self.parameters.names)
             self._write(look, seen)
-            seen.gradients(self.parameters)
-            look.gradients = gradient_norms(self.parameters)
-            look.gradient = gradient_sample(self.parameters)
-        self._look, self._weights = look, sample(self.parameters)
+            seen.gradients(named)
+            look.gradients = gradient_norms(named)
+            look.gradient = gradient_sample(named)
+        self._look, self._weights = look, sample(named)
 
     def _terms(self, stepper: Any) -> Callable[[Any, Any], Any]:
         phase = stepper.phases[0].name
@@ -207,9 +209,7 @@ class Watcher(Callback):
         reading = seen.reading
         look.loss, look.stale = seen.loss, False
         look.size = facts.rows(seen.inputs, seen.outputs, seen.targets)
-        look.output_spread = facts.spread(seen.outputs)
         reading.fill(look)
-        look.suspects = tuple(f"{words} in `{layer}`" for layer, words in reading.singular)
         self.record.data_normalised |= reading.data_normalised
         self.record.used |= reading.used
         if reading.opaque:
@@ -219,19 +219,20 @@ class Watcher(Callback):
     @_guarded
     def _after(self, state: TrainState) -> None:
         look, self._look = self._look, None
+        named = self.parameters.named
         if look is None:
-            follows = gradient_sample(self.parameters)
+            follows = gradient_sample(named)
             last = self.record.looks[-1]
             if last.gradient is not None and last.gradient.shape == follows.shape:
                 last.next_gradient = follows
             return
         if self.record.looks and self._follow == state.total:
             self.record.looks[-1].next_gradient = look.gradient
-        norms = gradient_norms(self.parameters)
+        norms = gradient_norms(named)
         look.applied = {name: norm for name, norm in norms.items() if norm is not None}
-        ratios, look.weights = update_ratios(self._weights, self.parameters)
+        ratios, look.weights = update_ratios(self._weights, named)
         # Weights that begin at zero, as those of a linear model may, have no size to compare with.
-        look.updates = {n: r for n, r in ratios.items() if bool(self.start[n].any())}
+        look.updates = {n: r for n, r in ratios.items() if n in self.sized}
         self.record.looks.append(look)
         self._follow = state.total + 1
 
@@ -258,8 +259,9 @@ class Watcher(Callback):
         if not hasattr(self, "parameters"):
             return
         optimizers = state.stepper.optimizers
-        facts.conclude(self.record, self.parameters, optimizers, self.start)
-        del self.parameters, self.names, self.start
+        self.record.optimizers = facts.optimizers_of(optimizers, self.record.optimizers)
+        self.parameters.conclude()
+        del self.parameters
         self._look, self._weights = None, {}
         if self.run is not None:
             diagnosis = self.diagnosis()
