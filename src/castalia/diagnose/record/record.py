@@ -204,6 +204,8 @@ class Record:
         Validations of which the module was in that mode.
     silent_in_training_mode
         Calls without gradients in training mode.
+    asked_again
+        Calls without gradients on the rows of the call before, as for Monte Carlo dropout.
     data_normalised
         Whether data meet a normalising layer first.
     used
@@ -238,6 +240,7 @@ class Record:
     validated_in_training_mode: int = 0
     validated_in_evaluation_mode: int = 0
     silent_in_training_mode: int = 0
+    asked_again: int = 0
     data_normalised: bool = False
     used: set[str] = field(default_factory=set)
     dropped: bool = False

@@ -18,6 +18,17 @@ def ignores_input(case: Case) -> Iterator[Finding]:
     """Outputs that are the same for every row."""
     if case.broken or case.adversarial:
         return
+    if case.unchanging > 0.9:
+        yield finding(
+            "CST406",
+            "error",
+            0.9,
+            f"{number(100 * case.unchanging, 3)} % of the input's numbers are the same in every "
+            "row.",
+            "Look at the inputs as the network gets them: casts, masks and indices.",
+            Evidence("share of inputs that never change", case.unchanging, 0.9),
+        )
+        return
     spreads = [look.output_spread for look in case.looks if np.isfinite(look.output_spread)]
     if len(spreads) < 2:
         return

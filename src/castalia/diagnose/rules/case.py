@@ -127,7 +127,10 @@ class Case:
                 if n and len(flat) % width == 0:
                     rows = min(n, len(inputs))
                     ahead = flat.reshape(n, width)[:rows, : length - 1]
-                    if np.mean(ahead == inputs[:rows, 1 : ahead.shape[1] + 1]) > 0.9:
+                    after = inputs[:rows, 1 : ahead.shape[1] + 1]
+                    values, counts = np.unique(after, return_counts=True)
+                    telling = after != values[counts.argmax()]  # padding matches anything
+                    if telling.any() and np.mean((ahead == after)[telling]) > 0.9:
                         return True
             return False
         return False
@@ -333,6 +336,14 @@ class Case:
         """Rows of numbers given to the network; None for tokens."""
         found = self.gathered("inputs")
         return found if found is not None and found.dtype.kind == "f" and found.ndim == 2 else None
+
+    @cached_property
+    def unchanging(self) -> float:
+        """Share of the input's numbers that are the same in every row; NaN where unknown."""
+        x = self.gathered("inputs")
+        if x is None or x.ndim != 2 or len(x) < 32 or x.shape[1] < 2:
+            return np.nan
+        return float((x == x[:1]).all(axis=0).mean())
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray] | None:

@@ -88,13 +88,13 @@ EXPLAINS = {
         "CST115",
     ),
     "CST404": ("CST402", "CST403", "CST406", "CST111", "CST106", "CST102"),
-    "CST104": ("CST101", "CST105", "CST106", "CST107", *_NOTHING_LEARNT),
+    "CST104": ("CST101", "CST105", "CST106", "CST107", "CST109", *_NOTHING_LEARNT),
     "CST105": _NOTHING_LEARNT,
     "CST103": (*_NOTHING_LEARNT, "CST102", "CST109", "CST107", "CST401"),
     "CST106": (*_NOTHING_LEARNT, "CST103", "CST109"),
     "CST107": (*_NOTHING_LEARNT, "CST103", "CST109", "CST102"),
     "CST102": (*_NOTHING_LEARNT, "CST103"),
-    "CST116": ("CST401", "CST405", "CST402", "CST115"),
+    "CST116": (*_NOTHING_LEARNT, "CST401", "CST405", "CST115", "CST102", "CST106", "CST103"),
     "CST113": ("CST111", "CST402", "CST403", "CST406"),
     "CST303": ("CST402", "CST403"),
     "CST207": ("CST401", "CST405", "CST111"),
@@ -104,8 +104,8 @@ EXPLAINS = {
     "CST405": ("CST401",),
     "CST401": ("CST405", "CST111"),
     "CST204": ("CST403", "CST406", "CST402"),
-    "CST111": ("CST402", "CST403"),
-    "CST406": ("CST402", "CST403"),
+    "CST111": ("CST402", "CST403", "CST405"),
+    "CST406": ("CST402", "CST403", "CST106", "CST103"),
     "CST402": ("CST403",),
 }
 
@@ -177,6 +177,12 @@ def _holds(cause: str, symptom: str, case: Case) -> bool:
         held, m = case.accuracy(case.record.validation, 8)
         only_sure = n > 0 and m > 0 and train - held < 0.08
         return only_sure == (cause == "CST405")
+    if cause == "CST406" and symptom in ("CST103", "CST106"):
+        return case.unchanging > 0.9
+    if symptom == "CST406" and case.unchanging > 0.9:
+        return False
+    if cause == "CST109" and symptom in ("CST104", "CST101"):
+        return case.weights_radius <= 1.2
     if cause == "CST104" and symptom in ("CST101", "CST107", "CST109"):
         return case.weights_radius > 1.2 or case.early_ratio < 0.05
     if cause == "CST101" and symptom == "CST104":

@@ -53,8 +53,10 @@ def too_short(case: Case) -> Iterator[Finding]:
     share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
     begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
     falling = fall > bar or begun
-    confirmed = held is None or held > (0.01 if begun else 0.4 * bar)
-    if not falling or not confirmed or not _much_left(case):
+    least = 0.01 if begun else bar if case.learnt > 0.6 else 0.4 * bar
+    confirmed = held is None or held > least
+    left = _much_left(case) or (fall > 3 * bar and (held or 0.0) > 3 * bar and case.learnt < 0.95)
+    if not falling or not confirmed or not left or _nearly_right(case):
         return
     evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
     if held is not None:
@@ -69,6 +71,13 @@ def too_short(case: Case) -> Iterator[Finding]:
         "Train for three times as many epochs.",
         *evidence,
     )
+
+
+def _nearly_right(case: Case) -> bool:
+    """Whether nearly all validation rows are answered rightly already."""
+    scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
+    known = case.task in ("binary", "multiclass", "lm", "multilabel")
+    return known and bool(scores) and 0.93 <= min(scores) <= 1
 
 
 def _much_left(case: Case) -> bool:

@@ -89,7 +89,7 @@ def over_regularised(case: Case) -> Iterator[Finding]:
     """A network held back by dropout or decay."""
     if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
         return
-    if not _still_poor(case) and not _penalty(case) > 0.5:
+    if not _still_poor(case) and not _penalty(case) > 0.5 and not _far_too_strong(case):
         return
     drops = [
         layer
@@ -133,6 +133,15 @@ def over_regularised(case: Case) -> Iterator[Finding]:
             "Lower the weight of the penalty.",
             Evidence("share of the loss that is a penalty", penalty, 0.5),
         )
+
+
+def _far_too_strong(case: Case) -> bool:
+    """Whether dropout or decay is beyond all custom and the loss levelled off too high."""
+    flat = case.level(0.7, 1.0) > 0.93 * case.level(0.4, 0.7)
+    drop = max((layer.settings.get("p", 0.0) for layer in case.record.layers), default=0.0)
+    coupled = case.optimizer.kind not in ("AdamW",)
+    decay = coupled and case.optimizer.weight_decay > 4 * limit("decay.strong")
+    return bool(flat and case.learnt < 0.9 and (drop > 0.75 or decay))
 
 
 def _still_poor(case: Case) -> bool:

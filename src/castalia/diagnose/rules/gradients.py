@@ -60,6 +60,8 @@ def vanishes(case: Case) -> Iterator[Finding]:
         shrinks = ratio < limit("gradient.shrinks") or (
             ratio < 20 * limit("gradient.shrinks") and per_layer < limit("gradient.per_layer")
         )
+        if case.normalised and (suffix == "bias" or ratio > 1e-6):
+            continue  # normalising layers scale gradients as they like
         if shrinks and _geometric(profile):
             yield _vanishing(case, ratio, len(profile), suffix)
             return

@@ -77,6 +77,8 @@ def mislabelled(case: Case) -> Iterator[Finding]:
     confidence, wrong = p.max(axis=1), p.argmax(axis=1) != y
     sure = confidence >= np.median(confidence)
     top, overall = float(wrong[sure].mean()), float(wrong.mean())
+    if float(confidence[sure].mean()) > 1 - top + 0.15:
+        return  # too sure of itself: its confidence tells nothing about the labels
     if top > limit("labels.noise") and top > limit("labels.noise_ratio") * overall:
         if overall > 0.8 * (1 - case.shares[0] if len(case.shares) else 1):
             return  # hardly better than guessing: nothing can be said of the labels

@@ -27,9 +27,11 @@ def too_high(case: Case) -> Iterator[Finding]:
     large = np.isfinite(ratio) and ratio > limit("rate.ratio")
     if large:
         evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
+    died = _died(case) if ratio > 0.03 else []
+    evidence += died
     harmed = case.poor or case.broken or case.stuck
     weight = len(evidence)
-    if weight == 0 or (weight == 1 and not (harmed and (large or case.broken))):
+    if weight == 0 or (weight == 1 and not (harmed and (large or died or case.broken))):
         return
     if not harmed and not (weight >= 2 and _unsettled(case)):
         return
@@ -65,6 +67,23 @@ def _leapt(case: Case) -> list[Evidence]:
         leap = float(early.max()) / case.initial
         if leap > limit("rate.spike"):
             return [Evidence("highest early loss over the first", leap, limit("rate.spike"))]
+    return []
+
+
+def _died(case: Case) -> list[Evidence]:
+    """Return the share of rectified units that were alive at the start and are dead at the end."""
+    looks = [look for look in case.looks if look.units]
+    if len(looks) < 3:
+        return []
+    first, last = looks[0].units, looks[-1].units
+    at_start = {(u.layer, u.kind): float((u.active == 0).mean()) for u in first}
+    lost = [
+        float((u.active == 0).mean()) - at_start.get((u.layer, u.kind), 1.0)
+        for u in last
+        if u.kind == "relu"
+    ]
+    if lost and max(lost) > 0.6:
+        return [Evidence("share of a layer's units that died in training", max(lost), 0.6)]
     return []
 
 

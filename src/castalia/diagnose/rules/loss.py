@@ -57,6 +57,8 @@ def wrong_loss(case: Case) -> Iterator[Finding]:
         yield from _classes_by_regression(case)
     elif head.loss in BINARY_LOSSES:
         yield from _exclusive(case)
+    elif head.loss == "soft_cross_entropy":
+        yield from _not_exclusive(case)
 
 
 def _classes_by_regression(case: Case) -> Iterator[Finding]:
@@ -99,6 +101,21 @@ def _reconstructs(case: Case) -> bool:
     """Whether targets are the inputs themselves, as in an autoencoder."""
     outputs, inputs = math.prod(case.head.outputs[1:]), math.prod(case.record.input_shape)
     return len(case.head.outputs) > 1 and outputs == inputs > 8
+
+
+def _not_exclusive(case: Case) -> Iterator[Finding]:
+    y = case.targets
+    if y is None or y.ndim != 2 or len(y) < 30 or not np.isin(y, (0, 1)).all():
+        return
+    several = float((y.sum(axis=1) > 1).mean())
+    if several > 0.05:
+        yield _wrong(
+            case,
+            f"{number(100 * several, 2)} % of the rows have several labels, but a softmax makes "
+            "them compete.",
+            "Use BCEWithLogitsLoss, one logit a label.",
+            0.92,
+        )
 
 
 def _exclusive(case: Case) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ MOST_LABELS = 4096
 
 def collapsed_code(case: Case) -> Iterator[Finding]:
     """A variational code whose dimensions carry nothing."""
-    if case.record.latent is None or case.task != "vae" or case.steps < 20:
+    if case.record.latent is None or case.steps < 20:
         return
     mean, log_variance = (v.astype(float) for v in case.record.latent)
     if mean.shape != log_variance.shape or not mean.size:
@@ -49,8 +49,10 @@ def learns_padding(case: Case) -> Iterator[Finding]:
     ):
         return
     pad = _padding(case)
-    if pad is None or not _per_position(case):
+    if pad is None or not _per_position(case) or case.targets is None:
         return
+    if (case.targets == case.head.ignore_index).any():
+        return  # padding is left out already
     share = float((case.targets == pad).mean()) if case.targets is not None else 0.0
     if share > limit("padding.share") and case.head.ignore_index != pad:
         yield finding(

@@ -13,12 +13,15 @@ from castalia.utils.text import number
 
 __all__ = ["alike", "dead", "saturated"]
 
+LEAST_ROWS = 48
 RECTIFIERS = ("relu", "threshold", "hardtanh")
 
 
 def dead(case: Case) -> Iterator[Finding]:
     """Rectified units that are zero on every row of the last looks."""
     shares = {}
+    if sum(look.size for look in case.looks[-4:]) < LEAST_ROWS:
+        return  # too few rows to call a unit dead
     for layer, kind, active in _per_layer(case, "active", last=4):
         if kind in RECTIFIERS and active.size:
             shares[layer] = float((active.max(axis=0) == 0).mean())
@@ -88,7 +91,7 @@ def _per_layer(
 
 def alike(case: Case) -> Iterator[Finding]:
     """Units of a hidden layer that began equal and stayed so, or nearly."""
-    names = case.depth or list(case.weights)
+    names = [n for n, w in case.weights.items() if len(w.shape) >= 2]
     for i, name in enumerate(names):
         weight = case.weights[name]
         start, end = weight.rows_equal_at_start or 0.0, weight.rows_equal_at_end or 0.0
