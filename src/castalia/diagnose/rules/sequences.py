@@ -18,7 +18,8 @@ MOST_LABELS = 4096
 
 def collapsed_code(case: Case) -> Iterator[Finding]:
     """A variational code whose dimensions carry nothing."""
-    if case.record.latent is None or case.steps < 20:
+    summed = case.head.reduction == "sum" or bool(case.head.others)
+    if case.record.latent is None or case.steps < 20 or not (case.task == "vae" or summed):
         return
     mean, log_variance = (v.astype(float) for v in case.record.latent)
     if mean.shape != log_variance.shape or not mean.size:

@@ -55,8 +55,11 @@ def _shared(case: Case) -> tuple[float, int]:
         distinct.update(keys)
         if len(keys) >= 16:
             shares.append(float(np.mean(hits)))
-    # Training rows may be evaluated beside validation rows: the lower batches tell.
-    return (float(np.quantile(shares, 0.25)) if shares else 0.0), len(distinct)
+    if not shares:
+        return 0.0, len(distinct)
+    # Training rows may be evaluated beside validation rows: then the lower batches tell.
+    low, mean = float(np.quantile(shares, 0.25)), float(np.mean(shares))
+    return (low if low < 0.25 * mean else mean), len(distinct)
 
 
 def _repeats(case: Case) -> float:
