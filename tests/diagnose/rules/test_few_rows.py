@@ -1,0 +1,32 @@
+"""CST207 by watching: few different rows, and validation that costs more than training."""
+
+import numpy as np
+from tests.diagnose.rules.records import classification
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import Evaluation
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.splits import too_few
+
+
+def few(distinct, validation):
+    """Return a well fitted training on so many rows, seen again and again."""
+    record = classification(0.9)
+    rows = np.random.default_rng(0).normal(size=(distinct, 4)).astype(np.float32)
+    count = 0
+    for i, batch in enumerate(record.train.inputs):
+        record.train.inputs[i] = rows[(np.arange(len(batch)) + count) % distinct]
+        count += len(batch)
+    record.evaluations = [Evaluation(record.steps, validation)]
+    return Case(record)
+
+
+def test_few_rows_with_a_costly_validation_are_found():
+    (found,) = list(too_few(few(40, 0.8)))
+    assert (found.code, found.severity) == ("CST207", "warning")
+    assert [e.value for e in found.evidence][0] == 40
+    assert found.evidence[0].threshold == limit("rows.few")
+
+
+def test_few_rows_that_generalise_are_enough():
+    assert list(too_few(few(40, 0.14))) == []
