@@ -21,6 +21,7 @@ def test_the_l1_penalty_selects_features_as_the_lasso_does():
     y = (x @ truth)[:, None] + 0.3 * torch.randn(100, 1, generator=source, dtype=torch.float64)
     alphas, kept = (0.01, 0.2, 1.5), []
     for alpha in alphas:
+        torch.manual_seed(0)
         net = nn.Linear(8, 1).double()
         training = Training(optimizer="sgd", schedule="linear_decay", validation=0)
         objective = SquaredError(scale="half") + L1(alpha)

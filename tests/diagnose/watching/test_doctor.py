@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import math
 import pickle
@@ -21,6 +22,7 @@ TORCHS_OWN = torch.autograd.backward
 
 @pytest.fixture(autouse=True)
 def torch_is_left_as_it_was():
+    gc.collect()  # doctors that earlier tests forgot
     yield
     assert torch.autograd.backward is TORCHS_OWN
     assert not backward._listeners

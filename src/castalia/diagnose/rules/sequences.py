@@ -145,7 +145,5 @@ def sees_the_future(case: Case) -> Iterator[Finding]:
             "Outputs for the first half of a sequence change when the second half is changed: the "
             "model sees what it is to predict.",
             "Mask the attention with torch.triu(ones(T, T), 1), or read from left to right only.",
-            Evidence(
-                "change in the first half over that in the second", change, limit("future.change")
-            ),
+            Evidence("change in the first half over that of all", change, limit("future.change")),
         )

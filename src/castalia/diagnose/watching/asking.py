@@ -19,7 +19,7 @@ ROWS = 4
 def future_change(module: nn.Module, tokens: np.ndarray, batch_first: bool = True) -> float | None:
     """Change the second half of some sequences and return how much the first half's outputs change.
 
-    The change is relative to that of the second half's outputs; None where the outputs have no
+    The change is relative to the largest of all outputs; None where the outputs have no
     place for each token. The module is called in evaluation mode and left as it was.
 
     Parameters
@@ -52,7 +52,7 @@ def future_change(module: nn.Module, tokens: np.ndarray, batch_first: bool = Tru
     if first is None or second is None or first.shape != second.shape or first.shape[1] != length:
         return None
     change = (first - second).float().abs().flatten(2).amax(dim=2)  # (rows, length)
-    moved = float(change[:, half:].max())
+    moved = float(change.max())
     return float(change[:, :half].max()) / moved if moved > 0 else None
 
 

@@ -23,11 +23,11 @@ class Validating:
 
     def __init__(self, record: Record, keeper: Keeper) -> None:
         self.record, self.keeper = record, keeper
-        self._place = 0  # where the rows of the last call lie
         self._since = 0  # first training step since the last validation
         self._begin()
 
     def _begin(self) -> None:
+        self._place = 0  # where the rows of the last call lie
         self._modes: list[bool] = []
         self._losses: list[tuple[Tensor, int]] = []  # of each batch, and its rows
         self._right: list[tuple[Tensor, int]] = []
