@@ -1,6 +1,6 @@
 """One table of thresholds.
 
-Every number that a rule holds a measurement against stands here, with what set it. "Suite" is
+The thresholds that a finding shows beside its measurement, with what set each. "Suite" is
 ``tests/diagnose/suite``, 65 healthy trainings and 274 faulty ones; ``python -m evidence doctor``
 runs it. "Chosen" says that nobody measured the number.
 """
@@ -39,6 +39,7 @@ LIMITS = {
     "rate.turning": Limit(
         -0.3, "on a quadratic, steps beyond 1/curvature give negative cosines; healthy above -0.16"
     ),
+    "rate.died": Limit(0.6, "share of a layer alive at the start and dead at the end; chosen"),
     "rate.spike": Limit(5.0, "highest early loss over the first; suite: healthy at most 2.6"),
     "rate.slow": Limit(3e-4, "suite: healthy medians 5e-3 and more, too low rates up to 3e-4"),
     "rate.slow_learnt": Limit(0.6, "chosen: more than half of the guessing loss is still there"),
@@ -81,6 +82,9 @@ LIMITS = {
         -0.5, "a quadratic at its limit of stability gives -1; suite: healthy above -0.16"
     ),
     "batch.norm": Limit(4, "numbers per channel: the variance of 4 is off by 80 % typically"),
+    "batch.hasty": Limit(0.7, "momentum above which the last batch decides; torch's default 0.1"),
+    "modes.random": Limit(1e-3, "two answers to the same rows; rounding leaves 1e-6"),
+    "modes.steps": Limit(0.3, "share of steps in evaluation mode; chosen"),
     "batch.running": Limit(1.0, "distance of running from batch mean in its spreads, late"),
     # --- data
     "inputs.large": Limit(
@@ -108,11 +112,14 @@ LIMITS = {
     "fit.gap": Limit(2.5, "validation over training loss at the end"),
     "fit.score_gap": Limit(0.15, "training minus validation accuracy"),
     "fit.baseline": Limit(0.9, "baseline's loss over the network's"),
+    "fit.penalty": Limit(0.5, "share of the loss that is no error; chosen"),
+    "fit.simple": Limit(0.08, "score of a simple model minus the network's; chosen"),
     "fit.guess": Limit(0.97, "final loss over that of guessing"),
     "dropout.strong": Limit(0.65, "usual rates are 0.1 to 0.5"),
     "decay.strong": Limit(0.05, "usual rates are 1e-5 to 1e-2 where decay is part of the gradient"),
     "decay.decoupled": Limit(1.0, "usual rates of AdamW are 0.01 to 0.1"),
     "calibration.error": Limit(0.12, "expected calibration error on validation rows"),
+    "inputs.same": Limit(0.9, "share of the input that no row changes; chosen"),
     "outputs.same": Limit(1e-3, "spread of the outputs over rows, over that of the targets"),
     "latent.silent": Limit(
         0.02, "nats per dimension: below it a dimension carries next to nothing"

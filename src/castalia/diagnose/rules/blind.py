@@ -18,7 +18,7 @@ def ignores_input(case: Case) -> Iterator[Finding]:
     """Outputs that are the same for every row."""
     if case.broken or case.adversarial:
         return
-    if case.unchanging > 0.9:
+    if case.unchanging > limit("inputs.same"):
         yield finding(
             "CST406",
             "error",
@@ -26,7 +26,7 @@ def ignores_input(case: Case) -> Iterator[Finding]:
             f"{number(100 * case.unchanging, 3)} % of the input's numbers are the same in every "
             "row.",
             "Look at the inputs as the network gets them: casts, masks and indices.",
-            Evidence("share of inputs that never change", case.unchanging, 0.9),
+            Evidence("share of inputs that never change", case.unchanging, limit("inputs.same")),
         )
         return
     spreads = [look.output_spread for look in case.looks if np.isfinite(look.output_spread)]

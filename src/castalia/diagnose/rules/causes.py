@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Finding
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.vocabulary import SEVERITIES
@@ -178,8 +179,8 @@ def _holds(cause: str, symptom: str, case: Case) -> bool:
         only_sure = n > 0 and m > 0 and train - held < 0.08
         return only_sure == (cause == "CST405")
     if cause == "CST406" and symptom in ("CST103", "CST106"):
-        return case.unchanging > 0.9
-    if symptom == "CST406" and case.unchanging > 0.9:
+        return case.unchanging > limit("inputs.same")
+    if symptom == "CST406" and case.unchanging > limit("inputs.same"):
         return False
     if cause == "CST109" and symptom in ("CST104", "CST101"):
         return case.weights_radius <= 1.2

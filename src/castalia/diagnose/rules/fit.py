@@ -89,7 +89,11 @@ def over_regularised(case: Case) -> Iterator[Finding]:
     """A network held back by dropout or decay."""
     if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
         return
-    if not _still_poor(case) and not _penalty(case) > 0.5 and not _far_too_strong(case):
+    if (
+        not _still_poor(case)
+        and not _penalty(case) > limit("fit.penalty")
+        and not _far_too_strong(case)
+    ):
         return
     drops = [
         layer
@@ -124,14 +128,14 @@ def over_regularised(case: Case) -> Iterator[Finding]:
             ),
             Evidence("weight decay", optimizer.weight_decay, bar),
         )
-    elif penalty > 0.5:
+    elif penalty > limit("fit.penalty"):
         yield finding(
             "CST404",
             "warning",
             0.8,
             f"{number(100 * penalty, 2)} % of the loss at the end is a penalty, not an error.",
             "Lower the weight of the penalty.",
-            Evidence("share of the loss that is a penalty", penalty, 0.5),
+            Evidence("share of the loss that is a penalty", penalty, limit("fit.penalty")),
         )
 
 
@@ -187,7 +191,7 @@ def underfits(case: Case) -> Iterator[Finding]:
     simple = _simple_model(case)
     before, after = case.level(0.4, 0.7), case.level(0.7, 1.0)
     flat = after > 0.93 * before
-    if simple is not None and simple[1] > max(simple[2] + 0.08, 0.1):
+    if simple is not None and simple[1] > max(simple[2] + limit("fit.simple"), 0.1):
         name, theirs, ours = simple
         yield finding(
             "CST402",
@@ -196,7 +200,7 @@ def underfits(case: Case) -> Iterator[Finding]:
             f"The network underfits: on the training rows it explains {number(ours, 2)}, a {name} "
             f"{number(theirs, 2)} on rows it has not seen.",
             "Give it more capacity, more steps, another rate or better features.",
-            Evidence(f"score of a {name} minus the network's", theirs - ours, 0.08),
+            Evidence(f"score of a {name} minus the network's", theirs - ours, limit("fit.simple")),
         )
     elif flat and case.learnt < 0.5 and not case.stuck and _small(case):
         yield finding(

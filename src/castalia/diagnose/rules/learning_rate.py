@@ -82,8 +82,12 @@ def _died(case: Case) -> list[Evidence]:
         for u in last
         if u.kind == "relu"
     ]
-    if lost and max(lost) > 0.6:
-        return [Evidence("share of a layer's units that died in training", max(lost), 0.6)]
+    if lost and max(lost) > limit("rate.died"):
+        return [
+            Evidence(
+                "share of a layer's units that died in training", max(lost), limit("rate.died")
+            )
+        ]
     return []
 
 

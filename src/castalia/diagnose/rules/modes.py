@@ -70,7 +70,7 @@ def _hasty(case: Case) -> Iterator[Finding]:
     """Running statistics that are those of the last batch."""
     for layer in case.record.layers:
         momentum = layer.settings.get("momentum")
-        if momentum is not None and "BatchNorm" in layer.kind and momentum > 0.7:
+        if momentum is not None and "BatchNorm" in layer.kind and momentum > limit("batch.hasty"):
             yield finding(
                 "CST115",
                 "warning",
@@ -79,7 +79,7 @@ def _hasty(case: Case) -> Iterator[Finding]:
                 "are those of the last batch alone.",
                 f"momentum={number(momentum)} → {number(1 - momentum, 2)} (torch weighs the new "
                 "batch, other libraries the old value).",
-                Evidence("momentum of the batch norm", momentum, 0.7),
+                Evidence("momentum of the batch norm", momentum, limit("batch.hasty")),
                 where=layer.name,
             )
             return
@@ -94,7 +94,7 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
         if "BatchNorm" in layer.kind or layer.settings.get("p", 0) > 0
     ]
     change = record.final.get("random_evaluation", 0.0)
-    if change > 1e-3 and record.asked_again < 2:
+    if change > limit("modes.random") and record.asked_again < 2:
         yield finding(
             "CST116",
             "warning",
@@ -102,7 +102,7 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
             "In evaluation mode the network answers the same rows differently: a dropout called as "
             "a function stays on.",
             "Call F.dropout(x, p, training=self.training), or use nn.Dropout.",
-            Evidence("difference of two answers over their size", change, 1e-3),
+            Evidence("difference of two answers over their size", change, limit("modes.random")),
         )
         return
     if not sensitive:
@@ -120,7 +120,7 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
             Evidence("validations in training mode", validated, 0.0),
             where=where,
         )
-    elif evaluated > 0.3 * (trained + evaluated) and evaluated > 2:
+    elif evaluated > limit("modes.steps") * (trained + evaluated) and evaluated > 2:
         yield finding(
             "CST116",
             "warning",
@@ -128,7 +128,11 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
             f"{evaluated} of {trained + evaluated} training steps ran in evaluation mode, with "
             f"`{where}` ({sensitive[0].kind}) switched off.",
             "Call model.train() at the start of each epoch.",
-            Evidence("share of steps in evaluation mode", evaluated / (trained + evaluated), 0.3),
+            Evidence(
+                "share of steps in evaluation mode",
+                evaluated / (trained + evaluated),
+                limit("modes.steps"),
+            ),
             where=where,
         )
     elif record.evaluations == [] and _silently(case):
