@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from castalia.diagnose.watching.facts import first_tensor
+from castalia.nn.modes import evaluating
 
 __all__ = ["future_change", "random_change"]
 
 ROWS = 4
 
 
-def future_change(module: nn.Module, tokens: np.ndarray, batch_first: bool = True) -> float | None:
+def future_change(module: nn.Module, tokens: np.ndarray) -> float | None:
     """Change the second half of some sequences and return how much the first half's outputs change.
 
     The change is relative to the largest of all outputs; None where the outputs have no
@@ -28,8 +29,6 @@ def future_change(module: nn.Module, tokens: np.ndarray, batch_first: bool = Tru
         The network, called with one tensor of tokens.
     tokens
         Rows of tokens, (rows, length).
-    batch_first
-        Whether the module takes them so.
 
     Examples
     --------
@@ -47,8 +46,8 @@ def future_change(module: nn.Module, tokens: np.ndarray, batch_first: bool = Tru
     after[:, half:] = before[:, half:].flip(1).roll(1, dims=0)
     if torch.equal(before, after):
         after[:, half:] = before[:, :1]
-    with _quietly(module), torch.no_grad():
-        first, second = (_outputs(module, x, batch_first) for x in (before, after))
+    with _quietly(module):
+        first, second = (_outputs(module, x) for x in (before, after))
     if first is None or second is None or first.shape != second.shape or first.shape[1] != length:
         return None
     change = (first - second).float().abs().flatten(2).amax(dim=2)  # (rows, length)
@@ -74,7 +73,7 @@ def random_change(module: nn.Module, inputs: np.ndarray) -> float:
     place = next((p for p in module.parameters()), torch.zeros(0))
     x = torch.as_tensor(inputs).to(place.device)
     x = x.to(place.dtype) if x.is_floating_point() else x
-    with _quietly(module), torch.no_grad():
+    with _quietly(module):
         first, second = first_tensor(module(x)), first_tensor(module(x))
     if first is None or second is None or not first.is_floating_point():
         return 0.0
@@ -82,9 +81,9 @@ def random_change(module: nn.Module, inputs: np.ndarray) -> float:
     return float((first - second).abs().max()) / size if size > 0 else 0.0
 
 
-def _outputs(module: nn.Module, tokens: Tensor, batch_first: bool) -> Tensor | None:
+def _outputs(module: nn.Module, tokens: Tensor) -> Tensor | None:
     """Outputs as (rows, length, …)."""
-    found = first_tensor(module(tokens if batch_first else tokens.T))
+    found = first_tensor(module(tokens))
     if found is None:
         return None
     if found.ndim == 2 and found.shape[0] == tokens.numel():
@@ -100,13 +99,7 @@ def _outputs(module: nn.Module, tokens: Tensor, batch_first: bool) -> Tensor | N
 
 @contextmanager
 def _quietly(module: nn.Module) -> Iterator[None]:
-    """Run in evaluation mode and put every flag, and torch's random state, back after."""
-    modes = {part: part.training for part in module.modules()}
+    """Run in evaluation mode without gradients, and put every flag and random state back after."""
     devices = list({p.device.index or 0 for p in module.parameters() if p.is_cuda})
-    with torch.random.fork_rng(devices=devices):
-        module.eval()
-        try:
-            yield
-        finally:
-            for part, mode in modes.items():
-                part.training = mode
+    with torch.random.fork_rng(devices=devices), evaluating(module), torch.no_grad():
+        yield

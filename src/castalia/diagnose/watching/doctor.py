@@ -525,38 +525,33 @@ class Doctor:
 
     def _ask_twice(self) -> None:
         """Ask a network that drops numbers by function whether it still does in evaluation mode."""
-        if not self.record.dropped or facts.has_dropout(self.module) or self.closed:
+        if not self.record.dropped or facts.has_dropout(self.module):
             return
         rows = [x for x in self.record.train.inputs if x is not None and len(x)]
         shape = self.record.input_shape
-        if not rows or rows[-1][0].size != math.prod(shape):
-            return
-        self.closed = True  # our own hooks must not see this
-        try:
-            change = random_change(self.module, rows[-1].reshape(len(rows[-1]), *shape))
-        except Exception:  # a module that wants other arguments cannot be asked
-            change = 0.0
-        finally:
-            self.closed = False
-        self.record.final["random_evaluation"] = change
+        if rows and rows[-1][0].size == math.prod(shape):
+            self._ask("random_evaluation", random_change, rows[-1].reshape(-1, *shape))
 
     def _look_ahead(self) -> None:
         """Ask a language model whether it sees the future."""
         rows = self.record.train.inputs
         tokens = next((x for x in reversed(rows) if x is not None and x.dtype.kind in "iu"), None)
-        if tokens is None or tokens.ndim != 2 or tokens.shape[1] < 4 or self.closed:
+        if tokens is None or tokens.ndim != 2 or tokens.shape[1] < 4:
             return
-        if not Case(self.record).shifted:
-            return
+        if Case(self.record).shifted:
+            self._ask("future", future_change, tokens)
+
+    def _ask(self, name: str, question: Callable[..., float | None], rows: Any) -> None:
+        """Ask the network something about some rows and note the answer."""
         self.closed = True  # our own hooks must not see this
         try:
-            change = future_change(self.module, tokens)
+            answer = question(self.module, rows)
         except Exception:  # a module that wants other arguments cannot be asked
-            change = None
+            return
         finally:
             self.closed = False
-        if change is not None:
-            self.record.final["future"] = change
+        if answer is not None:
+            self.record.final[name] = answer
 
 
 def _first_with_graph(tensors: tuple[Tensor, ...]) -> Tensor | None:
