@@ -68,7 +68,8 @@ def test_a_dropout_that_ignores_the_mode_is_found(careful):
             optimizer.zero_grad()
             F.mse_loss(net(X), X[:, :1]).backward()
             optimizer.step()
-        assert ("CST116" in doctor.diagnosis()) is not careful
+    # Asked before the block is left: afterwards nobody watches.
+    assert ("CST116" in doctor.diagnosis()) is not careful
 
 
 def test_layers_in_a_plain_list_are_found_by_name_of_the_fault():

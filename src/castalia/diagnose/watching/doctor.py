@@ -178,16 +178,20 @@ class Doctor:
         mute
             Codes not wanted.
         """
-        self._try(Doctor._conclude)
-        self._try(Doctor._look_ahead)
-        self._try(Doctor._ask_twice)
+        self._finish()
         return judge(self.record, mute=tuple(mute))
 
     def close(self) -> None:
         """Stop watching and leave no trace in torch, the module or the optimizer."""
-        self._try(Doctor._conclude)
+        self._finish()
         self.closed = True
         self._farewell()
+
+    def _finish(self) -> None:
+        """Bring the record up to date and ask the network what only it can tell."""
+        self._try(Doctor._conclude)
+        self._try(Doctor._look_ahead)
+        self._try(Doctor._ask_twice)
 
     def __enter__(self) -> Doctor:
         """Return the doctor; leaving the block stops watching."""
