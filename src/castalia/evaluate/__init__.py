@@ -5,6 +5,11 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 
 from typing import Any
 
+from castalia.base.average_precision import (
+    DetectionScores,
+    detection_scores,
+    mean_average_precision,
+)
 from castalia.evaluate.decisions import (
     expected_cost,
     f_beta,
@@ -63,6 +68,7 @@ __all__ = [
     "CapacityCurve",
     "Confusion",
     "CoverageAccuracy",
+    "DetectionScores",
     "DoubleDescent",
     "EffectiveModelComplexity",
     "FeatureMaps",
@@ -83,12 +89,14 @@ __all__ = [
     "bootstrap",
     "calibration_error",
     "coverage_accuracy",
+    "detection_scores",
     "expected_cost",
     "f_beta",
     "gaussian_log_likelihood",
     "higher_is_better",
     "interval",
     "loo",
+    "mean_average_precision",
     "metric",
     "optimal_threshold",
     "paired_difference",
