@@ -1,3 +1,5 @@
 """Models of pictures."""
 
-__all__: list[str] = []
+from castalia.models.vision.yolo_detector import YOLODetector
+
+__all__ = ["YOLODetector"]
