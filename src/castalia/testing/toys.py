@@ -86,14 +86,15 @@ def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> 
     return (255 * pixels.clip(0, 1)).astype(np.uint8), y
 
 
-def scenes(n: int = 160, size: int = 48, seed: int = 0) -> Data:
+def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
     """Colour pictures of one to three squares and discs in noise; y holds their ``Boxes``.
 
-    Shapes have any colour, 12 to 20 pixels on a side, and do not touch. y is an array of objects.
+    Squares are reddish, discs bluish, 8 to 14 pixels wide; they do not touch. y is an array of
+    objects.
 
     >>> X, y = scenes()
     >>> X.shape, X.dtype, y[0].labels.tolist(), y[0].corners.shape
-    ((160, 48, 48, 3), dtype('uint8'), ['square', 'disc', 'disc'], (3, 4))
+    ((120, 32, 32, 3), dtype('uint8'), ['disc'], (1, 4))
     """
     random = np.random.default_rng(seed)
     X = random.integers(100, 140, (n, size, size, 3)).astype(np.uint8)
@@ -102,18 +103,18 @@ def scenes(n: int = 160, size: int = 48, seed: int = 0) -> Data:
     for picture in range(n):
         labels, corners = [], np.zeros((0, 4))
         for _ in range(random.integers(1, 4)):
-            side = random.integers(12, 21)
+            side = random.integers(8, 15)
             x1, y1 = random.integers(0, size - side + 1, 2)
             box = np.array([x1, y1, x1 + side, y1 + side], dtype=float)
             apart = (box[:2] > corners[:, 2:]) | (box[2:] < corners[:, :2])
             if not apart.any(axis=1).all():
                 continue
             far = np.stack([abs(across - box[::2].mean()), abs(down - box[1::2].mean())])
-            label = random.choice(["square", "disc"])
-            reach = far.max(axis=0) if label == "square" else np.hypot(*far)
-            colour = random.choice([0, 255], 3)
-            X[picture][reach <= side / 2] = 0.8 * colour + 0.2 * random.integers(0, 255, 3)
-            labels.append(str(label))
+            square = random.random() < 0.5
+            reach = far.max(axis=0) if square else np.hypot(*far)
+            colour = np.array([200, 80, 40] if square else [40, 80, 200])
+            X[picture][reach <= side / 2] = colour + random.integers(-40, 41, 3)
+            labels.append("square" if square else "disc")
             corners = np.vstack([corners, box])
         y[picture] = Boxes(labels, corners)
     return X, y
