@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from torch import nn
 
-from castalia.base import Estimator, Interval, OneOf, Sizes, Target
-from castalia.base.detector import Detector
+from castalia.base import Detector, Estimator, Interval, OneOf, Sizes, Target
 from castalia.data.images import ImageAdapter
 from castalia.data.images.boxes import Boxes
 from castalia.models.vision.image_size import ImageSize
@@ -85,6 +84,11 @@ class YOLODetector(Detector, Estimator):
     ----------
     2016, Redmon, Divvala, Girshick, Farhadi, You only look once, arXiv 1506.02640; 2016, Redmon,
     Farhadi, YOLO9000, arXiv 1612.08242; 2018, Redmon, Farhadi, YOLOv3, arXiv 1804.02767.
+
+    See Also
+    --------
+    castalia.evaluate.detection_scores : Average precision of each class, and COCO's measure.
+    castalia.nn.non_maximum_suppression : The filter that leaves one box for each thing.
 
     Examples
     --------

@@ -99,7 +99,8 @@ class AnchorYOLO(nn.Module):
                 f"{tuple(sizes.shape)} for strides {tuple(strides)}."
             )
         self.classes, self.strides = classes, _checked(strides)
-        self.register_buffer("anchors", sizes)
+        self.anchors: Tensor
+        self.register_buffer("anchors", sizes, persistent=False)  # given, not learnt
         last = self.strides[-1].bit_length() - 1  # halvings down to the coarsest grid
         widths = [width * 2 ** min(level, 4) for level in range(last)]
         self.stages = nn.ModuleList(
