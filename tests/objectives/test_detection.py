@@ -123,8 +123,9 @@ def by_the_sum_of_anchors(net, outputs, targets, positives, ignore):
             for i in range(len(cells))
             if all(abs(target[1 + d] - cells[i, d]) < cells[i, 2 + d] for d in (0, 1))
         ]
+        best = max(near)[0]
         for affinity, i in sorted(near, reverse=True)[:positives]:
-            if affinity > claims.get(-i, (-1,))[0]:
+            if affinity >= best / 2 and affinity > claims.get(-i, (-1,))[0]:
                 claims[-i] = (affinity, target)
     box = confidence = classes = 0.0
     for i, row in enumerate(outputs):
@@ -143,7 +144,7 @@ def by_the_sum_of_anchors(net, outputs, targets, positives, ignore):
     return [part / max(len(claims), 1) for part in (box, confidence, classes)]
 
 
-@pytest.mark.parametrize("positives", [1, 3])
+@pytest.mark.parametrize("positives", [1, 3, 8])
 def test_the_loss_for_anchors_is_its_sum(positives):
     outputs, targets = problem(seed=1)
     net, loss = Grid(outputs), AnchorYOLOLoss(positives=positives, ignore=0.3)
