@@ -167,7 +167,8 @@ def detection_scores(
     true = [as_boxes(item, "mean_average_precision") for item in targets]
     found = [as_boxes(item, "mean_average_precision", scored=True) for item in predictions]
     overlaps = COCO_OVERLAPS if kind == "coco" else (float(iou),)
-    labels = np.unique(np.concatenate([b.labels for b in (*true, *found) if len(b)] or [[]]))
+    named = [boxes.labels for boxes in (*true, *found) if len(boxes)]
+    labels = np.unique(np.concatenate(named)) if named else np.zeros(0)
     classes = [_class_precision(label, true, found, overlaps, kind) for label in labels.tolist()]
     return DetectionScores(kind, overlaps, tuple(classes))
 
@@ -208,11 +209,12 @@ def _class_precision(
         truth, guess = truth.take(here), guess.take(there)
         difficult = np.zeros(len(truth), bool) if truth.difficult is None else truth.difficult
         n_true += int((~difficult).sum())
-        ranked = np.argsort(-guess.scores, kind="stable")[: COCO_MOST if kind == "coco" else None]
+        sure = np.asarray(guess.scores)
+        ranked = np.argsort(-sure, kind="stable")[: COCO_MOST if kind == "coco" else None]
         guess = guess.take(ranked)
         overlap = iou_matrix(*(torch.from_numpy(b.corners).double() for b in (guess, truth)))
         hit, ignored = match(overlap.numpy(), difficult, np.array(overlaps))
-        scores.append(guess.scores)
+        scores.append(sure[ranked])
         hits.append(hit)
         kept.append(~ignored)
     order = np.argsort(-np.concatenate(scores), kind="stable")

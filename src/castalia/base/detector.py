@@ -109,7 +109,7 @@ class Detector:
                 f"{type(self).__name__}.predict: `threshold` must be from 0 to 1; got {least!r}."
             )
         X = self._checked(X)  # type: ignore[attr-defined]
-        sizes, found = X.sizes, []
+        sizes, found = X.sizes, list[Boxes]()
         for outputs in self._through(X):  # type: ignore[attr-defined]
             here = sizes[len(found) : len(found) + len(outputs)]
             found += self._boxes(outputs, here, least)

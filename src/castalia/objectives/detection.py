@@ -1,7 +1,8 @@
 """What detectors minimise: boxes, confidence and classes at once.
 
 A network answers N boxes an image, (B, N, 5 + C): cx, cy, w, h in shares of the image, confidence,
-class scores, and says by ``cells(x)`` where they were asked for, (N, 4). Targets are (B, M, 5):
+class scores, and says by ``cells(x)`` where they were asked for, (N, 4), and with anchors by
+``priors(x)`` which boxes they start from. Targets are (B, M, 5):
 class, cx, cy, w, h; rows of class -1 are padding. Every choice is a mask, so shapes never depend on
 the data.  Shapes: B batch, N boxes of the network, M boxes of the target, C classes.
 References: 2016, Redmon et al., You only look once, arXiv 1506.02640, equation 3; 2018, Redmon,
@@ -10,7 +11,7 @@ Farhadi, YOLOv3, arXiv 1804.02767; 2020, Zhang et al., ATSS, arXiv 1912.02424 (t
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -21,24 +22,10 @@ from castalia.nn.boxes import box_iou, iou_matrix, to_corners
 from castalia.objectives.base import Objective, weighted_mean
 from castalia.protocols import Batch
 
-__all__ = ["AnchorYOLOLoss", "HasCells", "HasPriors", "YOLOLoss"]
+__all__ = ["AnchorYOLOLoss", "YOLOLoss"]
 
 FAIR = 0.5  # share of the best prior's overlap that a prior must have to learn a target
 EDGE = 1 - 1e-6  # a centre on the right or lower edge belongs to the last cell
-
-
-class HasCells(Protocol):
-    """A network of boxes that says where each is asked for."""
-
-    def cells(self, x: Tensor) -> Tensor:
-        """Return the cell of each box for images x as (cx, cy, w, h), (N, 4)."""
-
-
-class HasPriors(HasCells, Protocol):
-    """A network whose boxes start from known ones."""
-
-    def priors(self, x: Tensor) -> Tensor:
-        """Return the box that each starts from, (N, 4)."""
 
 
 class Claims(NamedTuple):
@@ -51,13 +38,11 @@ class Claims(NamedTuple):
 class Detection(Objective):
     """The common part: who learns what, and the three terms."""
 
-    def claims(self, net: nn.Module, x: Tensor, outputs: Tensor, targets: Tensor) -> Claims:
+    def claims(self, net: Any, x: Tensor, outputs: Tensor, targets: Tensor) -> Claims:
         """Say which target each box of the network learns."""
         raise NotImplementedError
 
-    def parts(
-        self, net: nn.Module, x: Tensor, outputs: Tensor, targets: Tensor
-    ) -> dict[str, Tensor]:
+    def parts(self, net: Any, x: Tensor, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return box, confidence and classes of each image, (B,) each, weighted."""
         raise NotImplementedError
 
@@ -111,7 +96,7 @@ class YOLOLoss(Detection):
         _check_weights(self, coordinates=coordinates, empty=empty)
         self.coordinates, self.empty = coordinates, empty
 
-    def claims(self, net: HasCells, x: Tensor, outputs: Tensor, targets: Tensor) -> Claims:
+    def claims(self, net: Any, x: Tensor, outputs: Tensor, targets: Tensor) -> Claims:
         """Give each target to the box of its cell that overlaps it most."""
         with torch.no_grad():
             inside = _in_cell(net.cells(x), targets)  # (B, N, M)
@@ -120,9 +105,7 @@ class YOLOLoss(Detection):
             claimed = torch.zeros_like(inside).scatter(1, best, _real(targets)[:, None])
             return _owners(claimed, overlap, targets)
 
-    def parts(
-        self, net: HasCells, x: Tensor, outputs: Tensor, targets: Tensor
-    ) -> dict[str, Tensor]:
+    def parts(self, net: Any, x: Tensor, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return the three sums of each image."""
         learns, target = self.claims(net, x, outputs, targets)
         place = (outputs[..., :2] - target[..., 1:3]) / net.cells(x)[:, 2:]
@@ -179,7 +162,7 @@ class AnchorYOLOLoss(Detection):
             )
         self.box, self.positives, self.ignore, self.overlap = box, positives, ignore, overlap
 
-    def claims(self, net: HasPriors, x: Tensor, outputs: Tensor, targets: Tensor) -> Claims:
+    def claims(self, net: Any, x: Tensor, outputs: Tensor, targets: Tensor) -> Claims:
         """Give each target to the boxes whose priors overlap it most, within reach."""
         with torch.no_grad():
             cells, priors = net.cells(x), net.priors(x)
@@ -192,9 +175,7 @@ class AnchorYOLOLoss(Detection):
             claimed = torch.zeros_like(near).scatter(1, best.indices, good)
             return _owners(claimed, overlap, targets)
 
-    def parts(
-        self, net: HasPriors, x: Tensor, outputs: Tensor, targets: Tensor
-    ) -> dict[str, Tensor]:
+    def parts(self, net: Any, x: Tensor, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         """Return the three sums of each image, over the number of its boxes that learn."""
         learns, target = self.claims(net, x, outputs, targets)
         found, truth = to_corners(outputs[..., :4]), to_corners(target[..., 1:])

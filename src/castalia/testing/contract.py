@@ -91,7 +91,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _answers(model: Any, X: np.ndarray) -> np.ndarray:
-    if isinstance(model, Detector):
+    if isinstance(model, Detector) and isinstance(model, Estimator):
         return model._outputs(X).numpy()  # hardly trained, it may be sure of no box at all
     for method in ("predict_proba", "predict", "transform"):
         if hasattr(model, method):

@@ -101,11 +101,11 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
     y = np.empty(n, dtype=object)
     down, across = np.mgrid[:size, :size] + 0.5
     for picture in range(n):
-        labels, corners = [], np.zeros((0, 4))
+        labels, corners = [], np.zeros((0, 4), dtype=np.float32)
         for _ in range(random.integers(1, 4)):
             side = random.integers(8, 15)
             x1, y1 = random.integers(0, size - side + 1, 2)
-            box = np.array([x1, y1, x1 + side, y1 + side], dtype=float)
+            box = np.array([x1, y1, x1 + side, y1 + side], dtype=np.float32)
             apart = (box[:2] > corners[:, 2:]) | (box[2:] < corners[:, :2])
             if not apart.any(axis=1).all():
                 continue
@@ -116,7 +116,7 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
             X[picture][reach <= side / 2] = colour + random.integers(-40, 41, 3)
             labels.append("square" if square else "disc")
             corners = np.vstack([corners, box])
-        y[picture] = Boxes(labels, corners)
+        y[picture] = Boxes(np.array(labels), corners)
     return X, y
 
 

@@ -117,7 +117,7 @@ class YOLODetector(Detector, Estimator):
 
     def _encode_target(self, y: list[Boxes], weight: np.ndarray | None) -> Target:
         target = super()._encode_target(y, weight)
-        self.anchors_ = None
+        self.anchors_: np.ndarray | None = None
         if self.design == "anchors":
             sizes = target.y[target.y[..., 0] >= 0][:, 3:]
             found = anchor_sizes(sizes, self.anchors * len(self.strides))
@@ -125,7 +125,7 @@ class YOLODetector(Detector, Estimator):
         return target
 
     def _network(self, spec: Spec) -> nn.Module:
-        if self.design == "anchors":
+        if self.design == "anchors" and self.anchors_ is not None:
             return AnchorYOLO(
                 spec.inputs,
                 spec.outputs,

@@ -113,12 +113,9 @@ class AnchorYOLO(nn.Module):
         self.joins = nn.ModuleList(
             nn.Sequential(ConvBlock(2 * a, a, 1), ConvBlock(a, a, 3)) for a in seen[:-1]
         )
-        each = sizes.shape[1]
         self.heads = nn.ModuleList(
-            nn.Sequential(ConvBlock(a, a, 3), nn.Conv2d(a, each * (5 + classes), 1)) for a in seen
+            nn.Sequential(ConvBlock(a, a, 3), _last(a, sizes.shape[1], 5 + classes)) for a in seen
         )
-        for head in self.heads:
-            _start(head[-1], each)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, C, H, W)
         """Return the boxes of all grids, the finest first, (B, N, 5 + classes)."""
@@ -180,9 +177,11 @@ def _checked(strides: Sequence[int]) -> tuple[int, ...]:
 
 
 @torch.no_grad()
-def _start(last: nn.Module, each: int) -> None:
+def _last(width: int, anchors: int, numbers: int) -> nn.Module:
     """Begin with the priors, and with little confidence: most boxes hold nothing."""
-    nn.init.normal_(last.weight, std=0.01)
-    bias = torch.zeros_like(last.bias).unflatten(0, (each, -1))
+    conv = nn.Conv2d(width, anchors * numbers, 1)
+    nn.init.normal_(conv.weight, std=0.01)
+    bias = torch.zeros(anchors, numbers)
     bias[:, 4] = math.log(RARE / (1 - RARE))
-    last.bias.copy_(bias.flatten())
+    conv.bias = nn.Parameter(bias.flatten())
+    return conv

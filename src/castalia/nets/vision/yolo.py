@@ -64,12 +64,9 @@ class ConvBlock(nn.Sequential):
     def __init__(
         self, inputs: int, outputs: int, kernel: int, stride: int = 1, norm: bool = True
     ) -> None:
-        super().__init__(
-            nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=not norm),
-            *([nn.BatchNorm2d(outputs)] if norm else []),
-            nn.LeakyReLU(0.1),
-        )
-        nn.init.kaiming_normal_(self[0].weight, a=0.1)
+        conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=not norm)
+        nn.init.kaiming_normal_(conv.weight, a=0.1)
+        super().__init__(conv, *([nn.BatchNorm2d(outputs)] if norm else []), nn.LeakyReLU(0.1))
 
 
 def cell_grid(rows: int, columns: int, each: int, x: Tensor) -> Tensor:
@@ -146,20 +143,21 @@ class YOLO(nn.Module):
         rows, columns = (-(-side // stride) for side in size)
         self.grid = (rows, columns)
         each = 5 * boxes + classes  # numbers of a cell
+        last: nn.Linear | nn.Conv2d
         if hidden:
+            last = nn.Linear(hidden, rows * columns * each)
             self.head = nn.Sequential(
                 nn.Flatten(),
                 nn.Linear(width * rows * columns, hidden),
                 nn.LeakyReLU(0.1),
                 nn.Dropout(dropout),
-                nn.Linear(hidden, rows * columns * each),
+                last,
                 nn.Unflatten(1, (each, rows, columns)),
             )
-            last, cells = self.head[4], rows * columns
         else:
-            self.head = nn.Sequential(nn.Conv2d(width, each, 1))
-            last, cells = self.head[0], 1
-        _start(last, boxes, classes, cells)
+            last = nn.Conv2d(width, each, 1)
+            self.head = nn.Sequential(last)
+        _start(last, boxes, classes)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, C, H, W)
         """Return the boxes of all cells, row by row, (B, N, 5 + classes)."""
@@ -196,17 +194,19 @@ def _body(channels: int, layers: Sequence[Layer], norm: bool) -> tuple[nn.Module
             body.append(nn.MaxPool2d(2, ceil_mode=True))
             stride *= 2
         else:
-            body.append(ConvBlock(width, *layer, norm=norm))
-            width, stride = layer[0], stride * (layer[2] if len(layer) > 2 else 1)
+            outputs, kernel, step = (*layer, 1)[:3]
+            body.append(ConvBlock(width, outputs, kernel, step, norm))
+            width, stride = outputs, stride * step
     return body, width, stride
 
 
 @torch.no_grad()
-def _start(last: nn.Module, boxes: int, classes: int, cells: int) -> None:
+def _start(last: nn.Linear | nn.Conv2d, boxes: int, classes: int) -> None:
     """Let the last layer begin with a guess in the middle of every cell, of several sizes."""
     roots = (torch.arange(boxes) + 1) / (boxes + 1)
     half, none = torch.full((boxes,), 0.5), torch.zeros(boxes)
     guess = torch.stack([half, half, roots, roots, none], dim=1).flatten()
     guess = torch.cat([guess, torch.full((classes,), 1 / classes)])
     nn.init.normal_(last.weight, std=0.01)
-    last.bias.copy_(guess.repeat_interleave(cells))
+    if last.bias is not None:  # of a dense layer each number once a cell
+        last.bias.copy_(guess.repeat_interleave(last.bias.numel() // len(guess)))
