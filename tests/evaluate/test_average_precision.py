@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from castalia.data.images.boxes import Boxes
+from castalia.data.images import Boxes
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate import detection_scores, mean_average_precision
 

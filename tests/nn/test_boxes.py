@@ -91,6 +91,17 @@ def test_slopes_are_those_of_differences(kind):
     assert torch.autograd.gradcheck(lambda a: box_iou(a, second, kind=kind), first)
 
 
+def test_it_agrees_with_torchvision():
+    ops = pytest.importorskip("torchvision.ops")
+    a, b = scattered(20), scattered(20, seed=1)
+    assert_close(iou_matrix(a, b), ops.box_iou(a, b))
+    assert_close(iou_matrix(a, b, kind="generalised"), ops.generalized_box_iou(a, b))
+    assert_close(iou_matrix(a, b, kind="complete"), ops.complete_box_iou(a, b))
+    scores, labels = torch.rand(20).double(), torch.arange(20) % 3
+    kept = non_maximum_suppression(a, scores, labels, iou=0.3)
+    assert kept.tolist() == ops.batched_nms(a, scores, labels, 0.3).tolist()
+
+
 def test_centres_and_corners_are_inverse():
     corners = scattered(10)
     assert_close(to_corners(from_corners(corners)), corners)

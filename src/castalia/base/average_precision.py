@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from castalia.data.images.boxes import Boxes
+from castalia.data.images import Boxes
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.nn.boxes import iou_matrix
 from castalia.utils.text import did_you_mean, listing

@@ -19,8 +19,7 @@ from castalia.base.average_precision import as_boxes, mean_average_precision
 from castalia.base.inputs import split_target
 from castalia.base.params import Interval
 from castalia.base.tasks import Target
-from castalia.data.images import Images
-from castalia.data.images.boxes import Boxes
+from castalia.data.images import Boxes, Images
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.nn.boxes import from_corners, suppress, to_corners
 from castalia.utils.text import listing, plural

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from castalia.data.images.boxes import Boxes
+from castalia.data.images import Boxes
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 

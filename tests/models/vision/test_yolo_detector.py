@@ -1,19 +1,23 @@
 """The detector end to end: synthetic scenes, odd boxes, class names, saving."""
 
+import copy
 import warnings
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 import castalia
 from castalia import Training
-from castalia.data.images.boxes import Boxes
+from castalia.data.augment import Flip
+from castalia.base.detector import pad_boxes
+from castalia.data.images import Boxes, as_images
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.vision import YOLODetector
 from castalia.nn import iou_matrix
-from castalia.objectives import YOLOLoss
-from castalia.protocols import Spec
+from castalia.objectives import Augmented, YOLOLoss
+from castalia.protocols import Batch, Spec
 from castalia.testing.toys import scenes
 
 X, Y = scenes()
@@ -140,6 +144,21 @@ def test_difficult_boxes_are_not_learnt():
     assert torch.equal(*(m.module_.heads[0][1].weight for m in models))
 
 
+def test_boxes_move_with_their_pictures(fitted):
+    model = clone(fitted).set_params(augment=Flip(chance=1.0))
+    objective = model._objective(fitted.spec_)
+    rows = fitted.adapter_.rows(as_images(X), np.float32)
+    batch = Batch(rows.take(torch.arange(len(X))), pad_boxes(fitted._check_target(as_images(X), Y), fitted.classes_))
+    left_behind = Augmented(objective.objective, lambda x, y: (x.flip(3), y))
+    net = copy.deepcopy(fitted.module_)
+    plain, moved, wrong = (
+        objective.terms(net.train(training), batch, "train")["box"].item()
+        for objective, training in ((objective, False), (objective, True), (left_behind, True))
+    )
+    assert moved < 2 * plain
+    assert wrong > 3 * moved
+
+
 def test_a_saved_model_answers_the_same(fitted, tmp_path):
     again = castalia.load(castalia.save(fitted, tmp_path / "model"))
     assert again.predict(UNSEEN[:5]) == fitted.predict(UNSEEN[:5])
@@ -179,5 +198,7 @@ def test_errors_name_the_values(fitted):
         fitted.predict(X[:1], threshold=25)
     with pytest.raises(InvalidParameter, match="`sample_weight` must be None"):
         fitted.score(X[:2], Y[:2], sample_weight=[1, 1])
+    with pytest.raises(InvalidParameter, match=r"powers of two .* that rise.* got \(16, 24\)"):
+        quick(strides=(16, 24)).fit(X[:20], Y[:20])
     with pytest.raises(InvalidParameter, match="`design` must be"):
         quick(design="v8").fit(X[:20], Y[:20])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from torch import nn
 
-from castalia.base import Detector, Estimator, Interval, OneOf, Sizes, Target
-from castalia.data.images import ImageAdapter
-from castalia.data.images.boxes import Boxes
+from castalia.base import Constraint, Detector, Estimator, Interval, OneOf, Target
+from castalia.data.augment import WithBoxes
+from castalia.data.images import Boxes, ImageAdapter
 from castalia.models.vision.image_size import ImageSize
 from castalia.nets.vision import YOLO, AnchorYOLO, slim_layers
 from castalia.nn import anchor_sizes
@@ -19,6 +20,24 @@ from castalia.objectives.base import Objective
 from castalia.protocols import Spec
 
 __all__ = ["YOLODetector"]
+
+
+class Strides(Constraint):
+    """Pixels of a cell on each grid."""
+
+    def rule(self) -> str:
+        """Say what they are."""
+        return "a tuple of powers of two from 2 up that rise, such as (16, 32)"
+
+    def holds(self, value: Any) -> bool:
+        """Whether they are."""
+        whole = Interval(2, whole=True)
+        return (
+            isinstance(value, tuple | list)
+            and len(value) > 0
+            and all(whole.holds(stride) and not stride & (stride - 1) for stride in value)
+            and all(a < b for a, b in pairwise(value))
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -104,7 +123,7 @@ class YOLODetector(Detector, Estimator):
     design: Annotated[str, OneOf("anchors", "grid", "paper")] = "anchors"
     anchors: Annotated[int, Interval(1, whole=True)] = 3
     boxes: Annotated[int, Interval(1, whole=True)] = 2
-    strides: Annotated[tuple[int, ...], Sizes()] = (16, 32)
+    strides: Annotated[tuple[int, ...], Strides()] = (16, 32)
     width: Annotated[int, Interval(2, whole=True)] = 32
     depth: Annotated[int, Interval(0, whole=True)] = 1
     positives: Annotated[int, Interval(1, whole=True)] = 9
@@ -151,8 +170,4 @@ class YOLODetector(Detector, Estimator):
         loss: Objective = YOLOLoss()
         if self.design == "anchors":
             loss = AnchorYOLOLoss(positives=self.positives)
-        if self.augment is None:
-            return loss
-        from castalia.data.augment import WithBoxes
-
-        return Augmented(loss, WithBoxes(self.augment))
+        return loss if self.augment is None else Augmented(loss, WithBoxes(self.augment))
