@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from castalia.data import images
+from castalia.data.images import known as images
 from castalia.data.images import load_images, read_idx
 from castalia.errors import DamagedFile, InvalidData, InvalidParameter
 
