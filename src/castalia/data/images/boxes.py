@@ -1,7 +1,7 @@
 """The things marked in one picture.
 
-A box is (x1, y1, x2, y2) in pixels: x to the right, y downwards, (0, 0) the upper left corner of the
-picture and (width, height) its lower right one.  Shapes: M boxes.
+A box is (x1, y1, x2, y2) in pixels: x to the right, y downwards, (0, 0) the upper left corner of
+the picture and (width, height) its lower right one.  Shapes: M boxes.
 """
 
 from __future__ import annotations
