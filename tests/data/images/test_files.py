@@ -115,7 +115,7 @@ def both_rows(folder, n=10):
 def test_rows_from_files_are_those_in_memory_to_the_bit(tmp_path):
     rows, held = both_rows(tmp_path)
     order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
-    rows.plan(order, 4)
+    rows.plan(order.split(4))
     for index in order.split(4):
         assert_close(rows.take(index), held.take(index), rtol=0, atol=0)
     assert len(rows) == 10
@@ -123,7 +123,7 @@ def test_rows_from_files_are_those_in_memory_to_the_bit(tmp_path):
 
 def test_rows_are_right_when_the_loop_does_not_follow_the_plan(tmp_path):
     rows, held = both_rows(tmp_path)
-    rows.plan(torch.arange(10), 2)
+    rows.plan(torch.arange(10).split(2))
     # in the middle, as after resuming; half batches; one twice; out of order; the rest
     for index in ([4, 5], [6], [7], [7], [0, 9], [3, 1], [8, 9]):
         wanted = torch.tensor(index)
@@ -138,7 +138,7 @@ def test_rows_are_decoded_before_they_are_asked_for(tmp_path):
     rows.files.picture = lambda row, size, channels: (
         asked.append(row) or decode(row, size, channels)
     )
-    rows.plan(torch.arange(10).flip(0), 2)
+    rows.plan(torch.arange(10).flip(0).split(2))
     rows.take(torch.tensor([9, 8]))
     for future in rows._ahead.futures:
         future.result()

@@ -5,7 +5,9 @@ Threads decode ahead of the loop, so that the next batch is there when it is ask
 
 from __future__ import annotations
 
+import os
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,9 +18,10 @@ from torch import Tensor
 
 from castalia.data.images.files import ImageFiles, as_tensor, decoders
 
-__all__ = ["FileRows"]
+__all__ = ["FileRows", "fits_memory"]
 
 AHEAD = 3  # batches that are decoded before they are asked for
+SMALL = 256 << 20  # bytes that fit everywhere
 
 
 class FileRows:
@@ -61,28 +64,27 @@ class FileRows:
 
     @property
     def shape(self) -> torch.Size:
-        """Shape of one row, (C, H, W)."""
-        return torch.Size([len(self.mean), *self.size])
+        """Shape of all rows, (N, C, H, W)."""
+        return torch.Size([len(self.files), len(self.mean), *self.size])
 
-    def plan(self, order: Tensor, batch_size: int) -> None:
-        """Say in which order rows will be taken, to have them decoded before.
+    def plan(self, batches: Sequence[Tensor]) -> None:
+        """Say which rows will be taken, to have three batches decoded before they are.
 
         Parameters
         ----------
-        order
-            Positions of rows. Batches follow it; a training that resumes may begin anywhere in it.
-        batch_size
-            Rows of a batch; three batches are decoded ahead.
+        batches
+            Positions of rows, batch after batch. A training that resumes may begin anywhere.
         """
         self._ahead.cancel()
-        self._ahead = _Ahead(order.tolist(), AHEAD * batch_size)
+        order = torch.cat(list(batches)).tolist() if batches else []
+        self._ahead = _Ahead(order, AHEAD * max(map(len, batches), default=0))
 
     def take(self, index: Tensor) -> Tensor:
         """Return the pictures at these positions, normalised, (B, C, H, W)."""
         rows = index.tolist()
         started = self._ahead.pop(rows, self._start)
         futures = started or [self._start(row) for row in rows]
-        x = torch.empty(len(rows), *self.shape, dtype=torch.uint8)
+        x = torch.empty(len(rows), *self.shape[1:], dtype=torch.uint8)
         faults = {}
         for place, (row, future) in enumerate(zip(rows, futures, strict=True)):
             try:
@@ -108,6 +110,19 @@ class FileRows:
     def to(self, device: Any) -> FileRows:
         """Return the same rows, whose batches come on a device."""
         return FileRows(self.files, self.size, self.mean.to(device), self.deviation.to(device))
+
+
+def fits_memory(size: int) -> bool:
+    """Whether bytes may be held in memory and on a GPU: at most half of what is free there."""
+    if size <= SMALL:
+        return True
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not on every system
+        free = 8 << 30
+    if torch.cuda.is_available():
+        free = min(free, torch.cuda.mem_get_info()[0])
+    return size <= free // 2
 
 
 class _Ahead:

@@ -61,6 +61,8 @@ class ImageFiles:
     torch.Size([2, 3, 5, 5])
     """
 
+    lazy = True
+
     def __init__(
         self,
         names: Sequence[str],
