@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,16 @@ from torch import Tensor
 
 from castalia.errors import InvalidData, InvalidParameter
 
-__all__ = ["Augment", "Augmentation", "Geometric", "check_images", "geometry", "uniform", "warp"]
+__all__ = [
+    "Augment",
+    "Augmentation",
+    "Geometric",
+    "carry",
+    "check_images",
+    "geometry",
+    "uniform",
+    "warp",
+]
 
 Pair = tuple[Tensor, Tensor | None]
 Generator = torch.Generator | None
@@ -48,6 +57,8 @@ class Augmentation:
 @dataclass(frozen=True)
 class Geometric(Augmentation):
     """A change of place: a random affine map of the image plane. Targets are kept."""
+
+    whole: ClassVar[bool] = False  # whether pixels land on pixels: mirror images and whole shifts
 
     padding: str = field(default="zeros", kw_only=True)
 
@@ -145,8 +156,10 @@ class Augment(Augmentation):
                 for step in run:
                     x, y = step(x, y, generator=generator)
             else:
-                maps = geometry((s for s in run if isinstance(s, Geometric)), x, generator)
-                x = warp(x, maps, padding=padding)
+                moves = [step for step in run if isinstance(step, Geometric)]
+                maps = geometry(moves, x, generator)
+                by = carry if all(step.whole for step in moves) else warp
+                x = by(x, maps, padding=padding)
                 y = y if move is None or y is None else move(y, maps, x, padding)
         return x, y
 
@@ -206,6 +219,44 @@ def warp(
     with torch.autocast(x.device.type, enabled=False):
         grid = F.affine_grid(_back(maps, *x.shape[-2:]), list(x.shape), align_corners=False)
         return F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
+
+
+def carry(x: Tensor, maps: Tensor, *, padding: str = "zeros") -> Tensor:  # (B, C, H, W)
+    """Move images by mirrorings and shifts by whole pixels; nothing is interpolated.
+
+    Gives what `warp` gives, exactly, for a fraction of its work on a CPU.
+
+    Parameters
+    ----------
+    x, maps, padding
+        As of `warp`; of the maps, only the signs of the axes and the shifts count.
+
+    Examples
+    --------
+    >>> right = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+    >>> carry(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]]), right)
+    tensor([[[[0., 1., 2., 3.]]]])
+    """
+    height, width = x.shape[-2:]
+    down, seen_down = _come_from(maps[:, 1, 1], maps[:, 1, 2], height, padding)
+    across, seen_across = _come_from(maps[:, 0, 0], maps[:, 0, 2], width, padding)
+    index = (down[:, :, None] * width + across[:, None, :]).flatten(1)[:, None]  # (B, 1, HW)
+    moved = x.flatten(2).gather(2, index.expand(-1, x.shape[1], -1)).view(x.shape)
+    if padding != "zeros":
+        return moved
+    return moved.mul_(seen_down[:, None, :, None] * seen_across[:, None, None, :])
+
+
+def _come_from(sign: Tensor, shift: Tensor, size: int, padding: str) -> tuple[Tensor, Tensor]:
+    """Return which line each new line is, and 1 where there is one, else 0, (B, size) each."""
+    middle = (size - 1) / 2
+    lines = torch.arange(size, device=sign.device, dtype=sign.dtype) - middle
+    old = (sign[:, None] * (lines - shift[:, None]) + middle).round().long()
+    inside = (old >= 0) & (old < size)
+    if padding == "reflection":
+        again = old % (2 * size)
+        old = torch.minimum(again, 2 * size - 1 - again)
+    return old.clamp(0, size - 1), inside.to(sign.dtype)
 
 
 def _back(maps: Tensor, height: int, width: int) -> Tensor:  # (B, 3, 3)

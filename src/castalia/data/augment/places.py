@@ -7,6 +7,7 @@ All of them take ``padding``, what lies outside the image: ``"zeros"``, ``"borde
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -56,6 +57,7 @@ class Flip(Geometric):
         Probability for an image to be mirrored.
     """
 
+    whole: ClassVar[bool] = True
     axis: str = "horizontal"
     chance: float = 0.5
 
@@ -117,6 +119,7 @@ class Crop(Geometric):
     torch.Size([2, 3, 8, 8])
     """
 
+    whole: ClassVar[bool] = True
     pixels: int = 4
 
     def __post_init__(self) -> None:
