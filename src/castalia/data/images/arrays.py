@@ -53,7 +53,8 @@ def read_arrays(
     if place.lower().endswith(".npz"):
         x, y = _npz(place, part)
     else:
-        other = place.replace("images-idx3", "labels-idx1") if labels is None else labels
+        guess = place.replace("images-idx3", "labels-idx1")
+        other = guess if labels is None else os.fspath(labels)
         named = labels is not None or (other != place and os.path.isfile(other))
         x, y = read_idx(place), read_idx(other) if named else None
     images = as_images(x, "read_arrays")

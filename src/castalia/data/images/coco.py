@@ -13,7 +13,7 @@ from typing import Any
 
 from castalia.data.images.boxes import Boxes
 from castalia.data.images.files import Broken
-from castalia.data.images.marked import left_out, marked_images
+from castalia.data.images.marked import labelled_boxes, left_out, marked_images
 from castalia.data.images.pictures import Images
 from castalia.data.images.stores import Store, open_store
 from castalia.errors import InvalidData
@@ -109,4 +109,4 @@ def _there(store: Store, pictures: dict[Any, Any], broken: Broken) -> dict[Any, 
 def _boxes(marks: list[dict[str, Any]], classes: dict[Any, str]) -> Boxes:
     corners = [(x, y, x + w, y + h) for x, y, w, h in (mark["bbox"] for mark in marks)]
     crowds = [bool(mark.get("iscrowd")) for mark in marks]
-    return Boxes([classes[mark["category_id"]] for mark in marks], corners, difficult=crowds)
+    return labelled_boxes([classes[mark["category_id"]] for mark in marks], corners, crowds)

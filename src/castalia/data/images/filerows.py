@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from castalia.data.images.files import ImageFiles, as_tensor, decoders
+from castalia.data.images.files import ImageFiles, decoders
 
 __all__ = ["FileRows", "fits_memory"]
 
@@ -84,15 +84,15 @@ class FileRows:
         rows = index.tolist()
         started = self._ahead.pop(rows, self._start)
         futures = started or [self._start(row) for row in rows]
-        x = torch.empty(len(rows), *self.shape[1:], dtype=torch.uint8)
-        faults = {}
-        for place, (row, future) in enumerate(zip(rows, futures, strict=True)):
+        found, faults = [], {}
+        for row, future in zip(rows, futures, strict=True):
             try:
-                x[place] = as_tensor(future.result())
+                found.append(torch.from_numpy(future.result()))
             except Exception as error:  # decoders raise whatever they like on damaged files
                 faults[row] = error
         if faults:
             raise self.files.fault(faults, len(rows))
+        x = torch.stack(found)
         return torch.sub(self._placed(x), self._mean).mul_(self._factor)
 
     def _start(self, row: int) -> Future[NDArray[np.uint8]]:

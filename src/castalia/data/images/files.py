@@ -21,7 +21,7 @@ from castalia.data.images.stores import Store, open_store
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.utils.text import plural
 
-__all__ = ["Broken", "ImageFiles", "as_tensor", "decoders", "shown_names"]
+__all__ = ["Broken", "ImageFiles", "decoders", "shown_names"]
 
 T = TypeVar("T")
 Broken = Literal["raise", "skip"]
@@ -122,11 +122,11 @@ class ImageFiles:
         return taken
 
     def picture(self, row: int, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
-        """Decode one picture, (H, W, C); raises what the decoder raises."""
+        """Decode one picture, (C, H, W); raises what the decoder raises."""
         with self.store.open(self.names[row]) as file:
-            found = decode(file, size, channels)
+            found = decode(file, size, channels)  # (H, W, C), in memory that is Pillow's
         self._whole.add(self.names[row])
-        return found
+        return np.array(found.transpose(2, 0, 1), order="C")
 
     def pixels(self, index: Any, size: tuple[int, int], channels: int) -> Tensor:
         """Decode pictures into one tensor, (B, C, H, W) of bytes.
@@ -149,7 +149,7 @@ class ImageFiles:
         out = torch.empty(len(rows), channels, *size, dtype=torch.uint8)
 
         def fill(place: int) -> None:
-            out[place] = as_tensor(self.picture(rows[place], size, channels))
+            out[place] = torch.from_numpy(self.picture(rows[place], size, channels))
 
         faults = self._try(fill, range(len(rows)))[1]
         if faults:
@@ -232,13 +232,6 @@ class ImageFiles:
                 except Exception as error:  # decoders raise whatever they like on damaged files
                     faults[row] = error
         return found, faults
-
-
-def as_tensor(picture: NDArray[np.uint8]) -> Tensor:  # (H, W, C)
-    """Return a picture as torch has it, (C, H, W)."""
-    # Pillow's memory may not be written to, which torch cannot express.
-    held = picture if picture.flags.writeable else picture.copy()
-    return torch.from_numpy(held).permute(2, 0, 1)
 
 
 def decoders(workers: int | None) -> ThreadPoolExecutor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from castalia.data.images.stores import Store
 from castalia.errors import DataWarning, InvalidData
 from castalia.utils.text import plural
 
-__all__ = ["left_out", "marked_images", "possible"]
+__all__ = ["labelled_boxes", "left_out", "marked_images", "possible"]
 
 
 def marked_images(
@@ -46,6 +47,14 @@ def marked_images(
     read = files.take(np.array(unstated, dtype=np.int64)).sizes()
     known = {**sizes, **{files.names[row]: size for row, size in zip(unstated, read, strict=True)}}
     return Images(files, possible(marked, known, owner))
+
+
+def labelled_boxes(
+    labels: Sequence[str], corners: Sequence[Sequence[Any]], difficult: Sequence[bool] | None = None
+) -> Boxes:
+    """Return boxes from lists; without boxes, labels are still text."""
+    hard = None if difficult is None else np.array(difficult, dtype=np.bool_)
+    return Boxes(np.array(labels, dtype=np.str_), np.array(corners, dtype=np.float32), hard)
 
 
 def possible(

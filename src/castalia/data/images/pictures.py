@@ -26,9 +26,17 @@ CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
 class Pictures(Protocol):
     """Where pictures come from: arrays or files."""
 
-    text: str  # what messages call them
-    channels: int
-    lazy: bool  # whether sizes take time to find
+    @property
+    def text(self) -> str:
+        """What messages call them."""
+
+    @property
+    def channels(self) -> int:
+        """Of every picture."""
+
+    @property
+    def lazy(self) -> bool:
+        """Whether finding their sizes takes time."""
 
     def __len__(self) -> int: ...
 

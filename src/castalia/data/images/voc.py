@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from castalia.data.images.boxes import Boxes
 from castalia.data.images.decode import SUFFIXES
 from castalia.data.images.files import Broken
-from castalia.data.images.marked import left_out, marked_images
+from castalia.data.images.marked import labelled_boxes, left_out, marked_images
 from castalia.data.images.pictures import Images
 from castalia.data.images.stores import Store, is_hidden, open_store
 from castalia.errors import InvalidData
@@ -89,7 +89,7 @@ def _parse_text(text: str) -> Annotation:
     return Annotation(
         picture[1] if picture else "",
         (int(size[2]), int(size[1])) if size else None,
-        Boxes([label for label, *_ in found], [list(map(float, box)) for _, *box in found]),
+        labelled_boxes([label for label, *_ in found], [[*map(float, box)] for _, *box in found]),
     )
 
 
@@ -103,7 +103,7 @@ def _parse_xml(root: ElementTree.Element) -> Annotation:
     ]
     if any(value is None for box in corners for value in box):
         raise ValueError("an object has no whole `bndbox`")
-    boxes = Boxes(
+    boxes = labelled_boxes(
         [(thing.findtext("name") or "").strip() for thing in objects],
         corners,
         difficult=[(thing.findtext("difficult") or "0").strip() == "1" for thing in objects],
