@@ -180,9 +180,12 @@ class ImageFiles:
         return np.setdiff1d(np.arange(len(self)), np.array(list(faults), dtype=np.int64))
 
     def _examine(self, row: int) -> None:
-        with self.store.open(self.names[row]) as file:
-            self._headers[self.names[row]] = header(file)
-        self.picture(row, (8, 8), 3)
+        name = self.names[row]
+        with self.store.open(name) as file:
+            self._headers[name] = header(file)
+            file.seek(0)
+            decode(file, (8, 8), 3)
+        self._whole.add(name)
 
     def fault(self, faults: dict[int, Exception], tried: int) -> InvalidData:
         """Return the error for rows that could not be decoded."""
@@ -203,8 +206,14 @@ class ImageFiles:
         """Return a digest of the files' names and lengths; opens none."""
         digest = hashlib.sha256()
         for name in self.names:
-            digest.update(f"{name}\0{self.store.size(name)}\n".encode())
+            digest.update(f"{name}\0{self._length(name)}\n".encode())
         return digest.hexdigest()
+
+    def _length(self, name: str) -> int:
+        try:
+            return int(self.store.size(name))
+        except (OSError, KeyError):  # a missing file is told of when it is decoded
+            return -1
 
     def _read_headers(self, rows: Iterable[int]) -> list[Header]:
         """Return headers; a file without one is as broken as one without pixels."""
