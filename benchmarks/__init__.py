@@ -19,4 +19,5 @@ NAMES = (
     "second_order",
     "doctor",
     "image_decoding",
+    "resnet",
 )
