@@ -10,6 +10,7 @@ from PIL import Image
 from torch.testing import assert_close
 
 from castalia.data.images import FileRows, ImageFiles, ImageRows, Images, sound
+from castalia.data.images.filerows import fits_memory
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 
 
@@ -150,6 +151,11 @@ def test_a_broken_row_is_named_by_the_loop(tmp_path):
     (tmp_path / "3.png").write_bytes(b"")
     with pytest.raises(InvalidData, match=r"1 of 2 cannot be decoded: `3.png`"):
         rows.take(torch.tensor([2, 3]))
+
+
+def test_what_is_larger_than_memory_does_not_fit():
+    assert fits_memory(1 << 20)
+    assert not fits_memory(1 << 60)
 
 
 def test_errors_name_the_value(tmp_path):

@@ -113,16 +113,15 @@ class FileRows:
 
 
 def fits_memory(size: int) -> bool:
-    """Whether bytes may be held in memory and on a GPU: at most half of what is free there."""
+    """Whether bytes may be held: a quarter of the memory, and half of what is free on a GPU."""
     if size <= SMALL:
         return True
     try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not on every system
-        free = 8 << 30
-    if torch.cuda.is_available():
-        free = min(free, torch.cuda.mem_get_info()[0])
-    return size <= free // 2
+        memory = 16 << 30
+    free = torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else memory
+    return size <= min(memory // 4, free // 2)
 
 
 class _Ahead:
@@ -132,12 +131,11 @@ class _Ahead:
         self.order, self.most = order, most
         self.first = self.next = 0  # positions in the order: oldest being decoded, next to start
         self.futures: deque[Future[NDArray[np.uint8]]] = deque()
-        self.places = {row: place for place, row in enumerate(order)}
 
     def pop(self, rows: list[int], start: Any) -> list[Future[NDArray[np.uint8]]]:
         """Return the futures of rows that follow the order from some point on, otherwise none."""
-        at = self.places.get(rows[0], -1) if rows else -1
-        if at < self.first or self.order[at : at + len(rows)] != rows:
+        at = self._find(rows)
+        if at is None:
             return []
         self._skip_to(at)
         self._fill(at + len(rows), start)
@@ -145,6 +143,14 @@ class _Ahead:
         self.first += len(rows)
         self._fill(self.first + self.most, start)
         return found
+
+    def _find(self, rows: list[int]) -> int | None:
+        """Return the place in the order from which on these rows follow; mostly the next one."""
+        try:
+            at = self.order.index(rows[0], self.first)
+        except (ValueError, IndexError):  # not in what is left of the order, or no rows
+            return None
+        return at if self.order[at : at + len(rows)] == rows else None
 
     def _skip_to(self, place: int) -> None:
         """Forget rows before a place: a resumed training does not ask for them."""
