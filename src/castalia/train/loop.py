@@ -479,13 +479,15 @@ def _mean(values: list[float], rows: list[int]) -> float:
 
 
 def _row_shape(data: Samples) -> torch.Size:
-    x = getattr(data.x, "x", None)
-    return x.shape[1:] if isinstance(x, Tensor) else torch.Size()
+    x = getattr(data.x, "x", data.x)
+    return x.shape[1:] if hasattr(x, "shape") else torch.Size()
 
 
 def _fits(data: Samples, device: torch.device) -> bool:
     """Whether the samples may live on the device: they may fill half of what is free."""
     x = getattr(data.x, "x", None)
+    if hasattr(data.x, "plan"):  # they stay in files; batches come on the device
+        return True
     if device.type != "cuda" or not isinstance(x, Tensor):
         return isinstance(x, Tensor)
     return x.nbytes < torch.cuda.mem_get_info(device)[0] / 2

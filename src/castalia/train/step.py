@@ -112,6 +112,9 @@ class Stepper:
         """Take up a window of samples and the order of its rows."""
         self.samples, self.order = samples, order
         self.by_hand = self._can_go_by_hand()
+        if hasattr(samples.x, "plan"):  # rows that are made ready while others are learnt from
+            batches = order.split(self.batch_size)
+            samples.x.plan([self.strategy.share(index) for index in batches])
 
     def _can_go_by_hand(self) -> bool:
         """Whether the step is a small one on the CPU whose back-propagation the network knows.

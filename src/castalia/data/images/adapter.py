@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.images.filerows import FileRows, fits_memory
+from castalia.data.images.files import ImageFiles
 from castalia.data.images.pictures import Images, as_images
 from castalia.data.images.rows import ImageRows
 from castalia.errors import InvalidData
@@ -101,7 +103,9 @@ class ImageAdapter:
         return self
 
     def rows(self, X: Images, dtype: Any) -> Rows:
-        """Return the pictures as rows of a training."""
+        """Return the pictures as rows of a training: in memory, or in files if too many for it."""
+        if isinstance(X.source, ImageFiles) and not fits_memory(len(X) * self.shape.numel()):
+            return FileRows(X.source, self.size or (0, 0), *self._scales(dtype))
         return self._rows(X, np.arange(len(X)), dtype)
 
     def blocks(self, X: Images, dtype: Any) -> Iterator[Tensor]:
@@ -112,9 +116,13 @@ class ImageAdapter:
             yield self._rows(X, index, dtype).take(torch.arange(len(index)))
 
     def _rows(self, X: Images, index: np.ndarray, dtype: Any) -> ImageRows:
+        pixels = X.pixels(index, self.size or (0, 0), self.inputs)
+        return ImageRows(pixels, *self._scales(dtype))
+
+    def _scales(self, dtype: Any) -> tuple[Tensor, Tensor]:
+        """Return mean and deviation as tensors."""
         kind = _TORCH[np.dtype(dtype).name]
-        mean, deviation = (torch.from_numpy(v).to(kind) for v in (self.mean, self.deviation))
-        return ImageRows(X.pixels(index, self.size or (0, 0), self.inputs), mean, deviation)
+        return torch.from_numpy(self.mean).to(kind), torch.from_numpy(self.deviation).to(kind)
 
     def state(self) -> dict[str, Any]:
         """Return what saving needs."""

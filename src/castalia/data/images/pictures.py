@@ -26,8 +26,17 @@ CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
 class Pictures(Protocol):
     """Where pictures come from: arrays or files."""
 
-    text: str  # what messages call them
-    channels: int
+    @property
+    def text(self) -> str:
+        """What messages call them."""
+
+    @property
+    def channels(self) -> int:
+        """Of every picture."""
+
+    @property
+    def lazy(self) -> bool:
+        """Whether finding their sizes takes time."""
 
     def __len__(self) -> int: ...
 
@@ -70,6 +79,8 @@ class Images:
         return len(self.source)
 
     def __repr__(self) -> str:
+        if self.source.lazy:  # looking would open every file
+            return f"Images({self.source.text})"
         sizes = np.unique(self.sizes, axis=0)
         size = "of several sizes" if len(sizes) > 1 else f"{sizes[0, 0]} x {sizes[0, 1]} pixels"
         number, channels = plural(len(self), "picture"), plural(self.channels, "channel")
@@ -127,6 +138,8 @@ def _taken(target: Any, rows: np.ndarray) -> Any:
 class ArrayPictures:
     """Pictures of one size in one tensor, (N, C, H, W), bytes or float32."""
 
+    lazy = False
+
     def __init__(self, x: Tensor) -> None:
         self.x = x
         self.text = f"the array of {plural(len(x), 'picture')}"
@@ -158,6 +171,8 @@ class ArrayPictures:
 
 class ListedPictures:
     """Pictures of several sizes, a tensor (C, H, W) each."""
+
+    lazy = False
 
     def __init__(self, pictures: Sequence[Tensor]) -> None:
         self.pictures = list(pictures)
