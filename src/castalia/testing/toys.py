@@ -66,11 +66,11 @@ def echo(n: int = 2000, noise: float = 0.1, seed: int = 0) -> Data:
     return x[:, None], np.convolve(x, [0.8, -0.4, 0.2])[:n] + noise * random.normal(size=n)
 
 
-def shapes(n: int = 128, size: int = 24, seed: int = 0) -> Data:
+def shapes(n: int = 128, size: int = 24, noise: float = 20, seed: int = 0) -> Data:
     """Noisy grey images with a square and a disc each, and their masks: 0 ground, 1, 2.
 
-    The square is darker than the ground, the disc above it brighter, both by less than the noise of
-    two pixels: one pixel does not tell, its neighbourhood does.
+    The square is darker than the ground and the disc, which lies above it, brighter, each by three
+    deviations of the noise: the neighbourhood of a pixel tells more than the pixel.
 
     >>> X, y = shapes(8)
     >>> X.shape, X.dtype, y.shape, sorted(set(y.ravel().tolist()))
@@ -84,7 +84,7 @@ def shapes(n: int = 128, size: int = 24, seed: int = 0) -> Data:
     y = np.zeros((n, size, size), dtype=np.uint8)
     y[np.maximum(down[0], across[0]) <= reach[0]] = 1
     y[np.hypot(down[1], across[1]) <= reach[1]] = 2
-    X = np.array([128, 68, 188])[y] + 30 * random.normal(size=y.shape)
+    X = np.array([128, 68, 188])[y] + noise * random.normal(size=y.shape)
     return X.clip(0, 255).astype(np.uint8), y
 
 
