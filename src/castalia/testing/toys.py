@@ -66,7 +66,7 @@ def echo(n: int = 2000, noise: float = 0.1, seed: int = 0) -> Data:
     return x[:, None], np.convolve(x, [0.8, -0.4, 0.2])[:n] + noise * random.normal(size=n)
 
 
-def shapes(n: int = 128, size: int = 24, noise: float = 20, seed: int = 0) -> Data:
+def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Data:
     """Noisy grey images with a square and a disc each, and their masks: 0 ground, 1, 2.
 
     The square is darker than the ground and the disc, which lies above it, brighter, each by three

@@ -26,7 +26,9 @@ def test_receptive_field_is_what_the_formula_says(dilations, field):
     assert int(rows.max() - rows.min()) + 1 == int(columns.max() - columns.min()) + 1 == field
 
 
-@pytest.mark.parametrize("stride, pools, dilations", [(8, 3, {1, 2}), (2, 1, {1, 2, 4, 8})], ids=str)
+@pytest.mark.parametrize(
+    "stride, pools, dilations", [(8, 3, {1, 2}), (2, 1, {1, 2, 4, 8})], ids=str
+)
 def test_poolings_that_are_left_out_become_dilation(stride, pools, dilations):
     net = DilatedNet(3, 2, widths=(4, 4, 4, 4, 4), stride=stride, hidden=4)
     assert sum(isinstance(m, nn.MaxPool2d) for m in net.modules()) == pools

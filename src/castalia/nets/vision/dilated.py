@@ -31,9 +31,7 @@ def receptive_field(dilations: Sequence[int], kernel: int = 3) -> int:
     return 1 + (kernel - 1) * sum(dilations)
 
 
-def context_module(
-    channels: int, width: int, dilations: Sequence[int] = CONTEXT
-) -> nn.Sequential:
+def context_module(channels: int, width: int, dilations: Sequence[int] = CONTEXT) -> nn.Sequential:
     """Return one 3 x 3 convolution a dilation; height and width are kept."""
     return nn.Sequential(
         *(
