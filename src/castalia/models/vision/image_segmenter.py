@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from castalia.base import Estimator, Interval
-from castalia.base.segmenting import Segmenter
+from castalia.base import Estimator, Interval, Segmenter
 from castalia.data.images import ImageAdapter
 from castalia.models.vision.image_size import ImageSize
 from castalia.objectives import Augmented, Objective, PixelCrossEntropy
