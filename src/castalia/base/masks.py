@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from castalia.data.moments import spans
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.pixels import as_maps
-from castalia.utils.text import listing
 
 __all__ = ["check_masks", "class_weights", "mask_codes"]
 
@@ -56,11 +55,10 @@ def check_masks(
     if keep or (size is None and isinstance(masks, np.ndarray)):
         return masks
     if size is None:
+        found = [tuple(map(int, one)) for one in np.unique(sizes, axis=0)]
         raise InvalidData(
-            f"{owner}: pictures must have one size; got {len(np.unique(sizes, axis=0)):,} sizes, "
-            "such as "
-            f"{listing([tuple(map(int, s)) for s in np.unique(sizes, axis=0)[:2]], 'and')}. Set "
-            "`image_size` to bring pictures and masks to one."
+            f"{owner}: pictures must have one size; got {len(found):,} sizes, such as {found[0]} "
+            f"and {found[1]}. Set `image_size` to bring pictures and masks to one."
         )
     return resized_masks(masks, size)
 
