@@ -43,8 +43,8 @@ def test_a_label_for_every_pixel_is_right_for_more_than_95_percent():
     assert pixel_accuracy(y[32:], found) > 0.95
 
 
-def test_finer_fcns_are_better_at_boundaries(seed=0):
-    found = []
+def test_finer_fcns_are_better_at_boundaries():
+    seed, found = 0, []
     for stride in (32, 16, 8):
         torch.manual_seed(seed)
         small = {"widths": (8, 8, 16, 16, 16), "depths": (1,) * 5, "hidden": 16, "dropout": 0.0}
@@ -53,8 +53,8 @@ def test_finer_fcns_are_better_at_boundaries(seed=0):
     assert found[0] < found[1] < found[2] - 0.05
 
 
-def test_places_of_maxima_beat_upsampling_without_them_at_edges(seed=0):
-    found = {}
+def test_places_of_maxima_beat_upsampling_without_them_at_edges():
+    seed, found = 0, {}
     for indices in (True, False):
         torch.manual_seed(seed)
         net = SegNet(1, 3, widths=(8, 16, 16), depths=(1, 1, 1), indices=indices)
