@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import cross_val_score
 
 from castalia import Training
 from castalia.base import load, save
@@ -204,3 +205,9 @@ def test_class_weights_that_mean_nothing_are_refused(setting):
 def test_void_must_be_a_whole_number():
     with pytest.raises(InvalidParameter, match="`void` must be a whole number or None; got '255'"):
         small(void="255").fit(X, Y)
+
+
+def test_cross_validation_cuts_pictures_and_masks_alike():
+    found = cross_val_score(small(), X, Y, cv=3)
+    assert found.shape == (3,)
+    assert ((found > 0) & (found < 1)).all()

@@ -10,13 +10,11 @@ import torch.nn.functional as F
 
 from castalia.data.moments import spans
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.pixels import as_maps
+from castalia.utils.pixels import Maps, as_maps
 
 __all__ = ["check_masks", "class_weights", "mask_codes"]
 
 PIXELS = 1 << 20  # encoded at once
-
-Masks = np.ndarray | list[np.ndarray]
 
 
 def check_masks(
@@ -63,7 +61,7 @@ def check_masks(
     return resized_masks(masks, size)
 
 
-def _check_sizes(owner: str, masks: Masks, sizes: np.ndarray) -> None:
+def _check_sizes(owner: str, masks: Maps, sizes: np.ndarray) -> None:
     found = [mask.shape for mask in masks]
     bad = [i for i, shape in enumerate(found) if shape != tuple(sizes[i])]
     if bad:
@@ -75,7 +73,7 @@ def _check_sizes(owner: str, masks: Masks, sizes: np.ndarray) -> None:
         )
 
 
-def _whole(owner: str, masks: Masks) -> Masks:
+def _whole(owner: str, masks: Maps) -> Maps:
     """Return masks of whole numbers; floats are taken where they are whole."""
     if isinstance(masks, list):
         kinds = {mask.dtype.kind for mask in masks}
@@ -101,7 +99,7 @@ def _whole(owner: str, masks: Masks) -> Masks:
     return [mask.astype(np.int64) for mask in masks]
 
 
-def resized_masks(masks: Masks, size: tuple[int, int]) -> np.ndarray:
+def resized_masks(masks: Maps, size: tuple[int, int]) -> np.ndarray:
     """Return masks at one size: each pixel gets the label of the nearest old one."""
     if isinstance(masks, np.ndarray) and masks.shape[1:] == tuple(size):
         return masks

@@ -7,12 +7,14 @@ import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
 
-__all__ = ["as_maps", "confusion", "iou_from", "map_values"]
+__all__ = ["Maps", "as_maps", "confusion", "iou_from", "map_values"]
 
 CHUNK = 1 << 22  # pixels
 
+Maps = np.ndarray | list[np.ndarray]  # (N, H, W), or (H, W) each where sizes differ
 
-def as_maps(maps: Any) -> Sequence[np.ndarray] | np.ndarray:
+
+def as_maps(maps: Any) -> Maps:
     """Return label maps as an array (N, H, W), or a list of arrays where sizes differ."""
     if hasattr(maps, "detach"):
         maps = maps.detach().cpu().numpy()
@@ -22,7 +24,7 @@ def as_maps(maps: Any) -> Sequence[np.ndarray] | np.ndarray:
     return np.stack(found) if len({one.shape for one in found}) == 1 else found
 
 
-def _chunks(maps: Sequence[np.ndarray] | np.ndarray) -> Iterator[np.ndarray]:
+def _chunks(maps: Maps) -> Iterator[np.ndarray]:
     """Yield all labels, flat, a chunk at a time."""
     for whole in [maps] if isinstance(maps, np.ndarray) else maps:
         flat = whole.reshape(-1)
