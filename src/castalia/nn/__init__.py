@@ -24,7 +24,7 @@ from castalia.nn.dropout import MonteCarloDropout, OriginalDropout, dropout_on
 from castalia.nn.initialisation import GAINS, SCHEMES, init
 from castalia.nn.masks import all_masks, geometric_ensemble
 from castalia.nn.maxout import Maxout
-from castalia.nn.modes import evaluating
+from castalia.nn.modes import evaluating, uncompiled
 from castalia.nn.noise import GaussianNoise
 from castalia.nn.random_features import FourierFeatures, draw_frequencies, fourier_features
 from castalia.nn.residual import Residual
@@ -77,5 +77,6 @@ __all__ = [
     "running_statistics",
     "saturation",
     "scale_weights",
+    "uncompiled",
     "with_dropout",
 ]

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from castalia.data.batches import Samples
 from castalia.errors import Diverged
-from castalia.nn import running_statistics
+from castalia.nn import running_statistics, uncompiled
 from castalia.optim import (
     Average,
     base_rate,
@@ -32,7 +32,7 @@ from castalia.optim import (
 )
 from castalia.protocols import Batch, Stage
 from castalia.train.callbacks import Callback, Dispatch
-from castalia.train.capture import CapturedStepper
+from castalia.train.capture import CapturedStepper, own_stream
 from castalia.train.precision import Precision
 from castalia.train.progress import build_progress
 from castalia.train.recorder import Recorder
@@ -157,7 +157,11 @@ class _Loop:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
         work = step_work(self.net, _row_shape(self.data), self.batch_size)
-        with cpu_scope(self.device, work) as cores, self.precision.products(self.device):
+        with (
+            cpu_scope(self.device, work) as cores,
+            self.precision.products(self.device),
+            own_stream(self.device),
+        ):
             state.settings = {
                 "device": str(self.device),
                 "precision": self.precision.name,
@@ -214,8 +218,11 @@ class _Loop:
             state.lr = lr
         else:
             self._load_training(saved)
-        while state.epoch < epochs and not state.stopped:
-            self._epoch()
+        try:
+            while state.epoch < epochs and not state.stopped:
+                self._epoch()
+        finally:
+            state.settings["graph"] = self.stepper.release()
         if self.training.patience is not None and self.best is not None:
             self.strategy.load_state_dict(self.net, self.best)
         elif self.average is not None:
@@ -232,7 +239,6 @@ class _Loop:
             and closure_kind(optimizer_class(self.training.optimizer)) is None
         )
         state = self.state
-        state.settings["graph"] = capture
         stepper = (CapturedStepper if capture else Stepper)(
             self.net,
             stage.objective,
@@ -262,6 +268,7 @@ class _Loop:
                 for i in range(max(skip - done, 0), batches):
                     self._step(i, done + i)
             done += batches
+        self._collect()  # waits for the device, so that the seconds are those of the steps
         self._end_of_epoch(time.perf_counter() - started)
 
     def _step(self, i: int, number: int) -> None:
@@ -329,7 +336,6 @@ class _Loop:
 
     def _end_of_epoch(self, seconds: float) -> None:
         state = self.state
-        self._collect()
         line: dict[str, Any] = {"epoch": state.epoch, "stage": state.stage}
         line.update({name: _mean(values, self.rows) for name, values in self.seen.items()})
         self.seen, self.rows = {}, []
@@ -361,7 +367,7 @@ class _Loop:
         """Mean validation loss, with the averaged weights where there are any."""
         self.net.eval()
         total = torch.zeros(2, dtype=self.exact, device=self.device)  # weighted loss, weight
-        with self._averaged():
+        with self._averaged(), uncompiled(self.net):
             for window, order in samples.windows(None, 0, self.home):
                 for index in order.split(self.evaluated):
                     total += self._validate_batch(window, index)
@@ -407,6 +413,7 @@ class _Loop:
 
     def _finish(self) -> None:
         self.net.eval()
+        self.net._compiled_call_impl = None  # a compiled network would be compiled anew to predict
         self.state.weights = self.strategy.whole_weights(self.net)
         self.dispatch("on_fit_end", self.state)
         self._checkpoint(finished=True)

@@ -166,6 +166,10 @@ class Stepper:
         }
         return values, rows
 
+    def release(self) -> bool:
+        """Let go of what only steps need; whether they were recorded as a graph."""
+        return False
+
     def _phases(self, index: Tensor, number: int) -> Terms:
         found: Terms = {}
         for k, phase in enumerate(self.phases):
