@@ -83,9 +83,10 @@ class Segmenter:
 
     def _scores(self, X: Any) -> Iterator[Tensor]:
         """Yield scores (B, K, H, W) at the pictures' own size, pictures of one size together."""
-        images, start = as_images(X, type(self).__name__), 0
+        images = as_images(X, type(self).__name__)
+        all_sizes, start = images.sizes, 0
         for block in self._forward(images):  # type: ignore[attr-defined]
-            sizes = images.sizes[start : start + len(block)]
+            sizes = all_sizes[start : start + len(block)]
             start += len(block)
             together = len(block) if (sizes == sizes[0]).all() else 1
             for part, size in zip(block.split(together), sizes[::together], strict=True):

@@ -235,8 +235,8 @@ class UNetSegmenter(ImageSegmenter):
 
     Notes
     -----
-    A picture costs about 36 H W widths[0]^2 depth products for each of the sizes, and training
-    holds all maps: halve ``widths`` before ``batch_size`` when memory is short.
+    Where widths double and depth is 2, a picture costs about 40 H W widths[0]^2 products at each of
+    the sizes. Training holds all maps: halve ``widths`` before ``batch_size`` when memory is short.
 
     References
     ----------
