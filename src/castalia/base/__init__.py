@@ -4,6 +4,7 @@ import castalia.base.records  # noqa: F401  (registers what saved models may hol
 from castalia.base.direct import DirectEstimator
 from castalia.base.estimator import Estimator
 from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters
+from castalia.base.segmenting import Segmenter
 from castalia.base.store import load, save
 from castalia.base.tasks import Classifier, Regressor, Target
 
@@ -16,6 +17,7 @@ __all__ = [
     "OneOf",
     "RandomState",
     "Regressor",
+    "Segmenter",
     "Sizes",
     "Target",
     "check_parameters",

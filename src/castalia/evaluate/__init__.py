@@ -45,6 +45,12 @@ from castalia.evaluate.metrics import (
     scores,
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
+from castalia.evaluate.segmentation import (
+    boundary_accuracy,
+    class_iou,
+    mean_iou,
+    pixel_accuracy,
+)
 from castalia.evaluate.selection import (
     aic,
     bic,
@@ -81,7 +87,9 @@ __all__ = [
     "aic",
     "bic",
     "bootstrap",
+    "boundary_accuracy",
     "calibration_error",
+    "class_iou",
     "coverage_accuracy",
     "expected_cost",
     "f_beta",
@@ -89,9 +97,11 @@ __all__ = [
     "higher_is_better",
     "interval",
     "loo",
+    "mean_iou",
     "metric",
     "optimal_threshold",
     "paired_difference",
+    "pixel_accuracy",
     "precision_recall",
     "primary_metric",
     "runs_test",

@@ -17,6 +17,7 @@ from castalia.objectives.likelihood import (
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.penalties import L1, L2, Lq, Tied
+from castalia.objectives.pixels import PixelCrossEntropy
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.supervised import (
@@ -55,6 +56,7 @@ __all__ = [
     "Objective",
     "Penalty",
     "PerceptronLoss",
+    "PixelCrossEntropy",
     "PoissonLikelihood",
     "SquaredError",
     "Surrogate",

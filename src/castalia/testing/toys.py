@@ -9,7 +9,7 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["TOYS", "blobs", "counts", "echo", "moons", "plane", "sine", "stripes", "toy"]
+__all__ = ["TOYS", "blobs", "counts", "echo", "moons", "plane", "shapes", "sine", "stripes", "toy"]
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -66,6 +66,28 @@ def echo(n: int = 2000, noise: float = 0.1, seed: int = 0) -> Data:
     return x[:, None], np.convolve(x, [0.8, -0.4, 0.2])[:n] + noise * random.normal(size=n)
 
 
+def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Data:
+    """Noisy grey pictures with a square and a disc each, and their masks: 0 ground, 1, 2.
+
+    The square is darker than the ground and the disc, which lies above it, brighter, each by three
+    deviations of the noise: the neighbourhood of a pixel tells more than the pixel.
+
+    >>> X, y = shapes(8)
+    >>> X.shape, X.dtype, y.shape, sorted(set(y.ravel().tolist()))
+    ((8, 24, 24), dtype('uint8'), (8, 24, 24), [0, 1, 2])
+    """
+    random = np.random.default_rng(seed)
+    middle = random.uniform(0.2 * size, 0.8 * size, (2, 2, n, 1, 1))  # square and disc, row, column
+    reach = random.uniform(0.15 * size, 0.25 * size, (2, n, 1, 1))
+    rows, columns = np.arange(size)[:, None], np.arange(size)
+    down, across = np.abs(rows - middle[:, 0]), np.abs(columns - middle[:, 1])  # (2, n, size, 1)
+    y = np.zeros((n, size, size), dtype=np.uint8)
+    y[np.maximum(down[0], across[0]) <= reach[0]] = 1
+    y[np.hypot(down[1], across[1]) <= reach[1]] = 2
+    X = np.array([128, 68, 188])[y] + noise * random.normal(size=y.shape)
+    return X.clip(0, 255).astype(np.uint8), y
+
+
 def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> Data:
     """Grey pictures of waves that run across, down or aslant, of any phase and in noise.
 
@@ -92,6 +114,7 @@ TOYS: dict[str, Callable[[], Data]] = {
     "plane": plane,
     "counts": counts,
     "echo": echo,
+    "shapes": shapes,
     "stripes": stripes,
 }
 

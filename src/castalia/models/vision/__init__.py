@@ -1,3 +1,10 @@
 """Models of pictures."""
 
-__all__: list[str] = []
+from castalia.models.vision.segmenters import (
+    DilatedSegmenter,
+    FCNSegmenter,
+    SegNetSegmenter,
+    UNetSegmenter,
+)
+
+__all__ = ["DilatedSegmenter", "FCNSegmenter", "SegNetSegmenter", "UNetSegmenter"]
