@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from castalia.base import Estimator, Interval, Segmenter
+from castalia.data.augment import WithMasks
 from castalia.data.images import ImageAdapter
 from castalia.models.vision.image_size import ImageSize
 from castalia.objectives import Augmented, Objective, PixelCrossEntropy
@@ -49,6 +50,4 @@ class ImageSegmenter(Segmenter, Estimator):
         )
         if self.augment is None:
             return loss
-        from castalia.data.augment import WithMasks
-
         return Augmented(loss, WithMasks(self.augment, void=void))
