@@ -5,8 +5,8 @@ Shapes: B batch, C channels, H height, W width, K classes.
 Reference: 1998, LeCun, Bottou, Bengio, Haffner, Gradient-based learning applied to document
 recognition, Proc. IEEE 86.
 Departs from it: the scores are linear, not distances to fixed codes. The defaults are today's: max
-pooling, ReLU, C3 joined to all maps. ``pooling="trainable", activation="tanh", partial=True`` is the
-paper's, with 60,000 free weights up to F6. The digits of 28 pixels are padded to 32 inside.
+pooling, ReLU, C3 joined to all maps. ``pooling="trainable", activation="tanh", partial=True`` is
+the paper's, with 60,000 free weights up to F6. The digits of 28 pixels are padded to 32 inside.
 """
 
 from collections import OrderedDict
