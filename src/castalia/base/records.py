@@ -2,6 +2,7 @@
 
 from castalia.base.codec import register
 from castalia.data.adapters import TableAdapter
+from castalia.data.images import ImageAdapter
 from castalia.optim import Schedule
 from castalia.train import Training
 
@@ -10,3 +11,4 @@ __all__: list[str] = []
 register(Training, "Training")
 register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
+register(ImageAdapter, "ImageAdapter")

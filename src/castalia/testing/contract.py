@@ -201,7 +201,8 @@ def check_bad_input(record: Any) -> None:
         _refused(record, lambda: _quick(record).fit(X, np.zeros(len(X))), "got one class")
     model = _quick(record).fit(X, y)
     wide = np.concatenate([X, X], axis=1)
-    _refused(record, lambda: _answers(model, wide), f"X has {wide.shape[1]} features")
+    kind = rf"{name}: pictures must have" if wide.ndim > 2 else f"X has {wide.shape[1]} features"
+    _refused(record, lambda: _answers(model, wide), kind)
 
 
 def _refused(record: Any, act: Callable[[], Any], pattern: str) -> None:

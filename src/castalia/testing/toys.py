@@ -9,7 +9,7 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["TOYS", "blobs", "counts", "echo", "moons", "plane", "sine", "toy"]
+__all__ = ["TOYS", "blobs", "counts", "echo", "moons", "plane", "sine", "stripes", "toy"]
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -66,6 +66,25 @@ def echo(n: int = 2000, noise: float = 0.1, seed: int = 0) -> Data:
     return x[:, None], np.convolve(x, [0.8, -0.4, 0.2])[:n] + noise * random.normal(size=n)
 
 
+def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> Data:
+    """Grey pictures of waves that run across, down or aslant, of any phase and in noise.
+
+    No pixel tells the class; a 3 x 3 filter nearly does.
+
+    >>> X, y = stripes()
+    >>> X.shape, X.dtype, sorted(set(y.tolist()))
+    ((240, 12, 12), dtype('uint8'), [0, 1, 2])
+    """
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    down, across = np.mgrid[:size, :size]
+    direction = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])[y]  # (N, 2)
+    way = direction[:, :1, None] * down + direction[:, 1:, None] * across  # (N, H, W)
+    wave = np.sin(2 * np.pi * way / 4 + random.uniform(0, 2 * np.pi, (n, 1, 1)))
+    pixels = 0.5 + 0.25 * wave + 0.25 * noise * random.normal(size=wave.shape)
+    return (255 * pixels.clip(0, 1)).astype(np.uint8), y
+
+
 TOYS: dict[str, Callable[[], Data]] = {
     "moons": moons,
     "blobs": blobs,
@@ -73,6 +92,7 @@ TOYS: dict[str, Callable[[], Data]] = {
     "plane": plane,
     "counts": counts,
     "echo": echo,
+    "stripes": stripes,
 }
 
 

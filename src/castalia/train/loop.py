@@ -43,16 +43,21 @@ from castalia.train.training import Training
 from castalia.utils.devices import cpu_scope
 from castalia.utils.seeds import derive
 
-__all__ = ["step_work", "train"]
+__all__ = ["evaluation_rows", "step_work", "train"]
 
 CHECK_EVERY = 50  # steps between looks at whether the loss is still a number
-EVALUATION_ROWS = 4096
+EVALUATION_ROWS, EVALUATION_NUMBERS = 4096, 1 << 22  # of a batch without gradients
 
 
 def step_work(net: nn.Module, row: torch.Size, batch_size: int) -> float:
     """Estimate the multiply-adds of a step: weights times rows times positions in a row."""
     positions = math.prod(row[1:]) if len(row) > 1 else 1
     return float(sum(p.numel() for p in net.parameters()) * batch_size * positions)
+
+
+def evaluation_rows(row: torch.Size, most: int = EVALUATION_ROWS) -> int:
+    """Return how many rows are evaluated at once: fewer of pictures than of short rows."""
+    return max(1, min(most, EVALUATION_NUMBERS // max(1, row.numel())))
 
 
 def train(
@@ -123,6 +128,8 @@ class _Loop:
         self.device, self.precision = device, precision
         self.exact = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
         self.batch_size = min(batch_size, len(data))
+        if device.type == "cuda" and len(_row_shape(data)) == 3:  # pictures, (C, H, W)
+            net.to(memory_format=torch.channels_last)
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
         if self.strategy.world > 1:  # dropout differs between processes
@@ -139,6 +146,7 @@ class _Loop:
         progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
         self.state = TrainState(net, validation=self.validation)
+        self.evaluated = max(self.batch_size, evaluation_rows(_row_shape(data)))
         self._stale = f"no better validation loss for {training.patience} epochs"
         self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
@@ -216,7 +224,7 @@ class _Loop:
     def _build_stepper(self, stage: Stage, lr: float, work: float) -> Stepper:
         listens = self.dispatch.listens("on_gradients")
         capture = (
-            self.training.compile == "auto"
+            self.training.compile in ("auto", True)
             and self.device.type == "cuda"
             and self.home == self.device
             and self.strategy.world == 1
@@ -355,7 +363,7 @@ class _Loop:
         total = torch.zeros(2, dtype=self.exact, device=self.device)  # weighted loss, weight
         with self._averaged():
             for window, order in samples.windows(None, 0, self.home):
-                for index in order.split(max(self.batch_size, EVALUATION_ROWS)):
+                for index in order.split(self.evaluated):
                     total += self._validate_batch(window, index)
         weighted, weight = self.strategy.total(total).tolist()
         return weighted / weight

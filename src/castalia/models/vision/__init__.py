@@ -1,0 +1,3 @@
+"""Models of pictures."""
+
+__all__: list[str] = []
