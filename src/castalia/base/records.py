@@ -3,6 +3,7 @@
 from castalia.base.codec import register
 from castalia.data.adapters import TableAdapter
 from castalia.data.images import ImageAdapter
+from castalia.data.signals import SignalAdapter
 from castalia.optim import Schedule
 from castalia.train import Training
 
@@ -12,3 +13,4 @@ register(Training, "Training")
 register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
 register(ImageAdapter, "ImageAdapter")
+register(SignalAdapter, "SignalAdapter")

@@ -1,3 +1,27 @@
 """Models of pictures."""
 
-__all__: list[str] = []
+from castalia.models.vision.classifiers import (
+    AlexNetClassifier,
+    ConvNetClassifier,
+    GoogLeNetClassifier,
+    LeNetClassifier,
+    ResNetClassifier,
+    VGGClassifier,
+)
+from castalia.models.vision.signals import ConvNet1dClassifier
+from castalia.nets.transfer import freeze, replace_head, unfreeze
+from castalia.nets.vision.weights import load_weights
+
+__all__ = [
+    "AlexNetClassifier",
+    "ConvNet1dClassifier",
+    "ConvNetClassifier",
+    "GoogLeNetClassifier",
+    "LeNetClassifier",
+    "ResNetClassifier",
+    "VGGClassifier",
+    "freeze",
+    "load_weights",
+    "replace_head",
+    "unfreeze",
+]
