@@ -10,9 +10,7 @@ from castalia.nets.vision.resnet import Block, Pad
 
 def block(variant="v1", scale=1.0, inputs=4, stride=1, width=4, project=True, multistep=False):
     layers = [(3, width, stride), (3, width, 1)]
-    made = Block(
-        inputs, layers, variant=variant, scale=scale, project=project, multistep=multistep
-    )
+    made = Block(inputs, layers, variant=variant, scale=scale, project=project, multistep=multistep)
     return made.double().eval()
 
 
@@ -52,7 +50,8 @@ def test_a_shortcut_without_weights_takes_every_other_pixel_and_adds_zeros():
     x = torch.randn(1, 2, 4, 4)
     out = Pad(3, 2)(x)
     assert_close(out[:, :2], x[:, :, ::2, ::2])
-    assert out.shape == (1, 5, 2, 2) and out[:, 2:].abs().max() == 0
+    assert out.shape == (1, 5, 2, 2)
+    assert out[:, 2:].abs().max() == 0
 
 
 def test_a_two_step_block_mixes_the_last_two_states_by_its_k():

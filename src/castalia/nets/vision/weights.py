@@ -202,8 +202,9 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     if not path.is_file():
         raise InvalidData(f"read_weights: `path` must be a safetensors file; '{path}' is none.")
     with open(path, "rb") as file:
-        start = file.read(4)
-    if path.suffix in _PICKLES or start[:2] == b"PK" or start[:1] == b"\x80":
+        start = file.read(9)
+    # A safetensors file is the length of its header in eight bytes, whatever they are, then JSON.
+    if start[8:] != b"{" and (path.suffix in _PICKLES or start.startswith((b"PK", b"\x80"))):
         raise InvalidData(
             f"read_weights: the weights must be a safetensors file; '{path.name}' is a pickle, "
             "which can run code when it is read. If you trust it, convert it once: "
