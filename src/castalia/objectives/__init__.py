@@ -5,6 +5,7 @@ from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
+from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
     BernoulliLikelihood,
@@ -48,6 +49,7 @@ __all__ = [
     "GaussianLikelihood",
     "Hinge",
     "LaplaceLikelihood",
+    "Layered",
     "Likelihood",
     "Logistic",
     "Lq",

@@ -9,7 +9,19 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["TOYS", "blobs", "counts", "echo", "moons", "plane", "shapes", "sine", "stripes", "toy"]
+__all__ = [
+    "TOYS",
+    "blobs",
+    "counts",
+    "echo",
+    "moons",
+    "plane",
+    "shapes",
+    "sine",
+    "stripes",
+    "tones",
+    "toy",
+]
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -107,6 +119,21 @@ def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> 
     return (255 * pixels.clip(0, 1)).astype(np.uint8), y
 
 
+def tones(n: int = 240, length: int = 32, noise: float = 0.3, seed: int = 0) -> Data:
+    """Signals of a low, a middle or a high tone, of any phase and in noise.
+
+    >>> X, y = tones()
+    >>> X.shape, sorted(set(y.tolist()))
+    ((240, 32), [0, 1, 2])
+    """
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    period = np.array([10.0, 6.0, 4.0])[y, None]
+    phase = random.uniform(0, 2 * np.pi, (n, 1))
+    wave = np.sin(2 * np.pi * np.arange(length) / period + phase)
+    return wave + noise * random.normal(size=wave.shape), y
+
+
 TOYS: dict[str, Callable[[], Data]] = {
     "moons": moons,
     "blobs": blobs,
@@ -116,6 +143,7 @@ TOYS: dict[str, Callable[[], Data]] = {
     "echo": echo,
     "shapes": shapes,
     "stripes": stripes,
+    "tones": tones,
 }
 
 

@@ -1,10 +1,37 @@
 """Models of pictures."""
 
+from castalia.models.vision.classifiers import (
+    AlexNetClassifier,
+    ConvNetClassifier,
+    GoogLeNetClassifier,
+    LeNetClassifier,
+    ResNetClassifier,
+    VGGClassifier,
+)
 from castalia.models.vision.segmenters import (
     DilatedSegmenter,
     FCNSegmenter,
     SegNetSegmenter,
     UNetSegmenter,
 )
+from castalia.models.vision.signals import ConvNet1dClassifier
+from castalia.nets.transfer import freeze, replace_head, unfreeze
+from castalia.nets.vision.weights import load_weights
 
-__all__ = ["DilatedSegmenter", "FCNSegmenter", "SegNetSegmenter", "UNetSegmenter"]
+__all__ = [
+    "AlexNetClassifier",
+    "ConvNet1dClassifier",
+    "ConvNetClassifier",
+    "DilatedSegmenter",
+    "FCNSegmenter",
+    "GoogLeNetClassifier",
+    "LeNetClassifier",
+    "ResNetClassifier",
+    "SegNetSegmenter",
+    "UNetSegmenter",
+    "VGGClassifier",
+    "freeze",
+    "load_weights",
+    "replace_head",
+    "unfreeze",
+]
