@@ -1,6 +1,7 @@
 """The estimator contract: base classes, tasks, parameters, saving and loading."""
 
 import castalia.base.records  # noqa: F401  (registers what saved models may hold)
+from castalia.base.detector import Detector
 from castalia.base.direct import DirectEstimator
 from castalia.base.estimator import Estimator
 from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters
@@ -11,6 +12,7 @@ from castalia.base.tasks import Classifier, Regressor, Target
 __all__ = [
     "Classifier",
     "Constraint",
+    "Detector",
     "DirectEstimator",
     "Estimator",
     "Interval",

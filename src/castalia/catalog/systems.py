@@ -7,6 +7,7 @@ from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
 from castalia.catalog.vision import VISION
+from castalia.catalog.vision_detectors import VISION_DETECTORS
 from castalia.catalog.vision_segmenters import VISION_SEGMENTERS
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
@@ -21,6 +22,7 @@ FAMILIES = (
     ENSEMBLE,
     VISION_SEGMENTERS,
     VISION,
+    VISION_DETECTORS,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

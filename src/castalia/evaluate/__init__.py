@@ -5,6 +5,11 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 
 from typing import Any
 
+from castalia.base.average_precision import (
+    DetectionScores,
+    detection_scores,
+    mean_average_precision,
+)
 from castalia.evaluate.decisions import (
     expected_cost,
     f_beta,
@@ -69,6 +74,7 @@ __all__ = [
     "CapacityCurve",
     "Confusion",
     "CoverageAccuracy",
+    "DetectionScores",
     "DoubleDescent",
     "EffectiveModelComplexity",
     "FeatureMaps",
@@ -91,6 +97,7 @@ __all__ = [
     "calibration_error",
     "class_iou",
     "coverage_accuracy",
+    "detection_scores",
     "expected_cost",
     "f_beta",
     "gaussian_log_likelihood",
@@ -98,6 +105,7 @@ __all__ = [
     "interval",
     "loo",
     "mean_iou",
+    "mean_average_precision",
     "metric",
     "optimal_threshold",
     "paired_difference",

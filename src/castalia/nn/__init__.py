@@ -19,6 +19,15 @@ from castalia.nn.activations import (
     activation,
 )
 from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
+from castalia.nn.boxes import (
+    anchor_sizes,
+    box_iou,
+    from_corners,
+    iou_matrix,
+    non_maximum_suppression,
+    suppress,
+    to_corners,
+)
 from castalia.nn.copying import CopiedWeights, copy_weights
 from castalia.nn.dropout import MonteCarloDropout, OriginalDropout, dropout_on
 from castalia.nn.initialisation import GAINS, SCHEMES, init
@@ -64,19 +73,26 @@ __all__ = [
     "ThresholdUnit",
     "activation",
     "all_masks",
+    "anchor_sizes",
+    "box_iou",
     "copy_weights",
     "draw_frequencies",
     "dropout_on",
     "evaluating",
     "fourier_features",
+    "from_corners",
     "geometric_ensemble",
     "init",
+    "iou_matrix",
     "layer_gradients",
+    "non_maximum_suppression",
     "recompute_batch_norm",
     "recording",
     "running_statistics",
     "saturation",
     "scale_weights",
+    "suppress",
+    "to_corners",
     "uncompiled",
     "with_dropout",
 ]

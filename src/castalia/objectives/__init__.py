@@ -4,6 +4,7 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
+from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
@@ -38,6 +39,7 @@ __all__ = [
     "AbsoluteError",
     "ActivationSparsity",
     "Adversarial",
+    "AnchorYOLOLoss",
     "Augmented",
     "BatchPenalty",
     "BernoulliLikelihood",
@@ -64,6 +66,7 @@ __all__ = [
     "Surrogate",
     "Tied",
     "Triplet",
+    "YOLOLoss",
     "ZeroOne",
     "bayes_error",
     "bayes_optimal",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from castalia.data.images import Boxes
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
@@ -16,6 +17,7 @@ __all__ = [
     "echo",
     "moons",
     "plane",
+    "scenes",
     "shapes",
     "sine",
     "stripes",
@@ -134,6 +136,40 @@ def tones(n: int = 240, length: int = 32, noise: float = 0.3, seed: int = 0) -> 
     return wave + noise * random.normal(size=wave.shape), y
 
 
+def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
+    """Colour pictures of one to three squares and discs in noise; y holds their ``Boxes``.
+
+    Squares are reddish, discs bluish, 8 to 14 pixels wide; they do not touch. y is an array of
+    objects.
+
+    >>> X, y = scenes()
+    >>> X.shape, X.dtype, y[0].labels.tolist(), y[0].corners.shape
+    ((120, 32, 32, 3), dtype('uint8'), ['disc'], (1, 4))
+    """
+    random = np.random.default_rng(seed)
+    X = random.integers(100, 140, (n, size, size, 3)).astype(np.uint8)
+    y = np.empty(n, dtype=object)
+    down, across = np.mgrid[:size, :size] + 0.5
+    for picture in range(n):
+        labels, corners = [], np.zeros((0, 4), dtype=np.float32)
+        for _ in range(random.integers(1, 4)):
+            side = random.integers(8, 15)
+            x1, y1 = random.integers(0, size - side + 1, 2)
+            box = np.array([x1, y1, x1 + side, y1 + side], dtype=np.float32)
+            apart = (box[:2] > corners[:, 2:]) | (box[2:] < corners[:, :2])
+            if not apart.any(axis=1).all():
+                continue
+            far = np.stack([abs(across - box[::2].mean()), abs(down - box[1::2].mean())])
+            square = random.random() < 0.5
+            reach = far.max(axis=0) if square else np.hypot(*far)
+            colour = np.array([200, 80, 40] if square else [40, 80, 200])
+            X[picture][reach <= side / 2] = colour + random.integers(-40, 41, 3)
+            labels.append("square" if square else "disc")
+            corners = np.vstack([corners, box])
+        y[picture] = Boxes(np.array(labels), corners)
+    return X, y
+
+
 TOYS: dict[str, Callable[[], Data]] = {
     "moons": moons,
     "blobs": blobs,
@@ -144,6 +180,7 @@ TOYS: dict[str, Callable[[], Data]] = {
     "shapes": shapes,
     "stripes": stripes,
     "tones": tones,
+    "scenes": scenes,
 }
 
 

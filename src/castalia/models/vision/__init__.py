@@ -15,6 +15,7 @@ from castalia.models.vision.segmenters import (
     UNetSegmenter,
 )
 from castalia.models.vision.signals import ConvNet1dClassifier
+from castalia.models.vision.yolo_detector import YOLODetector
 from castalia.nets.transfer import freeze, replace_head, unfreeze
 from castalia.nets.vision.weights import load_weights
 
@@ -30,6 +31,7 @@ __all__ = [
     "SegNetSegmenter",
     "UNetSegmenter",
     "VGGClassifier",
+    "YOLODetector",
     "freeze",
     "load_weights",
     "replace_head",
