@@ -5,6 +5,7 @@ from castalia.base.detector import Detector
 from castalia.base.direct import DirectEstimator
 from castalia.base.estimator import Estimator
 from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters
+from castalia.base.segmenting import Segmenter
 from castalia.base.store import load, save
 from castalia.base.tasks import Classifier, Regressor, Target
 
@@ -18,6 +19,7 @@ __all__ = [
     "OneOf",
     "RandomState",
     "Regressor",
+    "Segmenter",
     "Sizes",
     "Target",
     "check_parameters",

@@ -4,6 +4,7 @@ from castalia.base.codec import register
 from castalia.data import augment
 from castalia.data.adapters import TableAdapter
 from castalia.data.images import ImageAdapter
+from castalia.data.signals import SignalAdapter
 from castalia.optim import Schedule
 from castalia.train import Training
 
@@ -32,3 +33,4 @@ for _transform in (
     augment.Zoom,
 ):
     register(_transform, f"augment.{_transform.__name__}")
+register(SignalAdapter, "SignalAdapter")

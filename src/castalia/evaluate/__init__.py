@@ -50,6 +50,12 @@ from castalia.evaluate.metrics import (
     scores,
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
+from castalia.evaluate.segmentation import (
+    boundary_accuracy,
+    class_iou,
+    mean_iou,
+    pixel_accuracy,
+)
 from castalia.evaluate.selection import (
     aic,
     bic,
@@ -87,7 +93,9 @@ __all__ = [
     "aic",
     "bic",
     "bootstrap",
+    "boundary_accuracy",
     "calibration_error",
+    "class_iou",
     "coverage_accuracy",
     "detection_scores",
     "expected_cost",
@@ -96,10 +104,12 @@ __all__ = [
     "higher_is_better",
     "interval",
     "loo",
+    "mean_iou",
     "mean_average_precision",
     "metric",
     "optimal_threshold",
     "paired_difference",
+    "pixel_accuracy",
     "precision_recall",
     "primary_metric",
     "runs_test",

@@ -6,6 +6,7 @@ from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
+from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
     BernoulliLikelihood,
@@ -18,6 +19,7 @@ from castalia.objectives.likelihood import (
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.penalties import L1, L2, Lq, Tied
+from castalia.objectives.pixels import PixelCrossEntropy
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.supervised import (
@@ -49,6 +51,7 @@ __all__ = [
     "GaussianLikelihood",
     "Hinge",
     "LaplaceLikelihood",
+    "Layered",
     "Likelihood",
     "Logistic",
     "Lq",
@@ -57,6 +60,7 @@ __all__ = [
     "Objective",
     "Penalty",
     "PerceptronLoss",
+    "PixelCrossEntropy",
     "PoissonLikelihood",
     "SquaredError",
     "Surrogate",

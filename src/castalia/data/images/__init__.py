@@ -3,6 +3,7 @@
 from castalia.data.images.adapter import ImageAdapter
 from castalia.data.images.arrays import read_arrays
 from castalia.data.images.boxes import Boxes
+from castalia.data.images.camvid import CAMVID_CLASSES, CAMVID_VOID, load_camvid
 from castalia.data.images.coco import read_coco
 from castalia.data.images.filerows import FileRows
 from castalia.data.images.files import ImageFiles
@@ -14,6 +15,8 @@ from castalia.data.images.rows import ImageRows
 from castalia.data.images.voc import parse_voc, read_voc
 
 __all__ = [
+    "CAMVID_CLASSES",
+    "CAMVID_VOID",
     "Boxes",
     "FileRows",
     "ImageAdapter",
@@ -22,6 +25,7 @@ __all__ = [
     "Images",
     "as_images",
     "available_images",
+    "load_camvid",
     "load_images",
     "parse_voc",
     "read_arrays",
