@@ -144,7 +144,7 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
 
     >>> X, y = scenes()
     >>> X.shape, X.dtype, y[0].labels.tolist(), y[0].corners.shape
-    ((120, 32, 32, 3), dtype('uint8'), ['disc'], (1, 4))
+    ((120, 32, 32, 3), dtype('uint8'), ['square'], (1, 4))
     """
     random = np.random.default_rng(seed)
     X = random.integers(100, 140, (n, size, size, 3)).astype(np.uint8)
