@@ -1,7 +1,7 @@
 """Residual block as a step of an ordinary differential equation, dX/dt = F(X).
 
 Euler           X_{t+1} = X_t + h F(X_t), a residual block; error O(h)
-backward Euler  X_{t+1} = X_t + h F(X_{t+1}); error O(h), stable where Euler is not
+backward Euler  X_{t+1} = X_t + h F(X_{t+1}); error O(h)
 Runge-Kutta     four evaluations a step; error O(h^4)
 
 Where steps must be chosen by their error or memory must not grow with them, solve the equation with
@@ -59,8 +59,8 @@ class ODEBlock(nn.Module):
     method
         ``"euler"``, ``"backward_euler"`` or ``"rk4"``.
     iterations
-        How often backward Euler repeats its equation; its error falls as the power of the step
-        times F's slope.
+        How often backward Euler repeats its equation to solve it; what is left falls as that power
+        of the step times F's slope, which must be below 1.
 
     Notes
     -----

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
 __all__ = ["Layer", "Summary"]
 
 HEADS = ("name", "layer", "output", "weights", "biases", "FLOPs", "field")
@@ -85,7 +88,13 @@ class Summary:
 
     def __getitem__(self, name: str) -> Layer:
         """Return the first row of a module."""
-        return next(layer for layer in self.layers if layer.name == name)
+        names = {layer.name: layer for layer in reversed(self.layers) if layer.name}
+        if name not in names:
+            raise InvalidParameter(
+                f"Summary: a layer must be {listing(reversed(names))}; got {name!r}."
+                f"{did_you_mean(name, names)}"
+            )
+        return names[name]
 
     def __str__(self) -> str:
         """Return the table with its totals."""
