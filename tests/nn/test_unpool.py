@@ -32,7 +32,7 @@ def test_values_stand_where_the_maxima_were_and_zeros_elsewhere(size):
     placed = back != 0
     assert torch.equal(back[placed], -x[placed])
     assert placed.sum() == y.numel()
-    assert torch.equal(back, nn.MaxUnpool2d(2)(-y, positions.index, output_size=size))
+    assert torch.equal(back, nn.MaxUnpool2d(2)(-y, positions.places, output_size=size))
 
 
 def test_a_place_that_won_two_windows_is_given_the_larger_value():

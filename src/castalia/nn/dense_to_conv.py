@@ -16,7 +16,11 @@ from castalia.errors import InvalidParameter, ShapeMismatch
 
 __all__ = ["dense_to_conv"]
 
-CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+CONVOLUTIONS: dict[int, type[nn.Conv1d] | type[nn.Conv2d] | type[nn.Conv3d]] = {
+    1: nn.Conv1d,
+    2: nn.Conv2d,
+    3: nn.Conv3d,
+}
 
 
 @torch.no_grad()

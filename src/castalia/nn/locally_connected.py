@@ -51,7 +51,7 @@ class _LocallyConnected(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     @torch.no_grad()
-    def tie(self, conv: nn.Module) -> None:
+    def tie(self, conv: nn.Conv1d | nn.Conv2d) -> None:
         """Take the weights of a convolution of the same shape, at every position."""
         weight, bias = conv.weight, conv.bias
         flat = weight.flatten(1)
@@ -59,7 +59,7 @@ class _LocallyConnected(nn.Module):
             raise ShapeMismatch(
                 f"{type(self).__name__}.tie: `conv` must have {self.outputs} filters of "
                 f"{self.weight.shape[2]} taps and {'no ' if self.bias is None else 'a '}bias; got "
-                f"{conv}."
+                f"{conv!r}."
             )
         self.weight.copy_(flat.expand_as(self.weight))
         if self.bias is not None and bias is not None:
@@ -174,8 +174,9 @@ class LocallyConnected2d(_LocallyConnected):
         padding: int | Sequence[int] = 0,
         bias: bool = True,
     ) -> None:
-        pairs = (_pair(value) for value in (size, kernel, stride, padding))
-        super().__init__(inputs, outputs, *pairs, bias)
+        super().__init__(
+            inputs, outputs, _pair(size), _pair(kernel), _pair(stride), _pair(padding), bias
+        )
 
 
 def _pair(value: int | Sequence[int]) -> tuple[int, ...]:

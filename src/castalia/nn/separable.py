@@ -8,6 +8,8 @@ Reference: 2017, Chollet, Xception: deep learning with depthwise separable convo
 arXiv 1610.02357.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -17,7 +19,7 @@ __all__ = ["SeparableConv1d", "SeparableConv2d"]
 class _Separable(nn.Module):
     """Both layers; ``conv`` is torch's convolution with as many axes."""
 
-    conv: type[nn.Conv1d] | type[nn.Conv2d]
+    conv: Any
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class _Separable(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.depthwise = self.conv(  # type: ignore[arg-type]
+        self.depthwise = self.conv(
             inputs,
             inputs,
             kernel,
@@ -57,10 +59,10 @@ class _Separable(nn.Module):
         whole = self.conv(
             depth.in_channels,
             point.out_channels,
-            depth.kernel_size,  # type: ignore[arg-type]
-            depth.stride,  # type: ignore[arg-type]
-            depth.padding,  # type: ignore[arg-type]
-            depth.dilation,  # type: ignore[arg-type]
+            depth.kernel_size,
+            depth.stride,
+            depth.padding,
+            depth.dilation,
             bias=point.bias is not None,
             padding_mode=depth.padding_mode,
             device=depth.weight.device,
@@ -69,7 +71,7 @@ class _Separable(nn.Module):
         whole.weight.copy_(point.weight * depth.weight.transpose(0, 1))  # (O, C, 1) (1, C, f)
         if point.bias is not None and whole.bias is not None:
             whole.bias.copy_(point.bias)
-        return whole
+        return whole  # type: ignore[no-any-return]
 
 
 class SeparableConv1d(_Separable):

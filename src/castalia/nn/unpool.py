@@ -19,13 +19,13 @@ class Positions(NamedTuple):
 
     Attributes
     ----------
-    index : Tensor (B, C, h, w)
+    places : Tensor (B, C, h, w)
         Place of each maximum in its flattened picture.
     size
         (H, W) before pooling.
     """
 
-    index: Tensor
+    places: Tensor
     size: tuple[int, int]
 
 
@@ -73,19 +73,19 @@ class Unpool2d(nn.Module):
 
     def pool(self, x: Tensor) -> tuple[Tensor, Positions]:  # (B, C, H, W)
         """Return the maxima (B, C, h, w) and where they were."""
-        y, index = F.max_pool2d(x, self.kernel, self.stride, self.padding, return_indices=True)
-        return y, Positions(index, (x.shape[2], x.shape[3]))
+        y, places = F.max_pool2d(x, self.kernel, self.stride, self.padding, return_indices=True)
+        return y, Positions(places, (x.shape[2], x.shape[3]))
 
     def forward(self, y: Tensor, positions: Positions) -> Tensor:  # (B, C, h, w)
         """Return (B, C, H, W): the values at their positions, zeros elsewhere."""
-        index, size = positions
-        if y.shape != index.shape:
+        places, size = positions
+        if y.shape != places.shape:
             raise ShapeMismatch(
                 f"Unpool2d: the values must have the shape of their positions, "
-                f"{tuple(index.shape)}; got {tuple(y.shape)}."
+                f"{tuple(places.shape)}; got {tuple(y.shape)}."
             )
         flat = y.new_zeros(*y.shape[:2], size[0] * size[1])
-        values, at = y.flatten(2), index.flatten(2)
+        values, at = y.flatten(2), places.flatten(2)
         if self.stride < self.kernel:
             flat = flat.scatter_reduce(2, at, values, "amax", include_self=False)
         else:

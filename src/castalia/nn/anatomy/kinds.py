@@ -1,5 +1,7 @@
 """Words for the layers of a table."""
 
+from typing import Any
+
 from torch import nn
 
 __all__ = ["kind"]
@@ -24,7 +26,7 @@ def kind(module: nn.Module) -> str:
     return type(module).__name__
 
 
-def _convolution(name: str, conv: nn.Module) -> str:
+def _convolution(name: str, conv: Any) -> str:
     words = [f"{name} {'x'.join(map(str, conv.kernel_size))}"]
     words.append(f"{conv.in_channels}->{conv.out_channels}")
     words += [f"s{_numbers(conv.stride)}", f"p{_numbers(conv.padding)}"]
@@ -33,7 +35,7 @@ def _convolution(name: str, conv: nn.Module) -> str:
     return ", ".join(words)
 
 
-def _pooling(name: str, pool: nn.Module) -> str:
+def _pooling(name: str, pool: Any) -> str:
     words = f"{name} pool {_numbers(pool.kernel_size)}, s{_numbers(pool.stride)}"
     return words if _numbers(pool.padding) == "0" else f"{words}, p{_numbers(pool.padding)}"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["Reach", "TooNarrow", "merge"]
 
@@ -73,7 +74,7 @@ class Reach:
         lo, hi = self.within(entries)
         return self.given(axis, [max(0, int(lo.min()))], [min(self.size - 1, int(hi.max()))])
 
-    def given(self, axis: int | None, lo: Sequence[int], hi: Sequence[int]) -> Reach:
+    def given(self, axis: int | None, lo: ArrayLike, hi: ArrayLike) -> Reach:
         """Return intervals for entries from 0 on, with nothing around them."""
         return Reach(self.size, axis, 0, np.asarray(lo), np.asarray(hi), bounded=True)
 

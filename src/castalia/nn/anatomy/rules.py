@@ -318,7 +318,8 @@ def _columns(call: Call) -> Reaches:
         i = reach.axis - 2
         found = reach.windows(kernel[i], stride[i], padding[i], dilation[i]).within(counts[i])
         view = (-1, 1) if i == 0 else (1, -1)
-        return reach.given(2, *(np.broadcast_to(v.reshape(view), counts).ravel() for v in found))
+        lo, hi = (np.broadcast_to(v.reshape(view), counts).ravel() for v in found)
+        return reach.given(2, lo, hi)
 
     return tuple(map(windowed, reaches))
 
