@@ -35,22 +35,16 @@ def describe(
         )
     usual, classes = ROWS[record.data]
     shape = usual if input_shape is None else _shape(input_shape, record.data)
-    estimator = _class(record)(**_arguments(record, size))
-    net = _network(estimator, record, shape, classes if outputs is None else outputs)
-    return summary(net, shape)
-
-
-def _class(record: System) -> Any:
-    from castalia.base import Estimator
-
     package, name = record.path.split(":")
-    found = getattr(import_module(package), name)
-    if getattr(found, "_network", Estimator._network) is Estimator._network:
+    estimator = getattr(import_module(package), name)(**_arguments(record, size))
+    try:
+        net = _network(estimator, record, shape, classes if outputs is None else outputs)
+    except (AttributeError, NotImplementedError) as error:
         raise InvalidParameter(
             f"{OWNER}: --describe must be given a system that is a network; `{record.name}` is "
             "none."
-        )
-    return found
+        ) from error
+    return summary(net, shape)
 
 
 def _arguments(record: System, size: str | None) -> Mapping[str, Any]:
