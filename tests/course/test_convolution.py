@@ -8,7 +8,15 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.testing import assert_close
 
-from castalia.nn import GlobalPool, MultistepResidual, Residual, summary
+from castalia.nn import (
+    GlobalPool,
+    MultistepResidual,
+    Residual,
+    Unpool2d,
+    convolve,
+    recording,
+    summary,
+)
 from castalia.objectives import CrossEntropy
 from castalia.testing import train_tensors
 from castalia.train import Training
@@ -75,7 +83,8 @@ def test_a_small_shift_changes_fewer_values_after_max_pooling():
         return (a == b)[seen].float().mean().item()
 
     plain = unchanged(before, after)
-    pooled = unchanged(F.max_pool2d(before, 4, 2), F.max_pool2d(after, 4, 2))
+    pool = Unpool2d(4, 2).pool
+    pooled = unchanged(pool(before)[0], pool(after)[0])
     assert plain < 0.1
     assert pooled > plain + 0.3
 
@@ -145,12 +154,10 @@ def bars(angle):
 @pytest.mark.parametrize("number, angle", [(0, 0), (1, 45), (2, 90), (3, 135)])
 def test_each_filter_of_a_bank_answers_to_edges_of_its_own_direction(number, angle):
     diagonal = torch.tensor([[-2.0, -1.0, 0.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 2.0]])
-    bank = nn.Conv2d(1, 4, 3, bias=False)
-    with torch.no_grad():
-        kernels = [SOBEL, diagonal, SOBEL.T, diagonal.flip(1)]
-        bank.weight.copy_(torch.stack(kernels)[:, None])
-        energy = bank(bars(angle)).square().mean(dim=(0, 2, 3))
-    assert energy.shape == (4,)
+    bank = torch.stack([SOBEL, diagonal, SOBEL.T, diagonal.flip(1)])[:, None]  # (4, 1, 3, 3)
+    maps = convolve(bars(angle), bank, flip=False)
+    assert maps.shape == (1, 4, 14, 14)
+    energy = maps.square().mean(dim=(0, 2, 3))
     assert energy.argmax() == number
     assert energy[(number + 2) % 4] < 0.01 * energy[number]
 
@@ -193,6 +200,11 @@ def test_first_filters_of_a_trained_network_are_more_oriented_than_random_ones(d
         np.mean([orientation(k) for k in n[0].weight.detach()[:, 0]]) for n in (random, net)
     )
     assert after > before + 0.05
+    with torch.no_grad(), recording(net, ["0"]) as seen:
+        net(x[:1])
+    ((_, picture, maps),) = seen
+    kernel = net[0].weight[3:4], net[0].bias[3]
+    assert_close(maps[:, 3:4], convolve(picture, kernel[0], padding=2, flip=False) + kernel[1])
 
 
 # ---- small trainings ----
