@@ -30,11 +30,14 @@ SHARE = 0.9  # of the influence
 
 
 def stacks(depth: int) -> dict[str, list[tuple[int, int, int]]]:
-    """Return (kernel, stride, dilation) of every layer of three kinds of stacks."""
+    """Return (kernel, stride, dilation) of every layer of three kinds of stacks.
+
+    Every second layer of the strided one has a stride of 2; dilations are 1, 2, 4 and so on.
+    """
     return {
         "plain": [(3, 1, 1)] * depth,
-        "a stride of 2 every second layer": [(3, 1 + i % 2, 1) for i in range(depth)],
-        "dilations 1, 2, 4 …": [(3, 1, 2**i) for i in range(depth)],
+        "strided": [(3, 1 + i % 2, 1) for i in range(depth)],
+        "dilated": [(3, 1, 2**i) for i in range(depth)],
     }
 
 
@@ -81,7 +84,7 @@ def run(*, quick: bool = False) -> Outcome:
     axes[0].set(xlabel="layers", ylabel="pixels seen, a side", yscale="log", ylim=(2, 4000))
     whole_ticks(axes[0].xaxis)
     caption(axes[0])
-    both = {"plain": stacks(depth)["plain"], "dilated": stacks(dilated)["dilations 1, 2, 4 …"]}
+    both = {"plain": stacks(depth)["plain"], "dilated": stacks(dilated)["dilated"]}
     numbers: dict[str, float] = {}
     for ax, (name, layers) in zip(axes[1:], both.items(), strict=True):
         seen = effective(layers, nets)
@@ -106,14 +109,16 @@ def run(*, quick: bool = False) -> Outcome:
 
 
 def _draw(ax: Axes, seen: np.ndarray, field: int, title: str) -> None:
-    middle = len(seen) // 2
+    middle, kept = len(seen) // 2, holding(seen)
     ax.imshow(np.sqrt(seen), cmap="magma_r")
-    for side, look in ((field, "-"), (holding(seen), (0, (3, 2)))):
+    for side, look in ((field, "-"), (kept, (0, (3, 2)))):
         corner = middle - side / 2
         xs = np.array([0, 1, 1, 0, 0]) * side + corner
         ys = np.array([0, 0, 1, 1, 0]) * side + corner
-        words = f"the field, {side}" if side == field else f"90 % of the influence, {side}"
-        ax.plot(xs, ys, color=INK, lw=1.2, ls=look, label=words)
+        ax.plot(xs, ys, color=INK, lw=1.2, ls=look)
     ax.set(xticks=[], yticks=[], title=title)
+    ax.set_xlabel(
+        f"field {field} x {field}; dashed, {SHARE:.0%} of\nthe influence: {kept} x {kept}"
+    )
     ax.grid(False)
-    caption(ax)
+    ax.spines[:].set_visible(False)
