@@ -97,13 +97,10 @@ def run(*, quick: bool = False) -> Outcome:
         }
     for name, layers in stacks(10).items():
         numbers[f"ten layers, {name}"] = float(receptive_field(layers)[-1])
-    field, side = (
-        numbers["plain: field"],
-        numbers["plain: side with 90 % of the influence"],
-    )
+    sees, kept = numbers["plain: field"], numbers["plain: side with 90 % of the influence"]
     said = (
-        f"{depth} plain layers see {field:.0f} x {field:.0f} pixels, but {SHARE:.0%} of the "
-        f"influence comes from the {side:.0f} x {side:.0f} in the middle."
+        f"{depth} plain layers see {sees:.0f} x {sees:.0f} pixels, but {SHARE:.0%} of the "
+        f"influence comes from the {kept:.0f} x {kept:.0f} in the middle."
     )
     return Outcome(figure, numbers, said)
 

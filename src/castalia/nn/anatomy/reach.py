@@ -138,7 +138,7 @@ class Reach:
         return replace(found, bounded=True) if corners else found
 
 
-def merge(reaches: Sequence[Reach], entries: int) -> Reach:
+def merge(reaches: Sequence[Reach]) -> Reach:
     """Return the reach of entries made from several tensors, all along one axis or along none."""
     if len(reaches) == 1:
         return reaches[0]

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from castalia.nn.anatomy.call import Reaches
 from castalia.nn.anatomy.reach import Reach
-from castalia.nn.anatomy.rules import Reaches, passed_on
+from castalia.nn.anatomy.rules import passed_on
 
 __all__ = ["Visit", "Watch"]
 
