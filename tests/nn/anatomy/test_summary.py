@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from castalia.errors import ShapeMismatch
+from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.nn import (
     GlobalPool,
     LocallyConnected1d,
@@ -14,6 +14,7 @@ from castalia.nn import (
     Residual,
     SeparableConv2d,
     influence,
+    receptive_field,
     residual_block,
     summary,
 )
@@ -219,3 +220,35 @@ def test_a_large_network_costs_no_memory():
     with torch.device("meta"):
         net = nn.Sequential(nn.Flatten(), nn.Linear(150_528, 150_528))
     assert summary(net, (3, 224, 224)).weights == 22_658_678_784
+
+
+def test_fields_of_well_known_networks_are_the_published_ones():
+    # 2019, Araujo, Norris, Sim, Computing receptive fields of convolutional neural networks
+    vgg = []
+    for convolutions in (2, 2, 3, 3, 3):
+        vgg += [nn.Conv2d(1, 1, 3, padding=1) for _ in range(convolutions)] + [nn.MaxPool2d(2)]
+    assert summary(nn.Sequential(*vgg), (1, 224, 224)).field == (212, 212)
+    alexnet = [nn.Conv2d(1, 1, 11, 4), nn.MaxPool2d(3, 2), nn.Conv2d(1, 1, 5, padding=2)]
+    alexnet += [nn.MaxPool2d(3, 2)] + [nn.Conv2d(1, 1, 3, padding=1) for _ in range(3)]
+    assert summary(nn.Sequential(*alexnet, nn.MaxPool2d(3, 2)), (1, 224, 224)).field == (195, 195)
+
+
+def test_the_field_of_a_deep_residual_network_is_that_of_its_longest_path():
+    def bottleneck(stride):
+        window = nn.Conv2d(1, 1, 3, stride, 1)
+        skip = nn.Conv2d(1, 1, 1, stride) if stride > 1 else None
+        layers = nn.Sequential(nn.Conv2d(1, 1, 1), window, nn.Conv2d(1, 1, 1))
+        return Residual(layers, shortcut=skip)
+
+    strides = [1] * 3 + [2, 1, 1, 1] + [2, 1, 1, 1, 1, 1] + [2, 1, 1]  # 50 layers
+    stem = [nn.Conv2d(1, 1, 7, 2, 3), nn.MaxPool2d(3, 2, 1)]
+    net = nn.Sequential(*stem, *map(bottleneck, strides))
+    (*_, path) = receptive_field([(7, 2), (3, 2), *((3, stride) for stride in strides)])
+    assert summary(net, (1, 224, 224)).field == (path, path)
+    assert path > 224
+
+
+def test_a_layer_that_is_not_there_gets_the_nearest_name():
+    table = summary(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), (2,))
+    with pytest.raises(InvalidParameter, match="must be `0` or `1`; got '2'"):
+        table["2"]
