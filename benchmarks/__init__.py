@@ -18,4 +18,6 @@ NAMES = (
     "bagging",
     "second_order",
     "doctor",
+    "image_decoding",
+    "resnet",
 )

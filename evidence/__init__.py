@@ -1,3 +1,13 @@
 """Trainings on real data beside published figures: ``python -m evidence [names…]``."""
 
-NAMES = ("tables", "regression", "classical", "foetal_ecg", "doctor", "doctor_repair")
+NAMES = (
+    "tables",
+    "regression",
+    "classical",
+    "foetal_ecg",
+    "doctor",
+    "doctor_repair",
+    "pictures",
+    "camvid",
+    "bccd",
+)

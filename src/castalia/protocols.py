@@ -72,14 +72,15 @@ class Phase:
     """Which parameters are trained by which loss, and how often.
 
     One optimizer is made per phase. In each batch every phase takes ``repeat`` steps, in order, on
-    batches whose number is a multiple of ``every``. A GAN has two phases.
+    batches whose number is a multiple of ``every``. A GAN has two phases. ``lr_scale`` multiplies
+    the learning rate: one factor, or one for each parameter.
     """
 
     name: str
     parameters: Sequence[Tensor]
     repeat: int = 1
     every: int = 1
-    lr_scale: float = 1.0
+    lr_scale: float | Sequence[float] = 1.0
 
 
 @dataclass(frozen=True)

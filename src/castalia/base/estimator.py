@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base.inputs import check_target, check_weight, check_X, split_target
+from castalia.base.inputs import check_rows, check_target, check_weight, split_target, take_rows
 from castalia.base.opening import open_recorder
 from castalia.base.params import Interval, RandomState, check_parameters
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
@@ -26,6 +27,7 @@ from castalia.train import (
     Training,
     build_strategy,
     check_training,
+    evaluation_rows,
     resolve_precision,
     step_work,
     train,
@@ -73,12 +75,21 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
 
     adapter: ClassVar[type] = TableAdapter
     _unsaved: ClassVar[tuple[str, ...]] = ()
+    _wants_validation_outputs: ClassVar[bool] = True  # in ``_after_fit``
 
     epochs: Annotated[int, Interval(1, whole=True)] = 100
     batch_size: Annotated[int, Interval(1, whole=True)] = 64
     lr: Annotated[float, Interval(0, closed="neither")] = 1e-3
     training: Training | None = None
     random_state: Annotated[Any, RandomState()] = None
+
+    def _adapter(self) -> Any:
+        """Make the adapter that reads the data, not yet fitted."""
+        return self.adapter()
+
+    def _check_target(self, X: Any, y: Any) -> Any:
+        """Return y checked against the rows X, which are checked already."""
+        return check_target(self, X, y)
 
     def _network(self, spec: Spec) -> nn.Module:
         """Build the network for this data."""
@@ -110,25 +121,30 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         check_parameters(self)
         check_training(training)
         X, y = split_target(X, y)
-        X = check_X(self, X, reset=True, y=y)
-        y = check_target(self, X, y)
+        adapter = self._adapter()
+        X = check_rows(self, adapter, X, reset=True, y=y)
+        y = self._check_target(X, y)
         X, y, weight = _drop_weightless(X, y, check_weight(self, X, sample_weight))
         target = self._encode_target(y, weight)  # type: ignore[attr-defined]
-        self.adapter_ = self.adapter().fit(X, target.weight)
+        self.adapter_ = adapter.fit(X, target.weight)
         self.spec_ = Spec(
-            self.adapter_.inputs, target.outputs, tuple(self.adapter_.categories), rows=len(y)
+            adapter.inputs,
+            target.outputs,
+            tuple(adapter.categories),
+            rows=len(y),
+            extra=dict(adapter.extra),
         )
         self._train(X, y, target, training)
         return self
 
-    def _train(self, X: Any, y: np.ndarray, target: Target, training: Training) -> None:
+    def _train(self, X: Any, y: Any, target: Target, training: Training) -> None:
         device = resolve_device(training.device)
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn)
         seed = recorder.seed
         with seed_scope(seed, device):
             net = self._network(self.spec_)
-            work = step_work(net, torch.Size([self.adapter_.inputs]), self.batch_size)
+            work = step_work(net, self.adapter_.shape, self.batch_size)
             precision = resolve_precision(
                 training.precision, device, rows=self.spec_.rows, work=work
             )
@@ -186,8 +202,8 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         """Cut off the validation rows, or encode those that were given."""
         if isinstance(training.validation, tuple):
             X, y = training.validation
-            X = check_X(self, X, reset=False)
-            held = self._reencode_target(check_target(self, X, y))  # type: ignore[attr-defined]
+            X = check_rows(self, self.adapter_, X, reset=False)
+            held = self._reencode_target(self._check_target(X, y))  # type: ignore[attr-defined]
             return samples, self._samples(X, held, dtype)
         kept, held_rows = holdout(
             len(samples), training.validation, seed=seed, labels=target.labels, smallest=SMALLEST
@@ -198,32 +214,46 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
 
     @torch.inference_mode()
     def _validation_outputs(self, held: Samples) -> tuple[Tensor | None, Tensor | None]:
-        if not len(held):
+        if not len(held) or not self._wants_validation_outputs:
             return None, None
         device = next(self.module_.parameters()).device
         outputs, targets = [], []
         for window, order in held.windows(None, 0):
-            for index in order.split(8192):
+            for index in order.split(evaluation_rows(self.adapter_.shape, 8192)):
                 batch = window.batch(index)
                 outputs.append(self.module_(batch.x.to(device)).cpu())
                 targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
-    @torch.inference_mode()
-    def _outputs(self, X: Any) -> Tensor:
-        """Return the network's outputs for rows X, on the CPU."""
+    def _forward(self, X: Any) -> Iterator[Tensor]:
+        """Yield the network's outputs for rows X block by block, on the CPU."""
+        return self._through(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "module_")
-        X = check_X(self, X, reset=False)
+        return check_rows(self, self.adapter_, X, reset=False)
+
+    def _through(self, X: Any) -> Iterator[Tensor]:
         parameter = next(self.module_.parameters())
         device, dtype = parameter.device, parameter.dtype
         self.module_.eval()
-        result = torch.empty(len(X), self.spec_.outputs, dtype=dtype)
-        start = 0
-        with cpu_scope(device, step_work(self.module_, torch.Size(), len(X))):
-            for block in self.adapter_.blocks(X, _NUMPY[dtype]):
-                stop = start + len(block)
-                result[start:stop] = self.module_(torch.from_numpy(block).to(device))
-                start = stop
+        work = step_work(self.module_, torch.Size(), len(X))
+        for block in self.adapter_.blocks(X, _NUMPY[dtype]):
+            with torch.inference_mode(), cpu_scope(device, work):
+                outputs = self.module_(torch.as_tensor(block).to(device)).cpu()
+            yield outputs
+
+    def _outputs(self, X: Any) -> Tensor:
+        """Return the network's outputs for rows X, on the CPU."""
+        X = self._checked(X)
+        blocks = self._through(X)
+        first = next(blocks, torch.empty(0, self.spec_.outputs))
+        if len(first) == len(X):
+            return first
+        result, stop = first.new_empty(len(X), *first.shape[1:]), 0
+        for block in chain([first], blocks):
+            start, stop = stop, stop + len(block)
+            result[start:stop] = block
         return result
 
     def set_params(self, **params: Any) -> Estimator:
@@ -253,16 +283,10 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 def _drop_weightless(
-    X: Any, y: np.ndarray, weight: np.ndarray | None
-) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    X: Any, y: Any, weight: np.ndarray | None
+) -> tuple[Any, Any, np.ndarray | None]:
     """Leave out rows of weight 0: they are as good as absent."""
     if weight is None or weight.all():
         return X, y, weight
     kept = np.flatnonzero(weight)
-    if isinstance(X, np.ndarray):
-        X = X[kept]
-    else:
-        from castalia.data import read
-
-        X = read(X).take(kept)
-    return X, y[kept], weight[kept]
+    return take_rows(X, kept), take_rows(y, kept), weight[kept]

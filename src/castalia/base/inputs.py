@@ -16,10 +16,21 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from castalia.data import Dataset, read
+from castalia.data.adapters import TableAdapter
+from castalia.data.images import Images, sound
 from castalia.errors import InvalidData
 from castalia.utils.text import did_you_mean
 
-__all__ = ["check_matrix", "check_target", "check_weight", "check_X", "is_frame", "split_target"]
+__all__ = [
+    "check_X",
+    "check_matrix",
+    "check_rows",
+    "check_target",
+    "check_weight",
+    "is_frame",
+    "split_target",
+    "take_rows",
+]
 
 
 def is_frame(X: Any) -> bool:
@@ -31,6 +42,9 @@ def is_frame(X: Any) -> bool:
 
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     """Take y out of a ``Dataset`` when it is named there, or named by ``y``."""
+    if isinstance(X, Images) and y is None and X.target is not None:
+        X = sound(X)  # files that cannot be decoded go, with their targets
+        return X.features(), X.target
     if not isinstance(X, Dataset):
         return X, y
     if isinstance(y, str):
@@ -43,6 +57,42 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
             )
         return X.features(), X.column(X.target)
     return X, y
+
+
+def check_rows(
+    estimator: Any, adapter: Any, X: Any, *, reset: bool, y: Any = "no_validation"
+) -> Any:
+    """Return X checked as the kind of data that the adapter reads.
+
+    Parameters
+    ----------
+    estimator
+        Whose data it is, for messages and for what scikit-learn wants to know of a table.
+    adapter
+        Reads the data; tables are checked as scikit-learn does it, other kinds by the adapter.
+    X
+        Rows.
+    reset
+        True in ``fit``.
+    y
+        The target, only to report its absence.
+    """
+    if isinstance(adapter, TableAdapter):
+        return check_X(estimator, X, reset=reset, y=y)
+    if y is None:
+        raise InvalidData(
+            f"{type(estimator).__name__}: requires y to be passed, but the target y is None."
+        )
+    return adapter.check(X, type(estimator).__name__)
+
+
+def take_rows(data: Any, index: np.ndarray) -> Any:
+    """Return some rows of an array, a table, a list, or any set with a ``take`` of its own."""
+    if isinstance(data, np.ndarray | Tensor):
+        return data[index]
+    if isinstance(data, list | tuple):
+        return [data[i] for i in index]
+    return data.take(index) if isinstance(data, Images) else read(data).take(index)
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
@@ -218,7 +268,7 @@ def check_weight(estimator: Any, X: Any, weight: Any) -> np.ndarray | None:
     """Return the sample weights as float64, or None when all count the same."""
     if weight is None:
         return None
-    if is_frame(X) or isinstance(X, Tensor):
+    if is_frame(X) or isinstance(X, Tensor | Images):
         found = np.asarray(weight, dtype=np.float64)
         if found.shape != (len(X),):
             raise InvalidData(

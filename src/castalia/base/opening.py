@@ -12,6 +12,7 @@ from torch import Tensor
 
 from castalia.base.inputs import is_frame
 from castalia.data import read
+from castalia.data.images import Images
 from castalia.train import Recorder, Training
 
 __all__ = ["content", "described", "open_recorder"]
@@ -52,7 +53,7 @@ def open_recorder(
 
 def described(value: Any) -> str:
     """Text of a setting, the same in every process: functions by name, data by content."""
-    if isinstance(value, np.ndarray) or is_frame(value):
+    if isinstance(value, np.ndarray | Images) or is_frame(value):
         return content(value)
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
@@ -69,4 +70,4 @@ def content(X: Any) -> str:
         X = np.frombuffer(repr(X.tolist()).encode(), dtype=np.uint8)
     if isinstance(X, np.ndarray):
         return hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
-    return read(X).fingerprint()
+    return X.fingerprint() if isinstance(X, Images) else read(X).fingerprint()

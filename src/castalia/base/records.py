@@ -1,7 +1,10 @@
 """The records that saved models may hold, by names that never change."""
 
 from castalia.base.codec import register
+from castalia.data import augment
 from castalia.data.adapters import TableAdapter
+from castalia.data.images import ImageAdapter
+from castalia.data.signals import SignalAdapter
 from castalia.optim import Schedule
 from castalia.train import Training
 
@@ -10,3 +13,24 @@ __all__: list[str] = []
 register(Training, "Training")
 register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
+register(ImageAdapter, "ImageAdapter")
+
+# Random changes of pictures are settings of an estimator; the name of a file's record is theirs.
+for _transform in (
+    augment.Augment,
+    augment.Crop,
+    augment.Cutout,
+    augment.Flip,
+    augment.LabelNoise,
+    augment.Mask,
+    augment.Mixup,
+    augment.Noise,
+    augment.Recolor,
+    augment.Rotate,
+    augment.Shift,
+    augment.WithBoxes,
+    augment.WithMasks,
+    augment.Zoom,
+):
+    register(_transform, f"augment.{_transform.__name__}")
+register(SignalAdapter, "SignalAdapter")

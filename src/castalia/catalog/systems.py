@@ -6,12 +6,24 @@ from castalia.catalog.kernel import KERNEL
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
+from castalia.catalog.vision import VISION
+from castalia.catalog.vision_detectors import VISION_DETECTORS
+from castalia.catalog.vision_segmenters import VISION_SEGMENTERS
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["SYSTEMS", "find", "models_table", "system", "system_for"]
 
-FAMILIES = (LINEAR, LINEAR_CLASSIFIERS, DENSE, KERNEL, ENSEMBLE)
+FAMILIES = (
+    LINEAR,
+    LINEAR_CLASSIFIERS,
+    DENSE,
+    KERNEL,
+    ENSEMBLE,
+    VISION_SEGMENTERS,
+    VISION,
+    VISION_DETECTORS,
+)
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class TableAdapter:
     tensor([[1.]])
     """
 
+    extra: Mapping[str, Any] = MappingProxyType({})  # nothing beyond width and categories
+
     def __init__(self, encoder: TableEncoder | None = None) -> None:
         self.encoder = encoder if encoder is not None else TableEncoder()
 
@@ -41,6 +44,11 @@ class TableAdapter:
     def categories(self) -> tuple[int, ...]:
         """Sizes of the categorical columns."""
         return self.encoder.categories
+
+    @property
+    def shape(self) -> torch.Size:
+        """Shape of one row."""
+        return torch.Size([self.inputs])
 
     def fit(self, X: Any, sample_weight: np.ndarray | None = None) -> TableAdapter:
         """Learn columns, scales and categories."""

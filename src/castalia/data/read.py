@@ -1,4 +1,4 @@
-"""One door for tables: files of four formats, numpy, pandas, polars and Arrow."""
+"""One door: tables in files of four formats, numpy, pandas, polars, Arrow; pictures in folders."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = ["STREAM_ABOVE", "SUFFIXES", "in_memory", "read"]
 
 STREAM_ABOVE = 512 << 20  # bytes on disk
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet", ".pq", ".jsonl", ".ndjson")
+PICTURES = (".zip", ".npz")
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 
@@ -23,13 +24,14 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 def read(
     source: Any, *, target: str | None = None, stream: bool | Literal["auto"] = "auto"
 ) -> Dataset:
-    """Read a table.
+    """Read a table, or pictures.
 
     Parameters
     ----------
     source
         A path (CSV, TSV, Parquet, JSON lines; CSV also gzipped), a 2-D numpy array, a pandas or
-        polars frame, an Arrow table, or a `Dataset`, which is returned as it is.
+        polars frame, an Arrow table, or a `Dataset`, which is returned as it is. The path of a
+        folder, a zip or NPZ file gives `castalia.data.images.Images`.
     target
         The column to predict.
     stream
@@ -85,13 +87,26 @@ def _as_array(rows: Any) -> np.ndarray:
         ) from error
 
 
-def _read_file(path: Path, target: str | None, stream: bool | Literal["auto"]) -> Dataset:
+def _read_file(path: Path, target: str | None, stream: bool | Literal["auto"]) -> Any:
+    if path.suffix.lower() in PICTURES or os.path.isdir(path):
+        return _read_pictures(path, target)
     size = _size(path)
     suffix, packed = _suffix(path)
     streaming = size > STREAM_ABOVE // (4 if packed else 1) if stream == "auto" else stream
     origin = _open(path, suffix, packed)
     data = Dataset(origin, target=target, streaming=streaming)
     return data if streaming else in_memory(data)
+
+
+def _read_pictures(path: Path, target: str | None) -> Any:
+    from castalia.data.images.door import read_pictures
+
+    if target is not None:
+        raise InvalidParameter(
+            f"read: `target` must be None for pictures, whose folders say what they are; got "
+            f"{target!r}."
+        )
+    return read_pictures(path)
 
 
 def in_memory(data: Dataset) -> Dataset:
@@ -107,8 +122,6 @@ def in_memory(data: Dataset) -> Dataset:
 
 def _size(path: Path) -> int:
     """Return a file's size, or say why there is no file to read."""
-    if os.path.isdir(path):
-        raise InvalidData(f"read: `{path}` must be a file; it is a folder.")
     try:
         size = path.stat().st_size
     except (OSError, ValueError) as error:

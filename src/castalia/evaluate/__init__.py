@@ -5,6 +5,11 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 
 from typing import Any
 
+from castalia.base.average_precision import (
+    DetectionScores,
+    detection_scores,
+    mean_average_precision,
+)
 from castalia.evaluate.decisions import (
     expected_cost,
     f_beta,
@@ -45,6 +50,12 @@ from castalia.evaluate.metrics import (
     scores,
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
+from castalia.evaluate.segmentation import (
+    boundary_accuracy,
+    class_iou,
+    mean_iou,
+    pixel_accuracy,
+)
 from castalia.evaluate.selection import (
     aic,
     bic,
@@ -63,6 +74,7 @@ __all__ = [
     "CapacityCurve",
     "Confusion",
     "CoverageAccuracy",
+    "DetectionScores",
     "DoubleDescent",
     "EffectiveModelComplexity",
     "FeatureMaps",
@@ -81,17 +93,23 @@ __all__ = [
     "aic",
     "bic",
     "bootstrap",
+    "boundary_accuracy",
     "calibration_error",
+    "class_iou",
     "coverage_accuracy",
+    "detection_scores",
     "expected_cost",
     "f_beta",
     "gaussian_log_likelihood",
     "higher_is_better",
     "interval",
     "loo",
+    "mean_iou",
+    "mean_average_precision",
     "metric",
     "optimal_threshold",
     "paired_difference",
+    "pixel_accuracy",
     "precision_recall",
     "primary_metric",
     "runs_test",

@@ -20,6 +20,15 @@ from castalia.nn.activations import (
 )
 from castalia.nn.anatomy import Layer, Summary, summary
 from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
+from castalia.nn.boxes import (
+    anchor_sizes,
+    box_iou,
+    from_corners,
+    iou_matrix,
+    non_maximum_suppression,
+    suppress,
+    to_corners,
+)
 from castalia.nn.channel_axis import channels_first, channels_last
 from castalia.nn.connectivity import Connectivity, compare_connectivity
 from castalia.nn.convolution import convolve, pad
@@ -33,7 +42,7 @@ from castalia.nn.initialisation import GAINS, SCHEMES, init
 from castalia.nn.locally_connected import LocallyConnected1d, LocallyConnected2d
 from castalia.nn.masks import all_masks, geometric_ensemble
 from castalia.nn.maxout import Maxout
-from castalia.nn.modes import evaluating
+from castalia.nn.modes import evaluating, uncompiled
 from castalia.nn.multistep import MultistepResidual
 from castalia.nn.noise import GaussianNoise
 from castalia.nn.ode_block import ODEBlock
@@ -90,6 +99,8 @@ __all__ = [
     "Unpool2d",
     "activation",
     "all_masks",
+    "anchor_sizes",
+    "box_iou",
     "channels_first",
     "channels_last",
     "compare_connectivity",
@@ -101,10 +112,13 @@ __all__ = [
     "dropout_on",
     "evaluating",
     "fourier_features",
+    "from_corners",
     "geometric_ensemble",
     "influence",
     "init",
+    "iou_matrix",
     "layer_gradients",
+    "non_maximum_suppression",
     "output_size",
     "pad",
     "receptive_field",
@@ -115,6 +129,9 @@ __all__ = [
     "saturation",
     "scale_weights",
     "summary",
+    "suppress",
+    "to_corners",
     "transposed_size",
+    "uncompiled",
     "with_dropout",
 ]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-__all__ = ["evaluating"]
+__all__ = ["evaluating", "uncompiled"]
 
 
 @contextmanager
@@ -36,3 +36,24 @@ def evaluating(net: nn.Module, *, awake: tuple[type[nn.Module], ...] = ()) -> It
     finally:
         for module, training in before:
             module.training = training
+
+
+@contextmanager
+def uncompiled(net: nn.Module) -> Iterator[nn.Module]:
+    """Run a network that ``Module.compile`` compiled as it was written.
+
+    Batches of another size or mode would be compiled anew, which takes longer than they do.
+
+    >>> net = nn.Linear(2, 1)
+    >>> net.compile()
+    >>> with uncompiled(net):
+    ...     net._compiled_call_impl is None
+    True
+    >>> net._compiled_call_impl is None
+    False
+    """
+    compiled, net._compiled_call_impl = net._compiled_call_impl, None
+    try:
+        yield net
+    finally:
+        net._compiled_call_impl = compiled

@@ -4,7 +4,9 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
+from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
+from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
     BernoulliLikelihood,
@@ -17,6 +19,7 @@ from castalia.objectives.likelihood import (
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.penalties import L1, L2, Lq, Tied
+from castalia.objectives.pixels import PixelCrossEntropy
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.supervised import (
@@ -36,6 +39,7 @@ __all__ = [
     "AbsoluteError",
     "ActivationSparsity",
     "Adversarial",
+    "AnchorYOLOLoss",
     "Augmented",
     "BatchPenalty",
     "BernoulliLikelihood",
@@ -47,6 +51,7 @@ __all__ = [
     "GaussianLikelihood",
     "Hinge",
     "LaplaceLikelihood",
+    "Layered",
     "Likelihood",
     "Logistic",
     "Lq",
@@ -55,11 +60,13 @@ __all__ = [
     "Objective",
     "Penalty",
     "PerceptronLoss",
+    "PixelCrossEntropy",
     "PoissonLikelihood",
     "SquaredError",
     "Surrogate",
     "Tied",
     "Triplet",
+    "YOLOLoss",
     "ZeroOne",
     "bayes_error",
     "bayes_optimal",

@@ -87,6 +87,7 @@ def build_optimizer(
     parameters: Sequence[Tensor],
     *,
     lr: float,
+    lr_scale: float | Sequence[float] = 1.0,
     weight_decay: float = 0.0,
     capture: bool = False,
 ) -> Optimizer:
@@ -100,6 +101,9 @@ def build_optimizer(
         What it updates.
     lr
         Learning rate.
+    lr_scale
+        Factor on it, or one for each parameter. It is kept in the groups, under this name, for
+        whoever sets the rate later.
     weight_decay
         Decay passed to the optimizer; on weight matrices only, biases and scales are exempt.
     capture
@@ -118,7 +122,7 @@ def build_optimizer(
             "`requires_grad_(True)` on what is to be learnt."
         )
     if callable(kind):
-        return kind(parameters, lr=lr)
+        return kind(parameters if lr_scale == 1 else _by_scale(parameters, lr_scale, lr), lr=lr)
     if kind not in OPTIMIZERS:
         raise InvalidParameter(
             f"Training: `optimizer` must be {listing(OPTIMIZERS)} or a callable; got {kind!r}."
@@ -132,21 +136,54 @@ def build_optimizer(
         arguments = {**arguments, "fused": True}
     if capture:
         arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}
+    groups = _by_decay(cls, _by_scale(parameters, lr_scale, lr), weight_decay)
     rate: Any = torch.tensor(lr, device=device) if capture else lr
+    for group in [group for group in groups if capture and "lr" in group]:
+        group["lr"] = torch.tensor(group["lr"], device=device)
     with without_dynamo():
-        return cls(_groups(cls, parameters, weight_decay), lr=rate, **arguments)
+        return cls(groups, lr=rate, **arguments)
 
 
-def _groups(cls: type[Optimizer], parameters: list[Tensor], decay: float) -> list[Any]:
+def _by_scale(
+    parameters: list[Tensor], scale: float | Sequence[float], lr: float
+) -> list[dict[str, Any]]:
+    """Group parameters by the factor on their rate."""
+    scales = [scale] * len(parameters) if isinstance(scale, int | float) else list(scale)
+    if set(scales) == {1.0}:
+        return [{"params": parameters}]
+    groups: dict[float, list[Tensor]] = {}
+    for parameter, factor in zip(parameters, scales, strict=True):
+        groups.setdefault(factor, []).append(parameter)
+    return [
+        {"params": members, "lr": lr * factor, "lr_scale": factor}
+        for factor, members in groups.items()
+    ]
+
+
+def _by_decay(
+    cls: type[Optimizer], groups: list[dict[str, Any]], decay: float
+) -> list[dict[str, Any]]:
+    """Split groups into what decays, the weight matrices, and what does not."""
+    name = next(name for name, (known, _) in OPTIMIZERS.items() if known is cls)
+    if len(groups) > 1 and closure_kind(cls) is not None:
+        raise InvalidParameter(
+            f"Training: the parameters must share one learning rate with optimizer {name!r}; got "
+            f"{len(groups)} rates. Use `adam`, or rates that do not differ by layer."
+        )
     if not decay:
-        return parameters
+        return groups
     if closure_kind(cls) is not None:
-        name = next(name for name, (known, _) in OPTIMIZERS.items() if known is cls)
         raise InvalidParameter(
             f"Training: `weight_decay` must be 0 with optimizer {name!r}; got {decay}. Add an L2 "
             "penalty instead."
         )
-    matrices = [p for p in parameters if p.ndim >= 2]
-    others = [p for p in parameters if p.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
+    split = [
+        {
+            **group,
+            "params": [p for p in group["params"] if (p.ndim >= 2) == heavy],
+            "weight_decay": w,
+        }
+        for group in groups
+        for heavy, w in ((True, decay), (False, 0.0))
+    ]
+    return [group for group in split if group["params"]]

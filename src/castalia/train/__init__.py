@@ -3,7 +3,7 @@
 from castalia.train.callbacks import EVENTS, Callback
 from castalia.train.check import check_training
 from castalia.train.gradients import GradientNorms
-from castalia.train.loop import step_work, train
+from castalia.train.loop import evaluation_rows, step_work, train
 from castalia.train.parameter_norms import ParameterNorms
 from castalia.train.precision import Precision, resolve_precision
 from castalia.train.recorder import Recorder
@@ -26,6 +26,7 @@ __all__ = [
     "build_strategy",
     "check_training",
     "resolve_precision",
+    "evaluation_rows",
     "step_work",
     "train",
 ]

@@ -7,6 +7,8 @@ a replay needs nothing from the host.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,9 +17,27 @@ from torch import Tensor
 from castalia.data.batches import Samples, TensorRows
 from castalia.train.step import Stepper
 
-__all__ = ["CapturedStepper"]
+__all__ = ["CapturedStepper", "own_stream"]
 
-WARM_UP = 3  # eager steps on a side stream before recording, as torch asks for
+WARM_UP = 3  # eager steps before recording, as torch asks for
+
+
+@contextmanager
+def own_stream(device: torch.device) -> Iterator[None]:
+    """Work on a CUDA stream of one's own: what happens on the default one cannot be recorded.
+
+    That includes gradients: autograd remembers the stream on which a weight was first used.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    outside, own = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    own.wait_stream(outside)
+    try:
+        with torch.cuda.stream(own):
+            yield
+    finally:
+        outside.wait_stream(own)
 
 
 class CapturedStepper(Stepper):
@@ -92,13 +112,18 @@ class CapturedStepper(Stepper):
             self.rows.append(self.batch_size)
         self.replayed = 0
 
+    def release(self) -> bool:
+        """Free the graph and its memory; gradients lie in it, so they go too."""
+        worked, self.recorded = self.recorded is not None, None
+        if worked:
+            self.gradients = []
+            for parameter in self.parameters:
+                parameter.grad = None
+        return worked
+
     def _warm_step(self, i: int, number: int) -> Tensor:
         self.warm += 1
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            loss = super().step(i, number)
-        torch.cuda.current_stream().wait_stream(side)
+        loss = super().step(i, number)
         self.names = list(self.record[-1])
         return loss
 
@@ -110,7 +135,7 @@ class CapturedStepper(Stepper):
         self.terms = {name: torch.zeros(steps, device=self.device) for name in self.names}
         torch.cuda.synchronize()
         try:
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
                 index = self.table.index_select(0, self.cursor)[0]  # (B,)
                 for name, value in self._phases(index, 0).items():
                     self.terms[name].index_copy_(0, self.cursor, value.float().reshape(1))

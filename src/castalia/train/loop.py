@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from castalia.data.batches import Samples
 from castalia.errors import Diverged
-from castalia.nn import running_statistics
+from castalia.nn import running_statistics, uncompiled
 from castalia.optim import (
     Average,
     base_rate,
@@ -32,7 +32,7 @@ from castalia.optim import (
 )
 from castalia.protocols import Batch, Stage
 from castalia.train.callbacks import Callback, Dispatch
-from castalia.train.capture import CapturedStepper
+from castalia.train.capture import CapturedStepper, own_stream
 from castalia.train.precision import Precision
 from castalia.train.progress import build_progress
 from castalia.train.recorder import Recorder
@@ -43,16 +43,21 @@ from castalia.train.training import Training
 from castalia.utils.devices import cpu_scope
 from castalia.utils.seeds import derive
 
-__all__ = ["step_work", "train"]
+__all__ = ["evaluation_rows", "step_work", "train"]
 
 CHECK_EVERY = 50  # steps between looks at whether the loss is still a number
-EVALUATION_ROWS = 4096
+EVALUATION_ROWS, EVALUATION_NUMBERS = 4096, 1 << 22  # of a batch without gradients
 
 
 def step_work(net: nn.Module, row: torch.Size, batch_size: int) -> float:
     """Estimate the multiply-adds of a step: weights times rows times positions in a row."""
     positions = math.prod(row[1:]) if len(row) > 1 else 1
     return float(sum(p.numel() for p in net.parameters()) * batch_size * positions)
+
+
+def evaluation_rows(row: torch.Size, most: int = EVALUATION_ROWS) -> int:
+    """Return how many rows are evaluated at once: fewer of pictures than of short rows."""
+    return max(1, min(most, EVALUATION_NUMBERS // max(1, row.numel())))
 
 
 def train(
@@ -123,6 +128,8 @@ class _Loop:
         self.device, self.precision = device, precision
         self.exact = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
         self.batch_size = min(batch_size, len(data))
+        if device.type == "cuda" and len(_row_shape(data)) == 3:  # pictures, (C, H, W)
+            net.to(memory_format=torch.channels_last)
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
         if self.strategy.world > 1:  # dropout differs between processes
@@ -139,6 +146,7 @@ class _Loop:
         progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
         self.state = TrainState(net, validation=self.validation)
+        self.evaluated = max(self.batch_size, evaluation_rows(_row_shape(data)))
         self._stale = f"no better validation loss for {training.patience} epochs"
         self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
@@ -149,7 +157,11 @@ class _Loop:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
         work = step_work(self.net, _row_shape(self.data), self.batch_size)
-        with cpu_scope(self.device, work) as cores, self.precision.products(self.device):
+        with (
+            cpu_scope(self.device, work) as cores,
+            self.precision.products(self.device),
+            own_stream(self.device),
+        ):
             state.settings = {
                 "device": str(self.device),
                 "precision": self.precision.name,
@@ -206,8 +218,11 @@ class _Loop:
             state.lr = lr
         else:
             self._load_training(saved)
-        while state.epoch < epochs and not state.stopped:
-            self._epoch()
+        try:
+            while state.epoch < epochs and not state.stopped:
+                self._epoch()
+        finally:
+            state.settings["graph"] = self.stepper.release()
         if self.training.patience is not None and self.best is not None:
             self.strategy.load_state_dict(self.net, self.best)
         elif self.average is not None:
@@ -216,7 +231,7 @@ class _Loop:
     def _build_stepper(self, stage: Stage, lr: float, work: float) -> Stepper:
         listens = self.dispatch.listens("on_gradients")
         capture = (
-            self.training.compile == "auto"
+            self.training.compile in ("auto", True)
             and self.device.type == "cuda"
             and self.home == self.device
             and self.strategy.world == 1
@@ -224,7 +239,6 @@ class _Loop:
             and closure_kind(optimizer_class(self.training.optimizer)) is None
         )
         state = self.state
-        state.settings["graph"] = capture
         stepper = (CapturedStepper if capture else Stepper)(
             self.net,
             stage.objective,
@@ -254,6 +268,7 @@ class _Loop:
                 for i in range(max(skip - done, 0), batches):
                     self._step(i, done + i)
             done += batches
+        self._collect()  # waits for the device, so that the seconds are those of the steps
         self._end_of_epoch(time.perf_counter() - started)
 
     def _step(self, i: int, number: int) -> None:
@@ -321,7 +336,6 @@ class _Loop:
 
     def _end_of_epoch(self, seconds: float) -> None:
         state = self.state
-        self._collect()
         line: dict[str, Any] = {"epoch": state.epoch, "stage": state.stage}
         line.update({name: _mean(values, self.rows) for name, values in self.seen.items()})
         self.seen, self.rows = {}, []
@@ -353,9 +367,9 @@ class _Loop:
         """Mean validation loss, with the averaged weights where there are any."""
         self.net.eval()
         total = torch.zeros(2, dtype=self.exact, device=self.device)  # weighted loss, weight
-        with self._averaged():
+        with self._averaged(), uncompiled(self.net):
             for window, order in samples.windows(None, 0, self.home):
-                for index in order.split(max(self.batch_size, EVALUATION_ROWS)):
+                for index in order.split(self.evaluated):
                     total += self._validate_batch(window, index)
         weighted, weight = self.strategy.total(total).tolist()
         return weighted / weight
@@ -399,6 +413,7 @@ class _Loop:
 
     def _finish(self) -> None:
         self.net.eval()
+        self.net._compiled_call_impl = None  # a compiled network would be compiled anew to predict
         self.state.weights = self.strategy.whole_weights(self.net)
         self.dispatch("on_fit_end", self.state)
         self._checkpoint(finished=True)
@@ -464,13 +479,15 @@ def _mean(values: list[float], rows: list[int]) -> float:
 
 
 def _row_shape(data: Samples) -> torch.Size:
-    x = getattr(data.x, "x", None)
-    return x.shape[1:] if isinstance(x, Tensor) else torch.Size()
+    x = getattr(data.x, "x", data.x)
+    return x.shape[1:] if hasattr(x, "shape") else torch.Size()
 
 
 def _fits(data: Samples, device: torch.device) -> bool:
     """Whether the samples may live on the device: they may fill half of what is free."""
     x = getattr(data.x, "x", None)
+    if hasattr(data.x, "plan"):  # they stay in files; batches come on the device
+        return True
     if device.type != "cuda" or not isinstance(x, Tensor):
         return isinstance(x, Tensor)
     return x.nbytes < torch.cuda.mem_get_info(device)[0] / 2

@@ -75,16 +75,17 @@ class Stepper:
             raise InvalidParameter(
                 f"{type(objective).__name__}: the network has no trainable parameter."
             )
-        self.rates = [lr * phase.lr_scale for phase in self.phases]
+        self.lr = lr
         self.optimizers = [
             build_optimizer(
                 training.optimizer,
                 phase.parameters,
-                lr=rate,
+                lr=lr,
+                lr_scale=phase.lr_scale,
                 weight_decay=training.weight_decay,
                 capture=self.graph,
             )
-            for phase, rate in zip(self.phases, self.rates, strict=True)
+            for phase in self.phases
         ]
         for optimizer in self.optimizers:  # one made by a function shows its class only now
             check_closure(training, type(optimizer))
@@ -112,6 +113,9 @@ class Stepper:
         """Take up a window of samples and the order of its rows."""
         self.samples, self.order = samples, order
         self.by_hand = self._can_go_by_hand()
+        if hasattr(samples.x, "plan"):  # rows that are made ready while others are learnt from
+            batches = order.split(self.batch_size)
+            samples.x.plan([self.strategy.share(index) for index in batches])
 
     def _can_go_by_hand(self) -> bool:
         """Whether the step is a small one on the CPU whose back-propagation the network knows.
@@ -138,13 +142,14 @@ class Stepper:
         return self._batch(self.order[i * self.batch_size : (i + 1) * self.batch_size])
 
     def set_rate(self, factor: float) -> None:
-        """Set every optimizer's rate to ``factor`` times its base."""
-        for optimizer, rate in zip(self.optimizers, self.rates, strict=True):
+        """Set every group's rate to ``factor`` times its base."""
+        for optimizer in self.optimizers:
             for group in optimizer.param_groups:
+                rate = self.lr * group.get("lr_scale", 1.0) * factor
                 if isinstance(group["lr"], Tensor):
-                    group["lr"].fill_(rate * factor)
+                    group["lr"].fill_(rate)
                 else:
-                    group["lr"] = rate * factor
+                    group["lr"] = rate
 
     def step(self, i: int, number: int) -> Tensor:
         """Take the step of the window's i-th batch, the epoch's ``number``-th; return its loss."""
@@ -165,6 +170,10 @@ class Stepper:
             name: torch.stack([terms.get(name, self.missing) for terms in record]) for name in names
         }
         return values, rows
+
+    def release(self) -> bool:
+        """Let go of what only steps need; whether they were recorded as a graph."""
+        return False
 
     def _phases(self, index: Tensor, number: int) -> Terms:
         found: Terms = {}

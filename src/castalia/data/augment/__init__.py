@@ -6,12 +6,15 @@ it in training.
 
 from castalia.data.augment.base import Augment, Augmentation, Geometric, geometry, warp
 from castalia.data.augment.labels import LabelNoise, Mixup
-from castalia.data.augment.places import Flip, Rotate, Shift, Zoom
-from castalia.data.augment.values import Mask, Noise, Recolor
+from castalia.data.augment.places import Crop, Flip, Rotate, Shift, Zoom
+from castalia.data.augment.targets import WithBoxes, WithMasks
+from castalia.data.augment.values import Cutout, Mask, Noise, Recolor
 
 __all__ = [
     "Augment",
     "Augmentation",
+    "Crop",
+    "Cutout",
     "Flip",
     "Geometric",
     "LabelNoise",
@@ -21,6 +24,8 @@ __all__ = [
     "Recolor",
     "Rotate",
     "Shift",
+    "WithBoxes",
+    "WithMasks",
     "Zoom",
     "geometry",
     "warp",

@@ -7,9 +7,10 @@ interpolated once.  Shapes: B batch, C channels, H height, W width, D inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +18,16 @@ from torch import Tensor
 
 from castalia.errors import InvalidData, InvalidParameter
 
-__all__ = ["Augment", "Augmentation", "Geometric", "check_images", "geometry", "uniform", "warp"]
+__all__ = [
+    "Augment",
+    "Augmentation",
+    "Geometric",
+    "carry",
+    "check_images",
+    "geometry",
+    "uniform",
+    "warp",
+]
 
 Pair = tuple[Tensor, Tensor | None]
 Generator = torch.Generator | None
@@ -47,6 +57,8 @@ class Augmentation:
 @dataclass(frozen=True)
 class Geometric(Augmentation):
     """A change of place: a random affine map of the image plane. Targets are kept."""
+
+    whole: ClassVar[bool] = False  # whether pixels land on pixels: mirror images and whole shifts
 
     padding: str = field(default="zeros", kw_only=True)
 
@@ -100,15 +112,55 @@ class Augment(Augmentation):
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.steps)) or "Augment([])"
 
+    def __eq__(self, other: object) -> bool:
+        return self.steps == other.steps if isinstance(other, Augment) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.steps)
+
+    def state(self) -> dict[str, Any]:
+        """Return what saving needs."""
+        return {"steps": list(self.steps)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Augment:
+        """Return the transforms from their saved state."""
+        return cls(state["steps"])
+
     def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
         """Return changed inputs and targets."""
+        return self.moving(x, y, generator=generator)
+
+    def moving(
+        self,
+        x: Tensor,
+        y: Tensor | None,
+        move: Callable[[Tensor, Tensor, Tensor, str], Tensor] | None = None,
+        *,
+        generator: Generator = None,
+    ) -> Pair:
+        """Return changed inputs and targets, of which some move with their images.
+
+        Parameters
+        ----------
+        x, y
+            Images and targets.
+        move
+            Called with y, the maps (B, 3, 3), the images and the padding after each change of
+            place; None leaves targets where they are.
+        generator
+            Random numbers, on the device of x.
+        """
         for padding, run in groupby(self.steps, _padding):
             if padding is None:
                 for step in run:
                     x, y = step(x, y, generator=generator)
             else:
                 moves = [step for step in run if isinstance(step, Geometric)]
-                x = warp(x, geometry(moves, x, generator), padding=padding)
+                maps = geometry(moves, x, generator)
+                by = carry if all(step.whole for step in moves) else warp
+                x = by(x, maps, padding=padding)
+                y = y if move is None or y is None else move(y, maps, x, padding)
         return x, y
 
 
@@ -135,8 +187,9 @@ def geometry(steps: Iterable[Geometric], x: Tensor, generator: Generator = None)
     for step in steps:
         check_images(step, x)
     maps = torch.eye(3, dtype=x.dtype, device=x.device).expand(len(x), 3, 3)
-    for step in steps:
-        maps = step.matrices(x, generator=generator) @ maps
+    with torch.autocast(x.device.type, enabled=False):  # eight bits would miss by whole pixels
+        for step in steps:
+            maps = step.matrices(x, generator=generator) @ maps
     return maps
 
 
@@ -150,7 +203,7 @@ def warp(
     x
         Images, (B, C, H, W).
     maps
-        Where points go, (B, 3, 3), in pixels from the middle; they must be invertible.
+        Where points go, (B, 3, 3), in pixels from the middle; affine and invertible.
     mode
         ``"bilinear"``, or ``"nearest"`` for masks.
     padding
@@ -162,12 +215,62 @@ def warp(
     >>> warp(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]]), right)
     tensor([[[[0., 1., 2., 3.]]]])
     """
-    height, width = x.shape[-2:]
     # affine_grid counts from -1 to 1 across the image and asks where each new pixel comes from.
-    unit = torch.tensor([width / 2, height / 2, 1.0], dtype=maps.dtype, device=maps.device)
-    back = torch.linalg.inv_ex(maps).inverse * unit / unit[:, None]  # (B, 3, 3)
-    grid = F.affine_grid(back[:, :2], list(x.shape), align_corners=False)
-    return F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
+    with torch.autocast(x.device.type, enabled=False):
+        grid = F.affine_grid(_back(maps, *x.shape[-2:]), list(x.shape), align_corners=False)
+        return F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
+
+
+def carry(x: Tensor, maps: Tensor, *, padding: str = "zeros") -> Tensor:  # (B, C, H, W)
+    """Move images by mirrorings and shifts by whole pixels; nothing is interpolated.
+
+    Gives what `warp` gives, exactly, for a fraction of its work on a CPU.
+
+    Parameters
+    ----------
+    x, maps, padding
+        As of `warp`; of the maps, only the signs of the axes and the shifts count.
+
+    Examples
+    --------
+    >>> right = torch.tensor([[[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+    >>> carry(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]]), right)
+    tensor([[[[0., 1., 2., 3.]]]])
+    """
+    height, width = x.shape[-2:]
+    down, seen_down = _come_from(maps[:, 1, 1], maps[:, 1, 2], height, padding)
+    across, seen_across = _come_from(maps[:, 0, 0], maps[:, 0, 2], width, padding)
+    index = (down[:, :, None] * width + across[:, None, :]).flatten(1)[:, None]  # (B, 1, HW)
+    moved = x.flatten(2).gather(2, index.expand(-1, x.shape[1], -1)).view(x.shape)
+    if padding != "zeros":
+        return moved
+    return moved.mul_(seen_down[:, None, :, None] * seen_across[:, None, None, :])
+
+
+def _come_from(sign: Tensor, shift: Tensor, size: int, padding: str) -> tuple[Tensor, Tensor]:
+    """Return which line each new line is, and 1 where there is one, else 0, (B, size) each."""
+    middle = (size - 1) / 2
+    lines = torch.arange(size, device=sign.device, dtype=sign.dtype) - middle
+    old = (sign[:, None] * (lines - shift[:, None]) + middle).round().long()
+    inside = (old >= 0) & (old < size)
+    if padding == "reflection":
+        again = old % (2 * size)
+        old = torch.minimum(again, 2 * size - 1 - again)
+    return old.clamp(0, size - 1), inside.to(sign.dtype)
+
+
+def _back(maps: Tensor, height: int, width: int) -> Tensor:  # (B, 3, 3)
+    """Return the inverse maps in half widths and half heights, (B, 2, 3).
+
+    Written out for [[a b e] [c d f] [0 0 1]] as arithmetic with numbers of the host, so that a
+    CUDA graph can record it.
+    """
+    (a, b, e), (c, d, f) = (row.unbind(dim=1) for row in maps[:, :2].unbind(dim=1))
+    w, h = width / 2, height / 2
+    det = a * d - b * c
+    across = torch.stack([d, -b * (h / w), (b * f - d * e) / w], dim=1)
+    down = torch.stack([-c * (w / h), a, (c * e - a * f) / h], dim=1)
+    return torch.stack([across, down], dim=1) / det[:, None, None]
 
 
 def uniform(x: Tensor, low: float, high: float, generator: Generator = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Invariances of place: turned, mirrored, shifted and zoomed images show the same thing.
+"""Invariances of place: turned, mirrored, shifted, cropped and zoomed images show the same thing.
 
 All of them take ``padding``, what lies outside the image: ``"zeros"``, ``"border"`` or
 ``"reflection"``.
@@ -7,6 +7,7 @@ All of them take ``padding``, what lies outside the image: ``"zeros"``, ``"borde
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from torch import Tensor
 from castalia.data.augment.base import Generator, Geometric, uniform
 from castalia.errors import InvalidParameter
 
-__all__ = ["Flip", "Rotate", "Shift", "Zoom"]
+__all__ = ["Crop", "Flip", "Rotate", "Shift", "Zoom"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Flip(Geometric):
         Probability for an image to be mirrored.
     """
 
+    whole: ClassVar[bool] = True
     axis: str = "horizontal"
     chance: float = 0.5
 
@@ -91,6 +93,48 @@ class Shift(Geometric):
         maps = _identity(x)
         for place, size in ((0, x.shape[3]), (1, x.shape[2])):
             maps[:, place, 2] = uniform(x, -self.share, self.share, generator) * size
+        return maps
+
+
+@dataclass(frozen=True)
+class Crop(Geometric):
+    """Pads images on all sides and cuts a random window of their own size out of it.
+
+    A shift by whole pixels, up to ``pixels`` across and down, which interpolates nothing.
+
+    Parameters
+    ----------
+    pixels
+        How wide the padding is; 4 is usual for images of 32 x 32.
+
+    References
+    ----------
+    2016, He, Zhang, Ren, Sun, Deep residual learning for image recognition, arXiv 1512.03385,
+    section 4.2.
+
+    Examples
+    --------
+    >>> x, _ = Crop(1)(torch.ones(2, 3, 8, 8))
+    >>> x.shape
+    torch.Size([2, 3, 8, 8])
+    """
+
+    whole: ClassVar[bool] = True
+    pixels: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pixels != int(self.pixels) or self.pixels < 0:
+            raise InvalidParameter(
+                f"Crop: `pixels` must be a whole number, at least 0; got {self.pixels}."
+            )
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        """Return translations by whole pixels, each number of them equally likely."""
+        maps, choices = _identity(x), 2 * self.pixels + 1
+        for place in (0, 1):
+            drawn = (uniform(x, 0, 1, generator) * choices).floor().clamp(max=choices - 1)
+            maps[:, place, 2] = drawn - self.pixels
         return maps
 
 

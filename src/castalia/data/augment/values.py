@@ -10,7 +10,7 @@ from torch import Tensor
 from castalia.data.augment.base import Augmentation, Generator, Pair, check_images, uniform
 from castalia.errors import InvalidParameter
 
-__all__ = ["Mask", "Noise", "Recolor"]
+__all__ = ["Cutout", "Mask", "Noise", "Recolor"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,58 @@ class Mask(Augmentation):
     def _span(self, x: Tensor, size: int, generator: Generator) -> Tensor:
         """Choose neighbouring lines of each image, (B, size): sqrt(share) of them."""
         length = round(self.share**0.5 * size)
-        first = (uniform(x, 0, 1, generator) * (size - length + 1)).floor()[:, None]
-        lines = torch.arange(size, device=x.device)
-        return (lines >= first) & (lines < first + length)
+        first = (uniform(x, 0, 1, generator) * (size - length + 1)).floor()
+        return _lines(first, length, size)
+
+
+@dataclass(frozen=True)
+class Cutout(Augmentation):
+    """Hides a rectangle of each image around a pixel chosen at random.
+
+    Near an edge a part of the rectangle falls outside, so that some images are hidden little;
+    `Mask` hides the same area of every image.
+
+    Parameters
+    ----------
+    share
+        Height and width of the rectangle as shares of those of the image.
+    fill
+        What is put there; 0 is the mean of standardised inputs.
+
+    References
+    ----------
+    2017, DeVries, Taylor, Improved regularization of convolutional neural networks with cutout,
+    arXiv 1708.04552.
+
+    Examples
+    --------
+    >>> x, _ = Cutout(0.5)(torch.ones(2, 3, 8, 8))
+    >>> bool((x == 0).any())
+    True
+    """
+
+    share: float = 0.5
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise InvalidParameter(f"Cutout: `share` must be between 0 and 1; got {self.share}.")
+
+    def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
+        """Return images, (B, C, H, W), with parts hidden, and the same targets."""
+        check_images(self, x)
+        down = self._span(x, x.shape[2], generator)[:, None, :, None]
+        hidden = down & self._span(x, x.shape[3], generator)[:, None, None, :]
+        return x.masked_fill(hidden, self.fill), y
+
+    def _span(self, x: Tensor, size: int, generator: Generator) -> Tensor:
+        """Choose the lines around one of each image, (B, size)."""
+        length = round(self.share * size)
+        middle = (uniform(x, 0, 1, generator) * size).floor()
+        return _lines(middle - length // 2, length, size)
+
+
+def _lines(first: Tensor, length: int, size: int) -> Tensor:  # (B,)
+    """Mark the lines from first on, (B, size)."""
+    lines = torch.arange(size, device=first.device)
+    return (lines >= first[:, None]) & (lines < first[:, None] + length)

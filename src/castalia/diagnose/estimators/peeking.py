@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.diagnose.watching.reading import Reading, read
+from castalia.nn import uncompiled
 
 __all__ = ["Peek", "peek"]
 
@@ -66,7 +67,7 @@ def peek(
     gradients = [(p, p.grad) for p in parameters.values()]
     devices = [device] if device.type == "cuda" else []
     try:
-        with torch.random.fork_rng(devices=devices), torch.enable_grad():
+        with torch.random.fork_rng(devices=devices), torch.enable_grad(), uncompiled(net):
             for parameter, _ in gradients:
                 parameter.grad = None
             yield

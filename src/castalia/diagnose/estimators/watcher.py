@@ -35,6 +35,7 @@ from castalia.diagnose.watching.weights import (
     sample,
     update_ratios,
 )
+from castalia.nn import uncompiled
 from castalia.train import Callback, Run, TrainState
 from castalia.utils.files import atomic_write
 
@@ -248,7 +249,7 @@ class Watcher(Callback):
         """Keep some of the validation rows with their outputs."""
         net, was = state.net, state.net.training
         net.eval()
-        with torch.no_grad():
+        with torch.no_grad(), uncompiled(net):
             for batch in _some(state.validation, state.stepper.device):
                 outputs = net(batch.x)
                 self.validating.forward(False, None)

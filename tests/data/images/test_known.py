@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from castalia.data import images
+from castalia.data.images import known as files
 from castalia.data.images import load_images, read_idx
 from castalia.errors import DamagedFile, InvalidData, InvalidParameter
 
@@ -69,6 +69,6 @@ def test_images_are_found_by_their_checksum(tmp_path, monkeypatch):
         load_images("mnist", "test")
     monkeypatch.setattr("castalia.data.datasets.digest", lambda path: known[path.name])
     names = ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
-    known = dict(zip(names, images._SHA256["mnist", "test"], strict=True))
+    known = dict(zip(names, files._SHA256["mnist", "test"], strict=True))
     assert load_images("mnist", "test")[0].shape == (2, 28, 28)
     assert load_images("mnist", "test")[1].tolist() == [3, 5]

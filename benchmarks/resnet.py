@@ -1,0 +1,190 @@
+"""ResNet-18 on a GPU: our whole ``fit`` against bare torchvision loops and Lightning's Trainer.
+
+Everybody trains from pictures to the last step, compilation included, on the same number of
+pictures in the same number of steps: bf16, channels last, momentum. The first round fills the
+compiler's caches and is thrown away. Bare loops keep normalised float pictures on the device and
+draw their batches there, which costs them less than our bytes that are normalised batch by batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from benchmarks.harness import Bar, Report, Spread, installed, main
+
+LR, CLASSES = 0.01, 10
+
+
+@dataclass(frozen=True)
+class Setting:
+    size: int
+    batch: int
+    pictures: int
+    epochs: int
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * (self.pictures // self.batch)
+
+
+SETTINGS = {
+    "full": (Setting(32, 128, 25_600, 30), Setting(224, 256, 5_120, 60)),
+    "quick": (Setting(32, 128, 12_800, 10), Setting(224, 256, 2_560, 20)),
+    "tiny": (Setting(32, 16, 64, 1),),
+}
+ROUNDS = {"full": 3, "quick": 1, "tiny": 1}
+
+
+def network(size: int) -> nn.Module:
+    """torchvision's ResNet-18; for small pictures with the usual 3 x 3 stem without pooling."""
+    from torchvision.models import resnet18
+
+    net = resnet18(num_classes=CLASSES)
+    if size <= 64:
+        net.conv1, net.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
+    return net
+
+
+def pictures(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Random bytes and labels."""
+    random = np.random.default_rng(0)
+    shape = (setting.pictures, setting.size, setting.size, 3)
+    return random.integers(0, 256, shape, dtype=np.uint8), np.arange(setting.pictures) % CLASSES
+
+
+def on_device(X: np.ndarray, y: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Normalised floats (N, 3, H, W), channels last, and labels."""
+    x = torch.from_numpy(X).cuda().permute(0, 3, 1, 2)
+    return (x.float() - 127.5) / 73.6, torch.from_numpy(y).cuda()
+
+
+def bare(X: np.ndarray, y: np.ndarray, setting: Setting, mode: str) -> None:
+    """The loop that one writes by hand."""
+    x, labels = on_device(X, y)
+    net = network(setting.size).to("cuda", memory_format=torch.channels_last)
+    run = net if mode == "eager" else torch.compile(net, mode=None if mode == "compiled" else mode)
+    optimizer = torch.optim.SGD(net.parameters(), LR, momentum=0.9, fused=True)
+    for _ in range(setting.epochs):
+        order = torch.randperm(len(x), device="cuda")
+        for index in order.split(setting.batch):
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = F.cross_entropy(run(x[index]), labels[index])
+            loss.backward()
+            optimizer.step()
+
+
+def castalia(X: np.ndarray, y: np.ndarray, setting: Setting, compiled: bool | str) -> None:
+    """Our fit, as anybody would call it."""
+    from castalia import ResNetClassifier, Training
+
+    training = Training(
+        optimizer="momentum", validation=0, precision="bf16", compile=compiled, verbose=False
+    )
+    ResNetClassifier(
+        depth=18,
+        epochs=setting.epochs,
+        batch_size=setting.batch,
+        lr=LR,
+        random_state=0,
+        training=training,
+    ).fit(X, y)
+
+
+def lightning(X: np.ndarray, y: np.ndarray, setting: Setting, compiled: bool) -> None:
+    """Lightning's Trainer with the same network, its data on the device."""
+    import lightning.pytorch as pl
+
+    x, labels = on_device(X, y)
+
+    class Batches(torch.utils.data.IterableDataset):
+        def __iter__(self):  # noqa: ANN204
+            order = torch.randperm(len(x), device="cuda")
+            for index in order.split(setting.batch):
+                yield x[index], labels[index]
+
+    class Module(pl.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = network(setting.size).to(memory_format=torch.channels_last)
+            self.run = torch.compile(self.net) if compiled else self.net
+
+        def training_step(self, batch: tuple[Tensor, Tensor], number: int) -> Tensor:
+            return F.cross_entropy(self.run(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.net.parameters(), LR, momentum=0.9)
+
+    trainer = pl.Trainer(
+        max_epochs=setting.epochs,
+        precision="bf16-mixed",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(Module(), torch.utils.data.DataLoader(Batches(), batch_size=None))
+
+
+def contenders(setting: Setting) -> dict[str, Callable[[np.ndarray, np.ndarray], None]]:
+    found: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
+        "castalia, compile=True": lambda X, y: castalia(X, y, setting, True),
+        "castalia, defaults": lambda X, y: castalia(X, y, setting, "auto"),
+        "bare, reduce-overhead": lambda X, y: bare(X, y, setting, "reduce-overhead"),
+        "bare, compiled": lambda X, y: bare(X, y, setting, "compiled"),
+        "bare, eager": lambda X, y: bare(X, y, setting, "eager"),
+    }
+    if installed("lightning"):
+        found["Lightning, compiled"] = lambda X, y: lightning(X, y, setting, True)
+    return found
+
+
+def measure(setting: Setting, rounds: int) -> dict[str, list[float]]:
+    """Pictures a second of every contender, by round."""
+    X, y = pictures(setting)
+    speeds: dict[str, list[float]] = {name: [] for name in contenders(setting)}
+    for number in range(-1, rounds):
+        for name, fit in contenders(setting).items():
+            torch._dynamo.reset()
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            fit(X, y)
+            torch.cuda.synchronize()
+            seconds = time.perf_counter() - started
+            if number >= 0:
+                speeds[name].append(setting.epochs * setting.pictures / seconds)
+    return speeds
+
+
+def run(scale: str = "full") -> Report:
+    """Time whole trainings in turns."""
+    if not torch.cuda.is_available():
+        return Report("resnet", "Not measured.", "No CUDA device: this benchmark needs one.")
+    lines, bars, figures = ["| pictures | contender | pictures/s |", "|---|---|---|"], [], {}
+    for setting in SETTINGS[scale]:
+        speeds = measure(setting, ROUNDS[scale])
+        what = f"{setting.size} x {setting.size}, batch {setting.batch}"
+        lines += [f"| {what} | {name} | {Spread.of(v):,.0f} |" for name, v in speeds.items()]
+        ours = Spread.of(speeds["castalia, compile=True"]).median
+        best = max(Spread.of(v).median for name, v in speeds.items() if name.startswith("bare"))
+        bars.append(Bar(f"{what}: whole fit over the best bare loop", ours / best, ">=", 0.97))
+        if "Lightning, compiled" in speeds:
+            peer = Spread.of(speeds["Lightning, compiled"]).median
+            bars.append(Bar(f"{what}: whole fit over Lightning's Trainer", ours / peer, ">=", 1.0))
+        figures[what] = speeds
+    setting_text = "; ".join(
+        f"{s.size} x {s.size}: {s.pictures:,} pictures, {s.epochs} epochs, batch {s.batch}"
+        for s in SETTINGS[scale]
+    )
+    return Report("resnet", f"ResNet-18, bf16. {setting_text}.", "\n".join(lines), bars, figures)
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,112 @@
+"""Reader of boxes in the JSON of COCO.
+
+Reference: 2014, Lin et al., Microsoft COCO: common objects in context, arXiv 1405.0312.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from os import PathLike
+from typing import Any
+
+from castalia.data.images.boxes import Boxes
+from castalia.data.images.files import Broken
+from castalia.data.images.marked import labelled_boxes, left_out, marked_images
+from castalia.data.images.pictures import Images
+from castalia.data.images.stores import Store, open_store
+from castalia.errors import InvalidData
+
+__all__ = ["read_coco"]
+
+
+def read_coco(
+    annotations: str | PathLike[str],
+    folder: str | PathLike[str] | None = None,
+    *,
+    broken: Broken = "skip",
+    workers: int | None = None,
+) -> Images:
+    """Read pictures and their boxes as COCO stores them.
+
+    COCO writes a box as (x, y, width, height); here it becomes two corners. Crowds, boxes around
+    many things at once, are marked as difficult. Pictures without boxes stay: they show what is
+    nothing.
+
+    Parameters
+    ----------
+    annotations
+        The JSON file.
+    folder
+        The folder or zip archive of the pictures; the folder of the JSON file by default.
+    broken
+        ``"skip"`` or ``"raise"``; what happens to annotations of unknown pictures or classes, and
+        to pictures that are not there or cannot be decoded.
+    workers
+        Threads that decode; one a core by default.
+
+    Returns
+    -------
+    Images
+        Pictures in the order of the file, whose ``target`` is a list of `Boxes` with class names.
+    """
+    place = os.fspath(annotations)
+    data = _load(place)
+    store = open_store(folder if folder is not None else os.path.dirname(place) or ".", "read_coco")
+    classes = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
+    pictures = _there(store, {entry["id"]: entry for entry in data["images"]}, broken)
+    of_picture = defaultdict(list)
+    lost = []
+    for mark in data["annotations"]:
+        known = mark.get("category_id") in classes and len(mark.get("bbox", ())) == 4
+        if known and mark.get("image_id") in pictures:
+            of_picture[mark["image_id"]].append(mark)
+        elif not known:
+            lost.append(str(mark.get("id")))
+    if lost:
+        left_out("read_coco: unknown class, or no box, in", lost, "annotation", broken=broken)
+    marked = {p["file_name"]: _boxes(of_picture[key], classes) for key, p in pictures.items()}
+    sizes = {
+        p["file_name"]: (int(p["height"]), int(p["width"]))
+        for p in pictures.values()
+        if p.get("height") and p.get("width")
+    }
+    return marked_images(marked, sizes, store, "read_coco", broken=broken, workers=workers)
+
+
+def _load(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except (OSError, ValueError) as error:
+        raise InvalidData(f"read_coco: `{path}` must be a JSON file; {error}.") from error
+    keys = ("images", "annotations", "categories")
+    lacking = [key for key in keys if not isinstance(data, dict) or key not in data]
+    if lacking:
+        raise InvalidData(
+            f"read_coco: `{path}` must have lists `images`, `annotations` and `categories`; it has "
+            f"no `{lacking[0]}`."
+        )
+    return dict(data)
+
+
+def _there(store: Store, pictures: dict[Any, Any], broken: Broken) -> dict[Any, Any]:
+    """Return the pictures whose files exist."""
+    names = set(store.names())
+    found = {key: entry for key, entry in pictures.items() if entry["file_name"] in names}
+    missing = [p["file_name"] for key, p in pictures.items() if key not in found]
+    if not found:
+        raise InvalidData(
+            f"read_coco: the pictures must be in `{store}`; none of {len(pictures):,} is, such as "
+            f"`{missing[0] if missing else 'none listed'}`. Set `folder` to where they are."
+        )
+    if missing:
+        left_out("read_coco: the folder lacks", missing, broken=broken)
+    return found
+
+
+def _boxes(marks: list[dict[str, Any]], classes: dict[Any, str]) -> Boxes:
+    corners = [(x, y, x + w, y + h) for x, y, w, h in (mark["bbox"] for mark in marks)]
+    crowds = [bool(mark.get("iscrowd")) for mark in marks]
+    return labelled_boxes([classes[mark["category_id"]] for mark in marks], corners, crowds)

@@ -1,0 +1,50 @@
+"""Pictures as rows of a training: bytes on the device, floats a batch at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from castalia.data.batches import TensorRows
+
+__all__ = ["ImageRows"]
+
+
+class ImageRows(TensorRows):
+    """Rows (N, C, H, W) in one tensor; a batch is (x - mean) / deviation, channel by channel.
+
+    Bytes take a quarter of the memory of floats, so four times as many pictures stay on the device.
+
+    Parameters
+    ----------
+    x
+        Pixels, bytes or floats.
+    mean, deviation
+        Of each channel, (C,), floats of the format that batches have.
+
+    Examples
+    --------
+    >>> rows = ImageRows(torch.tensor([[[[0, 2]]]], dtype=torch.uint8), *torch.ones(2, 1))
+    >>> rows.take(torch.tensor([0]))
+    tensor([[[[-1.,  1.]]]])
+    """
+
+    def __init__(self, x: Tensor, mean: Tensor, deviation: Tensor) -> None:
+        super().__init__(x)
+        self.mean, self.deviation = mean, deviation
+        self._mean = mean.view(-1, 1, 1)
+        self._factor = deviation.reciprocal().view(-1, 1, 1)
+
+    def take(self, index: Tensor) -> Tensor:
+        """Return the pictures at these positions, normalised, (B, C, H, W)."""
+        x = self.x.index_select(0, index)
+        return torch.sub(x, self._mean).mul_(self._factor)  # one kernel turns bytes into floats
+
+    def to(self, device: Any) -> ImageRows:
+        """Return the same rows on a device; on a GPU with channels last, as its kernels want."""
+        x = self.x.to(device)
+        if x.is_cuda:
+            x = x.contiguous(memory_format=torch.channels_last)
+        return ImageRows(x, self.mean.to(device), self.deviation.to(device))

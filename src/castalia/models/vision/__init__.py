@@ -1,0 +1,39 @@
+"""Models of pictures."""
+
+from castalia.models.vision.classifiers import (
+    AlexNetClassifier,
+    ConvNetClassifier,
+    GoogLeNetClassifier,
+    LeNetClassifier,
+    ResNetClassifier,
+    VGGClassifier,
+)
+from castalia.models.vision.segmenters import (
+    DilatedSegmenter,
+    FCNSegmenter,
+    SegNetSegmenter,
+    UNetSegmenter,
+)
+from castalia.models.vision.signals import ConvNet1dClassifier
+from castalia.models.vision.yolo_detector import YOLODetector
+from castalia.nets.transfer import freeze, replace_head, unfreeze
+from castalia.nets.vision.weights import load_weights
+
+__all__ = [
+    "AlexNetClassifier",
+    "ConvNet1dClassifier",
+    "ConvNetClassifier",
+    "DilatedSegmenter",
+    "FCNSegmenter",
+    "GoogLeNetClassifier",
+    "LeNetClassifier",
+    "ResNetClassifier",
+    "SegNetSegmenter",
+    "UNetSegmenter",
+    "VGGClassifier",
+    "YOLODetector",
+    "freeze",
+    "load_weights",
+    "replace_head",
+    "unfreeze",
+]

@@ -1,0 +1,49 @@
+"""The recipe that classifiers of pictures share: cross-entropy on changed pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from castalia.base import Classifier, Estimator, Interval
+from castalia.data.images import ImageAdapter
+from castalia.models.vision.image_size import ImageSize
+from castalia.objectives import Augmented, BinaryCrossEntropy, CrossEntropy
+from castalia.objectives.base import Objective
+from castalia.protocols import Spec
+
+__all__ = ["ImageClassifier"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ImageClassifier(Classifier, Estimator):
+    """Base of networks that say what is on a picture; a subclass gives ``_network``.
+
+    Parameters
+    ----------
+    image_size
+        Height and width that pictures are brought to, or one number for both; None keeps the size
+        they have.
+    augment
+        Random changes of the training pictures, such as ``Flip() | Shift(0.1)``; None: none.
+    label_smoothing
+        Share of a label's mass that is spread over all classes.
+    """
+
+    adapter: ClassVar[type] = ImageAdapter
+
+    image_size: Annotated[Any, ImageSize()] = None
+    augment: Any = None
+    label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
+
+    def _adapter(self) -> ImageAdapter:
+        size = self.image_size
+        return ImageAdapter(tuple(size) if isinstance(size, list) else size)
+
+    def _objective(self, spec: Spec) -> Objective:
+        loss: Objective = (
+            BinaryCrossEntropy()
+            if self.multilabel_
+            else CrossEntropy(label_smoothing=self.label_smoothing)
+        )
+        return loss if self.augment is None else Augmented(loss, self.augment)

@@ -1,0 +1,53 @@
+"""The recipe that segmenters of pictures share: cross-entropy of pixels on changed pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from castalia.base import Estimator, Interval, Segmenter
+from castalia.data.augment import WithMasks
+from castalia.data.images import ImageAdapter
+from castalia.models.vision.image_size import ImageSize
+from castalia.objectives import Augmented, Objective, PixelCrossEntropy
+from castalia.protocols import Spec
+
+__all__ = ["ImageSegmenter"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ImageSegmenter(Segmenter, Estimator):
+    """Base of networks that label every pixel of a picture; a subclass gives ``_network``.
+
+    Parameters
+    ----------
+    image_size
+        Height and width that pictures and masks are brought to, or one number for both; None keeps
+        the size they have. Predictions have the size of the picture either way.
+    augment
+        Random changes of the training pictures, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
+        along, and what comes from outside a picture is void. None: none.
+    label_smoothing
+        Share of a label's mass that is spread over all classes.
+    """
+
+    adapter: ClassVar[type] = ImageAdapter
+
+    image_size: Annotated[Any, ImageSize()] = None
+    augment: Any = None
+    label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
+
+    def _adapter(self) -> ImageAdapter:
+        size = self.image_size
+        return ImageAdapter(tuple(size) if isinstance(size, list) else size)
+
+    def _objective(self, spec: Spec) -> Objective:
+        void = spec.outputs  # the code after the last class
+        loss = PixelCrossEntropy(
+            class_weight=None if self.class_weight_ is None else self.class_weight_.tolist(),
+            void=void,
+            label_smoothing=self.label_smoothing,
+        )
+        if self.augment is None:
+            return loss
+        return Augmented(loss, WithMasks(self.augment, void=void))

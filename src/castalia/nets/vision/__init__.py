@@ -1,0 +1,32 @@
+"""Networks on images."""
+
+from castalia.nets.vision.alexnet import AlexNet
+from castalia.nets.vision.anchor_yolo import AnchorYOLO
+from castalia.nets.vision.convnet import ConvNet, ConvNet1d
+from castalia.nets.vision.dilated import DilatedNet
+from castalia.nets.vision.fcn import FCN
+from castalia.nets.vision.googlenet import GoogLeNet
+from castalia.nets.vision.lenet import LeNet
+from castalia.nets.vision.resnet import ResNet
+from castalia.nets.vision.segnet import SegNet
+from castalia.nets.vision.unet import UNet
+from castalia.nets.vision.vgg import VGG
+from castalia.nets.vision.yolo import YOLO, YOLO_LAYERS, slim_layers
+
+__all__ = [
+    "FCN",
+    "VGG",
+    "YOLO",
+    "YOLO_LAYERS",
+    "AlexNet",
+    "AnchorYOLO",
+    "ConvNet",
+    "ConvNet1d",
+    "DilatedNet",
+    "GoogLeNet",
+    "LeNet",
+    "ResNet",
+    "SegNet",
+    "UNet",
+    "slim_layers",
+]

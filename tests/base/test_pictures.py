@@ -1,0 +1,131 @@
+"""Estimators of pictures: the seam between adapters, tasks and the loop."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from castalia import Training
+from castalia.data import Images
+from castalia.data.images import as_images
+from castalia.errors import InvalidData
+from castalia.models.vision.image_classifier import ImageClassifier
+from castalia.testing import toy
+
+X, Y = toy("stripes")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Small(ImageClassifier):
+    """One convolution, the mean of its maps, a linear layer."""
+
+    def _network(self, spec):
+        conv = nn.Conv2d(spec.inputs, 8, 3)
+        pool = nn.AdaptiveAvgPool2d(1)
+        return nn.Sequential(conv, nn.ReLU(), pool, nn.Flatten(), nn.Linear(8, spec.outputs))
+
+
+def small(**settings):
+    return Small(**{"epochs": 30, "lr": 0.03, "batch_size": 32, "random_state": 0, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return small().fit(X[:160], Y[:160])
+
+
+def test_it_learns_what_no_pixel_tells(fitted):
+    assert fitted.score(X[160:], Y[160:]) > 0.95
+    assert fitted.spec_.inputs == 1
+    assert fitted.spec_.extra == {"size": [12, 12]}
+
+
+def test_arrays_tensors_and_sets_of_pictures_are_one(fitted):
+    first = torch.from_numpy(X[:4])[:, None]
+    for same in (X[:4, ..., None], first, as_images(X[:4]), list(X[:4])):
+        np.testing.assert_array_equal(fitted.predict_proba(same), fitted.predict_proba(X[:4]))
+
+
+def test_labels_may_come_with_the_pictures(fitted):
+    images = Images(as_images(X[:160]).source, Y[:160])
+    again = small().fit(images)
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_pixels_stay_bytes_until_they_are_taken():
+    rows = ImageClassifier.adapter().fit(as_images(X)).rows(as_images(X), np.float32)
+    assert rows.x.dtype == torch.uint8
+    batch = rows.take(torch.arange(len(X)))
+    assert batch.dtype == torch.float32
+    assert abs(float(batch.mean())) < 1e-4
+    assert float(batch.std()) == pytest.approx(1, abs=1e-3)
+
+
+def test_the_scale_of_the_pixels_does_not_matter():
+    bytes_, floats = (small(epochs=3).fit(x, Y) for x in (X, X.astype(np.float32) / 255))
+    np.testing.assert_allclose(
+        bytes_.predict_proba(X), floats.predict_proba(X / 255), rtol=1e-3, atol=1e-4
+    )
+
+
+def test_pictures_of_several_sizes_are_brought_to_one():
+    ragged = [x[: 10 + i % 3] for i, x in enumerate(X)]
+    model = small(image_size=12).fit(ragged, Y)
+    assert model.score(ragged, Y) > 0.8
+    assert model.predict(X[:3]).shape == (3,)
+    chosen = small(epochs=1).fit(ragged, Y)
+    assert chosen.spec_.extra == {"size": [32, 32]}
+
+
+def test_rows_of_weight_nothing_are_as_good_as_absent():
+    weight = (np.arange(len(X)) < 160).astype(float)
+    kept = small(epochs=2).fit(X[:160], Y[:160])
+    weighted = small(epochs=2).fit(X, Y, sample_weight=weight)
+    same = torch.equal(kept.module_[0].weight, weighted.module_[0].weight)
+    assert same
+
+
+def test_an_adapter_comes_back_from_its_state(fitted):
+    adapter = type(fitted.adapter_).from_state(fitted.adapter_.state())
+    block = next(iter(adapter.blocks(as_images(X[:2]), np.float32)))
+    assert torch.equal(block, next(iter(fitted.adapter_.blocks(as_images(X[:2]), np.float32))))
+
+
+def test_a_run_of_pictures_is_resumed(tmp_path):
+    settings = Training(run=str(tmp_path / "runs" / "stripes"))
+    first = small(epochs=2, training=settings).fit(X, Y)
+    again = small(epochs=2, training=settings).fit(X, Y)
+    assert again.run_ == first.run_
+    other = small(epochs=2, training=settings).fit(255 - X, Y)
+    assert other.run_ != first.run_
+
+
+@pytest.mark.parametrize(
+    "bad, message",
+    [
+        (X.reshape(len(X), -1), r"must be an array \(N, H, W\).*reshape\(-1, height, width\)"),
+        (np.zeros((4, 3, 8, 8)), r"Channels come last in arrays: use X.transpose\(0, 2, 3, 1\)"),
+        (np.full((3, 4, 4), "a"), "must be numbers"),
+        (np.zeros((0, 4, 4)), "got shape"),
+        ([X[0], X[0, 0]], r"picture 1 has the shape \(12,\)"),
+        (torch.zeros(2, 2), r"must be \(N, C, H, W\)"),
+        (np.where(np.arange(4) == 2, np.nan, 0)[:, None, None] * np.ones((4, 2, 2)), "picture 2"),
+    ],
+)
+def test_what_is_no_picture_is_refused(bad, message):
+    with pytest.raises(InvalidData, match=message):
+        small().fit(bad, np.arange(len(bad)) % 2)
+
+
+def test_another_size_than_in_fit_is_refused(fitted):
+    with pytest.raises(
+        InvalidData, match="must have 12 x 12 pixels, as in fit; picture 0 has 12 x"
+    ):
+        fitted.predict(X[:2, :, :10])
+
+
+def test_colour_is_told_grey_by_its_luminance(fitted):
+    colour = np.repeat(X[:5, ..., None], 3, axis=3)
+    np.testing.assert_array_equal(fitted.predict(colour), fitted.predict(X[:5]))
