@@ -39,10 +39,16 @@ def describe(
     estimator = getattr(import_module(package), name)(**_arguments(record, size))
     try:
         net = _network(estimator, record, shape, classes if outputs is None else outputs)
-    except (AttributeError, NotImplementedError) as error:
+    except NotImplementedError as error:
         raise InvalidParameter(
             f"{OWNER}: --describe must be given a system that is a network; `{record.name}` is "
             "none."
+        ) from error
+    except (AttributeError, KeyError) as error:
+        raise InvalidParameter(
+            f"{OWNER}: --describe must be given a network that can be built without data; this "
+            f"size of `{record.name}` learns a part of its shape in `fit`. Print "
+            "`castalia.nn.summary(model.module_, shape)` of a fitted one."
         ) from error
     return summary(net, shape)
 
@@ -74,6 +80,8 @@ def _network(estimator: Any, record: System, shape: tuple[int, ...], outputs: in
 
     from castalia.protocols import Spec
 
+    if not hasattr(estimator, "_network"):
+        raise NotImplementedError
     extra = {"size": list(shape[1:])} if record.data == "image" else {}
     with torch.device("meta"):
         net: nn.Module = estimator._network(Spec(shape[0], outputs, extra=extra))
