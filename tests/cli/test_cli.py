@@ -135,6 +135,28 @@ def test_models_are_listed_searched_and_described():
     assert "Did you mean `MLPClassifier`?" in sentence("models", "MLPClasifier")
 
 
+def test_the_layers_of_a_system_are_shown_without_training_it():
+    shown = call("models", "MLPClassifier", "--describe").stdout
+    assert "dense 20->64" in shown
+    total = next(line for line in shown.splitlines() if "total" in line).split()
+    assert total[:4] == ["total", "10", "6,016", "138"]
+    asked = ("--describe", "--input", "5", "--outputs", "1", "--json")
+    layers = json.loads(call("models", "DistributionRegressor", *asked).stdout)["layers"]
+    assert layers[1]["kind"] == "dense 5->64"
+    assert layers[0]["output"] == [5]
+
+
+def test_what_has_no_layers_to_show_is_said():
+    assert "must be given one system; got none" in sentence("models", "--describe")
+    assert "a network; `Ridge` is none" in sentence("models", "Ridge", "--describe")
+    assert "a network; `Bagging` is none" in sentence("models", "Bagging", "--describe")
+    assert "--input must be COLUMNS, such as 20; got '3x4'" in sentence(
+        "models", "MLPClassifier", "--describe", "--input", "3x4"
+    )
+    assert "got 'huge'" in sentence("models", "MLPClassifier", "--describe", "--size", "huge")
+    assert "takes sequence data" in sentence("models", "AdaptiveFilter", "--describe")
+
+
 def test_fit_takes_any_model_of_the_catalogue_by_its_name(folder, table):
     words = ("fit", table, "--target", "price", "--model", "ridge", "--set", "alpha=0.1")
     run = folder / "runs" / "ridge"

@@ -207,3 +207,22 @@ def test_digits_are_those_of_mnist_where_it_is_in_the_cache(monkeypatch):
     found = digits(20, 5)
     assert (found.name, found.side, found.x.max()) == ("MNIST", 28, 1.0)
     assert (found.x.shape, found.y.shape, found.x_test.shape) == ((20, 784), (20,), (5, 784))
+
+
+def test_a_stack_sees_its_field_exactly_and_mostly_the_middle_of_it():
+    found = numbers("receptive-field")
+    for name, field in (("plain", 17), ("dilated", 15)):
+        assert found[f"{name}: field"] == found[f"{name}: support of the gradient"] == field
+    assert found["plain: side with 90 % of the influence"] <= 13
+    assert found["ten layers, plain"] == 21
+    assert found["ten layers, dilated"] == 2**11 - 1
+
+
+def test_gradients_vanish_under_sigmoids_unless_there_is_a_way_past():
+    found = numbers("vanishing-by-activation")
+    assert found["sigmoid: first layer over last"] < 0.25**11  # the largest slope, eleven times
+    for name in ("tanh", "ReLU"):
+        assert 0.3 < found[f"{name}: first layer over last"] < 5
+    assert found["sigmoid, residual: first layer over last"] > 0.1
+    assert found["sigmoid: loss at the end"] > 2.25  # ln 10 = 2.30 is guessing
+    assert found["tanh: loss at the end"] < 1.5

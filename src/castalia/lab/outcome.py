@@ -31,6 +31,8 @@ EXPERIMENTS: dict[str, str] = {
     "early-stopping": "The weights to keep are those of the lowest validation loss",
     "dropout-ensemble": "Halved weights are the geometric mean over all masks of dropout",
     "adversarial-examples": "Small steps along the gradient undo a classifier, random ones do not",
+    "vanishing-by-activation": "Sigmoids leave the first layers without gradient; ReLU does not",
+    "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
 }
 
 

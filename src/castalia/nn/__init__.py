@@ -18,6 +18,7 @@ from castalia.nn.activations import (
     Tanh,
     activation,
 )
+from castalia.nn.anatomy import Layer, Summary, summary
 from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
 from castalia.nn.boxes import (
     anchor_sizes,
@@ -28,19 +29,32 @@ from castalia.nn.boxes import (
     suppress,
     to_corners,
 )
+from castalia.nn.channel_axis import channels_first, channels_last
+from castalia.nn.connectivity import Connectivity, compare_connectivity
+from castalia.nn.convolution import convolve, pad
+from castalia.nn.convolution_matrix import convolution_matrix
 from castalia.nn.copying import CopiedWeights, copy_weights
+from castalia.nn.dense_to_conv import dense_to_conv
 from castalia.nn.dropout import MonteCarloDropout, OriginalDropout, dropout_on
+from castalia.nn.global_pool import GlobalPool
+from castalia.nn.influence import influence
 from castalia.nn.initialisation import GAINS, SCHEMES, init
+from castalia.nn.locally_connected import LocallyConnected1d, LocallyConnected2d
 from castalia.nn.masks import all_masks, geometric_ensemble
 from castalia.nn.maxout import Maxout
 from castalia.nn.modes import evaluating, uncompiled
+from castalia.nn.multistep import MultistepResidual
 from castalia.nn.noise import GaussianNoise
+from castalia.nn.ode_block import ODEBlock
 from castalia.nn.random_features import FourierFeatures, draw_frequencies, fourier_features
-from castalia.nn.residual import Residual
+from castalia.nn.residual import Residual, residual_block
+from castalia.nn.separable import SeparableConv1d, SeparableConv2d
 from castalia.nn.signals import layer_gradients, recording, saturation
+from castalia.nn.sizes import output_size, receptive_field, transposed_size
 from castalia.nn.sparse import SparseLinear
 from castalia.nn.table import TableEmbedding
 from castalia.nn.threshold import ThresholdUnit
+from castalia.nn.unpool import Positions, Unpool2d
 from castalia.nn.weight_scaling import scale_weights, with_dropout
 
 __all__ = [
@@ -49,50 +63,75 @@ __all__ = [
     "GAINS",
     "SCHEMES",
     "Clipped",
+    "Connectivity",
     "CopiedWeights",
     "Cosine",
     "FourierFeatures",
     "GaussianNoise",
+    "GlobalPool",
     "Identity",
+    "Layer",
     "LeakyReLU",
+    "LocallyConnected1d",
+    "LocallyConnected2d",
     "Maxout",
     "MonteCarloDropout",
+    "MultistepResidual",
+    "ODEBlock",
     "OriginalDropout",
     "PReLU",
+    "Positions",
     "ReLU",
     "Residual",
+    "SeparableConv1d",
+    "SeparableConv2d",
     "Sigmoid",
     "Sign",
     "Softmax",
     "Softplus",
     "SparseLinear",
     "Step",
+    "Summary",
     "Swish",
     "TableEmbedding",
     "Tanh",
     "ThresholdUnit",
+    "Unpool2d",
     "activation",
     "all_masks",
     "anchor_sizes",
     "box_iou",
+    "channels_first",
+    "channels_last",
+    "compare_connectivity",
+    "convolution_matrix",
+    "convolve",
     "copy_weights",
+    "dense_to_conv",
     "draw_frequencies",
     "dropout_on",
     "evaluating",
     "fourier_features",
     "from_corners",
     "geometric_ensemble",
+    "influence",
     "init",
     "iou_matrix",
     "layer_gradients",
     "non_maximum_suppression",
+    "output_size",
+    "pad",
+    "receptive_field",
     "recompute_batch_norm",
     "recording",
+    "residual_block",
     "running_statistics",
     "saturation",
     "scale_weights",
+    "summary",
     "suppress",
     "to_corners",
+    "transposed_size",
     "uncompiled",
     "with_dropout",
 ]

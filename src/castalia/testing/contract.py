@@ -208,7 +208,7 @@ def check_bad_input(record: Any) -> None:
     if record.data != "table":
         said = rf"{name}: \w+ must have"
     if record.data == "image":  # another size may be welcome; another number of channels is not
-        other = np.stack([X, X], axis=3)
+        other = np.zeros((2, *X.shape[1:3], 2), dtype=X.dtype)
     _refused(record, lambda: _answers(model, other), said)
 
 
