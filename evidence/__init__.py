@@ -1,3 +1,3 @@
 """Trainings on real data beside published figures: ``python -m evidence [names…]``."""
 
-NAMES = ("tables", "regression", "classical", "foetal_ecg", "doctor", "doctor_repair")
+NAMES = ("tables", "regression", "classical", "foetal_ecg", "doctor", "doctor_repair", "ngrams")

@@ -3,6 +3,7 @@
 from castalia.catalog.dense import DENSE
 from castalia.catalog.ensemble import ENSEMBLE
 from castalia.catalog.kernel import KERNEL
+from castalia.catalog.language import LANGUAGE
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
@@ -11,7 +12,7 @@ from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["SYSTEMS", "find", "models_table", "system", "system_for"]
 
-FAMILIES = (LINEAR, LINEAR_CLASSIFIERS, DENSE, KERNEL, ENSEMBLE)
+FAMILIES = (LINEAR, LINEAR_CLASSIFIERS, DENSE, KERNEL, ENSEMBLE, LANGUAGE)
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 
 
