@@ -3,8 +3,7 @@
 Perplexity is over all words and one end sign a line, unknown words included as the data write them:
 82,430 predictions in the test set of the Penn Treebank, 245,569 in that of WikiText-2. Weights of
 the linear interpolation are fitted on a tenth of the training lines; nothing is chosen on the
-validation sets. Published for 5-grams with Kneser–Ney on the Penn Treebank: 141.2 (2012, Mikolov,
-Zweig, Context dependent recurrent neural network language model).
+validation sets.
 """
 
 from __future__ import annotations

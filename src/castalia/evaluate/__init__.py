@@ -5,6 +5,7 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 
 from typing import Any
 
+from castalia.evaluate.bleu import Bleu, bleu
 from castalia.evaluate.decisions import (
     expected_cost,
     f_beta,
@@ -45,6 +46,7 @@ from castalia.evaluate.metrics import (
     scores,
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
+from castalia.evaluate.perplexity import perplexity
 from castalia.evaluate.selection import (
     aic,
     bic,
@@ -59,6 +61,7 @@ __all__ = [
     "ActivationHistogram",
     "AttentionMap",
     "BiasVariance",
+    "Bleu",
     "Calibration",
     "CapacityCurve",
     "Confusion",
@@ -80,6 +83,7 @@ __all__ = [
     "WorstMistakes",
     "aic",
     "bic",
+    "bleu",
     "bootstrap",
     "calibration_error",
     "coverage_accuracy",
@@ -92,6 +96,7 @@ __all__ = [
     "metric",
     "optimal_threshold",
     "paired_difference",
+    "perplexity",
     "precision_recall",
     "primary_metric",
     "runs_test",

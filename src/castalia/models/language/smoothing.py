@@ -196,7 +196,10 @@ def katz(counted: Counted) -> Table:
     for k, level in enumerate(counted.levels):
         counts = counted.counts(k)
         total = counted.totals(k, counts)
-        seen = _turing(counts) * counts / np.maximum(total, 1)[level.parent]
+        kept = _turing(counts) * counts
+        spent = counted.totals(k, kept) > total - 1e-9  # only large counts, which lose nothing
+        kept = np.where(spent[level.parent], np.maximum(counts - 0.5, 0), kept)
+        seen = kept / np.maximum(total, 1)[level.parent]
         below = np.where(counts > 0, lower if k == 0 else lower[level.suffix], 0.0)
         free = 1 - counted.totals(k, below)  # p(w | c') of the words not seen after c
         rest = 1 - counted.totals(k, seen)
