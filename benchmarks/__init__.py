@@ -18,4 +18,5 @@ NAMES = (
     "bagging",
     "second_order",
     "doctor",
+    "tokenizer",
 )

@@ -5,7 +5,6 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 
 from typing import Any
 
-from castalia.evaluate.bleu import Bleu, bleu
 from castalia.evaluate.decisions import (
     expected_cost,
     f_beta,
@@ -35,6 +34,7 @@ from castalia.evaluate.displays import (
     to_svg,
 )
 from castalia.evaluate.intervals import Interval, bootstrap, interval, paired_difference
+from castalia.evaluate.language import perplexity
 from castalia.evaluate.metrics import (
     METRICS,
     Metric,
@@ -46,7 +46,6 @@ from castalia.evaluate.metrics import (
     scores,
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
-from castalia.evaluate.perplexity import perplexity
 from castalia.evaluate.selection import (
     aic,
     bic,
@@ -55,6 +54,7 @@ from castalia.evaluate.selection import (
     runs_test,
     structural_risk,
 )
+from castalia.evaluate.translation import Bleu, bleu
 
 __all__ = [
     "METRICS",

@@ -31,6 +31,7 @@ EXPERIMENTS: dict[str, str] = {
     "early-stopping": "The weights to keep are those of the lowest validation loss",
     "dropout-ensemble": "Halved weights are the geometric mean over all masks of dropout",
     "adversarial-examples": "Small steps along the gradient undo a classifier, random ones do not",
+    "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
 }
 
 

@@ -96,7 +96,8 @@ class Tokenizer(ABC):
         backend = self._untrained()
         backend.normalizer = normaliser(self.normalise) or backend.normalizer
         made = self._train(backend, self._some(texts_of(texts, f"{type(self).__name__}.fit")))
-        self._keep_special_apart(made)
+        if self.normalise:  # without it, no text that was learnt from holds a special token
+            self._keep_special_apart(made)
         made.add_special_tokens(list(self.special))
         return self._adopt(made)
 
@@ -205,6 +206,17 @@ class Tokenizer(ABC):
         rows = self.encode(list(texts), boundaries=boundaries)
         pad = self.id_of("pad" if token_of("pad", self.special) else "end")
         return pad_batch(rows, pad, length=length, side=side, longer=longer)
+
+    def one_hot(self, text: str) -> np.ndarray:
+        """Return a text as one-hot vectors, (T, V): each piece its own axis, none like another.
+
+        Parameters
+        ----------
+        text
+            A text of T pieces.
+        """
+        ids = np.asarray(self.encode(text), dtype=np.int64)
+        return (ids[:, None] == np.arange(len(self))).astype(np.float32)
 
     # -- the vocabulary ------------------------------------------------------------------------
 
@@ -316,7 +328,7 @@ class Tokenizer(ABC):
 
     def state(self) -> dict[str, Any]:
         """Return what saving needs: plain JSON values."""
-        backend = self._fitted().to_str()
+        backend = self.backend_.to_str() if hasattr(self, "backend_") else None
         return {"class": type(self).__name__, "parameters": self.params(), "backend": backend}
 
     @classmethod
@@ -328,6 +340,8 @@ class Tokenizer(ABC):
                 f"Tokenizer: `{shorten(state['class'])}` is not a tokenizer of this version."
                 f"{did_you_mean(str(state['class']), Tokenizer._kinds)}"
             )
+        if state["backend"] is None:  # it was not fitted
+            return kind(**{name: _frozen(value) for name, value in state["parameters"].items()})
         try:
             backend = rust.Tokenizer.from_str(state["backend"])
         except Exception as error:  # the package raises bare ones

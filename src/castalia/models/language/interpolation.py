@@ -13,6 +13,7 @@ import numpy as np
 from castalia.models.language.corpus import Corpus
 from castalia.models.language.counts import find_windows
 from castalia.models.language.smoothing import Counted
+from castalia.models.language.table import values_at
 
 __all__ = ["fit_shares", "shares_of", "weights_of"]
 
@@ -63,8 +64,8 @@ def _orders(counted: Counted, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
         total = counted.totals(k, counts)
         context = np.where(corpus.place >= k, np.roll(windows[k - 1], 1), -1) if k else 0
         context = np.broadcast_to(context, corpus.ids.shape)
-        whole = np.where(context >= 0, total[context], 0.0)
-        hits = np.where(windows[k] >= 0, counts[windows[k]] if len(counts) else 0, 0)
+        whole = np.where(context >= 0, values_at(total, context), 0.0)
+        hits = np.where(windows[k] >= 0, values_at(counts, windows[k]), 0)
         rows.append(hits / np.maximum(whole, 1))
         known.append(whole > 0)
     wanted = counted.outcomes[corpus.ids]

@@ -387,15 +387,14 @@ class NGramLanguageModel(DirectEstimator):
         context
             The beginning of a text, as a string or a list.
         endings
-            Continuations of it, of the same type.
+            Continuations of it, of the same type; strings are joined by a space.
         """
         check_is_fitted(self, "table_")
         start = self._context(context)
-        joined = [
-            [context, ending] if isinstance(ending, str) else [[*context, *ending]]
-            for ending in endings
-        ]
-        texts = [" ".join(parts) if isinstance(parts[0], str) else parts[0] for parts in joined]
+        if isinstance(context, str):
+            texts: list[Any] = [f"{context} {ending}" for ending in endings]
+        else:
+            texts = [[*context, *ending] for ending in endings]
         found = self.token_log_probabilities(texts)
         skip = len(start) - self.boundaries
         return np.array([logs[skip : len(logs) - self.boundaries].sum() for logs in found])

@@ -19,7 +19,7 @@ from castalia.base.codec import register
 from castalia.models.language.corpus import Corpus
 from castalia.models.language.counts import find_windows, walk
 
-__all__ = ["Table"]
+__all__ = ["Table", "values_at"]
 
 
 @register
@@ -66,11 +66,11 @@ class Table:
             if self.flat:
                 p = np.where((context < 0) & (corpus.place >= k), self.even, p)
             hit = windows[k]
-            p = np.where(hit >= 0, _at(self.prob[k], hit), p)
+            p = np.where(hit >= 0, values_at(self.prob[k], hit), p)
         return p
 
     def _left(self, k: int, context: np.ndarray) -> np.ndarray:
-        return _at(self.weight[k - 1], context)
+        return values_at(self.weight[k - 1], context)
 
     def distribution(self, context: list[int], outcomes: np.ndarray) -> np.ndarray:
         """Return the probability of every word after a context, (V,)."""
@@ -86,6 +86,6 @@ class Table:
         return p
 
 
-def _at(values: np.ndarray, index: np.ndarray) -> np.ndarray:
+def values_at(values: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Return values at places; at -1, anything."""
     return values[index] if len(values) else np.zeros(len(index))

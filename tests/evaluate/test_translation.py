@@ -8,7 +8,7 @@ import pytest
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate import bleu
-from castalia.evaluate.bleu import tokenize_13a
+from castalia.evaluate.translation import tokenize_13a
 
 SYSTEM = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]
 FIRST = ["The dog bit the man.", "It was not unexpected.", "The man bit him first."]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from torch import bool as bool_
+from torch import float64
 
 from castalia.errors import InvalidData, InvalidParameter
 
@@ -101,6 +103,6 @@ def _masks(mask: Any, texts: list[np.ndarray], ragged: bool) -> list[np.ndarray]
 
 
 def _array(values: Any, dtype: Any = np.float64) -> np.ndarray:
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().double() if dtype is not bool else values.detach().cpu()
+    if hasattr(values, "detach"):  # a tensor, on any device
+        values = values.detach().cpu().to(bool_ if dtype is bool else float64).numpy()
     return np.array(values, dtype=dtype)
