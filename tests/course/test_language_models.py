@@ -21,7 +21,7 @@ CLOZE = [
 
 def test_the_cross_entropy_of_a_text_is_torchs_summed_over_its_words():
     made = NGramLanguageModel(order=3).fit(CLOZE)
-    words = "the boy opened their door".split()
+    words = ["the", "boy", "opened", "their", "door"]
     numbers = {word: i for i, word in enumerate(made.vocabulary_.words)}
     outputs = np.stack([made.next_distribution(words[:t]) for t in range(len(words) + 1)])
     logits = torch.log(torch.from_numpy(outputs))  # (T, V); softmax gives the outputs back

@@ -2,10 +2,10 @@
 
 BLEU = 100 B exp(mean over n = 1 … 4 of log p_n), with p_n the share of n-grams found, each counted
 at most as often as in one reference, over the whole corpus, and B = exp(1 - r / c) where the
-translations' length c is below the references' r. Words are cut, and precisions of zero smoothed, as
-sacreBLEU does by default (13a, exp).
-References: 2002, Papineni, Roukos, Ward, Zhu, BLEU; 2018, Post, A call for clarity in reporting BLEU
-scores, arXiv 1804.08771.
+translations' length c is below the references' r. Words are cut, and precisions of zero smoothed,
+as sacreBLEU does by default (13a, exp).
+References: 2002, Papineni, Roukos, Ward, Zhu, BLEU; 2018, Post, A call for clarity in reporting
+BLEU scores, arXiv 1804.08771.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def bleu(
     if smoothing not in ("exp", "none"):
         raise InvalidParameter(f"bleu: `smoothing` must be `exp` or `none`; got {smoothing!r}.")
     if not isinstance(order, int) or order < 1:
-        raise InvalidParameter(f"bleu: `order` must be a whole number of at least 1; got {order!r}.")
+        raise InvalidParameter(
+            f"bleu: `order` must be a whole number of at least 1; got {order!r}."
+        )
     _check(translations, references)
     found, whole, length, wanted = [0] * order, [0] * order, 0, 0
     for text, alternatives in zip(translations, references, strict=True):

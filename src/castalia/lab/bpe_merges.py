@@ -53,8 +53,8 @@ def run(*, quick: bool = False) -> Outcome:
         "tokens with most merges": float(tokens[-1]),
     }
     said = (
-        f"The third merge makes {merges[2].piece} ({merges[2].count} times); {sizes[-1]} merges turn "
-        f"{tokens[0]:,} characters of Hamlet into {tokens[-1]:,} tokens."
+        f"The third merge makes {merges[2].piece} ({merges[2].count} times); {sizes[-1]} merges "
+        f"turn {tokens[0]:,} characters of Hamlet into {tokens[-1]:,} tokens."
     )
     return Outcome(figure, numbers, said)
 

@@ -1,4 +1,4 @@
-"""Byte-pair encoding, WordPiece, unigram and SentencePiece: the examples of the notes, by number."""
+"""Byte-pair encoding, WordPiece, unigram, SentencePiece: the examples of the notes, by number."""
 
 import itertools
 import math
@@ -224,7 +224,8 @@ def test_the_segmentation_is_the_best_of_all():
 
 
 def test_given_pieces_cut_the_sentence_as_xlnet_does():
-    wanted = "▁Don ' t ▁you ▁love ▁ Transform ers ? ▁We ▁sure ▁do .".split()
+    words = ["▁Don", "'", "t", "▁you", "▁love", "▁", "Transform", "ers", "?"]
+    wanted = [*words, "▁We", "▁sure", "▁do", "."]
     made = UnigramTokenizer.from_scores(dict.fromkeys(wanted, -3.0), prefix=True)
     text = "Don't you love Transformers? We sure do."
     assert made.tokens(text) == wanted

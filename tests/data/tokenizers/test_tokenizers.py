@@ -160,8 +160,8 @@ def test_a_text_cannot_spell_a_special_token(kind):
 
 
 def test_a_special_token_that_is_a_piece_of_a_word_is_refused():
+    made = BPETokenizer(special=("<unk>", "foo"), vocabulary_size=50, normalise=("lowercase",))
     with pytest.raises(InvalidParameter, match="tokens that no word contains; got 'foo'"):
-        made = BPETokenizer(special=("<unk>", "foo"), vocabulary_size=50, normalise=("lowercase",))
         made.fit(["Fool Food"] * 9)
 
 
@@ -273,7 +273,7 @@ def test_a_stream_is_read_one_text_at_a_time():
 
 def test_a_file_in_another_encoding_is_named_with_the_offset(tmp_path):
     path = tmp_path / "latin.txt"
-    path.write_bytes("schön\nund gr\xf6\xdfer".encode("utf-8")[:7] + b"gr\xf6\xdfer")
+    path.write_bytes("schön\nund gr\xf6\xdfer".encode()[:7] + b"gr\xf6\xdfer")
     with pytest.raises(InvalidData, match=r"latin.txt` must be UTF-8; got byte 0xf6 at offset 9"):
         CharTokenizer().fit(path)
     with pytest.raises(InvalidData, match="must be a file that can be read; got No such file"):

@@ -72,7 +72,7 @@ def test_the_probabilities_of_all_texts_of_one_length_sum_to_one(smoothing):
 
 def test_a_text_is_as_probable_as_the_product_of_its_words():
     made = model("kneser-ney").fit(TEXTS)
-    words, product = "the man bit a dog".split(), 1.0
+    words, product = ["the", "man", "bit", "a", "dog"], 1.0
     index = {word: i for i, word in enumerate(made.vocabulary_.words)}
     for t, word in enumerate([*words, "</s>"]):
         product *= made.next_distribution(words[:t])[index[word]]
@@ -155,7 +155,7 @@ def test_katz_discounts_what_was_seen_and_shares_the_rest_as_the_shorter_context
     made = model("katz", 2).fit(TEXTS)
     one = model("katz", 1).fit(TEXTS)
     p, below = made.next_distribution("the"), one.next_distribution()
-    counts = {w: 0 for w in made.vocabulary_.words}
+    counts = dict.fromkeys(made.vocabulary_.words, 0)
     for text in TEXTS:
         for a, b in itertools.pairwise([*text.split(), "</s>"]):
             counts[b] += a == "the"
@@ -277,9 +277,7 @@ def test_perplexity_counts_the_end_and_not_the_beginning():
     made = model("kneser-ney", 2).fit(TEXTS)
     logs = made.token_log_probabilities(["the dog", "a"])
     assert [len(row) for row in logs] == [3, 2]
-    assert made.perplexity(["the dog", "a"]) == pytest.approx(
-        np.exp(-np.concatenate(logs).mean())
-    )
+    assert made.perplexity(["the dog", "a"]) == pytest.approx(np.exp(-np.concatenate(logs).mean()))
     assert castalia.evaluate.perplexity(logs) == pytest.approx(made.perplexity(["the dog", "a"]))
     assert made.score(["the dog", "a"]) == pytest.approx(-np.log(made.perplexity(["the dog", "a"])))
     bare = model("kneser-ney", 2, boundaries=False).fit(TEXTS)
@@ -455,7 +453,8 @@ def test_other_bad_settings_are_named():
 
 
 @pytest.mark.parametrize(
-    "name, value", [("temperature", float("nan")), ("temperature", -1), ("length", -1), ("top_k", 0)]
+    "name, value",
+    [("temperature", float("nan")), ("temperature", -1), ("length", -1), ("top_k", 0)],
 )
 def test_drawing_refuses_settings_that_cannot_be(name, value):
     made = model("katz").fit(TEXTS)

@@ -305,7 +305,9 @@ class Tokenizer(ABC):
         except FileNotFoundError:
             raise InvalidData(f"Tokenizer.load: there must be a file at `{file}`.") from None
         except (UnicodeDecodeError, ValueError) as error:
-            raise DamagedFile(f"Tokenizer.load: `{file}` must be JSON in UTF-8; {error}.") from error
+            raise DamagedFile(
+                f"Tokenizer.load: `{file}` must be JSON in UTF-8; {error}."
+            ) from error
         name = said.get("castalia_class")
         default = "PretrainedTokenizer" if cls is Tokenizer else cls.__name__
         parameters = said.get("castalia_parameters", {}) if name else {}

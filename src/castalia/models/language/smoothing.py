@@ -181,9 +181,7 @@ def stupid(counted: Counted) -> Table:
         missed = np.maximum(after - counted.totals(k, np.where(counts > 0, below, 0.0)), 0.0)
         norm = np.where(total > 0, 1 + STUPID * missed, after)
         left = np.where(total > 0, STUPID * after / norm, 1.0)
-        scores = np.where(
-            counts > 0, counts / np.maximum(total, 1)[level.parent], STUPID * below
-        )
+        scores = np.where(counts > 0, counts / np.maximum(total, 1)[level.parent], STUPID * below)
         lower = scores / norm[level.parent]
         prob.append(lower)
         weight.append(left)

@@ -80,7 +80,9 @@ class Table:
             if self.flat:
                 p = np.where(outcomes, self.even, 0.0)
             if node >= 0:
-                low, high = np.searchsorted(self.keys[k], [node * self.size, (node + 1) * self.size])
+                low, high = np.searchsorted(
+                    self.keys[k], [node * self.size, (node + 1) * self.size]
+                )
                 p *= self.weight[k - 1][node]
                 p[self.keys[k][low:high] - node * self.size] = self.prob[k][low:high]
         return p
