@@ -1,4 +1,4 @@
-"""BPE with 32,000 pieces on 30 MB: our tokenizer against the bare `tokenizers` package it runs on."""
+"""BPE with 32,000 pieces on 30 MB: our tokenizer against the `tokenizers` package it runs on."""
 
 from __future__ import annotations
 

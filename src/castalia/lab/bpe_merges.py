@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castalia.data.tokenizers import BPETokenizer, apply_merges, learn_merges
+from castalia.data.tokenizers import BPETokenizer, Merge, apply_merges, learn_merges
 from castalia.evaluate.displays.style import COLOURS, INK
 from castalia.lab.outcome import Outcome, panels
 
@@ -67,7 +67,7 @@ def _tokens(text: str, merges: int) -> int:
     return len(made.encode(text))
 
 
-def _draw_steps(ax: Axes, merges: list) -> None:
+def _draw_steps(ax: Axes, merges: list[Merge]) -> None:
     """Draw every word as the boxes of its pieces, a column a merge."""
     pairs = [(merge.left, merge.right) for merge in merges]
     titles = ["letters", *(f"{merge.piece} ({merge.count})" for merge in merges)]
@@ -77,8 +77,7 @@ def _draw_steps(ax: Axes, merges: list) -> None:
             for piece in apply_merges(word, pairs[:column])[0]:
                 wide = 0.19 * len(piece)
                 colour = COLOURS[0] if len(piece) == 1 else COLOURS[1]
-                box = {"facecolor": colour, "alpha": 0.25, "edgecolor": colour, "linewidth": 1}
-                ax.barh(-row, wide - 0.02, 0.6, at, align="center", **box)
+                ax.barh(-row, wide - 0.02, 0.6, at, color=colour, edgecolor=colour, alpha=0.25)
                 ax.text(at + wide / 2 - 0.01, -row, piece, ha="center", va="center", color=INK)
                 at += wide
     ax.set_xticks([column + 0.3 for column in range(len(titles))], titles)

@@ -95,7 +95,7 @@ def _same(first: Any, second: Any) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
-def _answers(model: Any, X: np.ndarray) -> np.ndarray:
+def _answers(model: Any, X: Any) -> np.ndarray:
     for method in ("predict_proba", "predict", "transform", "score_samples"):
         if hasattr(model, method):
             return getattr(model, method)(X)

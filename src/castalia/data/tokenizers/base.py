@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import tokenizers as rust
@@ -101,15 +101,8 @@ class Tokenizer(ABC):
         made.add_special_tokens(list(self.special))
         return self._adopt(made)
 
-    @overload
-    def encode(self, text: str, *, special: bool = ..., boundaries: bool = ...) -> list[int]: ...
-    @overload
-    def encode(
-        self, text: Sequence[str], *, special: bool = ..., boundaries: bool = ...
-    ) -> list[list[int]]: ...
-
     def encode(self, text: Any, *, special: bool = False, boundaries: bool = False) -> Any:
-        """Return the ids of a text, or of each of several.
+        """Return the ids of a text, a list; or of each of several, a list of lists.
 
         Parameters
         ----------
@@ -164,8 +157,8 @@ class Tokenizer(ABC):
         wrong = [i for i in rows if not 0 <= i < len(self)]
         if wrong:
             raise InvalidData(
-                f"{type(self).__name__}.decode: ids must be at least 0 and below {len(self):,}, the "
-                f"size of the vocabulary; got {wrong[0]}."
+                f"{type(self).__name__}.decode: ids must be at least 0 and below {len(self):,}, "
+                f"the size of the vocabulary; got {wrong[0]}."
             )
         return str(backend.decode(rows, skip_special_tokens=not special))
 

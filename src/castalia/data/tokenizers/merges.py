@@ -8,8 +8,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import log
-from typing import NamedTuple
 
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
@@ -19,7 +19,8 @@ __all__ = ["CRITERIA", "Merge", "Pairs", "apply_merges", "learn_merges", "replay
 Pair = tuple[str, str]
 
 
-class Merge(NamedTuple):
+@dataclass(frozen=True)
+class Merge:
     """One merge.
 
     Attributes

@@ -20,7 +20,7 @@ __all__ = ["SentencePieceTokenizer"]
 
 @dataclass(kw_only=True, eq=False)
 class SentencePieceTokenizer(Tokenizer):
-    """Pieces of the raw stream, spaces included, by unigram model or byte-pair encoding.
+    r"""Pieces of the raw stream, spaces included, by unigram model or byte-pair encoding.
 
     Nothing is lost: any text survives encoding and decoding, unless ``byte_fallback`` is off or a
     normalisation changes it.
@@ -44,8 +44,8 @@ class SentencePieceTokenizer(Tokenizer):
     Examples
     --------
     >>> made = SentencePieceTokenizer(vocabulary_size=300).fit(["new york is new"] * 9)
-    >>> made.decode(made.encode("  new\\työrk ▁"))
-    '  new\\työrk ▁'
+    >>> made.decode(made.encode("  new\työrk ▁"))
+    '  new\työrk ▁'
     """
 
     algorithm: str = "unigram"

@@ -1,7 +1,7 @@
 """Unigram language-model tokenizer: of all ways to cut a text, the most probable.
 
-Each piece has a probability; a text is cut so that the product is largest (Viterbi). Training starts
-from many pieces and drops those whose loss hurts the likelihood least.
+Each piece has a probability; a text is cut so that the product is largest (Viterbi). Training
+starts from many pieces and drops those whose loss hurts the likelihood least.
 Reference: 2018, Kudo, Subword regularization, arXiv 1804.10959.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -182,7 +182,7 @@ class NGramLanguageModel(DirectEstimator):
         return Counted(levels, self.vocabulary_.outcomes, self.boundaries)
 
     def _table(self, counted: Counted, corpus: Corpus) -> Table:
-        ways = {
+        ways: dict[str, Callable[[Counted], Table]] = {
             "kneser-ney": partial(smoothing.kneser_ney, modified=self.modified),
             "katz": smoothing.katz,
             "stupid": smoothing.stupid,
