@@ -311,6 +311,11 @@ def test_a_size_without_room_is_refused(size):
         BPETokenizer(vocabulary_size=size).fit(["ab"])
 
 
+def test_a_smallest_count_below_one_is_refused():
+    with pytest.raises(InvalidParameter, match="`min_count` must be .* got 0"):
+        BPETokenizer(min_count=0).fit(["ab"])
+
+
 def test_counts_of_words_must_be_whole():
     with pytest.raises(InvalidData, match="the count of 'a' must be a whole number"):
         BPETokenizer().fit({"a": 1.5})

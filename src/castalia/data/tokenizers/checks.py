@@ -12,15 +12,16 @@ __all__ = ["check_size", "check_unknown"]
 
 
 def check_size(owner: Any, *, least: int = 1, optional: bool = False) -> None:
-    """Check ``vocabulary_size``, which counts the special tokens too, and ``min_count``."""
+    """Check ``vocabulary_size``, which counts the special tokens too, and ``min_count``, if any."""
     name, size = type(owner).__name__, owner.vocabulary_size
     least += len(owner.special)
     rule = f"a whole number of at least {least}, special tokens included"
     if not (optional and size is None) and (not _whole(size) or size < least):
         raise InvalidParameter(f"{name}: `vocabulary_size` must be {rule}; got {size!r}.")
-    if not _whole(owner.min_count) or owner.min_count < 1:
+    least_count = getattr(owner, "min_count", 1)
+    if not _whole(least_count) or least_count < 1:
         raise InvalidParameter(
-            f"{name}: `min_count` must be a whole number of at least 1; got {owner.min_count!r}."
+            f"{name}: `min_count` must be a whole number of at least 1; got {least_count!r}."
         )
 
 

@@ -39,8 +39,6 @@ class UnigramTokenizer(Tokenizer):
     ----------
     vocabulary_size
         Most pieces, special tokens and bytes of the fallback included; small texts give fewer.
-    min_count
-        Must stay 1; there for the common face.
     byte_fallback
         Whether unknown characters become bytes; then any text survives encoding and decoding.
     prefix
@@ -60,7 +58,6 @@ class UnigramTokenizer(Tokenizer):
     """
 
     vocabulary_size: int = 8_000
-    min_count: int = 1
     byte_fallback: bool = False
     prefix: bool = False
     split: bool = True
