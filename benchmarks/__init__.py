@@ -20,4 +20,5 @@ NAMES = (
     "doctor",
     "image_decoding",
     "resnet",
+    "tokenizer",
 )

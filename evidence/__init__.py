@@ -10,4 +10,5 @@ NAMES = (
     "pictures",
     "camvid",
     "bccd",
+    "ngrams",
 )

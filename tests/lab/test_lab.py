@@ -186,6 +186,14 @@ def test_steps_along_the_gradient_do_more_harm_than_random_ones():
     assert found["PGD at 0.1"] <= found["FGSM at 0.1"]
 
 
+def test_the_merges_are_those_of_the_notes_and_shorten_a_text():
+    found = numbers("bpe-merges")
+    counts = {"ug": 20, "un": 16, "hug": 15, "pun": 12}
+    assert {name: found[f"count of {name}"] for name in counts} == counts
+    assert found["pieces of bug"] == 2
+    assert found["tokens with most merges"] < 0.45 * found["tokens without merges"]
+
+
 def test_digits_fall_back_to_those_that_need_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
     found = digits(500, 100)

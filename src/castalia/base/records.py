@@ -1,7 +1,7 @@
 """The records that saved models may hold, by names that never change."""
 
 from castalia.base.codec import register
-from castalia.data import augment
+from castalia.data import augment, tokenizers
 from castalia.data.adapters import TableAdapter
 from castalia.data.images import ImageAdapter
 from castalia.data.signals import SignalAdapter
@@ -34,3 +34,7 @@ for _transform in (
 ):
     register(_transform, f"augment.{_transform.__name__}")
 register(SignalAdapter, "SignalAdapter")
+for _name in tokenizers.__all__:
+    _kind = getattr(tokenizers, _name)
+    if isinstance(_kind, type) and issubclass(_kind, tokenizers.Tokenizer):
+        register(_kind, _name)

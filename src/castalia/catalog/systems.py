@@ -3,6 +3,7 @@
 from castalia.catalog.dense import DENSE
 from castalia.catalog.ensemble import ENSEMBLE
 from castalia.catalog.kernel import KERNEL
+from castalia.catalog.language import LANGUAGE
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
@@ -23,6 +24,7 @@ FAMILIES = (
     VISION_SEGMENTERS,
     VISION,
     VISION_DETECTORS,
+    LANGUAGE,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

@@ -39,6 +39,7 @@ from castalia.evaluate.displays import (
     to_svg,
 )
 from castalia.evaluate.intervals import Interval, bootstrap, interval, paired_difference
+from castalia.evaluate.language import perplexity
 from castalia.evaluate.metrics import (
     METRICS,
     Metric,
@@ -64,12 +65,14 @@ from castalia.evaluate.selection import (
     runs_test,
     structural_risk,
 )
+from castalia.evaluate.translation import Bleu, bleu
 
 __all__ = [
     "METRICS",
     "ActivationHistogram",
     "AttentionMap",
     "BiasVariance",
+    "Bleu",
     "Calibration",
     "CapacityCurve",
     "Confusion",
@@ -92,6 +95,7 @@ __all__ = [
     "WorstMistakes",
     "aic",
     "bic",
+    "bleu",
     "bootstrap",
     "boundary_accuracy",
     "calibration_error",
@@ -110,6 +114,7 @@ __all__ = [
     "optimal_threshold",
     "paired_difference",
     "pixel_accuracy",
+    "perplexity",
     "precision_recall",
     "primary_metric",
     "runs_test",

@@ -33,6 +33,7 @@ EXPERIMENTS: dict[str, str] = {
     "adversarial-examples": "Small steps along the gradient undo a classifier, random ones do not",
     "vanishing-by-activation": "Sigmoids leave the first layers without gradient; ReLU does not",
     "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
+    "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
 }
 
 

@@ -17,7 +17,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -74,6 +74,11 @@ def _weights(model: Any) -> dict[str, torch.Tensor]:
         for name, value in vars(model).items()
         if name.endswith("_") and isinstance(value, float | np.ndarray) and _numbers(value)
     }
+    for name, value in vars(model).items():
+        if name.endswith("_") and is_dataclass(value):  # a record of arrays
+            parts = [part for part in vars(value).values() if isinstance(part, list)]
+            arrays = [a for part in parts for a in part if isinstance(a, np.ndarray)]
+            found |= {f"{name}.{i}": torch.as_tensor(array) for i, array in enumerate(arrays)}
     inner = [getattr(model, "estimator_", None), *getattr(model, "estimators_", ())]
     for i, member in enumerate(inner):
         if hasattr(member, "fit"):
@@ -90,10 +95,10 @@ def _same(first: Any, second: Any) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
-def _answers(model: Any, X: np.ndarray) -> np.ndarray:
+def _answers(model: Any, X: Any) -> np.ndarray:
     if isinstance(model, Detector) and isinstance(model, Estimator):
         return model._outputs(X).numpy()  # hardly trained, it may be sure of no box at all
-    for method in ("predict_proba", "predict", "transform"):
+    for method in ("predict_proba", "predict", "transform", "score_samples"):
         if hasattr(model, method):
             return getattr(model, method)(X)
     raise ContractBroken(f"{type(model).__name__}: must predict or transform")
@@ -204,6 +209,9 @@ def check_bad_input(record: Any) -> None:
     if is_classifier(make(record)):
         _refused(record, lambda: _quick(record).fit(X, np.zeros(len(X))), "got one class")
     model = _quick(record).fit(X, y)
+    if record.data == "text":
+        _refused(record, lambda: _answers(model, [np.nan]), f"{name}: a text must be .*got nan")
+        return
     other, said = np.concatenate([X, X], axis=1), f"X has {2 * X.shape[1]} features"
     if record.data != "table":
         said = rf"{name}: \w+ must have"
@@ -253,12 +261,18 @@ def check_toy(record: Any) -> None:
     """The small configuration reaches its pass mark on its toy problem, on rows it has not seen."""
     X, y = toy(record.toy)
     half = len(X) // 2
-    score = _score(make(record).fit(X[:half], y[:half]), X[half:], y[half:])
+    seen, unseen = (None, None) if y is None else (y[:half], y[half:])
+    score = _score(make(record).fit(X[:half], seen), X[half:], unseen)
     _demand(score >= record.pass_mark, record, f"scores {score:.3f}, below {record.pass_mark}")
 
 
-def _score(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """Return the score; of clusters, found without y, how well they agree with it (1: wholly)."""
+def _score(model: Any, X: Any, y: Any) -> float:
+    """Return the score; of clusters, found without y, how well they agree with it (1: wholly).
+
+    Of a language model the inverse of its perplexity, which lies between 0 and 1.
+    """
+    if hasattr(model, "perplexity"):
+        return 1 / float(model.perplexity(X))
     if hasattr(model, "fit_predict"):
         return float(adjusted_rand_score(y, model.predict(X)))
     return float(model.score(X, y))

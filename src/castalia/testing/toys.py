@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from castalia.utils.text import did_you_mean, listing
 __all__ = [
     "TOYS",
     "blobs",
+    "chain",
     "counts",
     "echo",
     "moons",
@@ -170,7 +172,28 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
     return X, y
 
 
-TOYS: dict[str, Callable[[], Data]] = {
+def chain(n: int = 400, seed: int = 0) -> tuple[list[str], None]:
+    """Sentences of a Markov chain of six words, each with a usual successor.
+
+    The chain's own perplexity on such texts, their ends included, is about 2.9; that of a model
+    without context about 6.9.
+
+    >>> chain()[0][:2]
+    ['f a d', 'd e']
+    """
+    random = np.random.default_rng(seed)
+    texts = []
+    for _ in range(n):
+        state = int(random.integers(6))
+        text = ["abcdef"[state]]
+        while random.random() < 0.9:
+            state = (state + 1) % 6 if random.random() < 0.8 else int(random.integers(6))
+            text.append("abcdef"[state])
+        texts.append(" ".join(text))
+    return texts, None
+
+
+TOYS: dict[str, Callable[[], Any]] = {
     "moons": moons,
     "blobs": blobs,
     "sine": sine,
@@ -181,10 +204,11 @@ TOYS: dict[str, Callable[[], Data]] = {
     "stripes": stripes,
     "tones": tones,
     "scenes": scenes,
+    "chain": chain,
 }
 
 
-def toy(name: str) -> Data:
+def toy(name: str) -> Any:
     """Return the toy problem of a name, as a catalogue record gives it.
 
     >>> toy("sine")[0].shape

@@ -1,0 +1,5 @@
+"""Language models."""
+
+from castalia.models.language.ngram import NGramLanguageModel
+
+__all__ = ["NGramLanguageModel"]
