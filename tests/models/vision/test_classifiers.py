@@ -55,19 +55,17 @@ def test_the_top_k_error_counts_labels_outside_the_k_best(digits):
     assert outside < 1 - model.score(unseen, labels)
 
 
-def test_many_attributes_are_learnt_at_once_from_a_network_that_knows_pictures(digits):
+def test_a_residual_network_that_knows_pictures_learns_many_attributes_at_once(digits):
     X, y, unseen, labels = digits
-    small = {"widths": (16, 32), "convs": 1, "lr": 1e-2, "random_state": 0}
-    source = ConvNetClassifier(epochs=5, **small).fit(X, y)
-    attributes = np.stack([np.isin(np.arange(10), group) for group in _groups(24)], axis=1).astype(
-        int
-    )  # (digit, attribute)
-    model = ConvNetClassifier(start=source, epochs=5, **small).fit(X, attributes[y])
+    small = {"depth": 8, "width": 8, "lr": 1e-2, "random_state": 0}
+    source = ResNetClassifier(epochs=4, **small).fit(X, y)
+    has = np.stack([np.isin(np.arange(10), group) for group in _groups(300)], axis=1)
+    model = ResNetClassifier(start=source, epochs=8, **small).fit(X, has[y].astype(int))
     found = model.predict(unseen)
-    assert found.shape == (len(unseen), 24)
-    per_label = f1_score(attributes[labels], found, average=None)
-    assert per_label.shape == (24,)
-    assert per_label.min() > 0.85
+    per_label = f1_score(has[labels], found, average=None)
+    assert per_label.shape == (300,)
+    assert per_label.min() > 0.8
+    assert per_label.mean() > 0.93
 
 
 def _groups(n):
