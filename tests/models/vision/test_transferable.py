@@ -149,3 +149,13 @@ def test_more_trained_parts_than_there_are_is_named(source):
 def test_a_start_that_has_learnt_nothing_is_refused():
     with pytest.raises(Exception, match="is not fitted yet"):
         ResNetClassifier(start=ResNetClassifier(**SMALL), **SMALL).fit(X, Y)
+
+
+def test_a_run_is_not_taken_for_that_of_another_start(source, tmp_path):
+    other = ResNetClassifier(**SMALL).fit(X[Y > 0], Y[Y > 0])  # reads the same, knows other things
+    settings = {**SMALL, "train": "head", "training": castalia.Training(run=tmp_path / "run")}
+    first = ResNetClassifier(start=source, **settings).fit(X, Y)
+    second = ResNetClassifier(start=other, **settings).fit(X, Y)
+    head = {"head.classes.weight", "head.classes.bias"}
+    assert changed(first.module_, source.module_) == head
+    assert changed(second.module_, other.module_) == head
