@@ -55,6 +55,10 @@ def described(value: Any) -> str:
     """Text of a setting, the same in every process: functions by name, data by content."""
     if isinstance(value, np.ndarray | Images) or is_frame(value):
         return content(value)
+    if hasattr(value, "module_"):  # a model that another one starts from: what it has learnt counts
+        weights = value.module_.state_dict().values()
+        marks = [content(tensor.detach()) for tensor in weights]
+        return f"{value!r} {hashlib.sha256(' '.join(marks).encode()).hexdigest()}"
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)

@@ -116,6 +116,7 @@ class Transferable:
                 f"{type(start).__name__} with a {type(start.module_).__name__}."
             )
         same = np.array_equal(start.classes_, self.classes_)  # type: ignore[attr-defined]
+        net.to(next(start.module_.parameters()).dtype)  # no bit is lost on the way
         load_weights(net, start.module_.state_dict(), head=None if same else False)
 
     def _objective(self, spec: Spec) -> Objective:

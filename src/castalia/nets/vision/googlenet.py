@@ -136,7 +136,7 @@ def _stem(channels: int, width: float, norm: bool) -> tuple[nn.Sequential, int]:
     """The layers before the first module, and their channels; they shrink the image by eight."""
     a, b = scaled(64, width), scaled(192, width)
     response = nn.Identity if norm else lambda: nn.LocalResponseNorm(5)
-    layers = OrderedDict(
+    layers: OrderedDict[str, nn.Module] = OrderedDict(
         conv1=Conv(channels, a, 7, stride=2, norm=norm),
         pool1=nn.MaxPool2d(3, 2, ceil_mode=True),
         response1=response(),

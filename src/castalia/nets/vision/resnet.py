@@ -100,13 +100,13 @@ class Stage(nn.Sequential):
 
     def forward(self, input: Tensor) -> Tensor:  # (B, C, H, W)
         """Return the state after the last block."""
-        first, *others = self
+        first, *others = (block for block in self if isinstance(block, Block))
         if all(block.k is None for block in others):
             return super().forward(input)
         x, previous = first.step(input)
         for block in others:
             x, previous = block.step(x, previous)
-        return x  # type: ignore[no-any-return]
+        return x
 
 
 class ResNet(ImageNetwork):

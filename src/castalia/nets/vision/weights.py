@@ -184,7 +184,7 @@ def save_weights(net: nn.Module, path: str | os.PathLike[str], naming: str = "ca
     tensors = {table[name]: value.contiguous() for name, value in net.state_dict().items()}
     if naming == "timm" and isinstance(net, VGG):
         tensors = {name: _as_convolution(net, name, value) for name, value in tensors.items()}
-    with writing("save_weights", path):
+    with writing("save_weights", Path(path)):
         return atomic_write(path, to_bytes(tensors))
 
 
@@ -258,6 +258,6 @@ def _as_convolution(net: VGG, name: str, value: Tensor) -> Tensor:
     """Write the two hidden dense layers as timm does, as convolutions over the last map."""
     if not (name.startswith("pre_logits") and value.ndim == 2):
         return value
-    maps = net.features[-3 if isinstance(net.features[-3], nn.Conv2d) else -4]
-    side = round((value.shape[1] / maps.out_channels) ** 0.5) if "fc1" in name else 1
+    *_, last = (layer for layer in net.features if isinstance(layer, nn.Conv2d))
+    side = round((value.shape[1] / last.out_channels) ** 0.5) if "fc1" in name else 1
     return value.reshape(value.shape[0], -1, side, side)
