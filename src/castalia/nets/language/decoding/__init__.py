@@ -1,0 +1,6 @@
+"""Text from a network: greedy, drawn, or by beam search."""
+
+from castalia.nets.language.decoding.generate import generate
+from castalia.nets.language.decoding.picking import Picker
+
+__all__ = ["Picker", "generate"]
