@@ -1,12 +1,11 @@
 """Networks equal those of transformers, both ways, and folders that do not fit are told so."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.nets.language import peers
 from torch.testing import assert_close
 
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidData, InvalidParameter
@@ -21,9 +20,6 @@ from castalia.nets.language import (
     load_pretrained,
     save_pretrained,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-import peers  # noqa: E402
 
 IDS = torch.tensor([[5, 9, 2, 30, 11, 7], [8, 3, 3, 21, 12, 19]])
 ANSWERS = torch.tensor([[0, 4, 33, 6], [0, 17, 9, 25]])

@@ -2,7 +2,7 @@
 
 from castalia.nets.language.bart import BART
 from castalia.nets.language.bert import BERT
-from castalia.nets.language.decoding import Picker, generate
+from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
 from castalia.nets.language.encoder_decoder import Transformer
 from castalia.nets.language.gpt import GPT
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
@@ -14,9 +14,11 @@ __all__ = [
     "BERT",
     "GPT",
     "T5",
+    "Beams",
     "Picker",
     "RoBERTa",
     "Transformer",
+    "beam_search",
     "generate",
     "load_pretrained",
     "read_config",

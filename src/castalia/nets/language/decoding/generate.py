@@ -64,7 +64,7 @@ def generate(
     start
         The token an answer begins with, for a network of two parts.
     pad
-        The token written after the end, and left of shorter prompts, where it is never seen.
+        What stands after the end of a row; any number.
     keep
         Which tokens of a tensor of prompts are real, (B, P); None: all.
     cached
@@ -88,7 +88,7 @@ def generate(
     pick = Picker(temperature, top_k, top_p, repetition_penalty)
     device = next(net.parameters()).device
     with evaluating(net), seed_scope(seed_from(random_state), device):
-        read = Reader(net, as_prompt(ids, keep, pad, device), start)
+        read = Reader(net, as_prompt(ids, keep, device), start)
         slides = _slides(net, read, tokens, slide)
         loop = Loop(
             read,

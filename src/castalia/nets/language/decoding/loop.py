@@ -60,7 +60,7 @@ class Loop:
         ids = read.first.ids
         rows, device = len(ids), ids.device
         self.stop = torch.tensor(stop, dtype=torch.long, device=device) if stop else None
-        self.written = torch.full((tokens, rows), pad, dtype=torch.long, device=device)
+        self.written = torch.zeros(tokens, rows, dtype=torch.long, device=device)
         self.cursor = torch.zeros(1, dtype=torch.long, device=device)
         self.last = torch.zeros(rows, 1, dtype=torch.long, device=device)
         self.ended = torch.zeros(rows, dtype=torch.bool, device=device)
@@ -85,7 +85,7 @@ class Loop:
                 continue
             step()
         self._check()
-        return self.written.T
+        return self._result()
 
     def step(self) -> None:
         """Read the last token and write the next."""
@@ -110,7 +110,6 @@ class Loop:
         used = self._note(logits)
         chosen = self.pick(logits, used)
         if self.stop is not None:
-            chosen = torch.where(self.ended, self.pad, chosen)
             self.ended |= torch.isin(chosen, self.stop)
         if used is not None:
             used.scatter_(1, chosen[:, None], True)
@@ -126,6 +125,14 @@ class Loop:
             seen = torch.zeros_like(logits, dtype=torch.long).scatter_add_(1, first.ids, real)
             self.used = seen > 0
         return self.used
+
+    def _result(self) -> Tensor:
+        """Return what was written, (B, N), with padding after the first stop token."""
+        if self.stop is None:
+            return self.written.T
+        stops = torch.isin(self.written, self.stop)
+        after = stops.cumsum(dim=0) - stops.long() > 0
+        return self.written.masked_fill(after, self.pad).T
 
     def _all_ended(self) -> bool:
         return self.stop is not None and bool(self.ended.all())

@@ -23,7 +23,7 @@ class Prompt:
     keep: Tensor | None = None
 
 
-def as_prompt(ids: Any, keep: Tensor | None, pad: int, device: torch.device) -> Prompt:
+def as_prompt(ids: Any, keep: Tensor | None, device: torch.device) -> Prompt:
     """Return prompts as one tensor on the device, padded on the left where lengths differ.
 
     Parameters
@@ -32,13 +32,11 @@ def as_prompt(ids: Any, keep: Tensor | None, pad: int, device: torch.device) -> 
         A tensor (B, P), or one list of tokens a row.
     keep
         Which tokens of a tensor are real.
-    pad
-        What stands at padding.
     device
         Where the network is.
     """
     if not isinstance(ids, Tensor):
-        return _from_lists(ids, pad, device)
+        return _from_lists(ids, device)
     if ids.ndim != 2 or ids.is_floating_point():
         raise InvalidData(
             "generate: `ids` must be whole numbers (B, P), or a list of tokens a row; got a tensor "
@@ -59,11 +57,11 @@ def as_prompt(ids: Any, keep: Tensor | None, pad: int, device: torch.device) -> 
     return _to_the_left(ids.to(device), keep)
 
 
-def _from_lists(rows: Sequence[Sequence[int]], pad: int, device: torch.device) -> Prompt:
+def _from_lists(rows: Sequence[Sequence[int]], device: torch.device) -> Prompt:
     if not len(rows) or any(not len(row) for row in rows):
         raise _empty()
     longest = max(len(row) for row in rows)
-    table = [[pad] * (longest - len(row)) + list(row) for row in rows]
+    table = [[0] * (longest - len(row)) + list(row) for row in rows]  # 0 is never seen
     lengths = torch.tensor([len(row) for row in rows], device=device)
     ids = torch.tensor(table, dtype=torch.long, device=device)
     if (lengths == longest).all():
