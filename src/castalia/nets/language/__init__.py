@@ -3,6 +3,7 @@
 from castalia.nets.language.bart import BART
 from castalia.nets.language.bert import BERT
 from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
+from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.encoder_decoder import Transformer
 from castalia.nets.language.gpt import GPT
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
@@ -18,6 +19,7 @@ __all__ = [
     "Picker",
     "RoBERTa",
     "Transformer",
+    "TransformerEncoder",
     "beam_search",
     "generate",
     "load_pretrained",

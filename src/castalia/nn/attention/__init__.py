@@ -31,6 +31,7 @@ from castalia.nn.attention.scores import (
     DotProductAttention,
     MultiplicativeAttention,
 )
+from castalia.nn.attention.sparse import block_attention, local_attention
 
 __all__ = [
     "AdditiveAttention",
@@ -49,10 +50,12 @@ __all__ = [
     "TransformerEncoderBlock",
     "attend",
     "block",
+    "block_attention",
     "causal",
     "full",
     "global_tokens",
     "local",
+    "local_attention",
     "padding",
     "prefix",
     "strided",
