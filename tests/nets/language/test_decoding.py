@@ -7,10 +7,13 @@ import torch
 from tests.nets.language.peers import lively
 from torch import nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.nets.language import BART, GPT, T5, Picker, Transformer, beam_search, generate
+from castalia.nets.language.decoding.loop import Loop
 from castalia.nets.language.decoding.picking import nucleus, top
+from castalia.nets.language.decoding.prompts import Reader, as_prompt
 
 SMALL = {"dim": 16, "depth": 2, "heads": 4, "hidden": 24}
 ONE_PART = {
@@ -353,6 +356,45 @@ def test_beam_search_refuses_what_it_cannot_do():
         beam_search(constant(0.0, 1.0), [[0]], length_penalty=-1)
     with pytest.raises(InvalidData, match="NaN or infinity"):
         beam_search(constant(float("nan"), 1.0), [[0]])
+
+
+class Watching(TorchDispatchMode):
+    """Notes every operation with its shapes; a word from the device to the host is an error."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = str(func)
+        assert not any(word in name for word in ("local_scalar", "nonzero", "unique", "equal"))
+        shapes = [tuple(a.shape) for a in args if isinstance(a, torch.Tensor)]
+        self.seen.append((name, shapes))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.7, "top_k": 5, "top_p": 0.9}])
+@pytest.mark.parametrize("name", [*ONE_PART, *TWO_PARTS])
+def test_a_step_reads_nothing_back_and_is_the_same_every_time(name, settings):
+    net, start = network(name)
+    with torch.no_grad():
+        read = Reader(net, as_prompt(PROMPTS, None, torch.device("cpu")), start.get("start"))
+        loop = Loop(
+            read,
+            Picker(repetition_penalty=1.2, **settings),
+            tokens=9,
+            stop=(3, 4),
+            pad=0,
+            cache=read.cache(9),
+            context=None,
+        )
+        loop.take(read(read.first.ids, None, loop.cache))
+        notes = []
+        for _ in range(2):
+            with Watching() as watching:
+                loop.step()
+            notes.append(watching.seen)
+    assert notes[0] == notes[1]
 
 
 @pytest.mark.gpu

@@ -14,6 +14,7 @@ Reference: 2020, Lewis et al., BART: denoising sequence-to-sequence pre-training
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -93,7 +94,7 @@ class BART(nn.Module):
         )
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.dropout = nn.Dropout(dropout)
-        block = {"hidden": hidden, "activation": activation, "dropout": dropout}
+        block: dict[str, Any] = {"hidden": hidden, "activation": activation, "dropout": dropout}
         self.encoder = nn.ModuleList(
             TransformerEncoderBlock(dim, heads, **block) for _ in range(depth)
         )

@@ -12,6 +12,7 @@ Reference: 2017, Vaswani et al., Attention is all you need, arXiv 1706.03762. Ba
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -81,7 +82,7 @@ class Transformer(nn.Module):
         self.answers = self.tokens if outputs is None else nn.Embedding(outputs, dim)
         self.positions = SinusoidalPositions(dim)
         self.dropout = nn.Dropout(dropout)
-        block = {
+        block: dict[str, Any] = {
             "hidden": hidden,
             "activation": activation,
             "dropout": dropout,

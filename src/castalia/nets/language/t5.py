@@ -20,6 +20,7 @@ text-to-text transformer, arXiv 1910.10683; 2020, Shazeer, GLU variants, arXiv 2
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -97,7 +98,7 @@ class T5(nn.Module):
         self.vocabulary, self.dim, self.heads, self.head_dim = vocabulary, dim, heads, head_dim
         self.activation, self.gated, self.hidden, self.eps = activation, gated, hidden, eps
         self.scaled = tied if scaled is None else scaled
-        block = {
+        block: dict[str, Any] = {
             "hidden": hidden,
             "head_dim": head_dim,
             "activation": activation,

@@ -17,6 +17,8 @@ from castalia.nn.attention.masks import Mask, additive, causal
 
 __all__ = ["Cache", "LayerCache"]
 
+ALIGNED = 16  # fused attention copies masks whose rows do not begin at such multiples
+
 
 class LayerCache:
     """Keys and values of one attention, (B, H, T, D), and those of a memory it looks at."""
@@ -90,18 +92,19 @@ class Cache:
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.length = length
+        slots = -(-length // ALIGNED) * ALIGNED
         self.layers = [
-            LayerCache(batch, heads, length, head_dim, device, dtype) for _ in range(depth)
+            LayerCache(batch, heads, slots, head_dim, device, dtype) for _ in range(depth)
         ]
         self.position = torch.zeros((), dtype=torch.long, device=device)
         self.seen = 0  # what the host knows; a replayed graph moves `position` only
-        self.all_slots = torch.arange(length, device=device)
+        self.all_slots = torch.arange(slots, device=device)
         self.slots = self.keys_at = self.all_slots  # of the new tokens, and of their keys
         self.mask: Mask | Tensor = causal()
         self.keep: Tensor | None = None  # (B, T): slots that hold, or will hold, a real token
         self.skipped: Tensor | None = None  # (B, 1): padding before the first real token
         if keep is not None:
-            rest = keep.new_ones(batch, length - keep.shape[1])
+            rest = keep.new_ones(batch, slots - keep.shape[1])
             self.keep = torch.cat([keep.bool(), rest.bool()], dim=1)
             self.skipped = (~keep.bool()).sum(dim=1, keepdim=True)
 

@@ -106,8 +106,8 @@ def additive(visible: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     nothing is visible (a padded query) stays finite.
     """
     dtype = dtype or torch.get_default_dtype()
-    zero = torch.zeros((), dtype=dtype, device=visible.device)
-    return torch.where(visible, zero, torch.finfo(dtype).min)
+    zeros = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
+    return zeros.masked_fill_(~visible, torch.finfo(dtype).min)
 
 
 def _both(one: Rule, other: Rule) -> Rule:

@@ -209,8 +209,8 @@ class MultiHeadAttention(nn.Module):
         scale = 1 / math.sqrt(self.head_dim) if self.scale is None else self.scale
         scores = (q @ k.transpose(-2, -1)) * scale
         shape = q.shape[-2], k.shape[-2]
-        added = mask and mask.additive(*shape, dtype=q.dtype, device=q.device)
-        added = join(added, bias, q.dtype)
+        seen = None if mask is None else mask.additive(*shape, dtype=q.dtype, device=q.device)
+        added = join(seen, bias, q.dtype)
         return (scores if added is None else scores + added).softmax(dim=-1)
 
     def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:

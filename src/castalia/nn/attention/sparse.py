@@ -44,8 +44,7 @@ def block_attention(q: Tensor, k: Tensor, v: Tensor, size: int, *, causal: bool 
     seen = real[:, None, :].expand(-1, size, -1)  # (C, S, S)
     if causal:
         seen = seen & (place[None, :] <= place[:, None])
-    parts = (_chunks(x, size) for x in (q, k, v))
-    return _joined(*parts, seen, length)
+    return _joined(_chunks(q, size), _chunks(k, size), _chunks(v, size), seen, length)
 
 
 def local_attention(

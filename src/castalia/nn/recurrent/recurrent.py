@@ -98,7 +98,7 @@ class Recurrent(nn.Module):
         self.directions = 2 if bidirectional else 1
         self.widths, self.width = first.widths, first.outputs  # of the state, of an output
         self.outputs = first.outputs * (self.directions if merge == "concat" else 1)
-        kernel = first.kernel() if fused else None
+        kernel: Any = first.kernel() if fused else None
         self.kernel: nn.RNNBase | None = None
         self.cells = nn.ModuleList()
         if kernel is not None:

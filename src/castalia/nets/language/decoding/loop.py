@@ -79,7 +79,7 @@ class Loop:
             if (count % LOOK == 0 or not captured) and self._all_ended():
                 break
             if captured and count == 1 + WARM_UP:
-                step = _captured(step)
+                step = self._captured(step)
             elif captured and count <= WARM_UP:
                 _aside(step)
                 continue
@@ -110,7 +110,7 @@ class Loop:
         used = self._note(logits)
         chosen = self.pick(logits, used)
         if self.stop is not None:
-            self.ended |= torch.isin(chosen, self.stop)
+            self.ended |= (chosen[:, None] == self.stop).any(dim=1)
         if used is not None:
             used.scatter_(1, chosen[:, None], True)
         self.written.index_copy_(0, self.cursor, chosen[None])
@@ -125,6 +125,24 @@ class Loop:
             seen = torch.zeros_like(logits, dtype=torch.long).scatter_add_(1, first.ids, real)
             self.used = seen > 0
         return self.used
+
+    def _captured(self, step: Callable[[], None]) -> Callable[[], None]:
+        """Return the replay of a recorded step, or the step where it cannot be recorded."""
+        graph, cache = torch.cuda.CUDAGraph(), self.cache
+        seen = 0 if cache is None else cache.seen
+        torch.cuda.synchronize()
+        try:
+            with torch.cuda.graph(graph):
+                step()
+        except Exception:  # a network of the user's own that reads back or changes shapes
+            torch.cuda.synchronize()
+            chance = torch.cuda.default_generators[torch.cuda.current_device()]
+            chance.graphsafe_set_state(chance.clone_state())  # or it waits for the recording's end
+            return step
+        finally:
+            if cache is not None:
+                cache.seen = seen  # recording computes nothing
+        return graph.replay
 
     def _result(self) -> Tensor:
         """Return what was written, (B, N), with padding after the first stop token."""
@@ -154,18 +172,3 @@ def _aside(step: Callable[[], None]) -> None:
     with torch.cuda.stream(side):
         step()
     torch.cuda.current_stream().wait_stream(side)
-
-
-def _captured(step: Callable[[], None]) -> Callable[[], None]:
-    """Return the replay of a recorded step, or the step where it cannot be recorded."""
-    graph = torch.cuda.CUDAGraph()
-    torch.cuda.synchronize()
-    try:
-        with torch.cuda.graph(graph):
-            step()
-    except Exception:  # a network of the user's own that reads back or changes shapes
-        torch.cuda.synchronize()
-        chance = torch.cuda.default_generators[torch.cuda.current_device()]
-        chance.graphsafe_set_state(chance.clone_state())  # or it waits for the recording's end
-        return step
-    return graph.replay

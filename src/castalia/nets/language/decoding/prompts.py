@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.nn.attention import Cache
@@ -91,8 +91,8 @@ class Reader:
     ``decode`` reads the prompt once and writes an answer that begins with the token ``start``.
     """
 
-    def __init__(self, net: nn.Module, prompt: Prompt, start: int | None) -> None:
-        self.net: Any = net
+    def __init__(self, net: Any, prompt: Prompt, start: int | None) -> None:
+        self.net = net
         self.memory: Tensor | None = None
         self.first = prompt
         if not hasattr(net, "encode"):
@@ -102,7 +102,7 @@ class Reader:
                 f"generate: `start` must be the token an answer of {type(net).__name__} begins "
                 "with; got None."
             )
-        self.memory, self.memory_keep = net.encode(prompt.ids, keep=prompt.keep), prompt.keep
+        self.memory, self.memory_keep = self.net.encode(prompt.ids, keep=prompt.keep), prompt.keep
         self.first = Prompt(torch.full_like(prompt.ids[:, :1], start))
 
     def repeat(self, times: int) -> None:
