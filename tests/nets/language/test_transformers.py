@@ -113,6 +113,30 @@ def test_attention_maps_of_a_network_are_caught_and_sum_to_one(name):
         assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]))
 
 
+@pytest.mark.parametrize("name", ["gpt", "bert", "t5", "bart"])
+def test_a_network_is_one_graph_for_the_compiler(name):
+    net = lively(ALL[name]())
+    keep = torch.arange(7)[None] < torch.tensor([[4], [7]])
+    args = (SOURCE, IDS) if name in TWO_PARTS else (SOURCE,)
+    compiled = torch.compile(net, fullgraph=True, backend="eager")
+    assert_close(compiled(*args, keep=keep), net(*args, keep=keep))
+
+
+@pytest.mark.parametrize("name", ["gpt", "bert", "t5", "bart"])
+def test_half_precision_gives_nearly_the_same(name):
+    net = lively(ALL[name]())
+    keep = torch.arange(7)[None] < torch.tensor([[4], [7]])
+    args = (SOURCE, IDS) if name in TWO_PARTS else (SOURCE,)
+    exact = net(*args, keep=keep)
+    with torch.autocast("cpu", torch.bfloat16):
+        near = net(*args, keep=keep)
+    near.float().sum().backward()
+    assert (near.float() - exact).abs().mean() < 0.05 * exact.std()
+    half = net.bfloat16()(*args, keep=keep)
+    assert half.dtype == torch.bfloat16
+    assert (half.float() - exact).abs().mean() < 0.05 * exact.std()
+
+
 def test_a_decoder_can_read_a_prefix_in_both_directions():
     net = lively(ALL["gpt"]())
     later = IDS.clone()
