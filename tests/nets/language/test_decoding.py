@@ -373,6 +373,20 @@ class Watching(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.parametrize("tokens", [1, 2, 3, 4, 5, 20])
+@pytest.mark.parametrize("stop", [(), (7,)])
+def test_recording_writes_as_many_tokens_in_the_same_order(monkeypatch, tokens, stop):
+    monkeypatch.setattr("castalia.nets.language.decoding.loop._aside", lambda step: step())
+    monkeypatch.setattr(Loop, "_captured", lambda self, step: step)  # as where recording fails
+    net, _ = network("gpt")
+    with torch.no_grad():
+        read = Reader(net, as_prompt(PROMPTS, None, torch.device("cpu")), None)
+        cache = read.cache(tokens)
+        loop = Loop(read, Picker(), tokens=tokens, stop=stop, pad=0, cache=cache, context=None)
+        loop.records = True
+        assert loop.run().equal(generate(net, PROMPTS, tokens=tokens, stop=stop))
+
+
 @pytest.mark.parametrize("settings", [{}, {"temperature": 0.7, "top_k": 5, "top_p": 0.9}])
 @pytest.mark.parametrize("name", [*ONE_PART, *TWO_PARTS])
 def test_a_step_reads_nothing_back_and_is_the_same_every_time(name, settings):

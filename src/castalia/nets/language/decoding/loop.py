@@ -66,6 +66,7 @@ class Loop:
         self.ended = torch.zeros(rows, dtype=torch.bool, device=device)
         self.broken = torch.zeros(rows, dtype=torch.bool, device=device)
         self.used: Tensor | None = None  # (B, V): tokens that occurred
+        self.records = cache is not None and ids.is_cuda
 
     def run(self) -> Tensor:
         """Return the new tokens, (B, N)."""
@@ -74,15 +75,14 @@ class Loop:
             self.step_anew()
         else:
             self.take(self.read(self.read.first.ids, None, self.cache))
-        captured = self.cache is not None and self.written.is_cuda
         for count in range(1, self.tokens):
-            if (count % LOOK == 0 or not captured) and self._all_ended():
+            if (count % LOOK == 0 or not self.records) and self._all_ended():
                 break
-            if captured and count == 1 + WARM_UP:
-                step = self._captured(step)
-            elif captured and count <= WARM_UP:
+            if self.records and count <= WARM_UP:
                 _aside(step)
                 continue
+            if self.records and count == WARM_UP + 1:
+                step = self._captured(step)
             step()
         self._check()
         return self._result()
