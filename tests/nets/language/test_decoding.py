@@ -14,6 +14,7 @@ from castalia.nets.language import BART, GPT, T5, Picker, Transformer, beam_sear
 from castalia.nets.language.decoding.loop import Loop
 from castalia.nets.language.decoding.picking import nucleus, top
 from castalia.nets.language.decoding.prompts import Reader, as_prompt
+from castalia.nn.attention import causal, local, prefix
 
 SMALL = {"dim": 16, "depth": 2, "heads": 4, "hidden": 24}
 ONE_PART = {
@@ -75,6 +76,17 @@ def test_logits_with_a_cache_equal_those_computed_at_once(name):
     cache = net.cache(2, 16)
     pieces = [net(ids[:, a:b], cache=cache) for a, b in [(0, 4), (4, 5), (5, 8), (8, 9)]]
     assert_close(torch.cat(pieces, dim=1), net(ids), atol=1e-5, rtol=1e-5)
+
+
+def test_a_prefix_read_in_both_directions_can_be_cached():
+    net, _ = network("gpt")
+    ids = torch.randint(30, (2, 9), generator=torch.Generator().manual_seed(0))
+    for mask in (prefix(4), causal() & local(3)):
+        cache = net.cache(2, 16)
+        pieces = [net(ids[:, a:b], mask=mask, cache=cache) for a, b in [(0, 4), (4, 6), (6, 9)]]
+        whole = net(ids, mask=mask)
+        assert_close(torch.cat(pieces, dim=1), whole, atol=1e-5, rtol=1e-5)
+        assert not torch.allclose(whole, net(ids), atol=1e-3)
 
 
 @pytest.mark.parametrize("name", TWO_PARTS)

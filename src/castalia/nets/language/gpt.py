@@ -165,7 +165,7 @@ class GPT(nn.Module):
         """
         if cache is not None:
             self._check_room(cache.seen + ids.shape[1])
-            cache.begin(ids.shape[1])
+            cache.begin(ids.shape[1], mask)
             seen, places = None, cache.positions()
         else:
             seen, places = causal() if mask is None else mask, token_positions(ids, keep)

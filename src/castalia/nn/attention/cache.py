@@ -100,7 +100,7 @@ class Cache:
         self.seen = 0  # what the host knows; a replayed graph moves `position` only
         self.all_slots = torch.arange(slots, device=device)
         self.slots = self.keys_at = self.all_slots  # of the new tokens, and of their keys
-        self.mask: Mask | Tensor = causal()
+        self.mask: Any = causal()  # a rule, or what is added to the scores
         self.keep: Tensor | None = None  # (B, T): slots that hold, or will hold, a real token
         self.skipped: Tensor | None = None  # (B, 1): padding before the first real token
         if keep is not None:
@@ -113,11 +113,18 @@ class Cache:
         """Whether nothing has been seen yet."""
         return self.seen == 0
 
-    def begin(self, count: int) -> None:
+    def begin(self, count: int, rule: Mask | None = None) -> None:
         """Find the slots of the next tokens, and which keys they see, once for all layers.
 
         At the first call the keys are the tokens themselves, so that a long prompt takes the fast
         way; later they are all slots, and those not yet filled are masked.
+
+        Parameters
+        ----------
+        count
+            Number of new tokens.
+        rule
+            Which slots a slot sees; None: the causal rule.
         """
         if self.seen + count > self.length:
             raise InvalidData(
@@ -126,9 +133,11 @@ class Cache:
             )
         self.slots = self.position + self.all_slots[:count]
         self.keys_at = self.all_slots[:count] if self.empty else self.all_slots
-        self.mask = causal()
+        self.mask = causal() if rule is None else rule
         if not self.empty or self.keep is not None:
-            seen = self.mask.at(self.slots, self.keys_at)  # (Q, K)
+            seen = self.mask.at(self.slots, self.keys_at)  # (Q, K) or (B, 1, Q, K)
+            if rule is not None:
+                seen = seen & (self.keys_at <= self.slots[-1])
             if self.keep is not None:
                 seen = seen & self.keep[:, None, None, : len(self.keys_at)]  # (B, 1, Q, K)
             self.mask = additive(seen, self.layers[0].keys.dtype)
