@@ -1,0 +1,28 @@
+"""Networks for language, folders of pre-trained ones, and text from them."""
+
+from castalia.nets.language.bart import BART
+from castalia.nets.language.bert import BERT
+from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
+from castalia.nets.language.encoder import TransformerEncoder
+from castalia.nets.language.encoder_decoder import Transformer
+from castalia.nets.language.gpt import GPT
+from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
+from castalia.nets.language.roberta import RoBERTa
+from castalia.nets.language.t5 import T5
+
+__all__ = [
+    "BART",
+    "BERT",
+    "GPT",
+    "T5",
+    "Beams",
+    "Picker",
+    "RoBERTa",
+    "Transformer",
+    "TransformerEncoder",
+    "beam_search",
+    "generate",
+    "load_pretrained",
+    "read_config",
+    "save_pretrained",
+]

@@ -1,0 +1,209 @@
+"""BART: an encoder and a decoder that restore damaged text.
+
+Post-norm blocks; h_0 = norm(W_e[ids] + W_p[positions + 2]) in each half; logits = h W_e' + c.
+
+Shapes: B batch, S tokens of the source, T tokens of the answer, V vocabulary.
+Reference: 2020, Lewis et al., BART: denoising sequence-to-sequence pre-training, arXiv 1910.13461.
+
+| published size (V = 50,265) | dim | depth | heads | hidden | parameters |
+|---|---|---|---|---|---|
+| BART base | 768 | 6 | 12 | 3072 | 139,420,416 |
+| BART large | 1024 | 12 | 16 | 4096 | 406,291,456 |
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from castalia.errors import InvalidData
+from castalia.nn.attention import (
+    Cache,
+    LearnedPositions,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+    causal,
+    padding,
+    token_positions,
+)
+
+__all__ = ["BART"]
+
+OFFSET = 2  # rows of a position table before position zero, as in the published weights
+
+
+class BART(nn.Module):
+    """Encoder and decoder with learned positions.
+
+    Parameters
+    ----------
+    vocabulary
+        Number of tokens known.
+    context
+        The longest source, and the longest answer.
+    dim
+        Width of the vectors.
+    depth
+        Blocks of the encoder, and of the decoder unless told otherwise.
+    heads
+        Attention heads of a block.
+    hidden
+        Units of the position-wise networks; None: 4 ``dim``.
+    decoder_depth
+        Blocks of the decoder; None: ``depth``.
+    activation
+        Of the position-wise networks.
+    dropout
+        Probability for embeddings, attention weights and the output of each part.
+    scaled
+        Whether the vectors of the tokens are multiplied by sqrt(dim).
+
+    Examples
+    --------
+    >>> net = BART(50, context=16, dim=8, depth=2, heads=2)
+    >>> net(torch.tensor([[3, 1, 4]]), torch.tensor([[2, 7]])).shape
+    torch.Size([1, 2, 50])
+    """
+
+    output_bias: Tensor
+
+    def __init__(
+        self,
+        vocabulary: int,
+        *,
+        context: int = 1024,
+        dim: int = 768,
+        depth: int = 6,
+        heads: int = 12,
+        hidden: int | None = None,
+        decoder_depth: int | None = None,
+        activation: str = "gelu",
+        dropout: float = 0.0,
+        scaled: bool = False,
+    ) -> None:
+        super().__init__()
+        self.vocabulary, self.context, self.dim, self.heads = vocabulary, context, dim, heads
+        self.activation, self.hidden, self.scaled = activation, hidden or 4 * dim, scaled
+        self.tokens = nn.Embedding(vocabulary, dim)
+        self.encoder_positions, self.decoder_positions = (
+            LearnedPositions(context + OFFSET, dim) for _ in range(2)
+        )
+        self.encoder_norm, self.decoder_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.dropout = nn.Dropout(dropout)
+        block: dict[str, Any] = {"hidden": hidden, "activation": activation, "dropout": dropout}
+        self.encoder = nn.ModuleList(
+            TransformerEncoderBlock(dim, heads, **block) for _ in range(depth)
+        )
+        self.decoder = nn.ModuleList(
+            TransformerDecoderBlock(dim, heads, **block)
+            for _ in range(depth if decoder_depth is None else decoder_depth)
+        )
+        self.register_buffer("output_bias", torch.zeros(1, vocabulary))
+        self._initialise()
+
+    @torch.no_grad()
+    def _initialise(self) -> None:
+        """Draw weights from N(0, 0.02^2); biases are zero."""
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 2:
+                parameter.normal_(0, 0.02)
+            elif name.endswith("bias"):
+                parameter.zero_()
+
+    def forward(
+        self,
+        ids: Tensor,
+        decoder_ids: Tensor,
+        *,
+        keep: Tensor | None = None,
+        decoder_keep: Tensor | None = None,
+    ) -> Tensor:  # (B, S), (B, T)
+        """Return the logits of the token after each of ``decoder_ids``, (B, T, V).
+
+        Parameters
+        ----------
+        ids, keep
+            Tokens of the source, (B, S), and which are real.
+        decoder_ids, decoder_keep
+            Tokens of the answer so far, the first being the start, and which are real.
+        """
+        memory = self.encode(ids, keep=keep)
+        h = self.decode(decoder_ids, memory, keep=decoder_keep, memory_keep=keep)
+        return self.head(h)
+
+    def encode(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, S)
+        """Return a vector for each token of the source, (B, S, dim)."""
+        self._check_room(ids.shape[1])
+        h = self._embed(ids) + self.encoder_positions(token_positions(ids, keep) + OFFSET)
+        h = self.dropout(self.encoder_norm(h))
+        mask = None if keep is None else padding(keep)
+        for block in self.encoder:
+            h = block(h, mask=mask)
+        return h
+
+    def decode(
+        self,
+        ids: Tensor,
+        memory: Tensor,
+        *,
+        keep: Tensor | None = None,
+        memory_keep: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:  # (B, T), (B, S, dim)
+        """Return the vectors below the output layer, (B, T, dim).
+
+        Parameters
+        ----------
+        ids, keep
+            Tokens of the answer, or the new ones with a cache; which are real.
+        memory, memory_keep
+            What ``encode`` returned, and which tokens of the source are real.
+        cache
+            Made by ``cache``: what was seen before.
+        """
+        self._check_room(ids.shape[1] + (cache.seen if cache is not None else 0))
+        if cache is not None:
+            cache.begin(ids.shape[1])
+        places = token_positions(ids, keep) if cache is None else cache.positions()
+        h = self._embed(ids) + self.decoder_positions(places + OFFSET)
+        h = self.dropout(self.decoder_norm(h))
+        mask = causal() if keep is None else causal() & padding(keep)
+        memory_mask = None if memory_keep is None else padding(memory_keep)
+        for layer, block in enumerate(self.decoder):
+            h = block(h, memory, mask=mask, memory_mask=memory_mask, cache=cache, layer=layer)
+        if cache is not None:
+            cache.advance()
+        return h
+
+    def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
+        """Return the logits of vectors, (B, T, V)."""
+        return F.linear(h, self.tokens.weight) + self.output_bias
+
+    def cache(self, batch: int, length: int, *, keep: Tensor | None = None) -> Cache:
+        """Return an empty cache for answers of at most ``length`` tokens; see ``GPT.cache``."""
+        weight = self.tokens.weight
+        return Cache(
+            len(self.decoder),
+            batch=batch,
+            heads=self.heads,
+            head_dim=self.dim // self.heads,
+            length=length,
+            keep=keep,
+            device=weight.device,
+            dtype=weight.dtype,
+        )
+
+    def _embed(self, ids: Tensor) -> Tensor:
+        found: Tensor = self.tokens(ids)
+        return found * math.sqrt(self.dim) if self.scaled else found
+
+    def _check_room(self, tokens: int) -> None:
+        if tokens > self.context:
+            raise InvalidData(
+                f"BART: a sequence must have at most context={self.context} tokens; got {tokens}. "
+                "Cut it, or build the network with a longer context."
+            )

@@ -1,0 +1,174 @@
+"""One token after the other, with everything on the device.
+
+A step reads nothing back: the last token, what was written, which rows have ended and whether a
+score was no number are tensors. On CUDA a step is therefore recorded once as a graph and replayed,
+which costs one launch a token instead of hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from castalia.errors import InvalidData
+from castalia.nets.language.decoding.picking import Picker
+from castalia.nets.language.decoding.prompts import Reader
+from castalia.nn.attention import Cache
+
+__all__ = ["Loop"]
+
+WARM_UP = 2  # eager steps on a side stream before recording, as torch asks for
+LOOK = 16  # tokens between two looks at whether all rows have ended
+
+
+class Loop:
+    """The state of a generation.
+
+    Parameters
+    ----------
+    read
+        The network and the prompts.
+    pick
+        How a token is chosen.
+    tokens
+        New tokens at most.
+    stop
+        Tokens that end a row.
+    pad
+        What is written after the end.
+    cache
+        What was seen; None computes everything anew for each token.
+    context
+        With no cache: the longest text the network reads; older tokens fall out. None: no bound.
+    """
+
+    def __init__(
+        self,
+        read: Reader,
+        pick: Picker,
+        *,
+        tokens: int,
+        stop: tuple[int, ...],
+        pad: int,
+        cache: Cache | None,
+        context: int | None,
+    ) -> None:
+        self.read, self.pick, self.tokens, self.pad = read, pick, tokens, pad
+        self.cache, self.context = cache, context
+        ids = read.first.ids
+        rows, device = len(ids), ids.device
+        self.stop = torch.tensor(stop, dtype=torch.long, device=device) if stop else None
+        self.written = torch.zeros(tokens, rows, dtype=torch.long, device=device)
+        self.cursor = torch.zeros(1, dtype=torch.long, device=device)
+        self.last = torch.zeros(rows, 1, dtype=torch.long, device=device)
+        self.ended = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.broken = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.used: Tensor | None = None  # (B, V): tokens that occurred
+        self.records = cache is not None and ids.is_cuda
+
+    def run(self) -> Tensor:
+        """Return the new tokens, (B, N)."""
+        step = self.step if self.cache is not None else self.step_anew
+        if self.cache is None:
+            self.step_anew()
+        else:
+            self.take(self.read(self.read.first.ids, None, self.cache))
+        for count in range(1, self.tokens):
+            if (count % LOOK == 0 or not self.records) and self._all_ended():
+                break
+            if self.records and count <= WARM_UP:
+                _aside(step)
+                continue
+            if self.records and count == WARM_UP + 1:
+                step = self._captured(step)
+            step()
+        self._check()
+        return self._result()
+
+    def step(self) -> None:
+        """Read the last token and write the next."""
+        self.take(self.read(self.last, None, self.cache))
+
+    def step_anew(self) -> None:
+        """Read the whole text and write the next token."""
+        count = int(self.cursor)
+        new, first = self.written[:count].T, self.read.first
+        ids = torch.cat([first.ids, new], dim=1)
+        keep = first.keep
+        if keep is not None:
+            keep = torch.cat([keep, torch.ones_like(new, dtype=torch.bool)], dim=1)
+        if self.context is not None and ids.shape[1] > self.context:
+            ids = ids[:, -self.context :]
+            keep = None if keep is None else keep[:, -self.context :]
+        self.take(self.read(ids, keep, None))
+
+    def take(self, logits: Tensor) -> None:  # (B, V)
+        """Choose the next tokens and write them."""
+        self.broken |= ~logits.amax(dim=-1).isfinite()  # NaN, +inf, or -inf everywhere
+        used = self._note(logits)
+        chosen = self.pick(logits, used)
+        if self.stop is not None:
+            self.ended |= (chosen[:, None] == self.stop).any(dim=1)
+        if used is not None:
+            used.scatter_(1, chosen[:, None], True)
+        self.written.index_copy_(0, self.cursor, chosen[None])
+        self.last.copy_(chosen[:, None])
+        self.cursor.add_(1)
+
+    def _note(self, logits: Tensor) -> Tensor | None:
+        """Return which tokens have occurred, where a penalty needs it."""
+        if self.used is None and self.pick.repetition_penalty != 1:
+            first = self.read.first
+            real = torch.ones_like(first.ids) if first.keep is None else first.keep.long()
+            seen = torch.zeros_like(logits, dtype=torch.long).scatter_add_(1, first.ids, real)
+            self.used = seen > 0
+        return self.used
+
+    def _captured(self, step: Callable[[], None]) -> Callable[[], None]:
+        """Return the replay of a recorded step, or the step where it cannot be recorded."""
+        graph, cache = torch.cuda.CUDAGraph(), self.cache
+        seen = 0 if cache is None else cache.seen
+        torch.cuda.synchronize()
+        try:
+            with torch.cuda.graph(graph):
+                step()
+        except Exception:  # a network of the user's own that reads back or changes shapes
+            torch.cuda.synchronize()
+            chance = torch.cuda.default_generators[torch.cuda.current_device()]
+            chance.graphsafe_set_state(chance.clone_state())  # or it waits for the recording's end
+            return step
+        finally:
+            if cache is not None:
+                cache.seen = seen  # recording computes nothing
+        return graph.replay
+
+    def _result(self) -> Tensor:
+        """Return what was written, (B, N), with padding after the first stop token."""
+        if self.stop is None:
+            return self.written.T
+        stops = torch.isin(self.written, self.stop)
+        after = stops.cumsum(dim=0) - stops.long() > 0
+        return self.written.masked_fill(after, self.pad).T
+
+    def _all_ended(self) -> bool:
+        return self.stop is not None and bool(self.ended.all())
+
+    def _check(self) -> None:
+        if bool(self.broken.any()):
+            rows = self.broken.nonzero().flatten().tolist()
+            raise InvalidData(
+                "generate: the scores of the next token must be finite numbers; got NaN or "
+                f"infinity in row {rows[0]} ({len(rows)} of {len(self.broken)} rows). Look for NaN "
+                "in the weights, or use a wider precision."
+            )
+
+
+def _aside(step: Callable[[], None]) -> None:
+    """Take a step on a side stream."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)

@@ -1,0 +1,152 @@
+"""A transformer encoder that reads a sequence and gives one answer for it, or one a token.
+
+h_0 = W_e[ids] + PE(positions),  h_l = block_l(h_{l-1}),  y = pool(h_L) W + b, where pool is the
+mean over the tokens, a learnt attention over them, or the first token.
+
+Shapes: B batch, T tokens, K outputs.
+Reference: 2017, Vaswani et al., Attention is all you need, arXiv 1706.03762 (the encoder).
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from castalia.errors import InvalidParameter
+from castalia.nn.attention import (
+    AttentionPooling,
+    LearnedPositions,
+    SinusoidalPositions,
+    TransformerEncoderBlock,
+    padding,
+    token_positions,
+)
+from castalia.utils.text import listing
+
+__all__ = ["TransformerEncoder"]
+
+POOLS = ("mean", "attention", "first", "none")
+POSITIONS = ("sinusoidal", "learned", "none")
+
+
+class TransformerEncoder(nn.Module):
+    """Encoder with an output layer on the pooled tokens.
+
+    Parameters
+    ----------
+    vocabulary
+        Number of tokens known.
+    outputs
+        Number of outputs.
+    dim
+        Width of the vectors.
+    depth
+        Number of blocks.
+    heads
+        Attention heads of a block.
+    hidden
+        Units of the position-wise networks; None: 4 ``dim``.
+    context
+        The longest sequence; needed by learned positions only.
+    positions
+        ``"sinusoidal"``, ``"learned"``, or ``"none"``: a bag of tokens.
+    pool
+        ``"mean"``, ``"attention"``, ``"first"``, or ``"none"`` for one answer a token.
+    dropout
+        Probability for embeddings, attention weights and the output of each part.
+    activation
+        Of the position-wise networks.
+    pre_norm
+        Whether norms stand before each part, with one more after all blocks.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = TransformerEncoder(50, 3, dim=8, depth=1, heads=2)
+    >>> net(torch.tensor([[3, 1, 4]])).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        outputs: int,
+        *,
+        dim: int = 128,
+        depth: int = 2,
+        heads: int = 4,
+        hidden: int | None = None,
+        context: int = 512,
+        positions: str = "sinusoidal",
+        pool: str = "mean",
+        dropout: float = 0.0,
+        activation: str = "relu",
+        pre_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        _check("pool", pool, POOLS)
+        _check("positions", positions, POSITIONS)
+        self.tokens = nn.Embedding(vocabulary, dim)
+        self.positions: nn.Module | None = None
+        if positions == "learned":
+            self.positions = LearnedPositions(context, dim)
+        elif positions == "sinusoidal":
+            self.positions = SinusoidalPositions(dim)
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.ModuleList(
+            TransformerEncoderBlock(
+                dim,
+                heads,
+                hidden=hidden,
+                activation=activation,
+                dropout=dropout,
+                pre_norm=pre_norm,
+            )
+            for _ in range(depth)
+        )
+        self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
+        self.pool = pool
+        self.pooling = AttentionPooling(dim) if pool == "attention" else None
+        self.output = nn.Linear(dim, outputs)
+
+    def forward(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, T)
+        """Return the outputs, (B, K), or (B, T, K) without pooling.
+
+        Parameters
+        ----------
+        ids
+            Tokens, (B, T).
+        keep
+            Which tokens are real, (B, T); None: all.
+        """
+        return self.output(self.summary(self.features(ids, keep=keep), keep))
+
+    def features(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:
+        """Return a vector for each token, (B, T, dim)."""
+        h = self.tokens(ids)
+        if self.positions is not None:
+            h = h + self.positions(token_positions(ids, keep))
+        h = self.dropout(h)
+        mask = None if keep is None else padding(keep)
+        for block in self.blocks:
+            h = block(h, mask=mask)
+        return self.norm(h)
+
+    def summary(self, h: Tensor, keep: Tensor | None = None) -> Tensor:  # (B, T, dim)
+        """Return the pooled vectors, (B, dim); padding has no share in them."""
+        if self.pool == "none":
+            return h
+        if self.pool == "first":
+            return h[:, 0]
+        if self.pooling is not None:
+            return self.pooling(h, keep)
+        if keep is None:
+            return h.mean(dim=1)
+        real = keep.to(h.dtype)[..., None]  # (B, T, 1)
+        return (h * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+
+
+def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidParameter(
+            f"TransformerEncoder: `{name}` must be {listing(known)}; got {value!r}."
+        )
