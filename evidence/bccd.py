@@ -28,8 +28,8 @@ from castalia.train import Training
 from evidence.rows import folder, print_table, spread
 
 SEEDS = (0, 1, 2)
-EPOCHS = 250
-SIZE = (480, 640)
+EPOCHS = 150
+SIZE = (384, 512)
 FAINT = 0.005  # scores from which boxes are ranked
 
 

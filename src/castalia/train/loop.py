@@ -129,7 +129,7 @@ class _Loop:
         self.exact = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
         self.batch_size = min(batch_size, len(data))
         if device.type == "cuda" and len(_row_shape(data)) == 3:  # pictures, (C, H, W)
-            net.to(memory_format=torch.channels_last)
+            net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
         if self.strategy.world > 1:  # dropout differs between processes
