@@ -77,7 +77,7 @@ def box_iou(
         torch.maximum(first[..., :2], second[..., :2]),
         torch.minimum(first[..., 2:], second[..., 2:]),
     )
-    shared = (high - low + extra).clamp_min(0).prod(dim=-1)
+    shared = _area(high - low + extra)
     union = _areas(first, extra) + _areas(second, extra) - shared
     tiny = torch.finfo(union.dtype).tiny  # two boxes without area overlap by 0, not by 0 / 0
     iou = shared / union.clamp_min(tiny)
@@ -86,13 +86,19 @@ def box_iou(
     outer_low = torch.minimum(first[..., :2], second[..., :2])
     outer = torch.maximum(first[..., 2:], second[..., 2:]) - outer_low + extra  # (…, 2)
     if kind == "generalised":
-        area = outer.prod(dim=-1).clamp_min(tiny)
+        area = _area(outer).clamp_min(tiny)
         return iou - (area - union) / area
     return iou - _distance(first, second, outer) - _aspect(first, second, iou, extra)
 
 
 def _areas(corners: Tensor, extra: float) -> Tensor:
-    return (corners[..., 2:] - corners[..., :2] + extra).clamp_min(0).prod(dim=-1)
+    return _area(corners[..., 2:] - corners[..., :2] + extra)
+
+
+def _area(sides: Tensor) -> Tensor:  # (…, 2)
+    """Return width times height; the gradient of ``prod`` would wait for the device."""
+    width, height = sides.clamp_min(0).unbind(dim=-1)
+    return width * height
 
 
 def _distance(first: Tensor, second: Tensor, outer: Tensor) -> Tensor:
