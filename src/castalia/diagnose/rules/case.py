@@ -278,12 +278,17 @@ class Case:
 
     # ------------------------------------------------------------------ outputs
 
-    def scored(self, rows: Any, last: int = 6) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return outputs and targets of the last kept batches, where both are known and fit."""
+    def scored(
+        self, rows: Any, last: int = 6, since: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return outputs and targets of the last kept batches, where both are known and fit.
+
+        ``since`` is a share of the steps: batches before it are left out.
+        """
         pairs = [
             (o, t)
-            for o, t in zip(rows.outputs, rows.targets, strict=True)
-            if o is not None and t is not None and o.ndim <= 2
+            for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
+            if o is not None and t is not None and o.ndim <= 2 and step >= since * self.steps
         ][-last:]
         cut = [(o[: len(t)], t[: len(o)]) for o, t in pairs if len(o) and len(t)]
         if not cut or len({(o.shape[1:], t.shape[1:]) for o, t in cut}) > 1:
@@ -292,9 +297,9 @@ class Case:
             return None
         return np.concatenate([o for o, _ in cut]), np.concatenate([t for _, t in cut])
 
-    def accuracy(self, rows: Any, last: int = 6) -> tuple[float, int]:
+    def accuracy(self, rows: Any, last: int = 6, since: float = 0.0) -> tuple[float, int]:
         """Return the share of rows whose answer is right, and how many were counted."""
-        found = self.scored(rows, last)
+        found = self.scored(rows, last, since)
         if found is None:
             return np.nan, 0
         outputs, targets = found
@@ -308,9 +313,11 @@ class Case:
             return float(right.mean()), len(right)
         return np.nan, 0
 
-    def probabilities(self, rows: Any, last: int = 6) -> tuple[np.ndarray, np.ndarray] | None:
+    def probabilities(
+        self, rows: Any, last: int = 6, since: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return probabilities (rows, classes) and labels of the last kept batches."""
-        found = self.scored(rows, last)
+        found = self.scored(rows, last, since)
         if found is None:
             return None
         outputs, targets = found

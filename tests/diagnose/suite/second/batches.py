@@ -25,7 +25,7 @@ def one_noisy_order_a_step(seed: int, fault: bool = True) -> Diagnosis:
     X, y, X_val, y_val = orders(seed, n=400)
     noisy = y + 1.0 * torch.randn(y.shape, generator=rng(seed))
     net = dense(12, 48, 1)
-    opt = torch.optim.SGD(net.parameters(), lr=0.05)
+    opt = torch.optim.SGD(net.parameters(), lr=0.02)
     size, epochs = (1, 2) if fault else (32, 15)
     return ben(net, opt, F.mse_loss, (X, noisy, X_val, y_val), epochs, bs=size, score=explained)
 
