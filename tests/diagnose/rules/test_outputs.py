@@ -209,7 +209,7 @@ def test_log_probabilities_of_pictures_sum_to_one_over_the_classes(dim):
     record, last = classification(), Activation("log_softmax", shape, dim)
     for look in record.looks:
         look.softmaxes = [last]
-    set_head(record, loss="nll", chain=(last,), outputs=shape)
+    set_head(record, loss="cross_entropy", log_softmax=last, outputs=shape)
     if dim == 1:
         assert ask(wrong_axis, record) == []
     else:

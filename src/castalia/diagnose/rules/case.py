@@ -465,10 +465,20 @@ class Case:
             cell = weight.kind in ("RNN", "RNNCell")
             if not cell and unrolled < 8:
                 continue
-            units = [u for look in self.looks[:3] for u in look.units if u.kind == "tanh"]
-            slope = 1 - float(np.mean([u.std**2 + u.mean**2 for u in units])) if units else 1.0
-            return layer, weight.radius * slope, max(steps if cell else 0, unrolled)
+            return layer, weight.radius * self._slope, max(steps if cell else 0, unrolled)
         return None
+
+    @cached_property
+    def _slope(self) -> float:
+        """Mean slope of the bounded activations at the start; 1 where there are none."""
+        found = []
+        for unit in (u for look in self.looks[:3] for u in look.units if not u.gate):
+            square = unit.std**2 + unit.mean**2
+            if unit.kind == "tanh":
+                found.append(1 - square)  # tanh' = 1 - tanh²
+            elif unit.kind == "sigmoid":
+                found.append(unit.mean - square)  # σ' = σ - σ²
+        return float(np.mean(found)) if found else 1.0
 
     @cached_property
     def weights_radius(self) -> float:

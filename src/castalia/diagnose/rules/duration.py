@@ -52,7 +52,8 @@ def too_short(case: Case) -> Iterator[Finding]:
     first, last = case.level(0, 0.2), case.level(0.8, 1.0)
     share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
     begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
-    plain = held is not None and held > bar and fall > 0.4 * bar and case.learnt < 0.6
+    few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
+    plain = few and held is not None and held > bar and fall > 0.4 * bar and case.learnt < 0.6
     falling = fall > bar or begun or plain
     least = 0.01 if begun else bar if case.learnt > 0.6 else 0.4 * bar
     confirmed = held is None or held > least

@@ -186,7 +186,8 @@ def _wrong_axis(case: Case, activation: Activation, rows: int, last: bool) -> st
     if dim == 0 and shape[0] > 1 and (shape[-1] > 1 or (len(shape) > 2 and shape[0] == rows)):
         return "batch"
     # Log-probabilities (N, K, …) of nll_loss have their classes on the second axis.
-    if last and case.head.loss == "nll" and activation.kind == "log_softmax" and len(shape) > 3:
+    likelihood = case.head.loss in ("nll", "cross_entropy") and activation.kind == "log_softmax"
+    if last and likelihood and len(shape) > 3 and shape == tuple(case.head.outputs):
         return None if dim == 1 else "places"
     # The softmax of a cross-entropy over (N, K, T) rightly runs over the second axis.
     by_hand = case.head.loss in ("nll", "bce", "mse", "soft_cross_entropy")
