@@ -10,6 +10,7 @@ from tests.diagnose.rules.records import (
     logits,
     only,
     poor,
+    set_head,
     standard,
 )
 
@@ -58,3 +59,8 @@ def test_few_rows_may_differ_by_chance():
 
 def test_a_network_that_learnt_nothing_is_not_called_miscalibrated():
     assert ask(miscalibrated, sure(0.9, 0.5, record=poor())) == []
+
+
+def test_a_weighted_loss_above_that_of_guessing_may_still_be_miscalibrated():
+    record = set_head(sure(0.9, 0.5, record=poor()), weighted=True)
+    assert only(miscalibrated, record).code == "CST405"

@@ -10,10 +10,12 @@ from tests.diagnose.rules.records import (
     falling,
     only,
     set_evaluations,
+    set_head,
     stairs,
 )
 
 from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.duration import noisy, too_short
 
 
@@ -117,4 +119,21 @@ def test_a_training_that_broke_is_not_called_short():
 def test_a_level_loss_is_not_called_short():
     record = classification(0.5, falling())
     record.evaluations = []
+    assert ask(too_short, record) == []
+
+
+def test_two_validations_tell_of_a_training_that_has_hardly_begun():
+    fall = 0.6 * limit("end.falling")
+    record = classification(0.3, stairs(2.0, 1.6, 1.3, 1.0, 1.0 - fall))
+    record = set_evaluations(record, [1.0, 1.0 - above("end.falling")])
+    assert only(too_short, record).code == "CST111"
+    assert ask(too_short, set_evaluations(record, [1.0, 1.0])) == []
+
+
+def test_a_score_near_one_leaves_nothing_to_gain_whatever_the_task():
+    record = classification(losses=stairs(1.4, 1.3, 1.2, 1.0, 1.0 - above("end.falling")))
+    set_head(record, loss="unknown")
+    record.evaluations = [Evaluation(100, score=0.9), Evaluation(150, score=0.95)]
+    assert len(ask(too_short, record)) == 1
+    record.evaluations.append(Evaluation(200, score=0.96))
     assert ask(too_short, record) == []

@@ -14,6 +14,7 @@ from tests.diagnose.rules.records import (
     poor,
     regression,
     set_evaluations,
+    set_head,
     set_rows,
     stairs,
 )
@@ -163,6 +164,7 @@ def test_a_network_as_good_as_a_linear_model_or_on_useless_inputs_does_not_under
 def test_a_tiny_network_whose_loss_no_longer_falls_underfits():
     record = regression(0.3, stairs(1.4, 0.7))
     record.weights = [Weight("0.weight", (1, 5), True, True, "Linear", moved=True)]
+    record.train.inputs = [None] * len(record.train)  # no simple model to compare with
     (evidence,) = only(underfits, record).evidence
     assert evidence.value == pytest.approx(0.3)
     assert not evidence.above
@@ -183,3 +185,26 @@ def test_a_loss_that_cannot_be_held_against_guessing_is_not():
     record = poor()
     record.train.select([])
     assert ask(no_better, record) == []
+
+
+def test_a_validation_loss_that_rises_by_a_trifle_is_no_overfitting():
+    least = 0.5 * limit("fit.rise_share") * np.log(CLASSES)
+    record = set_evaluations(classification(), [0.3, least, 2 * least], [0.3, 0.05, 0.02])
+    assert ask(overfits, record) == []
+
+
+def test_a_small_network_that_beats_simple_models_may_have_met_noise():
+    record = regression(0.4, stairs(1.0, 0.6))
+    record.weights = [Weight("0.weight", (4, 5), True, True, "Linear")]
+    assert ask(underfits, record) == []  # the columns say nothing of the targets
+
+
+def test_a_penalty_that_has_won_is_seen_where_it_began():
+    record = poor(stairs(9.0, 1.5, 1.5, 1.5))
+    record.train.steps = [0, 3, 7, 12, 100, 150, 180, 199]
+    assert only(over_regularised, record).code == "CST404"
+
+
+def test_a_weighted_loss_is_not_held_against_guessing():
+    assert only(no_better, poor()).code == "CST403"
+    assert ask(no_better, set_head(poor(), weighted=True)) == []

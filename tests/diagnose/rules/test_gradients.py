@@ -12,6 +12,8 @@ from tests.diagnose.rules.records import (
     only,
     poor,
     set_gradients,
+    set_units,
+    units,
 )
 
 from castalia.diagnose.calibration import limit
@@ -156,3 +158,11 @@ def test_gradients_of_no_optimizer_or_of_unknown_age_do_not_accumulate():
     for look in unknown.looks:
         look.stale = None
     assert ask(never_reset, alone) == ask(never_reset, unknown) == []
+
+
+@pytest.mark.parametrize(("kind", "seen"), [("sigmoid", 1), ("tanh", 0)])
+def test_sigmoids_in_a_recurrence_forget_though_its_weights_do_not(kind, seen):
+    """Half-way values: a sigmoid's slope there is a quarter, a tanh's three quarters."""
+    record = recurrent(poor(), 1.0, steps=16)
+    set_units(record, units("rnn", kind, std=0.01))
+    assert len(ask(vanishes, record)) == seen

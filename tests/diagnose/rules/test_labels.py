@@ -134,3 +134,23 @@ def test_shuffled_labels_and_few_batches_are_left_alone():
     few = set_rows(classification(), targets=np.repeat(np.arange(BATCHES) % CLASSES, ROWS))
     few.train.select([0, 1, 2])
     assert ask(ordered, few) == []
+
+
+def test_answers_that_grow_righter_with_sureness_are_a_hard_task_not_label_noise():
+    """A bent coin: of the surer half 28 % are wrong, of the other 42 %."""
+    record, n = classification(), 1000
+    given = np.arange(n) % 2
+    surer = np.arange(n) < n // 2
+    outputs = np.where(surer[:, None], logits(given, 0.33, 2), logits(given, 0.55, 2))
+    wrong = np.random.default_rng(0).random(n) < np.where(surer, 0.28, 0.42)
+    record.validation = batches(standard(n, 5, 1), outputs, np.where(wrong, 1 - given, given))
+    set_rows(record, outputs=logits(np.arange(320) % 2, 0.4, 2), targets=np.arange(320) % 2)
+    assert ask(mislabelled, record) == []
+
+
+def test_a_rare_class_that_is_learnt_late_is_not_given_up():
+    record = rare(0.98 * BAR, recognised=True)
+    for rows in (record.train, record.validation):
+        for i in range(BATCHES // 2):  # the first half of the training knew one class only
+            rows.outputs[i] = logits(np.zeros(len(rows.outputs[i]), int), 0.01, 2)
+    assert only(imbalanced, record).severity == "info"

@@ -137,3 +137,12 @@ def test_gradients_without_a_step_of_the_optimizer_say_nothing_of_the_rate():
     record = set_gradients(slow(below("rate.slow")), np.full(5, 0.1))
     record.optimizers = []
     assert ask(too_low, record) == ask(too_high, record) == []
+
+
+def test_a_loss_that_breaks_after_small_steps_is_not_blamed_on_the_rate():
+    """One infinite input: the batches before it differ by chance."""
+    losses = [0.85, 0.9, 1.31, *[np.nan] * 197]
+    calm = set_updates(classification(0.0, losses), 5e-3)
+    wild = set_updates(classification(0.0, losses), 0.5)
+    assert ask(too_high, calm) == []
+    assert only(too_high, wild).code == "CST101"

@@ -6,6 +6,7 @@ from tests.diagnose.rules.records import (
     CLASSES,
     ROWS,
     ask,
+    batches,
     classification,
     only,
     regression,
@@ -13,7 +14,7 @@ from tests.diagnose.rules.records import (
     set_rows,
 )
 
-from castalia.diagnose.record import Activation
+from castalia.diagnose.record import Activation, Weight
 from castalia.diagnose.rules.outputs import wrong_activation, wrong_axis, wrong_size
 
 SHAPE = (ROWS, CLASSES)
@@ -187,3 +188,40 @@ def test_one_logit_for_several_classes_is_found():
     assert found.evidence[0].value == 1
     two = set_rows(record, targets=np.arange(320) % 2)
     assert ask(wrong_size, two) == []
+
+
+def test_a_softmax_over_labels_that_go_together_is_wrong():
+    several = np.tile([[1.0, 1, 0, 0], [0, 0, 0, 0]], (160, 1))
+    one = np.tile(np.eye(4), (80, 1))
+    found = only(wrong_activation, ending("bce", "softmax", dim=1, record=labelled(several)))
+    assert (found.code, found.severity) == ("CST301", "error")
+    assert "sigmoid for each label" in found.remedy.text
+    assert ask(wrong_activation, ending("bce", "softmax", dim=1, record=labelled(one))) == []
+
+
+def labelled(targets):
+    return set_rows(classification(), targets=targets)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_log_probabilities_of_pictures_sum_to_one_over_the_classes(dim):
+    shape = (ROWS, CLASSES, 6, 6)
+    record, last = classification(), Activation("log_softmax", shape, dim)
+    for look in record.looks:
+        look.softmaxes = [last]
+    set_head(record, loss="cross_entropy", log_softmax=last, outputs=shape)
+    if dim == 1:
+        assert ask(wrong_axis, record) == []
+    else:
+        assert "dim=1" in only(wrong_axis, record).remedy.text
+
+
+@pytest.mark.parametrize(("words", "seen"), [(30, 1), (60, 0)], ids=["few", "as many"])
+def test_a_language_model_with_outputs_beyond_its_embedding_is_found(words, seen):
+    tokens = np.random.default_rng(0).integers(0, 30, (320, 7))
+    record = set_head(classification(), outputs=(ROWS, 100))
+    record.train = batches(tokens[:, :-1], None, tokens[:, 1:])
+    record.weights.append(Weight("embed.weight", (words, 8), True, True, "Embedding"))
+    found = ask(wrong_size, record)
+    assert [f.code for f in found] == ["CST306"] * seen
+    assert all(f.evidence[0].threshold == words for f in found)

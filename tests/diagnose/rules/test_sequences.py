@@ -5,6 +5,7 @@ import pytest
 from tests.diagnose.rules.records import (
     above,
     ask,
+    batches,
     below,
     classification,
     only,
@@ -140,3 +141,20 @@ def test_rounding_and_a_future_that_was_not_tried_are_no_leak():
     assert ask(sees_the_future, record) == []
     record.final["future"] = below("future.change")
     assert ask(sees_the_future, record) == []
+
+
+def copying(task, by):
+    """Tokens whose targets are the tokens so many places later."""
+    record, tokens = classification(), np.random.default_rng(0).integers(0, 9, (320, 7))
+    record.task = task
+    record.train = batches(tokens[:, :-1], None, tokens[:, by : by + 6])
+    return record
+
+
+def test_a_language_model_whose_targets_are_its_inputs_is_told_to_shift_them():
+    found = only(sees_the_future, copying("lm", 0))
+    assert (found.code, found.severity) == ("CST505", "error")
+    assert (found.evidence[0].value, found.evidence[0].threshold) == (1.0, limit("future.copied"))
+    assert "tokens[:, 1:]" in found.remedy.text
+    assert ask(sees_the_future, copying("lm", 1)) == []
+    assert ask(sees_the_future, copying(None, 0)) == []  # an autoencoder of tokens may copy

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
+    CLASSES,
     COLUMNS,
+    ROWS,
     ask,
     batches,
     classification,
     only,
     regression,
+    set_head,
     set_rows,
     standard,
 )
@@ -123,3 +126,27 @@ def test_validation_rows_of_another_shape_are_not_compared():
     record = classification()
     record.validation = batches(standard(320, 3, 1) + 9, None, None)
     assert ask(shifted, record) == ask(leaks, record) == []
+
+
+def test_rows_of_which_the_loss_takes_a_part_are_no_leak():
+    record = sharing(0.2)
+    assert only(leaks, record).code == "CST206"
+    set_head(record, outputs=(ROWS // 2, CLASSES))  # the loss of half of the nodes of a graph
+    assert ask(leaks, record) == []
+
+
+def spoken(shift):
+    """Rows of twenty tokens; those of validation are moved by some numbers."""
+    record, tokens = classification(), np.random.default_rng(0).integers(0, 20, (320, 6))
+    record.train = batches(tokens, None, None)
+    record.validation = batches(tokens[::-1] + shift, None, None)
+    return record
+
+
+def test_tokens_that_training_never_met_are_a_shift():
+    found = only(shifted, spoken(10))
+    assert (found.code, found.severity) == ("CST208", "warning")
+    assert found.evidence[0].value == pytest.approx(0.5, abs=0.05)
+    assert found.evidence[0].threshold == limit("tokens.unseen")
+    assert "one vocabulary" in found.remedy.text
+    assert ask(shifted, spoken(0)) == []

@@ -321,3 +321,20 @@ def test_what_others_packed_away_is_left_alone():
     assert not unpacked
     assert quick_ending(loss) == (None, None)
     assert not unpacked
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.branch, self.out = nn.Linear(5, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = self.into(x)
+        return self.out(torch.relu(h + torch.relu(self.branch(h))))
+
+
+def test_a_layer_that_is_also_added_behind_a_branch_is_not_in_a_row_with_it():
+    net, look = Residual(), Look(0)
+    names = {id(p): n for n, p in net.named_parameters()}
+    read(F.cross_entropy(net(X), CLASSES), names).fill(look)
+    assert {layer: feeders for layer, _, feeders in look.structure}["branch"] == ()

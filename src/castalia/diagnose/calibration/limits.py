@@ -68,6 +68,9 @@ LIMITS = {
     "end.falling": Limit(
         0.1, "fall in the last fifth; suite: early stops 0.03 to 0.56, so with much left to learn"
     ),
+    "end.left": Limit(
+        0.8, "suite: early stops have learnt up to 0.73, one 0.88 that still fell by half"
+    ),
     "steps.stale": Limit(0.5, "share of looks with left-over gradients: 0 or 1 in practice"),
     "steps.few": Limit(60, "updates in all; suite: healthy trainings make 90 and more"),
     "curvature.ratio": Limit(
@@ -100,6 +103,9 @@ LIMITS = {
         0.08, "errors among the surer half of the answers; clean data below 0.05"
     ),
     "labels.noise_ratio": Limit(0.5, "the same over the errors of all; clean data below 0.4"),
+    "labels.noise_margin": Limit(
+        0.15, "added to the errors over those of guessing; suite: a bent coin -0.04, noise from 0.2"
+    ),
     "rows.shared": Limit(0.02, "share of validation rows seen in training"),
     "rows.alone": Limit(0.97, "accuracy or R² of one column alone, with no other near it"),
     "rows.few": Limit(200, "distinct rows; with a gap to validation, more of them help most"),
@@ -108,6 +114,9 @@ LIMITS = {
     # --- generalisation
     "fit.rise": Limit(
         1.25, "suite: healthy up to 1.4, 95 % below 1.1; overfitted from 1.3, so with a second sign"
+    ),
+    "fit.rise_share": Limit(
+        0.03, "rise of the validation loss over that of guessing; chosen: less changes no answer"
     ),
     "fit.gap": Limit(2.5, "validation over training loss at the end"),
     "fit.score_gap": Limit(0.15, "training minus validation accuracy"),
@@ -126,6 +135,10 @@ LIMITS = {
     ),
     "latent.share": Limit(0.7, "share of silent dimensions; suite: healthy codes up to 0.5"),
     "future.change": Limit(1e-4, "rounding leaves 1e-6; a leak as much as the future itself"),
+    "future.copied": Limit(
+        0.98, "targets equal to the token just read; chosen: a masked model leaves most out"
+    ),
+    "tokens.unseen": Limit(0.1, "share of validation tokens that training never met; chosen"),
     "padding.share": Limit(0.1, "share of padding among the targets"),
 }
 

@@ -278,12 +278,17 @@ class Case:
 
     # ------------------------------------------------------------------ outputs
 
-    def scored(self, rows: Any, last: int = 6) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return outputs and targets of the last kept batches, where both are known and fit."""
+    def scored(
+        self, rows: Any, last: int = 6, since: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return outputs and targets of the last kept batches, where both are known and fit.
+
+        ``since`` is a share of the steps: batches before it are left out.
+        """
         pairs = [
             (o, t)
-            for o, t in zip(rows.outputs, rows.targets, strict=True)
-            if o is not None and t is not None and o.ndim <= 2
+            for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
+            if o is not None and t is not None and o.ndim <= 2 and step >= since * self.steps
         ][-last:]
         cut = [(o[: len(t)], t[: len(o)]) for o, t in pairs if len(o) and len(t)]
         if not cut or len({(o.shape[1:], t.shape[1:]) for o, t in cut}) > 1:
@@ -292,9 +297,9 @@ class Case:
             return None
         return np.concatenate([o for o, _ in cut]), np.concatenate([t for _, t in cut])
 
-    def accuracy(self, rows: Any, last: int = 6) -> tuple[float, int]:
+    def accuracy(self, rows: Any, last: int = 6, since: float = 0.0) -> tuple[float, int]:
         """Return the share of rows whose answer is right, and how many were counted."""
-        found = self.scored(rows, last)
+        found = self.scored(rows, last, since)
         if found is None:
             return np.nan, 0
         outputs, targets = found
@@ -308,9 +313,11 @@ class Case:
             return float(right.mean()), len(right)
         return np.nan, 0
 
-    def probabilities(self, rows: Any, last: int = 6) -> tuple[np.ndarray, np.ndarray] | None:
+    def probabilities(
+        self, rows: Any, last: int = 6, since: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return probabilities (rows, classes) and labels of the last kept batches."""
-        found = self.scored(rows, last)
+        found = self.scored(rows, last, since)
         if found is None:
             return None
         outputs, targets = found
@@ -458,10 +465,20 @@ class Case:
             cell = weight.kind in ("RNN", "RNNCell")
             if not cell and unrolled < 8:
                 continue
-            units = [u for look in self.looks[:3] for u in look.units if u.kind == "tanh"]
-            slope = 1 - float(np.mean([u.std**2 + u.mean**2 for u in units])) if units else 1.0
-            return layer, weight.radius * slope, max(steps if cell else 0, unrolled)
+            return layer, weight.radius * self._slope, max(steps if cell else 0, unrolled)
         return None
+
+    @cached_property
+    def _slope(self) -> float:
+        """Mean slope of the bounded activations at the start; 1 where there are none."""
+        found = []
+        for unit in (u for look in self.looks[:3] for u in look.units if not u.gate):
+            square = unit.std**2 + unit.mean**2
+            if unit.kind == "tanh":
+                found.append(1 - square)  # tanh' = 1 - tanh²
+            elif unit.kind == "sigmoid":
+                found.append(unit.mean - square)  # σ' = σ - σ²
+        return float(np.mean(found)) if found else 1.0
 
     @cached_property
     def weights_radius(self) -> float:

@@ -23,7 +23,7 @@ def _fall(case: Case) -> float:
 def _validation_fall(case: Case) -> float | None:
     """Relative fall of the validation loss over the last fifth; None where unknown."""
     values = [e.loss for e in case.record.evaluations if e.loss is not None]
-    if len(values) < 3:
+    if len(values) < 2:
         return None
     count = max(1, len(values) // 5)
     before, after = np.median(values[-2 * count : -count]), np.median(values[-count:])
@@ -52,7 +52,9 @@ def too_short(case: Case) -> Iterator[Finding]:
     first, last = case.level(0, 0.2), case.level(0.8, 1.0)
     share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
     begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
-    falling = fall > bar or begun
+    few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
+    plain = few and held is not None and held > bar and fall > 0.4 * bar and case.learnt < 0.6
+    falling = fall > bar or begun or plain
     least = 0.01 if begun else bar if case.learnt > 0.6 else 0.4 * bar
     confirmed = held is None or held > least
     left = _much_left(case) or (fall > 3 * bar and (held or 0.0) > 3 * bar and case.learnt < 0.95)
@@ -76,14 +78,13 @@ def too_short(case: Case) -> Iterator[Finding]:
 def _nearly_right(case: Case) -> bool:
     """Whether nearly all validation rows are answered rightly already."""
     scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
-    known = case.task in ("binary", "multiclass", "lm", "multilabel")
-    return known and bool(scores) and 0.93 <= min(scores) <= 1
+    return case.task != "regression" and bool(scores) and 0.93 <= min(scores) <= 1
 
 
 def _much_left(case: Case) -> bool:
     """Whether there is still much to gain."""
     if np.isfinite(case.learnt):
-        return case.learnt < 0.85
+        return case.learnt < limit("end.left")
     return case.final > 0.3 * case.initial
 
 

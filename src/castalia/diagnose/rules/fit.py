@@ -37,6 +37,7 @@ def overfits(case: Case) -> Iterator[Finding]:
         if (
             rise > limit("fit.rise")
             and last - least > 0.02 * abs(least)
+            and _weighs(case, last - least)
             and (falling or gap > limit("fit.gap"))
         ):
             evidence.append(
@@ -67,6 +68,11 @@ def overfits(case: Case) -> Iterator[Finding]:
 def _matters(case: Case, held: float) -> bool:
     """Whether the validation loss is more than a trifle, against guessing."""
     return not np.isfinite(case.guess) or held > 0.25 * case.guess
+
+
+def _weighs(case: Case, rise: float) -> bool:
+    """Whether a rise of the validation loss is more than a trifle, against guessing."""
+    return not np.isfinite(case.guess) or rise > limit("fit.rise_share") * case.guess
 
 
 def _score_gap(case: Case) -> list[Evidence]:
@@ -133,7 +139,7 @@ def over_regularised(case: Case) -> Iterator[Finding]:
             "CST404",
             "warning",
             0.8,
-            f"{number(100 * penalty, 2)} % of the loss at the end is a penalty, not an error.",
+            f"{number(100 * penalty, 2)} % of the loss is a penalty, not an error.",
             "Lower the weight of the penalty.",
             Evidence("share of the loss that is a penalty", penalty, limit("fit.penalty")),
         )
@@ -153,19 +159,29 @@ def _still_poor(case: Case) -> bool:
 
 
 def _penalty(case: Case) -> float:
-    """Share of the loss that outputs and targets do not account for, over the last kept batches."""
-    rows, shares = case.record.train, []
+    """Share of the loss that outputs and targets do not account for, over the last kept batches.
+
+    Where nothing was learnt, over the first ones as well: a penalty that wins shrinks itself.
+    """
     if not case.comparable:
         return 0.0
+    share = _penalty_between(case, 0.8, 1.0)
+    if case.stuck:
+        share = max(share, _penalty_between(case, 0.0, 0.1))
+    return share if share > 0 and not _smoothed(case) else 0.0
+
+
+def _penalty_between(case: Case, start: float, end: float) -> float:
+    rows, shares = case.record.train, []
     for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
         whole = o is not None and t is not None and len(o) == len(t)
-        if whole and 0.8 * case.steps <= step < case.steps:
+        if whole and start * case.steps <= step < end * case.steps:
             total, data = case.losses[step], case.data_loss(o, t)
             if total - data > 0.15 * case.guess:
                 shares.append(1 - data / total)
             elif np.isfinite(data):
                 shares.append(0.0)
-    return float(np.median(shares)) if len(shares) >= 2 and not _smoothed(case) else 0.0
+    return float(np.median(shares)) if len(shares) >= 2 else 0.0
 
 
 def _smoothed(case: Case) -> bool:
@@ -202,7 +218,7 @@ def underfits(case: Case) -> Iterator[Finding]:
             "Give it more capacity, more steps, another rate or better features.",
             Evidence(f"score of a {name} minus the network's", theirs - ours, limit("fit.simple")),
         )
-    elif flat and case.learnt < 0.5 and not case.stuck and _small(case):
+    elif flat and case.learnt < 0.5 and not case.stuck and _small(case) and not _beats(simple):
         yield finding(
             "CST402",
             "warning",
@@ -211,6 +227,11 @@ def underfits(case: Case) -> Iterator[Finding]:
             "Give the network more capacity or better features.",
             Evidence("share of the guessing loss taken away", case.learnt, 0.5, above=False),
         )
+
+
+def _beats(simple: tuple[str, float, float] | None) -> bool:
+    """Whether the network does better than simple models: then the rest may well be noise."""
+    return simple is not None and simple[2] > simple[1] + 0.02
 
 
 def _small(case: Case) -> bool:
@@ -273,6 +294,8 @@ def no_better(case: Case) -> Iterator[Finding]:
     """A loss that guessing reaches as well."""
     if case.broken or case.adversarial or not np.isfinite(case.guess) or case.steps < 20:
         return
+    if case.head.weighted:
+        return  # the plain loss is not what was made small
     loss = (
         case.fit_loss if np.isfinite(case.fit_loss) else case.final if case.comparable else np.nan
     )

@@ -14,6 +14,7 @@ from castalia.utils.text import number
 __all__ = ["imbalanced", "mislabelled", "ordered"]
 
 MOST_CLASSES = 100
+LATE = 0.6  # share of the steps after which answers count: rare classes are learnt last
 
 
 def imbalanced(case: Case) -> Iterator[Finding]:
@@ -30,7 +31,7 @@ def imbalanced(case: Case) -> Iterator[Finding]:
     bar = 2 * limit("classes.rare")
     if relative > bar or case.head.weighted:
         return
-    accuracy, n = case.accuracy(case.record.train, 30)
+    accuracy, n = case.accuracy(case.record.train, 30, LATE)
     recall = _rare_recall(case)
     given_up = recall < 0.25
     severe = recall < 0.5 or (n > 0 and accuracy < shares[0] + 0.02)
@@ -51,8 +52,10 @@ def imbalanced(case: Case) -> Iterator[Finding]:
 
 
 def _rare_recall(case: Case) -> float:
-    """Share of the rows of rare classes that are recognised, in the last kept batches."""
-    parts = [case.probabilities(rows, 30) for rows in (case.record.train, case.record.validation)]
+    """Share of the rows of rare classes that are recognised, late in training."""
+    parts = [
+        case.probabilities(rows, 30, LATE) for rows in (case.record.train, case.record.validation)
+    ]
     known = [part for part in parts if part is not None]
     if not known or case.labels is None:
         return np.nan
@@ -79,9 +82,12 @@ def mislabelled(case: Case) -> Iterator[Finding]:
     top, overall = float(wrong[sure].mean()), float(wrong.mean())
     if float(confidence[sure].mean()) > 1 - top + 0.15:
         return  # too sure of itself: its confidence tells nothing about the labels
-    if top > limit("labels.noise") and top > limit("labels.noise_ratio") * overall:
-        if overall > 0.8 * (1 - case.shares[0] if len(case.shares) else 1):
-            return  # hardly better than guessing: nothing can be said of the labels
+    guessing = overall / max(1 - case.shares[0] if len(case.shares) else 1, 1e-9)
+    if guessing > 0.8:
+        return  # hardly better than guessing: nothing can be said of the labels
+    # The nearer to guessing, the less its sureness says, and the more alike errors must be.
+    bar = max(limit("labels.noise_ratio"), guessing + limit("labels.noise_margin"))
+    if top > limit("labels.noise") and top > bar * overall:
         yield finding(
             "CST205",
             "warning",
@@ -91,9 +97,7 @@ def mislabelled(case: Case) -> Iterator[Finding]:
             "not hard.",
             "Inspect the rows that disagree most surely with their label.",
             Evidence("errors among the surer half", top, limit("labels.noise")),
-            Evidence(
-                "the same over all errors", top / max(overall, 1e-9), limit("labels.noise_ratio")
-            ),
+            Evidence("the same over all errors", top / max(overall, 1e-9), bar),
         )
 
 

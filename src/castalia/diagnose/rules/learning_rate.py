@@ -55,7 +55,8 @@ def _diverged(case: Case) -> list[Evidence]:
     if case.initial > 0 and late > limit("rate.grown") * case.initial:
         grown = late / case.initial
         return [Evidence("last loss over the first", grown, limit("rate.grown"))]
-    if case.broken and 1 < len(case.finite) <= 3 and case.finite[-1] > 1.2 * case.initial:
+    leaps = case.early_ratio > 0.03  # else one bad batch explains the end as well
+    if case.broken and 1 < len(case.finite) <= 3 and leaps and case.finite[-1] > 1.2 * case.initial:
         return [Evidence("last loss over the first", case.finite[-1] / case.initial, 1.2)]
     return []
 

@@ -63,8 +63,15 @@ def wrong_activation(case: Case) -> Iterator[Finding]:
             f"Remove the {kind} at the end, or use BCELoss.",
             0.95,
         )
-    elif head.loss == "bce" and kind in ("softmax",) and case.task == "binary":
+    elif head.loss == "bce" and kind == "softmax" and case.task == "binary":
         yield _wrong(case, "A softmax feeds a binary cross-entropy.", "Use a sigmoid.", 0.9)
+    elif head.loss == "bce" and kind == "softmax" and _several_at_once(case):
+        yield _wrong(
+            case,
+            "A softmax makes labels share a probability of 1, and rows have none or several.",
+            "Use a sigmoid for each label.",
+            0.93,
+        )
     elif head.loss == "kl_div" and kind == "softmax":
         yield _wrong(
             case,
@@ -74,6 +81,14 @@ def wrong_activation(case: Case) -> Iterator[Finding]:
         )
     elif head.loss in REGRESSIONS:
         yield from _out_of_reach(case, kind)
+
+
+def _several_at_once(case: Case) -> bool:
+    """Whether rows of targets hold several ones, or none: labels that do not exclude each other."""
+    y = case.targets
+    if y is None or y.ndim != 2 or y.shape[1] < 2 or not np.isin(y, (0, 1)).all():
+        return False
+    return bool((y.sum(axis=1) != 1).mean() > 0.05)
 
 
 def _not_log_probabilities(case: Case, kind: str) -> Iterator[Finding]:
@@ -150,11 +165,17 @@ def wrong_axis(case: Case) -> Iterator[Finding]:
                 0.95,
                 f"A {activation.kind} of shape {tuple(shape)} runs over the {axis} "
                 f"(dim={activation.dim}).",
-                f"Use dim={len(shape) - 1}." if shape[-1] > 1 else "Use the axis of the positions.",
+                _right_axis(shape, axis),
                 Evidence("axis of the softmax", float(activation.dim or 0)),
                 where=case.head.layer,
             )
             return
+
+
+def _right_axis(shape: tuple[int, ...], wrong: str) -> str:
+    if wrong == "places":
+        return "Use dim=1, where nll_loss expects the classes."
+    return f"Use dim={len(shape) - 1}." if shape[-1] > 1 else "Use the axis of the positions."
 
 
 def _wrong_axis(case: Case, activation: Activation, rows: int, last: bool) -> str | None:
@@ -164,6 +185,10 @@ def _wrong_axis(case: Case, activation: Activation, rows: int, last: bool) -> st
         return None
     if dim == 0 and shape[0] > 1 and (shape[-1] > 1 or (len(shape) > 2 and shape[0] == rows)):
         return "batch"
+    # Log-probabilities (N, K, …) of nll_loss have their classes on the second axis.
+    likelihood = case.head.loss in ("nll", "cross_entropy") and activation.kind == "log_softmax"
+    if last and likelihood and len(shape) > 3 and shape == tuple(case.head.outputs):
+        return None if dim == 1 else "places"
     # The softmax of a cross-entropy over (N, K, T) rightly runs over the second axis.
     by_hand = case.head.loss in ("nll", "bce", "mse", "soft_cross_entropy")
     if len(shape) == 3 and dim == 1 and last and by_hand and _classes_last(case, shape):
@@ -197,15 +222,27 @@ def wrong_size(case: Case) -> Iterator[Finding]:
     if head.loss not in ("cross_entropy", "nll") or labels is None or len(labels) < 50:
         return
     tokens = case.inputs is None and case.gathered("inputs") is not None
-    if len(head.outputs) < 2 or tokens or head.outputs[1] == head.outputs[0]:
-        return  # a vocabulary, or pairs of a batch: not all of them are met
+    if len(head.outputs) < 2 or head.outputs[1] == head.outputs[0]:
+        return  # pairs of a batch
     outputs = head.outputs[1]
+    if tokens:
+        yield from _beyond_the_vocabulary(case, outputs)
+        return  # not all words of a vocabulary are met
     values, counts = np.unique(labels, return_counts=True)
     singles = int((counts <= 2).sum())  # classes still coming in: there may be more
     if len(values) < outputs and singles == 0 and counts.min() >= 5:
         unused = outputs - len(values)
         mild = unused == 1 and outputs > 3
         yield _size(case, outputs, len(values), "more", 0.7 if mild else 0.88, "warning")
+
+
+def _beyond_the_vocabulary(case: Case, outputs: int) -> Iterator[Finding]:
+    """A language model that can answer with far more tokens than it can read."""
+    tables = [w.shape[0] for w in case.record.weights if w.kind == "Embedding"]
+    words = max(tables, default=outputs)
+    met = int(case.labels.max()) + 1 if case.labels is not None else outputs
+    if case.shifted and met <= words < outputs / 2:
+        yield _size(case, outputs, words, "more", 0.88, "warning", "tokens in its embedding")
 
 
 def _one_for_many(case: Case) -> Iterator[Finding]:

@@ -134,8 +134,32 @@ def _padding(case: Case) -> int | None:
     return None
 
 
+def _repeats_its_input(case: Case) -> Iterator[Finding]:
+    """A language model whose targets are its inputs, not shifted by one: it learns to copy."""
+    if case.record.task != "lm":
+        return
+    pairs = [
+        (x.reshape(-1), y.reshape(-1))
+        for x, y in zip(case.record.train.inputs, case.record.train.targets, strict=True)
+        if x is not None and y is not None and x.dtype.kind in "iu" and x.size == y.size
+    ]
+    equal = float(np.mean([np.mean(x == y) for x, y in pairs])) if pairs else 0.0
+    varied = bool(pairs) and len(np.unique(pairs[-1][0])) > 2
+    if equal > limit("future.copied") and varied:
+        yield finding(
+            "CST505",
+            "error",
+            0.95,
+            "The targets are the input tokens themselves, not the next ones: the model is asked to "
+            "repeat what it has just read.",
+            "Shift by one: inputs tokens[:, :-1], targets tokens[:, 1:].",
+            Evidence("share of targets equal to their input", equal, limit("future.copied")),
+        )
+
+
 def sees_the_future(case: Case) -> Iterator[Finding]:
     """A next-token model whose outputs change when later tokens change."""
+    yield from _repeats_its_input(case)
     change = case.record.final.get("future")
     if change is not None and change > limit("future.change"):
         yield finding(

@@ -38,7 +38,7 @@ def _shared(case: Case) -> tuple[float, int]:
     """Share of the validation rows met in training; batches wholly of training rows left out."""
     train = case.gathered("inputs")
     held = [v for v in case.record.validation.inputs if v is not None and v.size]
-    if train is None or not held or train.ndim != 2:
+    if train is None or not held or train.ndim != 2 or _in_one_piece(case):
         return 0.0, 0
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
     if len(known) < 50 or _repeats(case) > 0.01:
@@ -60,6 +60,16 @@ def _shared(case: Case) -> tuple[float, int]:
     # Training rows may be evaluated beside validation rows: then the lower batches tell.
     low, mean = float(np.quantile(shares, 0.25)), float(np.mean(shares))
     return (low if low < 0.25 * mean else mean), len(distinct)
+
+
+def _in_one_piece(case: Case) -> bool:
+    """Whether the loss takes only part of the rows given: the nodes of one graph, say.
+
+    Then rows of validation go through the network in training too, without their answers.
+    """
+    rows = case.head.outputs[0] if case.head.outputs else 0
+    sizes = [look.size for look in case.looks if look.size]
+    return bool(sizes) and 1 < rows < 0.95 * float(np.median(sizes))
 
 
 def _repeats(case: Case) -> float:
@@ -142,6 +152,7 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def shifted(case: Case) -> Iterator[Finding]:
     """A simple classifier that tells training from validation rows."""
+    yield from _new_tokens(case)
     train, held = case.inputs, case.gathered("inputs", case.record.validation)
     if train is None or held is None or held.dtype.kind != "f" or held.shape[1:] != train.shape[1:]:
         return
@@ -161,6 +172,28 @@ def shifted(case: Case) -> Iterator[Finding]:
             "Split at random (or by time on purpose), and inspect the columns that differ.",
             Evidence("area under the curve", area, limit("rows.shift")),
             where=f"column {column}" if case.tabular else None,
+        )
+
+
+def _new_tokens(case: Case) -> Iterator[Finding]:
+    """Tokens of validation that training never met, though it met each of its own many times."""
+    train = case.gathered("inputs")
+    held = case.gathered("inputs", case.record.validation)
+    if train is None or held is None or train.dtype.kind not in "iu" or held.dtype != train.dtype:
+        return
+    values, counts = np.unique(train, return_counts=True)
+    if np.median(counts) < 10 or held.size < 200:
+        return  # a vocabulary of which only a part was met
+    unseen = float(1 - np.isin(held, values).mean())
+    if unseen > limit("tokens.unseen"):
+        yield finding(
+            "CST208",
+            "warning",
+            0.85,
+            f"{number(100 * unseen, 2)} % of the validation tokens never occur in training, whose "
+            f"{len(values)} tokens occur {number(float(np.median(counts)), 3)} times each.",
+            "Use one vocabulary for both, and the same steps before the network.",
+            Evidence("share of validation tokens never met", unseen, limit("tokens.unseen")),
         )
 
 

@@ -93,8 +93,11 @@ def _optimizer(optimizer: Any) -> OptimizerFacts:
 
 def has_dropout(module: nn.Module) -> bool:
     """Whether dropout is left to modules, which know their mode."""
-    kinds = (*DROPOUTS, nn.RNNBase, nn.MultiheadAttention)
-    return any(isinstance(part, kinds) for part in module.modules())
+    within = (nn.RNNBase, nn.MultiheadAttention)
+    return any(
+        isinstance(part, DROPOUTS) or (isinstance(part, within) and part.dropout > 0)
+        for part in module.modules()
+    )
 
 
 def rate(optimizer: Any) -> float:

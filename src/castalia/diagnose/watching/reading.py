@@ -183,9 +183,16 @@ def _feeders(layer: Operation) -> tuple[str, str, tuple[str, ...]]:
             current: Operation | None = source
             while current is not None and _stays_linear(current):
                 current = current.inputs[0]
-            if current is not None and is_linear_layer(current) and _groups(current) == 1:
+            if current is None or not is_linear_layer(current) or _groups(current) != 1:
+                continue
+            if not _skips(current):
                 found.append(str(current.layer))
     return str(layer.layer), layer.kind, tuple(found)
+
+
+def _skips(operation: Operation) -> bool:
+    """Whether the result is also added to something later on, as around a residual branch."""
+    return any(user.kind in ("Add", "Cat") and len(user.inputs) > 1 for user in operation.users)
 
 
 def _stays_linear(operation: Operation) -> bool:
