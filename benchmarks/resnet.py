@@ -2,8 +2,9 @@
 
 Everybody trains from pictures to the last step, compilation included: bf16, channels last,
 momentum. A first epoch of each fills the compiler's caches and is thrown away. Loops that launch
-kernel by kernel train for fewer epochs on small pictures, where they take much longer. Bare loops keep normalised float pictures on the device and
-draw their batches there, which costs them less than our bytes that are normalised batch by batch.
+kernel by kernel train for fewer epochs on small pictures, where they take much longer. Bare loops
+keep normalised float pictures on the device and draw their batches there, which costs them less
+than our bytes that are normalised batch by batch.
 """
 
 from __future__ import annotations
