@@ -63,6 +63,14 @@ def test_pixels_stay_bytes_until_they_are_taken():
     assert float(batch.std()) == pytest.approx(1, abs=1e-3)
 
 
+def test_a_channel_without_contrast_stays_small():
+    flat = np.full((4, 5, 5, 3), 0.1) + [0.0, 0.2, 0.7]
+    flat[0, 0, 0, 0] = 1.0
+    adapter = ImageClassifier.adapter().fit(as_images(flat))
+    assert adapter.deviation[1:].tolist() == [1.0, 1.0]
+    assert float(next(adapter.blocks(as_images(flat), np.float32))[:, 1:].abs().max()) < 1e-6
+
+
 def test_the_scale_of_the_pixels_does_not_matter():
     bytes_, floats = (small(epochs=3).fit(x, Y) for x in (X, X.astype(np.float32) / 255))
     np.testing.assert_allclose(

@@ -66,8 +66,8 @@ class ImageAdapter:
         images = as_images(X, owner)
         if self.size is None:
             return images
-        sizes = images.sizes
-        if not self.resizes and (sizes != self.size).any():
+        sizes = np.zeros((0, 2)) if self.resizes else images.sizes  # of files, read one by one
+        if (sizes != self.size).any():
             first = int((sizes != self.size).any(axis=1).argmax())
             raise InvalidData(
                 f"{owner}: pictures must have {self.size[0]} x {self.size[1]} pixels, as in fit; "
@@ -83,24 +83,35 @@ class ImageAdapter:
 
     def fit(self, X: Images, sample_weight: np.ndarray | None = None) -> ImageAdapter:
         """Learn size, channels and scales, the last from a sample of the pictures."""
-        sizes = X.sizes
-        several = bool((sizes != sizes[0]).any())
-        self.resizes = self.wanted is not None or several
-        self.size = self.wanted or (_median(sizes) if several else (sizes[0, 0], sizes[0, 1]))
-        self.size = (int(self.size[0]), int(self.size[1]))
+        self.size, self.resizes = self._choose_size(X)
         self.inputs = X.channels
         chosen = np.unique(np.linspace(0, len(X) - 1, min(len(X), SAMPLE)).astype(np.int64))
-        pixels = X.pixels(chosen, self.size, self.inputs).to(torch.float64)
-        weight = torch.ones(len(chosen), dtype=torch.float64)
-        if sample_weight is not None:
-            weight = torch.from_numpy(sample_weight[chosen]).double()
-        share = weight / weight.sum()
-        mean = torch.einsum("n,nc->c", share, pixels.mean(dim=(2, 3)))
-        square = (pixels - mean.view(-1, 1, 1)).square().mean(dim=(2, 3))
-        deviation = torch.einsum("n,nc->c", share, square).sqrt()
-        self.mean = mean.numpy()
-        self.deviation = torch.where(deviation > 0, deviation, 1.0).numpy()
+        parts = np.array_split(chosen, -(-len(chosen) * self.shape.numel() // BLOCK))
+        moments = [self._moments(X, part) for part in parts]
+        mean, square = (torch.cat(part) for part in zip(*moments, strict=True))  # (N, C) each
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        share = torch.from_numpy(weight[chosen] / weight[chosen].sum())[:, None]
+        middle = (share * mean).sum(dim=0)
+        deviation = ((share * square).sum(dim=0) - middle.square()).clamp_min(0).sqrt()
+        self.mean = middle.numpy()
+        constant = deviation <= 1e-6 * middle.abs()  # but for rounding
+        self.deviation = torch.where(constant, 1.0, deviation).numpy()
         return self
+
+    def _choose_size(self, X: Images) -> tuple[tuple[int, int], bool]:
+        """Return the size of rows, and whether pictures are brought to it."""
+        if self.wanted is not None:
+            return (int(self.wanted[0]), int(self.wanted[1])), True
+        sizes = X.sizes
+        if (sizes != sizes[0]).any():
+            return _median(sizes), True
+        return (int(sizes[0, 0]), int(sizes[0, 1])), False
+
+    def _moments(self, X: Images, index: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Return the mean and the mean square of each channel of some pictures, (B, C) each."""
+        pixels = X.pixels(index, self.size or (0, 0), self.inputs).float()
+        variance, mean = torch.var_mean(pixels, dim=(2, 3), correction=0)
+        return mean.double(), variance.double() + mean.double().square()
 
     def rows(self, X: Images, dtype: Any) -> Rows:
         """Return the pictures as rows of a training: in memory, or in files if too many for it."""
@@ -113,7 +124,7 @@ class ImageAdapter:
         step = max(1, BLOCK // self.shape.numel())
         for start in range(0, len(X), step):
             index = np.arange(start, min(start + step, len(X)))
-            yield self._rows(X, index, dtype).take(torch.arange(len(index)))
+            yield self._rows(X, index, dtype).to("cpu").take(torch.arange(len(index)))
 
     def _rows(self, X: Images, index: np.ndarray, dtype: Any) -> ImageRows:
         pixels = X.pixels(index, self.size or (0, 0), self.inputs)

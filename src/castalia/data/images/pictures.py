@@ -288,7 +288,8 @@ def _last(X: np.ndarray, owner: str) -> Tensor:
             f"{owner}: pictures must be an array (N, H, W) or (N, H, W, C) with at most 4 "
             f"channels; got shape {X.shape}. {hint}."
         )
-    return _numbers(torch.from_numpy(np.ascontiguousarray(X.transpose(0, 3, 1, 2))), owner)
+    # No copy: channels stay last in memory, as a GPU wants them; a CPU's rows are laid out later.
+    return _numbers(torch.from_numpy(np.ascontiguousarray(X)).permute(0, 3, 1, 2), owner)
 
 
 def _first(X: Tensor, owner: str) -> Tensor:

@@ -45,6 +45,6 @@ class ImageRows(TensorRows):
     def to(self, device: Any) -> ImageRows:
         """Return the same rows on a device; on a GPU with channels last, as its kernels want."""
         x = self.x.to(device)
-        if x.is_cuda:
-            x = x.contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if x.is_cuda else torch.contiguous_format
+        x = x.contiguous(memory_format=layout)
         return ImageRows(x, self.mean.to(device), self.deviation.to(device))
