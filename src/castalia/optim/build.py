@@ -24,7 +24,7 @@ OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
     "momentum": (torch.optim.SGD, {"momentum": 0.9}),
     "nesterov": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
     "adam": (torch.optim.Adam, {}),
-    "adamw": (torch.optim.AdamW, {}),
+    "adamw": (torch.optim.AdamW, {"weight_decay": 0.0}),  # torch has 0.01
     "adagrad": (torch.optim.Adagrad, {}),
     "rmsprop": (torch.optim.RMSprop, {}),
     "adadelta": (torch.optim.Adadelta, {}),
