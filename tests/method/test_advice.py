@@ -2,22 +2,20 @@
 
 import pyarrow as pa
 
-from castalia.data import read
 from castalia.evaluate import Interval
 from castalia.method.advice import give_advice
 from castalia.method.compare import Verdict
-from castalia.method.task import find_task
+from castalia.method.kinds import open_data
+from castalia.method.plan import FitPlan
 
 
 def advise(**facts):
     table = pa.table({"x": list(range(2000)), "y": ["a", "b"] * 1000})
-    data = read(table, target="y")
+    kind = open_data(FitPlan(data=table, target="y"))
     history = [{"epoch": e, "loss": 0.1, "val_loss": 0.3 + 0.01 * abs(e - 5)} for e in range(11)]
     verdict = Verdict("better", "better", "guessing", Interval(0.1, 0.05, 0.15, 10))
     return give_advice(
-        task=find_task(data, None),
-        schema=data.schema,
-        target="y",
+        kind=kind,
         verdict=verdict,
         metric="accuracy",
         seeds=Interval(0.9, 0.89, 0.91, 10),
