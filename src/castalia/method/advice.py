@@ -18,7 +18,8 @@ from castalia.utils.text import plural
 __all__ = ["give_advice"]
 
 MOST = 6
-_RARE = 0.1
+_RARE = 0.1  # share of all
+_EVEN = 0.5  # share of the commonest class
 
 
 def give_advice(
@@ -98,9 +99,11 @@ def _training(facts: Mapping[str, Any]) -> list[str]:
 
 def _balance(task: Task, metric: str) -> list[str]:
     counts = sorted(task.counts.items(), key=lambda pair: pair[1])
-    if not counts or counts[0][1] / len(task.y) >= _RARE:
+    if not counts:
         return []
     (rare, few), (common, many) = counts[0], counts[-1]
+    if few >= _RARE * len(task.y) or few > _EVEN * many:
+        return []
     act = "decide by --metric balanced_accuracy and try --set class_weight=balanced"
     if metric == "balanced_accuracy":
         act = "try --set class_weight=balanced"

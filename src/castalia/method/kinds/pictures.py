@@ -39,7 +39,7 @@ from castalia.utils.text import listing, plural
 __all__ = ["Pictures"]
 
 FEW = 1_000  # pictures
-MANY = 2_000  # pictures from which one training is told enough
+MANY = 500  # pictures from which one training takes long enough
 
 
 class Pictures(Kind):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,10 +24,29 @@ MANY = 5_000  # pictures from which the larger network pays
 DETAILED = 32  # pixels from which it does
 KEPT = 96  # pixels up to which pictures of one size keep it
 SHORTEST = 8  # pixels a picture has at least
-# (up to this many pictures, longest side they are shrunk to, pictures of a batch)
-SIZES = ((2_000, 64, 32), (20_000, 128, 64), (float("inf"), 128, 128))
 MOST_STEPS = 10_000
-WIDTHS = (32, 64, 128, 256, 256)
+STAGES = 5  # of a ConvNet at most
+WIDTH = 32  # of its first stage
+
+
+class Scale(NamedTuple):
+    """What so many pictures allow."""
+
+    most: float  # pictures up to which this holds
+    longest: int  # pixels to which larger pictures are shrunk
+    batch: int
+
+
+SCALES = (
+    Scale(500, 64, 16),
+    Scale(2_000, 64, 32),
+    Scale(20_000, 128, 64),
+    Scale(float("inf"), 128, 128),
+)
+
+
+def _scale(rows: int) -> Scale:
+    return next(scale for scale in SCALES if rows <= scale.most)
 
 
 def choose_size(sizes: np.ndarray, rows: int) -> tuple[int, int]:
@@ -51,8 +70,7 @@ def choose_size(sizes: np.ndarray, rows: int) -> tuple[int, int]:
     one = bool((sizes == sizes[0]).all()) and sizes.max() <= KEPT
     shape = np.median(sizes, axis=0)
     if not one:
-        longest = next(side for most, side, _ in SIZES if rows <= most)
-        shape = np.round(shape * min(1.0, longest / shape.max()) / 8) * 8
+        shape = np.round(shape * min(1.0, _scale(rows).longest / shape.max()) / 8) * 8
     if shape.min() < SHORTEST:
         shape = np.maximum(np.ceil(shape * SHORTEST / max(shape.min(), 1)), SHORTEST)
         shape = np.minimum(shape, KEPT)
@@ -127,15 +145,15 @@ def build_picture_model(
     seed
         Of the training.
     """
-    batch = next(batch for most, _, batch in SIZES if rows <= most)
-    steps = max(1, -(-int(rows * (1 - VALIDATION)) // batch))
+    scale = _scale(rows)
+    steps = max(1, -(-int(rows * (1 - VALIDATION)) // scale.batch))
     epochs = int(np.clip(MOST_STEPS // steps, 20, 100))
     moved = Shift(0.1) | Zoom(0.9, 1.1)
     own = {
         "random_state": seed,
         "image_size": size,
         "augment": moved if grey else Flip() | moved,
-        "batch_size": batch,
+        "batch_size": scale.batch,
         "epochs": epochs,
         "lr": 2e-3,
         "training": Training(
@@ -145,11 +163,16 @@ def build_picture_model(
         ),
     }
     if system.name == "ConvNetClassifier":
-        own["widths"] = _widths(plan.settings.get("image_size") or size)
+        own["widths"] = _widths(plan.settings.get("image_size") or size, rows)
     return apply_settings(with_known(made(system), own), plan.settings)
 
 
-def _widths(size: Any) -> tuple[int, ...]:
-    """Return a width a stage, each of which halves the picture: the last sees some 3 x 3 cells."""
+def _widths(size: Any, rows: int) -> tuple[int, ...]:
+    """Return a width a stage: each halves the picture until 4 to 7 cells are left.
+
+    Where pictures are few and not tiny, half the width learns as much in a quarter of the time.
+    """
     shortest = min(size) if isinstance(size, tuple | list) else size
-    return WIDTHS[: int(np.clip(np.log2(shortest / 3), 1, len(WIDTHS)))]
+    stages = 1 + int(np.clip(np.log2(shortest / 4), 0, STAGES - 1))
+    first = WIDTH // 2 if rows <= 2_000 and shortest > DETAILED else WIDTH
+    return tuple(first * 2 ** min(i, 3) for i in range(stages))
