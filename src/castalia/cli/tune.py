@@ -19,7 +19,10 @@ def tune(
         str,
         typer.Argument(help="Table: CSV, TSV, Parquet or JSON lines; or a known name: penguins."),
     ],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Column to predict; not for folders of pictures."),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="mlp, ridge, GradientBoost, …; `castalia models` lists them [mlp]."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +91,11 @@ def _task(estimator: Any, rows: NewRows) -> Task:
     if not is_classifier(estimator):
         return Task("regression", "", y, np.array([]))
     classes = estimator.classes_
-    y = np.array([str(v) for v in y]) if classes.dtype.kind in "UO" else y.astype(classes.dtype)
+    if classes.dtype.kind in "UO":
+        y = np.array([str(v) for v in y])
+    else:
+        with suppress(ValueError):  # words where the model knows numbers: told below
+            y = y.astype(classes.dtype)
     strange = sorted({str(v) for v in y[~np.isin(y, classes)].tolist()})
     if strange:
         raise InvalidData(

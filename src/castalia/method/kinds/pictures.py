@@ -112,6 +112,10 @@ class Pictures(Kind):
         return str(data) if not hasattr(data, "source") else self.images.source.text
 
     @cached_property
+    def _names(self) -> np.ndarray:
+        return names_of(self.images)
+
+    @cached_property
     def _coarse(self) -> np.ndarray:
         return coarse_pixels(self.X)
 
@@ -180,9 +184,10 @@ class Pictures(Kind):
 
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """Return the names of pictures, and the pictures."""
-        names = names_of(self.images)
+        names = [name if isinstance(name, str) else f"picture {name}" for name in self._names[rows]]
         return [
-            {"row": {"path": str(names[row])}, "picture": thumbnail(self.X, row)} for row in rows
+            {"row": {"path": name}, "picture": thumbnail(self.X, row)}
+            for name, row in zip(names, rows, strict=True)
         ]
 
     def sections(self, model: Any, tested: np.ndarray) -> dict[str, Any]:
@@ -220,7 +225,7 @@ class Pictures(Kind):
         }
 
 
-_WHY = "pictures are told apart by their classes"
+_WHY = "each picture has one label"
 
 
 def _refuse(plan: FitPlan) -> None:

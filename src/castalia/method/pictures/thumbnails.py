@@ -96,7 +96,8 @@ def feature_maps(model: Any, images: Images, row: int) -> list[dict[str, Any]]:
 def _shrunk(shown: FeatureMaps) -> dict[str, Any]:
     """Return a display in few numbers."""
     maps = torch.from_numpy(shown.maps)  # (C, H, W)
-    size = [min(n, MAP_SIDE) for n in maps.shape[1:]]
+    shrink = min(1.0, MAP_SIDE / max(maps.shape[1:]))
+    size = [max(1, round(n * shrink)) for n in maps.shape[1:]]
     small = F.adaptive_avg_pool2d(maps, size).numpy().astype(float)
     digits = 3 - int(np.ceil(np.log10(max(np.abs(small).max(), 1e-9))))
     step = 1 if shown.image is None else -(-max(shown.image.shape[:2]) // (2 * MAP_SIDE))
