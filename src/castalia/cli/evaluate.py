@@ -13,7 +13,9 @@ __all__ = ["evaluate"]
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
-    data: Annotated[str, typer.Argument(help="Table, or folder of pictures, whose target is known.")],
+    data: Annotated[
+        str, typer.Argument(help="Table, or folder of pictures, whose target is known.")
+    ],
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column with the truth [the run's].")
     ] = None,

@@ -80,9 +80,7 @@ def evaluate(
     )
     reach = row_interval(metric, task.codes, [answers])
     bounds, notes = [reach.low, reach.high], [*rows.notes, *rows.unseen]
-    return Evaluation(
-        task.kind, rows.target, len(task.y), metric, bounds, found, notes, rows.unit
-    )
+    return Evaluation(task.kind, rows.target, len(task.y), metric, bounds, found, notes, rows.unit)
 
 
 def _task(estimator: Any, rows: NewRows) -> Task:

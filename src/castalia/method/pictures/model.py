@@ -149,9 +149,9 @@ def build_picture_model(
     steps = max(1, -(-int(rows * (1 - VALIDATION)) // scale.batch))
     epochs = int(np.clip(MOST_STEPS // steps, 20, 100))
     moved = Shift(0.1) | Zoom(0.9, 1.1)
-    own = {
+    own: dict[str, Any] = {
         "random_state": seed,
-        "image_size": size,
+        "image_size": size[0] if size[0] == size[1] else size,
         "augment": moved if grey else Flip() | moved,
         "batch_size": scale.batch,
         "epochs": epochs,
@@ -164,6 +164,7 @@ def build_picture_model(
     }
     if system.name == "ConvNetClassifier":
         own["widths"] = _widths(plan.settings.get("image_size") or size, rows)
+    own = {name: value for name, value in own.items() if name not in plan.settings}
     return apply_settings(with_known(made(system), own), plan.settings)
 
 

@@ -68,9 +68,7 @@ def examples(images: Images, task: Task, seed: int) -> list[dict[str, Any]]:
         rows = np.flatnonzero(codes == place)
         chosen = np.sort(rng.choice(rows, min(OF_EACH, len(rows)), replace=False))
         pictures = [thumbnail(images, row) for row in chosen]
-        found.append(
-            {"name": str(task.classes[place]), "count": len(rows), "pictures": pictures}
-        )
+        found.append({"name": str(task.classes[place]), "count": len(rows), "pictures": pictures})
     return found
 
 

@@ -160,13 +160,19 @@ def _confusion(report: RunReport) -> tuple[Markup, str]:
             f" {display.hidden} are left out."
         )
     right, total = int(display.matrix.trace()), int(display.matrix.sum())
-    alt = f"Confusion matrix of {len(display.labels)} classes: {right} of {total} {report.unit}s are right."
+    alt = (
+        f"Confusion matrix of {len(display.labels)} classes: {right} of {total} {report.unit}s "
+        "are right."
+    )
     return Markup(to_svg(display.figure_, alt, "confusion")), words
 
 
 def _precision_recall(report: RunReport) -> tuple[Markup, str]:
     display = PrecisionRecall.from_predictions(report.y_true, report.probability, report.classes)
-    words = f"Of the {report.unit}s called a class, how many are; against how many of that class are found."
+    words = (
+        f"Of the {report.unit}s called a class, how many are; against how many of that class are "
+        "found."
+    )
     if display.hidden:
         words += f" Shown are the {len(display.curves)} hardest classes."
     told = ", ".join(f"{name} {area:.3f}" for name, (_, _, area) in display.curves.items())
