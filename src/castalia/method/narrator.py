@@ -22,7 +22,7 @@ class Narrator:
     """
 
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
-        """The table is read; the run lies in this folder."""
+        """The data is read; the run lies in this folder."""
 
     def note(self, words: str) -> None:
         """Something about the data deserves a look."""
