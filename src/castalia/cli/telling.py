@@ -50,6 +50,10 @@ class Teller(Narrator):
             self.out.say(words, "head")
             self._section = words
 
+    def reading(self, name: str) -> None:
+        """Say that the data is being looked at."""
+        self.out.say(f"Reading {name} …")
+
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
         """Say what is fitted, and where the run lies."""
         self.folder = folder

@@ -80,7 +80,8 @@ def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
     FitResult
         The finished run: its folder holds the model, the report and the results.
     """
-    work = Fit(open_data(plan), narrator or Narrator())
+    narrator = narrator or Narrator()
+    work = Fit(open_data(plan, narrator), narrator)
     folder = plan.folder
     with RunStore(folder.parent) as store:
         record = store.open_run(folder.name, work.fingerprint, _config(plan))

@@ -21,6 +21,9 @@ class Narrator:
     ...         self.last = contender.name
     """
 
+    def reading(self, name: str) -> None:
+        """The data is about to be read, which takes a while."""
+
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
         """The data is read; the run lies in this folder."""
 

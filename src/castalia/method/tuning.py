@@ -186,7 +186,7 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
         The best settings; the run's folder holds model, report and results as after ``fit``.
     """
     narrator = narrator or Narrator()
-    data = open_data(plan.fit)
+    data = open_data(plan.fit, narrator)
     first = Fit(data, narrator)
     work = Tuning(plan, first)
     folder = plan.fit.folder

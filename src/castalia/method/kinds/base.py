@@ -73,6 +73,7 @@ class Kind(ABC):
 
     catalog: ClassVar[str]  # kind of input in the catalogue
     hint: ClassVar[str]  # settings to try where the network loses
+    slow: ClassVar[bool] = False  # whether reading takes a while
     mistakes: ClassVar[int] = 10  # how many of the worst are shown
 
     plan: FitPlan
@@ -81,6 +82,10 @@ class Kind(ABC):
     target: str
     parts: list[Part]
     notes: list[str]
+
+    @abstractmethod
+    def __init__(self, plan: FitPlan) -> None:
+        """Read what the plan names."""
 
     # -- the data ------------------------------------------------------------------------
 

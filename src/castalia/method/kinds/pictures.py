@@ -47,6 +47,7 @@ class Pictures(Kind):
 
     catalog = "image"
     hint: ClassVar[str] = "--model resnet, --set image_size=96, --set lr=0.0005"
+    slow = True  # every file is decoded once
     mistakes = 12
 
     def __init__(self, plan: FitPlan) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from castalia.data import read
 from castalia.data.images import (
     ImageFiles,
     Images,
@@ -25,6 +24,7 @@ from castalia.data.images import (
     sound,
 )
 from castalia.data.images.decode import SUFFIXES
+from castalia.data.images.door import read_pictures
 from castalia.data.images.folders import pictures_among
 from castalia.data.images.stores import open_store
 from castalia.data.textfile import inspect
@@ -100,7 +100,7 @@ def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
         )
     column = _path_column(path)
     if column is None:
-        return read(path), LABEL
+        return read_pictures(path), LABEL
     if target is None:
         raise InvalidData(
             f"fit: `{path}` is a table of pictures, whose paths are in `{column}`; name the column "
@@ -134,7 +134,7 @@ def _one(data: Any) -> Images:
     if ending == ".zip":
         return read_folder(path, labelled=False)
     if ending == ".npz":
-        return read(path)  # type: ignore[return-value]
+        return read_pictures(path)
     column = _path_column(path)
     return _several([path]) if column is None else read_table_of_paths(path, column)
 

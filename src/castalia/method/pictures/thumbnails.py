@@ -95,8 +95,8 @@ def _shrunk(shown: FeatureMaps) -> dict[str, Any]:
     """Return a display in few numbers."""
     maps = torch.from_numpy(shown.maps)  # (C, H, W)
     shrink = min(1.0, MAP_SIDE / max(maps.shape[1:]))
-    size = [max(1, round(n * shrink)) for n in maps.shape[1:]]
-    small = F.adaptive_avg_pool2d(maps, size).numpy().astype(float)
+    height, width = (max(1, round(n * shrink)) for n in maps.shape[1:])
+    small = F.adaptive_avg_pool2d(maps, (height, width)).numpy().astype(float)
     digits = 3 - int(np.ceil(np.log10(max(np.abs(small).max(), 1e-9))))
     step = 1 if shown.image is None else -(-max(shown.image.shape[:2]) // (2 * MAP_SIDE))
     image = None if shown.image is None else np.round(shown.image[::step, ::step], 2)

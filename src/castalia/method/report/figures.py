@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def diagnostics(report: RunReport) -> list[Drawing]:
 def feature_maps(report: RunReport) -> list[Drawing]:
     """Draw what the first layers make of a picture."""
     return [
-        _guarded(shown["name"].capitalize(), lambda i=i, shown=shown: _maps(i, shown))
+        _guarded(shown["name"].capitalize(), partial(_maps, i, shown))
         for i, shown in enumerate(report.feature_maps)
     ]
 
