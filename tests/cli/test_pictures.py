@@ -61,7 +61,11 @@ def test_a_finished_run_is_told_again(fitted, place, verb):
 
 def test_bad_input_gets_one_sentence(fitted, place):
     run = place / "runs" / "stripes"
-    assert "a folder for each class" in sentence("fit", place / "stripes" / "rows")
+    done = call("fit", place / "stripes" / "rows")
+    assert done.exit_code == 2
+    assert done.stdout == "Reading rows …\n"
+    (line,) = done.stderr.splitlines()
+    assert "must hold a folder for each class" in line
     assert "must be a picture or a folder" in sentence("predict", run, place / "gone")
     assert "cannot be decoded" in sentence(
         "predict", run, place / "stripes" / "rows" / "broken.png"

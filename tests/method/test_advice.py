@@ -9,8 +9,8 @@ from castalia.method.kinds import open_data
 from castalia.method.plan import FitPlan
 
 
-def advise(**facts):
-    table = pa.table({"x": list(range(2000)), "y": ["a", "b"] * 1000})
+def advise(labels=("a", "b"), **facts):
+    table = pa.table({"x": list(range(2000)), "y": list(labels) * (2000 // len(labels))})
     kind = open_data(FitPlan(data=table, target="y"))
     history = [{"epoch": e, "loss": 0.1, "val_loss": 0.3 + 0.01 * abs(e - 5)} for e in range(11)]
     verdict = Verdict("better", "better", "guessing", Interval(0.1, 0.05, 0.15, 10))
@@ -32,3 +32,9 @@ def test_what_is_wrong_inside_the_training_is_left_to_the_doctor():
 def test_a_training_cut_by_the_time_limit_is_told():
     (line,) = advise(stopped="the time limit")
     assert "raise --time-limit" in line
+
+
+def test_many_even_classes_are_not_called_uneven():
+    assert advise("abcdefghijklmnop") == []
+    (line,) = advise("aaaaaaaaaaaaaaab")
+    assert line.startswith("Classes are uneven (b has 125 rows, a 1,875)")

@@ -12,7 +12,17 @@ from tests.method.small import SMALL_NET, picture, picture_plan, write_pictures
 import castalia
 from castalia.data.images import Images, as_images
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.method import FitPlan, FitResult, TunePlan, evaluate, fit, predict, run, tune
+from castalia.method import (
+    FitPlan,
+    FitResult,
+    Narrator,
+    TunePlan,
+    evaluate,
+    fit,
+    predict,
+    run,
+    tune,
+)
 from castalia.method.curing import cure_plan
 from castalia.method.kinds import Pictures, Table, open_data
 from castalia.method.pictures.copies import contents
@@ -34,7 +44,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(folder, tmp_path_factory):
     plan = picture_plan(folder, run=tmp_path_factory.mktemp("runs") / "stripes", test=0.5)
-    return run(plan)
+    return fit(folder, plan=plan)
 
 
 def opened(data, **settings):
@@ -58,6 +68,9 @@ def test_a_folder_is_fitted_and_leaves_a_model_a_page_and_results(finished):
     assert finished.report.contenders[1].note == "on pictures shrunk to 12 x 12 pixels"
     assert finished.summary["rows"] == {"all": 40, "tested": 20}
     assert finished.summary["unit"] == "picture"
+    assert finished.report.title == "Pictures of stripes"
+    assert finished.report.reproduce.startswith("castalia fit ")
+    assert "--target" not in finished.report.reproduce
     assert castalia.load(finished.model).image_size == 12
     assert (finished.folder / "diagnosis.json").is_file()
 
@@ -69,7 +82,11 @@ def test_the_saved_model_gives_the_answers_of_the_report(finished, folder):
 
 
 def test_a_finished_run_is_read_and_not_done_again(finished, folder):
-    again = run(picture_plan(folder, run=finished.folder, test=0.5))
+    told = []
+    narrator = Narrator()
+    narrator.reading, narrator.training = told.append, lambda *words: told.append(words)
+    again = run(picture_plan(folder, run=finished.folder, test=0.5), narrator)
+    assert told == ["stripes"]
     assert again.folder == finished.folder
     assert again.summary == finished.summary
 
@@ -409,9 +426,3 @@ def test_photographs_make_small_thumbnails(tmp_path):
     assert all(s["picture"].startswith("data:image/jpeg;base64,") for s in shown)
     assert all(len(s["picture"]) < 20_000 for s in shown)
     assert shown[1]["row"] == {"path": "b/5.jpg"}
-
-
-def test_fit_takes_a_folder_in_one_line(folder, tmp_path):
-    result = fit(folder, plan=picture_plan(folder, run=tmp_path / "run"))
-    assert result.report.title == "Pictures of stripes"
-    assert result.report.reproduce.startswith(f"castalia fit {folder} --run")
