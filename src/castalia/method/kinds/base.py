@@ -192,6 +192,6 @@ class Kind(ABC):
         """Read rows whose target is known."""
 
     @staticmethod
+    @abstractmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
         """Return the columns of the predictions."""
-        raise NotImplementedError
