@@ -101,3 +101,20 @@ def test_no_module_of_the_package_hides_a_public_name():
     again = {name: getattr(castalia.diagnose, name) for name in castalia.diagnose.__all__}
     assert found == again
     assert not [name for name, value in again.items() if isinstance(value, ModuleType)]
+
+
+def test_pictures_can_be_checked():
+    from castalia.data.images import as_images
+    from castalia.testing.toys import stripes
+
+    X, y = stripes(60)
+    estimator = castalia.ConvNetClassifier(widths=(8,), convs=1, lr=0.01)
+    found = {check.name: check for check in preflight(estimator, as_images(X), y, seconds=20)}
+    assert found["initial-loss"].passed
+    assert found["input-matters"].passed
+
+
+def test_a_check_whose_time_is_up_before_it_can_tell_says_nothing():
+    found = [check.name for check in preflight(castalia.MLPClassifier(), *toy(), seconds=1e-6)]
+    assert "tiny-fit" not in found
+    assert found[0] == "initial-loss"

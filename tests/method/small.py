@@ -1,6 +1,7 @@
-"""A small table with words, gaps and a target, and a plan that takes a second."""
+"""Small tables and folders of pictures, and plans that take a second."""
 
 import numpy as np
+from PIL import Image
 
 from castalia.method import FitPlan
 
@@ -26,3 +27,32 @@ def write_table(path, rows=80, seed=0):
 def quick_plan(data, target="kind", **settings):
     quick = {"settings": QUICK, "seeds": 1, "boosting_rounds": 5, "preflight_seconds": 0}
     return FitPlan(data=data, target=target, **(quick | settings))
+
+
+SMALL_NET = {"epochs": 2, "widths": (4,), "convs": 1}
+
+
+def picture(kind, size, rng, mode="RGB"):
+    """Return stripes across ("rows") or down ("columns"), or a disc, in noise."""
+    height, width = size
+    y, x = np.mgrid[:height, :width]
+    shape = {"rows": y // 2 % 2, "columns": x // 2 % 2}.get(kind)
+    if shape is None:
+        shape = (y - height / 2) ** 2 + (x - width / 2) ** 2 < (min(size) / 3) ** 2
+    grey = 60 + 120 * shape + rng.normal(0, 20, size)
+    return Image.fromarray(grey.clip(0, 255).astype(np.uint8)).convert(mode)
+
+
+def write_pictures(folder, each=12, kinds=("rows", "columns"), size=(12, 12), mode="RGB", seed=0):
+    """Write class folders of small pictures."""
+    rng = np.random.default_rng(seed)
+    for kind in kinds:
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for i in range(each):
+            picture(kind, size, rng, mode).save(folder / kind / f"{i}.png")
+    return folder
+
+
+def picture_plan(data, **settings):
+    quick = {"settings": SMALL_NET, "seeds": 1, "boosting_rounds": 2, "preflight_seconds": 0}
+    return FitPlan(data=data, **(quick | settings))

@@ -2,22 +2,20 @@
 
 import pyarrow as pa
 
-from castalia.data import read
 from castalia.evaluate import Interval
 from castalia.method.advice import give_advice
 from castalia.method.compare import Verdict
-from castalia.method.task import find_task
+from castalia.method.kinds import open_data
+from castalia.method.plan import FitPlan
 
 
-def advise(**facts):
-    table = pa.table({"x": list(range(2000)), "y": ["a", "b"] * 1000})
-    data = read(table, target="y")
+def advise(labels=("a", "b"), **facts):
+    table = pa.table({"x": list(range(2000)), "y": list(labels) * (2000 // len(labels))})
+    kind = open_data(FitPlan(data=table, target="y"))
     history = [{"epoch": e, "loss": 0.1, "val_loss": 0.3 + 0.01 * abs(e - 5)} for e in range(11)]
     verdict = Verdict("better", "better", "guessing", Interval(0.1, 0.05, 0.15, 10))
     return give_advice(
-        task=find_task(data, None),
-        schema=data.schema,
-        target="y",
+        kind=kind,
         verdict=verdict,
         metric="accuracy",
         seeds=Interval(0.9, 0.89, 0.91, 10),
@@ -34,3 +32,9 @@ def test_what_is_wrong_inside_the_training_is_left_to_the_doctor():
 def test_a_training_cut_by_the_time_limit_is_told():
     (line,) = advise(stopped="the time limit")
     assert "raise --time-limit" in line
+
+
+def test_many_even_classes_are_not_called_uneven():
+    assert advise("abcdefghijklmnop") == []
+    (line,) = advise("aaaaaaaaaaaaaaab")
+    assert line.startswith("Classes are uneven (b has 125 rows, a 1,875)")

@@ -10,6 +10,7 @@ import castalia
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method import FitResult, Narrator, run
 from castalia.method.fitting import Fit
+from castalia.method.kinds import open_data
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +46,8 @@ def test_a_run_leaves_a_model_a_page_and_results(finished):
 
 def test_the_saved_model_gives_the_answers_of_the_report(finished, table):
     model = castalia.load(finished.model)
-    data = castalia.read(table)
-    fit = Fit(quick_plan(table, seeds=2), data.with_target("kind"), [], Narrator())
-    again = model.predict(data.select(fit.used).take(fit.tested))
+    fit = Fit(open_data(quick_plan(table, seeds=2)), Narrator())
+    again = model.predict(fit.kind.X.take(fit.tested))
     assert again.tolist() == finished.report.y_pred
 
 
@@ -133,7 +133,7 @@ def test_groups_stay_together_and_their_column_is_not_learnt_from(table):
     sites = castalia.read(table).column("site")
     part = fit.parts[0]
     assert set(sites[part.train]).isdisjoint(sites[part.test])
-    assert "site" not in fit.used
+    assert "site" not in fit.kind.used
 
 
 def test_by_time_the_latest_rows_are_tested(table):
@@ -153,8 +153,7 @@ def test_classes_keep_their_proportions(table):
 
 
 def prepared(table, **settings):
-    plan = quick_plan(table, **settings)
-    return Fit(plan, castalia.read(table).with_target("kind"), [], Narrator())
+    return Fit(open_data(quick_plan(table, **settings)), Narrator())
 
 
 def test_a_time_limit_ends_trainings_and_leaves_later_seeds_out(table, tmp_path):

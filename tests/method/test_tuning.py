@@ -8,6 +8,7 @@ import castalia
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method import FitResult, Narrator, TunePlan, predict, tune
 from castalia.method.fitting import Fit
+from castalia.method.kinds import open_data
 from castalia.method.tuning import Tuning, parse_space
 from castalia.tune import Choice, Uniform, Whole
 
@@ -34,8 +35,7 @@ def ridge(table, run, trials=4, **settings):
 
 def prepared(table, target="price", fit=None, **settings):
     plan = quick_plan(table, target, **{"settings": {}, **(fit or {})})
-    data = castalia.read(table).with_target(target)
-    return Tuning(TunePlan(fit=plan, **settings), Fit(plan, data, [], Narrator()))
+    return Tuning(TunePlan(fit=plan, **settings), Fit(open_data(plan), Narrator()))
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ def cure(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a finished run's table again, with the remedies that help on validation rows.
+    """Fit a finished run's data again, with the remedies that help on validation rows.
 
     Remedies are tried one at a time; the trail says what was wrong, what was changed and what it
     gained.

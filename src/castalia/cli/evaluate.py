@@ -13,14 +13,16 @@ __all__ = ["evaluate"]
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
-    data: Annotated[str, typer.Argument(help="Table whose target is known.")],
+    data: Annotated[
+        str, typer.Argument(help="Table, or folder of pictures, whose target is known.")
+    ],
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column with the truth [the run's].")
     ] = None,
     header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Score a saved model on new rows."""
+    """Score a saved model on new rows or pictures."""
     from castalia.method import evaluate as evaluate_rows
     from castalia.method.report.formats import metric_label, score, score_range
     from castalia.utils.text import plural
@@ -29,7 +31,7 @@ def evaluate(
     out = Output(as_json)
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)
-    out.say(f"{found.target} ({found.task}) of {plural(found.rows, 'row')}", "head")
+    out.say(f"{found.target} ({found.task}) of {plural(found.rows, found.unit)}", "head")
     rows = [
         [
             metric_label(name),

@@ -14,16 +14,22 @@ __all__ = ["fit"]
 def fit(
     data: Annotated[
         str,
-        typer.Argument(help="Table: CSV, TSV, Parquet or JSON lines; or a known name: penguins."),
+        typer.Argument(
+            help="Table (CSV, TSV, Parquet, JSON lines), or pictures: a folder of class folders, a "
+            "zip or NPZ file, a table of paths; or a known name: penguins."
+        ),
     ],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Column to predict; not for folders of pictures."),
+    ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="mlp, ridge, GradientBoost, …; `castalia models` lists them [mlp]."),
+        typer.Option(help="mlp, ridge, resnet, …; `castalia models` lists them [what suits]."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Setting of model or training: hidden=64,64 or lr=0.01."),
+        typer.Option("--set", help="Setting of model or training: hidden=64,64 or image_size=64."),
     ] = None,
     task: Annotated[
         str | None, typer.Option(help="classification or regression; told by the target.")
@@ -63,7 +69,7 @@ def fit(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a table: baselines, checks, a network, and whether it is worth using.
+    """Fit a table or pictures: baselines, checks, a network, and whether it is worth using.
 
     Run the same command again after an interruption and it goes on where it stopped.
     """

@@ -43,7 +43,7 @@ def guarded(verb: Callable[..., None]) -> Callable[..., None]:
         except CastaliaError as error:
             _leave(str(error), USER, as_json)
         except MemoryError:
-            _leave(f"{verb.__name__}: there is not enough memory for this table.", USER, as_json)
+            _leave(f"{verb.__name__}: there is not enough memory for this data.", USER, as_json)
         except OSError as error:
             _leave(_system_words(verb.__name__, error), USER, as_json)
         except Exception as error:

@@ -13,7 +13,12 @@ __all__ = ["predict"]
 
 def predict(
     model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
-    data: Annotated[str, typer.Argument(help="Table with the columns the model was trained on.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Table with the columns the model was trained on; or pictures: folders and files."
+        ),
+    ],
     out: Annotated[
         str | None,
         typer.Option(
@@ -26,7 +31,7 @@ def predict(
     header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rows of a table with a saved model."""
+    """Predict the rows of a table, or pictures, with a saved model."""
     from castalia.method import predict as predict_rows
 
     found = predict_rows(model, data, header=header, strict=strict)

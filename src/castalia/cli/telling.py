@@ -42,7 +42,7 @@ class Teller(Narrator):
     def __init__(self, out: Output, *, trials: bool = True) -> None:
         self.out, self.folder = out, None  # type: Output, Path | None
         self.trials = trials
-        self._section = ""
+        self._section, self.unit = "", "row"
 
     def _head(self, words: str) -> None:
         if words != self._section:
@@ -50,15 +50,17 @@ class Teller(Narrator):
             self.out.say(words, "head")
             self._section = words
 
+    def reading(self, name: str) -> None:
+        """Say that the data is being looked at."""
+        self.out.say(f"Reading {name} …")
+
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
         """Say what is fitted, and where the run lies."""
         self.folder = folder
         classes = f", {facts['classes']} classes" if facts["classes"] else ""
         self.out.say(f"{facts['source']}", "head")
-        self.out.say(
-            f"  {plural(facts['rows'], 'row')}, {facts['used']} of {facts['columns'] - 1} "
-            "columns to learn from"
-        )
+        self.unit = facts["unit"]
+        self.out.wrapped(facts["what"])
         self.out.wrapped(
             f"Target: {facts['target']} ({facts['task']}{classes}), because {facts['why']}"
         )
@@ -71,7 +73,7 @@ class Teller(Narrator):
 
     def baseline(self, contender: Contender, metric: str) -> None:
         """Say what a baseline scored."""
-        self._head(f"Baselines ({metric_label(metric)} on the test rows, 95 % interval)")
+        self._head(f"Baselines ({metric_label(metric)} on the test {self.unit}s, 95 % interval)")
         reach = score_range(contender.interval, metric)
         self.out.say(
             f"  {contender.name:<22}{score(contender.scores[metric], metric):>8}   {reach:<18}"
@@ -120,7 +122,8 @@ def tell_result(out: Output, result: FitResult) -> None:
     """Write scores, verdict, advice and where things lie."""
     report, summary = result.report, result.summary
     out.say()
-    out.say(f"Scores on the {summary['rows']['tested']:,} test rows", "head")
+    tested, unit = summary["rows"]["tested"], report.unit
+    out.say(f"Scores on the {plural(tested, f'test {unit}')}", "head")
     _score_table(out, report.contenders, report.metric)
     seeds = summary["seeds"]
     if seeds["n"] > 1:

@@ -17,12 +17,15 @@ __all__ = ["tune"]
 def tune(
     data: Annotated[
         str,
-        typer.Argument(help="Table: CSV, TSV, Parquet or JSON lines; or a known name: penguins."),
+        typer.Argument(help="Table, or pictures, as `castalia fit` takes them."),
     ],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Column to predict; not for folders of pictures."),
+    ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="mlp, ridge, GradientBoost, …; `castalia models` lists them [mlp]."),
+        typer.Option(help="mlp, ridge, resnet, …; `castalia models` lists them [what suits]."),
     ] = None,
     trials: Annotated[
         int, typer.Option(help="Settings to try, those of earlier sittings included.")

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from castalia.data import Dataset, read
+from castalia.base.inputs import take_rows
+from castalia.data import Dataset
+from castalia.data.images import Images
 from castalia.data.splits import holdout
 from castalia.errors import CastaliaWarning
 from castalia.objectives import SquaredError
@@ -27,9 +29,11 @@ from castalia.utils.text import number
 __all__ = ["CHECKS", "Check", "preflight"]
 
 MOST_ROWS = 2000
+MOST_PICTURES = 256
 TINY_ROWS = 24
 TINY_STEPS = 300
 SHORT_STEPS = 200
+TIME_IS_UP = "the time of the check is up"
 CHECKS = ("initial-loss", "tiny-fit", "input-matters", "shuffled-labels")
 
 
@@ -66,7 +70,7 @@ def preflight(estimator: Any, X: Any, y: Any, seconds: float = 10.0) -> list[Che
     estimator
         A classifier or regressor trained by gradients; it is left as it is.
     X
-        Rows: an array, a frame or a ``Dataset``.
+        Rows: an array, a frame, a ``Dataset`` or ``Images``.
     y
         Their targets.
     seconds
@@ -75,7 +79,7 @@ def preflight(estimator: Any, X: Any, y: Any, seconds: float = 10.0) -> list[Che
     Returns
     -------
     list of Check
-        In the order of `CHECKS`.
+        In the order of `CHECKS`, without those whose time was up before they could tell.
 
     Examples
     --------
@@ -85,14 +89,15 @@ def preflight(estimator: Any, X: Any, y: Any, seconds: float = 10.0) -> list[Che
     [True, True, True, True]
     """
     trial = _Trial(estimator, X, np.asarray(y), seconds / len(CHECKS))
-    steps: tuple[Callable[[_Trial], Check], ...] = (
+    steps: tuple[Callable[[_Trial], Check | None], ...] = (
         _initial_loss,
         _tiny_fit,
         _input_matters,
         _shuffled_labels,
     )
     with _quiet():
-        return [step(trial) for step in steps]
+        found = [step(trial) for step in steps]
+    return [check for check in found if check is not None]
 
 
 class _Trial:
@@ -101,8 +106,11 @@ class _Trial:
     def __init__(self, estimator: Any, X: Any, y: np.ndarray, seconds: float) -> None:
         self.estimator, self.seconds = estimator, seconds
         self.classes = bool(is_classifier(estimator))
-        index = _sample(y if self.classes else None, len(y), MOST_ROWS)
-        self.X, self.y = _take(X, index), y[index]
+        pictures = isinstance(X, Images)
+        most = MOST_PICTURES if pictures else MOST_ROWS
+        index = _sample(y if self.classes else None, len(y), most)
+        self.X, self.y = take_rows(X, index), y[index]
+        self.whole = None if pictures else len(index)  # maps of all pictures fill the memory
         kept, held = holdout(
             len(index), 0.3, seed=0, labels=self.y if self.classes and y.ndim == 1 else None
         )
@@ -143,7 +151,7 @@ class _Trial:
 
 def _initial_loss(trial: _Trial) -> Check:
     # At this rate nothing moves, so the mean over the epoch is the loss of the untrained network.
-    model = trial.fit(trial.X, trial.y, 1, len(trial.y), lr=1e-12)
+    model = trial.fit(trial.X, trial.y, 1, trial.whole, lr=1e-12)
     loss = float(model.history_[0]["loss"])
     expected, words = _expected_loss(model, trial)
     if expected is None:
@@ -170,47 +178,47 @@ def _expected_loss(model: Any, trial: _Trial) -> tuple[float | None, str]:
     return None, "The loss of an untrained network should be a finite number"
 
 
-def _tiny_fit(trial: _Trial) -> Check:
+def _tiny_fit(trial: _Trial) -> Check | None:
     index = _distinct(trial)
-    X, y = _take(trial.X, index), trial.y[index]
+    X, y = take_rows(trial.X, index), trial.y[index]
     if len(np.unique(y)) < 2:
         message = "The rows cannot be told apart by their columns."
         return Check("tiny-fit", False, 0.0, "rows that differ", message)
     plain = {"optimizer": "adam", "weight_decay": 0.0, "schedule": None, "clip": None}
-    extra = {"dropout": 0.0} if "dropout" in trial.estimator.get_params() else {}
+    has = trial.estimator.get_params()
+    extra = {name: v for name, v in (("dropout", 0.0), ("augment", None)) if name in has}
     model = trial.fit(X, y, TINY_STEPS, len(y), lr=1e-2, training=plain, **extra)
     score = float(model.score(X, y))
     bar = 0.95
     passed = score >= bar
+    if not passed and model.stopped_ == TIME_IS_UP:
+        return None
     what = "accuracy" if trial.classes else "R²"
-    short = model.n_iter_ < TINY_STEPS
-    doubt = (
-        f" after {model.n_iter_} steps, when its time was up"
-        if short
-        else ": it is too small, or gradients do not reach every layer"
-    )
     message = (
         f"The network can learn {len(y)} rows by heart."
         if passed
-        else f"The network cannot learn {len(y)} rows by heart{doubt}."
+        else f"The network cannot learn {len(y)} rows by heart: it is too small, or gradients do "
+        "not reach every layer."
     )
     return Check("tiny-fit", passed, score, f"{what} of at least {bar}", message)
 
 
-def _input_matters(trial: _Trial) -> Check:
+def _input_matters(trial: _Trial) -> Check | None:
     model = trial.fit(trial.X, trial.y, SHORT_STEPS)
     order = np.random.default_rng(0).permutation(len(trial.y))
     honest = trial.losses(model, trial.X, trial.y)
-    mixed = trial.losses(model, _take(trial.X, order), trial.y)
+    mixed = trial.losses(model, take_rows(trial.X, order), trial.y)
     ratio = float(mixed.mean() / max(honest.mean(), 1e-12))
     # A network that ignores its input has equal losses row by row; chance stays below 3 errors.
     gap = mixed - honest
     sure = float(gap.mean()) > 3 * float(gap.std()) / len(gap) ** 0.5
     passed = ratio > 1.01 and sure
+    if not passed and model.stopped_ == TIME_IS_UP:
+        return None
     message = (
         f"With the rows of X mixed up the loss is {_times(ratio)} times as large."
         if passed
-        else "Mixing up the rows of X hardly changes the loss: the columns say little about "
+        else "Mixing up the rows of X hardly changes the loss: the inputs say little about "
         "the target, or do not "
         "reach the output."
     )
@@ -222,9 +230,9 @@ def _shuffled_labels(trial: _Trial) -> Check:
     y = trial.y[order]
     if trial.classes and len(np.unique(y[trial.kept])) < 2:
         y = trial.y  # too few rows to shuffle; keeps both classes in the training part
-    model = trial.fit(_take(trial.X, trial.kept), y[trial.kept], SHORT_STEPS)
+    model = trial.fit(take_rows(trial.X, trial.kept), y[trial.kept], SHORT_STEPS)
     held = y[trial.held]
-    score = float(model.score(_take(trial.X, trial.held), held))
+    score = float(model.score(take_rows(trial.X, trial.held), held))
     bar = _chance(held, trial.classes)
     passed = not score > bar
     what = "accuracy" if trial.classes else "R²"
@@ -258,8 +266,9 @@ def _sample(labels: np.ndarray | None, n: int, most: int) -> np.ndarray:
 
 def _distinct(trial: _Trial) -> np.ndarray:
     """Return a few rows that differ in X, turn about from every class."""
-    model = trial.fit(trial.X, trial.y, 1, len(trial.y), lr=1e-12)
-    encoded = np.concatenate(list(model.adapter_.blocks(_as_rows(trial.X), np.float32)))
+    model = trial.fit(trial.X, trial.y, 1, trial.whole, lr=1e-12)
+    blocks = model.adapter_.blocks(_as_rows(trial.X), np.float32)
+    encoded = np.concatenate([np.asarray(block).reshape(len(block), -1) for block in blocks])
     different = np.sort(np.unique(encoded, axis=0, return_index=True)[1])
     different = np.random.default_rng(0).permutation(different)
     if not trial.classes or trial.y.ndim == 2:
@@ -272,13 +281,8 @@ def _distinct(trial: _Trial) -> np.ndarray:
 
 
 def _as_rows(X: Any) -> Any:
-    return X if isinstance(X, Dataset) or hasattr(X, "columns") else np.asarray(X)
-
-
-def _take(X: Any, index: np.ndarray) -> Any:
-    if isinstance(X, Dataset) or hasattr(X, "columns"):
-        return read(X).take(index)
-    return np.asarray(X)[index]
+    known = isinstance(X, Dataset | Images) or hasattr(X, "columns")
+    return X if known else np.asarray(X)
 
 
 class _Deadline(Callback):
@@ -287,7 +291,7 @@ class _Deadline(Callback):
 
     def on_batch_end(self, state: TrainState) -> None:
         if time.monotonic() > self.end:
-            state.stop("the time of the check is up")
+            state.stop(TIME_IS_UP)
 
 
 @contextmanager

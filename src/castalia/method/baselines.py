@@ -21,7 +21,7 @@ from castalia.method.matrix import Matrix
 from castalia.method.scores import Answers, answers_of
 from castalia.method.task import Task
 
-__all__ = ["BASELINES", "GUESSES", "baseline_name", "fit_baseline"]
+__all__ = ["BASELINES", "GUESSES", "answer", "baseline_name", "fit_baseline"]
 
 BASELINES = ("guess", "linear", "boosting")
 GUESSES = {
@@ -77,14 +77,28 @@ def fit_baseline(
     seed
         For what draws random numbers.
     """
-    begin = time.perf_counter()
     matrix = Matrix(train, schema)
     model = _build(key, matrix, task.kind, rounds, seed)
+    return answer(model, matrix.encode(train), y, matrix.encode(test), task)
+
+
+def answer(model: Any, train: np.ndarray, y: np.ndarray, test: np.ndarray, task: Task) -> Answers:
+    """Fit a model of scikit-learn and let it answer the test rows.
+
+    Parameters
+    ----------
+    model
+        Not yet fitted.
+    train, y, test
+        Rows of numbers, and the targets of the training rows.
+    task
+        The task.
+    """
+    begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a baseline may stop a little early
-        model.fit(matrix.encode(train), y)
-    seconds = time.perf_counter() - begin
-    return answers_of(model, matrix.encode(test), task, seconds)
+        model.fit(train, y)
+    return answers_of(model, test, task, time.perf_counter() - begin)
 
 
 def _build(key: str, matrix: Matrix, kind: str, rounds: int, seed: int) -> Any:

@@ -55,6 +55,7 @@ def compare(
     rival: Answers,
     shown: tuple[Contender, Contender],
     noun: str = "the network",
+    unit: str = "row",
 ) -> Verdict:
     """Compare the network, averaged over seeds, with the best baseline on the same test rows.
 
@@ -72,13 +73,15 @@ def compare(
         The two contenders, network first, for names, scores and times.
     noun
         What to call the first of them.
+    unit
+        What one example is called.
     """
     found = paired_difference(measure(metric), y, stacked(network), stacked([rival]))
     if not higher_is_better(metric):
         found = Interval(-found.mean, -found.high, -found.low, found.n)
     outcome = _outcome(found, shown[1])
     return Verdict(
-        outcome, _words(outcome, metric, found, shown, len(y), noun), shown[1].name, found
+        outcome, _words(outcome, metric, found, shown, len(y), noun, unit), shown[1].name, found
     )
 
 
@@ -97,6 +100,7 @@ def _words(
     shown: tuple[Contender, Contender],
     rows: int,
     noun: str,
+    unit: str,
 ) -> str:
     ours, theirs = shown
     label = metric_named(metric).label
@@ -112,19 +116,19 @@ def _words(
     if outcome == "worse":
         return f"Use {lower}, not {noun}: {pair} for {lower} ({gap})."
     if outcome == "none":
+        said = "columns" if unit == "row" else f"{unit}s"
         return (
-            f"Nothing here beats {lower}: {noun} has {pair} ({gap}). The columns say "
-            "little about the target, or "
-            "there are too few rows to see it."
+            f"Nothing here beats {lower}: {noun} has {pair} ({gap}). The {said} say little about "
+            f"the target, or there are too few {unit}s to see it."
         )
     doubt = (
-        f" With only {plural(rows, 'test row')}, small differences cannot be seen."
+        f" With only {plural(rows, f'test {unit}')}, small differences cannot be seen."
         if rows < _FEW
         else ""
     )
     both = f"{label} {scores[1]}, {noun} {scores[0]}"
     return (
-        f"{theirs.name} does as well as {noun}, as far as these rows can tell ({both}; "
+        f"{theirs.name} does as well as {noun}, as far as these {unit}s can tell ({both}; "
         f"{gap}), and {_speed(ours, theirs)}: use it.{doubt}"
     )
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from castalia.errors import InvalidData, InvalidParameter
+from castalia.errors import InvalidData
 from castalia.evaluate import primary_metric
 from castalia.evaluate import scores as every_score
-from castalia.method.saved import check_columns, find_target, load_model, unseen_categories
-from castalia.method.scores import Answers, answers_of, row_interval
-from castalia.method.table import load_table
-from castalia.method.task import Task, find_task
+from castalia.method.kinds import NewRows, kind_of
+from castalia.method.saved import find_target, load_model
+from castalia.method.scores import answers_of, row_interval
+from castalia.method.task import Task
 from castalia.utils.text import listing
 
 __all__ = ["Evaluation", "evaluate"]
@@ -23,7 +24,7 @@ __all__ = ["Evaluation", "evaluate"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model scores on a table.
+    """What a model scores on a table or on pictures.
 
     Attributes
     ----------
@@ -35,6 +36,8 @@ class Evaluation:
         Value by metric name.
     notes
         Remarks.
+    unit
+        What one example is called.
     """
 
     task: str
@@ -44,12 +47,13 @@ class Evaluation:
     interval: list[float]
     scores: dict[str, float]
     notes: list[str] = field(default_factory=list)
+    unit: str = "row"
 
 
 def evaluate(
     model: str | os.PathLike[str], data: Any, *, target: str | None = None, header: bool = True
 ) -> Evaluation:
-    """Score a saved model on a table with a known target.
+    """Score a saved model on a table, or on pictures, with a known target.
 
     Parameters
     ----------
@@ -63,16 +67,9 @@ def evaluate(
         Whether a text file starts with column names.
     """
     estimator = load_model(model)
-    target = target or find_target(model)
-    if target is None:
-        raise InvalidParameter(
-            f"evaluate: `{model}` does not say what it predicts; name the column with --target."
-        )
-    table, notes = load_table(data, target=target, header=header)
-    check_columns(estimator, table)
-    task = _task(estimator, table)
-    X = table.select(estimator.adapter_.encoder.used)
-    answers = _answers(estimator, X, task)
+    rows = kind_of(estimator).known_rows(estimator, data, target or find_target(model), header)
+    task = _task(estimator, rows)
+    answers = answers_of(estimator, rows.X, task, 0.0)
     metric = primary_metric(task.kind)
     found = every_score(
         task.kind,
@@ -82,26 +79,26 @@ def evaluate(
         range(len(task.classes)) if len(task.classes) else None,
     )
     reach = row_interval(metric, task.codes, [answers])
-    notes += unseen_categories(estimator, X)
-    return Evaluation(task.kind, target, len(table), metric, [reach.low, reach.high], found, notes)
+    bounds, notes = [reach.low, reach.high], [*rows.notes, *rows.unseen]
+    return Evaluation(task.kind, rows.target, len(task.y), metric, bounds, found, notes, rows.unit)
 
 
-def _task(estimator: Any, table: Any) -> Task:
+def _task(estimator: Any, rows: NewRows) -> Task:
     """Read the target as the model knows it."""
+    y: Any = rows.y
     if not is_classifier(estimator):
-        return find_task(table, "regression")
-    y = table.labels()
+        return Task("regression", "", y, np.array([]))
     classes = estimator.classes_
-    y = np.array([str(v) for v in y]) if classes.dtype.kind in "UO" else y.astype(classes.dtype)
+    if classes.dtype.kind in "UO":
+        y = np.array([str(v) for v in y])
+    else:
+        with suppress(ValueError):  # words where the model knows numbers: told below
+            y = y.astype(classes.dtype)
     strange = sorted({str(v) for v in y[~np.isin(y, classes)].tolist()})
     if strange:
         raise InvalidData(
-            f"evaluate: `{table.target}` must hold classes the model knows, "
+            f"evaluate: `{rows.target}` must hold classes the model knows, "
             f"{listing(classes.tolist(), 'and', 6)}; "
             f"got {listing(strange, 'and', 5)}."
         )
     return Task("classification", "", y, np.asarray(classes))
-
-
-def _answers(estimator: Any, X: Any, task: Task) -> Answers:
-    return answers_of(estimator, X, task, 0.0)

@@ -1,4 +1,4 @@
-"""The whole method on a table: split, baselines, checks, training, scores, verdict, advice, report.
+"""The whole method: split, baselines, checks, training, scores, verdict, advice, report.
 
 Every finished stage is kept in the run's folder, so an interrupted fit goes on where it stopped.
 """
@@ -17,16 +17,16 @@ import numpy as np
 
 from castalia import __version__
 from castalia.base import load, save
-from castalia.data import Dataset
 from castalia.data.splits import holdout
 from castalia.diagnose import Diagnosis, cure, preflight
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import DamagedFile, InvalidParameter
 from castalia.evaluate import Interval, higher_is_better, interval, primary_metric
 from castalia.method.advice import give_advice
-from castalia.method.baselines import BASELINES, GUESSES, baseline_name, fit_baseline
+from castalia.method.baselines import BASELINES, baseline_name
 from castalia.method.compare import Verdict, best_baseline, compare
-from castalia.method.model import VALIDATION, build_model, is_network, record_of
+from castalia.method.kinds import Kind, open_data
+from castalia.method.model import VALIDATION, is_network
 from castalia.method.narrator import Narrator
 from castalia.method.plan import METRICS, FitPlan
 from castalia.method.report import Contender
@@ -36,10 +36,9 @@ from castalia.method.reporting import make_report
 from castalia.method.result import RESULT, FitResult
 from castalia.method.scores import Answers, answers_of, joined, mean_scores, row_interval
 from castalia.method.settings import apply_settings
-from castalia.method.split import Part, hold_validation, make_parts
+from castalia.method.split import Part
 from castalia.method.stages import Stages
-from castalia.method.table import load_table, usable_columns
-from castalia.method.task import Task, find_task
+from castalia.method.task import Task
 from castalia.method.train import fit_directly, train_network
 from castalia.train.runs import Run, RunStore
 from castalia.utils.files import atomic_write
@@ -48,15 +47,15 @@ from castalia.utils.text import listing, plural
 __all__ = ["Fit", "fit", "run"]
 
 
-def fit(data: Any, target: str, *, plan: FitPlan | None = None) -> FitResult:
-    """Fit a table with the default plan, or with another one's settings.
+def fit(data: Any, target: str | None = None, *, plan: FitPlan | None = None) -> FitResult:
+    """Fit a table or pictures with the default plan, or with another one's settings.
 
     Parameters
     ----------
     data
-        What ``castalia.read`` takes.
+        What ``castalia.read`` takes: a table, or a folder of class folders with pictures.
     target
-        The column to predict.
+        The column to predict; None for pictures.
     plan
         Further settings; its data and target are not used.
     """
@@ -81,8 +80,8 @@ def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
     FitResult
         The finished run: its folder holds the model, the report and the results.
     """
-    table, notes = load_table(plan.data, target=plan.target, header=plan.header)
-    work = Fit(plan, table, notes, narrator or Narrator())
+    narrator = narrator or Narrator()
+    work = Fit(open_data(plan, narrator), narrator)
     folder = plan.folder
     with RunStore(folder.parent) as store:
         record = store.open_run(folder.name, work.fingerprint, _config(plan))
@@ -98,22 +97,16 @@ def _config(plan: FitPlan) -> dict[str, Any]:
 
 
 class Fit:
-    """One fit on its way: the table, the task, the parts, and what each stage found."""
+    """One fit on its way: the data, and what each stage found."""
 
-    def __init__(self, plan: FitPlan, data: Dataset, notes: list[str], narrator: Narrator) -> None:
-        self.plan, self.data, self.narrator = plan, data, narrator
-        self.task: Task = find_task(data, plan.task)
-        self.metric = _metric(plan, self.task)
-        split_by = [name for name in (plan.group, plan.time) if name is not None]
-        self.used, remarks = usable_columns(data.schema, [plan.target, *split_by])
-        self.parts, more = make_parts(data, self.task, plan)
-        self.notes = [*notes, *remarks, *more]
-        if split_by:
-            self.notes.append(f"Column `{split_by[0]}` serves to split and is not learnt from.")
-        self.X = data.select(self.used)
+    def __init__(self, kind: Kind, narrator: Narrator) -> None:
+        self.kind, self.plan, self.narrator = kind, kind.plan, narrator
+        self.task: Task = kind.task
+        self.metric = _metric(self.plan, self.task)
+        self.parts, self.notes = kind.parts, list(kind.notes)
         self.tested = np.concatenate([part.test for part in self.parts])
         # made now so that a wrong setting is told before any work
-        self.network = is_network(build_model(plan, self.task, len(data)))
+        self.network = is_network(kind.build(len(kind)))
         self.began = time.monotonic()
         self.cured: dict[str, Any] = {"steps": [], "changes": {}}
 
@@ -121,7 +114,7 @@ class Fit:
     def fingerprint(self) -> str:
         """What decides the result: version, settings and data."""
         text = json.dumps(
-            [__version__, self.plan.deciding(), self.data.fingerprint()],
+            [__version__, self.plan.deciding(), self.kind.fingerprint()],
             sort_keys=True,
             default=repr,
         )
@@ -178,7 +171,8 @@ class Fit:
         rival = best_baseline(contenders, self.metric)
         key = next(k for k in BASELINES if baseline_name(k, self.task.kind) == rival.name)
         noun = "the network" if self.network else model.name
-        verdict = compare(self.metric, self.truth, seeds, baselines[key], (model, rival), noun)
+        pair, unit = (model, rival), self.task.unit
+        verdict = compare(self.metric, self.truth, seeds, baselines[key], pair, noun, unit)
         chosen = self._choose(seeds)
         return self._finish(created, contenders, checks, seeds, chosen, verdict)
 
@@ -189,30 +183,14 @@ class Fit:
         """Class numbers or numbers of the tested rows, in the order of the answers."""
         return self.task.codes[self.tested]
 
-    def rows(self, index: np.ndarray) -> tuple[Dataset, np.ndarray]:
-        """Return the usable columns and the targets of some rows."""
-        return self.X.take(index), self.task.y[index]
-
     def _baseline(self, key: str) -> Answers:
         found = joined([self._baseline_part(key, part) for part in self.parts])
         self.narrator.baseline(self._contender(key, [found]), self.metric)
         return found
 
     def _baseline_part(self, key: str, part: Part) -> Answers:
-        def work() -> dict[str, Any]:
-            train, y = self.rows(part.train)
-            return fit_baseline(
-                key,
-                train,
-                self.X.take(part.test),
-                y,
-                self.task,
-                schema=self.data.schema,
-                rounds=self.plan.boosting_rounds,
-                seed=self.plan.seed,
-            ).record()
-
-        return Answers.of(self.stages.do(_name(part, key), work))
+        found = self.stages.do(_name(part, key), lambda: self.kind.baseline(key, part).record())
+        return Answers.of(found)
 
     def _contender(self, key: str, answers: list[Answers]) -> Contender:
         reach = row_interval(self.metric, self.truth, answers)
@@ -222,7 +200,7 @@ class Fit:
             mean_scores(self.task, self.truth, answers),
             [reach.low, reach.high] if reach.known else None,
             answers[0].seconds,
-            GUESSES[self.task.kind] if key == "guess" else "",
+            self.kind.baseline_note(key),
         )
 
     def _preflight(self) -> list[dict[str, Any]]:
@@ -231,8 +209,8 @@ class Fit:
 
         def work() -> list[dict[str, Any]]:
             rows = self.parts[0].train
-            model = build_model(self.plan, self.task, len(rows), self.plan.seed)
-            checks = preflight(model, *self.rows(rows), seconds=self.plan.preflight_seconds)
+            model = self.kind.build(len(rows), self.plan.seed)
+            checks = preflight(model, *self.kind.rows(rows), seconds=self.plan.preflight_seconds)
             return [asdict(check) for check in checks]
 
         found: list[dict[str, Any]] = self.stages.do("preflight", work)
@@ -248,7 +226,7 @@ class Fit:
             self.narrator.note(self.notes[-1])
             return
         rows = self.parts[0].train
-        model = build_model(self.plan, self.task, len(rows), self.plan.seed)
+        model = self.kind.build(len(rows), self.plan.seed)
         self.cured = self.stages.do("cure", lambda: self._remedies(model, rows))
         self.narrator.cured(self.cured["steps"])
         self.notes += [
@@ -263,19 +241,19 @@ class Fit:
             labels = self.task.codes[rows] if self.task.kind == "classification" else None
             inner, outer = holdout(len(rows), VALIDATION, seed=self.plan.seed, labels=labels)
             kept, held = rows[inner], rows[outer]
-        X_val, y_val = self.rows(held)
+        X_val, y_val = self.kind.rows(held)
         truth = self.task.codes[held]
 
         def measure(fitted: Any) -> float:
             found = mean_scores(self.task, truth, [answers_of(fitted, X_val, self.task, 0.0)])
             return found[self.metric] * (1 if higher_is_better(self.metric) else -1)
 
-        found = cure(model, *self.rows(kept), X_val, y_val, score=measure)
+        found = cure(model, *self.kind.rows(kept), X_val, y_val, score=measure)
         return {"steps": [vars(step) for step in found.steps], "changes": found.changes}
 
     def _train(self) -> list[Answers]:
         """Train every seed on every part; with a time limit, at least the first seed."""
-        jobs = [(seed, part) for seed in range(self._seeds()) for part in self.parts]
+        jobs = [(seed, part) for seed in range(self.kind.seeds) for part in self.parts]
         extra = 1 if self.plan.cv else 0  # the model on all rows
         total, found = len(jobs) + extra, dict[int, list[Answers]]()
         for number, (seed, part) in enumerate(jobs, start=1):
@@ -288,7 +266,7 @@ class Fit:
             found.setdefault(seed, []).append(self._job(name, seed, part, share, number, total))
         whole = [parts for parts in found.values() if len(parts) == len(self.parts)]
         if extra:
-            everything = Part("", np.arange(len(self.data)), self.parts[0].test)
+            everything = Part("", np.arange(len(self.kind)), self.parts[0].test)
             self._job("final", 0, everything, self._share(1), total, total)
         return [joined(parts) for parts in whole]
 
@@ -298,36 +276,34 @@ class Fit:
         rows = len(part.train)
 
         def work() -> dict[str, Any]:
-            model = build_model(self.plan, self.task, rows, self.plan.seed + seed)
+            model = self.kind.build(rows, self.plan.seed + seed)
             apply_settings(model, self.cured["changes"])
-            self.narrator.training(number, total, _job_words(name, type(model).__name__, rows))
-            test = self.X.take(part.test)
+            self.narrator.training(number, total, self._job_words(name, model, rows))
+            test = self.kind.X.take(part.test)
             if not self.network:
-                known = self.rows(part.train)
+                known = self.kind.rows(part.train)
                 return fit_directly(model, known, test, self.task, run=self.folder / name)
             train, validation = self._validation(part.train, model.training.validation)
             return train_network(
                 model,
-                self.rows(train),
+                self.kind.rows(train),
                 test,
                 self.task,
                 run=self.folder / name,
                 verbose=self.plan.verbose,
                 time_limit=share,
-                validation=None if validation is None else self.rows(validation),
+                validation=None if validation is None else self.kind.rows(validation),
             )
 
         found = Answers.of(self.stages.do(name, work))
         self.narrator.trained(number, total, _trained_words(name, found))
         return found
 
-    def _seeds(self) -> int:
-        """Return with how many seeds to train: one will do where chance plays no part."""
-        seeded = record_of(self.plan, self.task).seeded
-        return self.plan.n_seeds if seeded or self.plan.seeds is not None else 1
+    def _job_words(self, name: str, model: Any, rows: int) -> str:
+        return f"{type(model).__name__} on {plural(rows, self.task.unit)} ({name})"
 
     def _validation(self, rows: np.ndarray, share: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        cut = hold_validation(self.data, rows, self.plan, share)
+        cut = self.kind.hold_validation(rows, share)
         return (rows, None) if cut is None or not len(cut[1]) else cut
 
     def _share(self, left: int) -> float | None:
@@ -359,7 +335,7 @@ class Fit:
         )
 
     def _model_name(self) -> str:
-        return record_of(self.plan, self.task).name
+        return self.kind.system.name
 
     def _values(self, seeds: list[Answers]) -> list[float]:
         return [mean_scores(self.task, self.truth, [a])[self.metric] for a in seeds]
@@ -392,9 +368,7 @@ class Fit:
         save(model, self.folder / "model")
         over = self._over_seeds(seeds)
         advice = give_advice(
-            task=self.task,
-            schema=self.data.schema,
-            target=self.plan.target,
+            kind=self.kind,
             verdict=verdict,
             metric=self.metric,
             seeds=over,
@@ -428,10 +402,11 @@ class Fit:
         return {
             "task": self.task.kind,
             "why": self.task.why,
-            "target": self.plan.target,
+            "target": self.kind.target,
+            "unit": self.task.unit,
             "metric": self.metric,
             "goal": self._goal(contenders),
-            "rows": {"all": len(self.data), "tested": len(self.tested)},
+            "rows": {"all": len(self.kind), "tested": len(self.tested)},
             "contenders": [asdict(c) for c in contenders],
             "seeds": {"n": over.n, "mean": over.mean, "low": over.low, "high": over.high},
             "outcome": verdict.outcome,
@@ -465,17 +440,16 @@ class Fit:
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "source": self.data.source,
-            "rows": len(self.data),
-            "columns": len(self.data.columns),
-            "used": len(self.used),
-            "target": self.plan.target,
+            **self.kind.facts(),
+            "rows": len(self.kind),
+            "unit": self.task.unit,
+            "target": self.kind.target,
             "task": self.task.kind,
             "why": self.task.why,
             "classes": len(self.task.classes),
             "metric": self.metric,
             "tested": len(self.tested),
-            "split": _split_words(self.plan),
+            "split": _split_words(self.plan, self.task.unit),
         }
 
 
@@ -488,8 +462,8 @@ def _metric(plan: FitPlan, task: Task) -> str:
     return plan.metric or primary_metric(task.kind)
 
 
-def _split_words(plan: FitPlan) -> str:
-    how = f"{plan.cv} folds" if plan.cv else f"{100 * plan.test:.0f} % of the rows tested"
+def _split_words(plan: FitPlan, unit: str) -> str:
+    how = f"{plan.cv} folds" if plan.cv else f"{100 * plan.test:.0f} % of the {unit}s tested"
     if plan.group:
         return f"{how}, groups of `{plan.group}` kept together"
     return f"{how}, the latest by `{plan.time}`" if plan.time else how
@@ -497,10 +471,6 @@ def _split_words(plan: FitPlan) -> str:
 
 def _name(part: Part, stage: str) -> str:
     return f"{part.name}-{stage}" if part.name else stage
-
-
-def _job_words(name: str, model: str, rows: int) -> str:
-    return f"{model} on {plural(rows, 'row')} ({name})"
 
 
 def _trained_words(name: str, found: Answers) -> str:

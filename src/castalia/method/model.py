@@ -15,7 +15,7 @@ from castalia.method.settings import apply_settings
 from castalia.method.task import Task
 from castalia.train import Training
 
-__all__ = ["VALIDATION", "build_model", "is_network", "record_of"]
+__all__ = ["DEFAULT", "VALIDATION", "build_model", "is_network", "loop", "made", "with_known"]
 
 MOST_STEPS = 20_000
 DEFAULT = {"classification": "MLPClassifier", "regression": "MLPRegressor"}
@@ -23,11 +23,6 @@ VALIDATION = 0.15
 # (up to this many rows, widths, rows of a batch)
 SIZES = ((2_000, (64, 64), 32), (20_000, (128, 128), 128), (float("inf"), (256, 256), 512))
 OF_TREES = ("AdaBoost", "GradientBoost")  # other ensembles are of networks
-
-
-def record_of(plan: FitPlan, task: Task) -> System:
-    """Return the system that a plan names, or the one that suits the task."""
-    return system_for(task.kind, plan.model or DEFAULT[task.kind])
 
 
 def is_network(model: Any) -> bool:
@@ -43,32 +38,35 @@ def build_model(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
     own way; models with a direct solver are taken as they come. ``plan.settings`` overrides any of
     it.
     """
-    record = record_of(plan, task)
-    model = _made(record)
+    record = system_for(task.kind, plan.model or DEFAULT[task.kind])
+    model = made(record)
     own: dict[str, Any] = {"random_state": seed}
     if is_network(model):
-        own |= _sizes(rows, 300, Training(**_loop(plan), average="ema", patience=20))
+        own |= _sizes(rows, 300, Training(**loop(plan), average="ema", patience=20))
     else:
         own["device"] = plan.device
     if record.family == "ensemble" and record.name not in OF_TREES:
-        inner = _made(system_for(task.kind, DEFAULT[task.kind]))
-        own["estimator"] = _set(inner, _sizes(rows, 60, Training(**_loop(plan))))
+        inner = made(system_for(task.kind, DEFAULT[task.kind]))
+        own["estimator"] = with_known(inner, _sizes(rows, 60, Training(**loop(plan))))
     elif task.kind == "classification" and not is_classifier(model):
         own["loss"] = "logistic"  # GradientBoost: its trees are regressors in both tasks
-    return apply_settings(_set(model, own), plan.settings)
+    return apply_settings(with_known(model, own), plan.settings)
 
 
-def _made(record: System) -> Any:
+def made(record: System) -> Any:
+    """Return an estimator of a system, with its own defaults."""
     package, attribute = record.path.split(":")
     return getattr(import_module(package), attribute)()
 
 
-def _set(model: Any, settings: dict[str, Any]) -> Any:
+def with_known(model: Any, settings: dict[str, Any]) -> Any:
+    """Set those settings that the model has."""
     known = model.get_params(deep=False)
     return model.set_params(**{name: v for name, v in settings.items() if name in known})
 
 
-def _loop(plan: FitPlan) -> dict[str, Any]:
+def loop(plan: FitPlan) -> dict[str, Any]:
+    """Return settings of the training of every network."""
     return {
         "optimizer": "adamw",
         "weight_decay": 0.01,

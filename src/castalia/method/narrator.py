@@ -21,8 +21,11 @@ class Narrator:
     ...         self.last = contender.name
     """
 
+    def reading(self, name: str) -> None:
+        """The data is about to be read, which takes a while."""
+
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
-        """The table is read; the run lies in this folder."""
+        """The data is read; the run lies in this folder."""
 
     def note(self, words: str) -> None:
         """Something about the data deserves a look."""

@@ -30,12 +30,13 @@ class FitPlan:
     Parameters
     ----------
     data
-        A path, a frame, an array or a ``Dataset``.
+        A table: a path, a frame, an array or a ``Dataset``. Or pictures: the path of a folder of
+        class folders, of a zip or NPZ file, of a table of paths, or ``Images``.
     target
-        The column to predict.
+        The column to predict; None for pictures whose folders say what they are.
     model
-        A system of the catalogue for tables, by its name or a short form: ``"ridge"``, ``"mlp"``;
-        None takes the one that suits the task.
+        A system of the catalogue for this kind of data, by its name or a short form: ``"ridge"``,
+        ``"mlp"``, ``"resnet"``; None takes the one that suits the data.
     settings
         Settings of the model or of its training, such as ``{"hidden": (64, 64), "patience": 5}``.
     task
@@ -47,7 +48,7 @@ class FitPlan:
     run
         Folder of the run; None takes ``castalia-runs/<data>-<target>``.
     seeds
-        Trainings with different seeds; None: 3, or 1 with ``cv``.
+        Trainings with different seeds; None: 3, or 1 with ``cv`` and for many pictures.
     cv
         Number of folds: every row is tested once. None: one test part.
     test
@@ -81,7 +82,7 @@ class FitPlan:
     """
 
     data: Any
-    target: str
+    target: str | None = None
     model: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     task: str | None = None
@@ -120,15 +121,11 @@ class FitPlan:
             raise InvalidParameter("fit: `group` and `time` exclude each other; give one of them.")
 
     @property
-    def n_seeds(self) -> int:
-        """How many seeds to train with."""
-        return self.seeds if self.seeds is not None else 1 if self.cv else 3
-
-    @property
     def name(self) -> str:
         """What the data is called: the file's name without its endings."""
         if isinstance(self.data, str | Path):
-            return Path(self.data).name.split(".")[0] or "table"
+            path = Path(self.data)
+            return (path.name or path.resolve().name).split(".")[0] or "table"
         source = str(getattr(self.data, "source", "table"))
         return "table" if " " in source else Path(source).name.split(".")[0]
 
@@ -137,6 +134,8 @@ class FitPlan:
         """Folder of the run as asked for."""
         if self.run is not None:
             return Path(self.run)
+        if self.target is None:
+            return Path("castalia-runs") / self.name
         plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.target)
         return Path("castalia-runs") / f"{self.name}-{plain.strip('.-') or 'target'}"
 
@@ -150,7 +149,7 @@ class FitPlan:
         words = ["castalia", "fit", self.name if _in_memory(self.data) else str(self.data)]
         for option in fields(self):
             value = getattr(self, option.name)
-            if option.name in _UNSPOKEN or (option.name != "target" and value == option.default):
+            if option.name in _UNSPOKEN or value == option.default:
                 continue
             words += [f"--{option.name.replace('_', '-')}", str(value)]
         if not self.header:

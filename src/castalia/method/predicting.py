@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.method.kinds import kind_of
 from castalia.method.report.plain import plain
-from castalia.method.saved import check_columns, load_model, unseen_categories
-from castalia.method.table import load_table
+from castalia.method.saved import load_model
 from castalia.utils.files import atomic_write, writing
 from castalia.utils.text import listing
 
@@ -32,7 +31,8 @@ class Predictions:
     Attributes
     ----------
     columns
-        ``prediction``, and ``probability_<class>`` for every class, as arrays of one entry a row.
+        Arrays of one entry a row. Of tables: ``prediction``, and ``probability_<class>`` for every
+        class; of pictures: ``path``, ``label`` and its ``probability``.
     notes
         Remarks, such as values never seen in training.
     """
@@ -41,7 +41,7 @@ class Predictions:
     notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.columns["prediction"])
+        return len(next(iter(self.columns.values())))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one mapping a row, in plain values."""
@@ -81,29 +81,24 @@ class Predictions:
 def predict(
     model: str | os.PathLike[str], data: Any, *, header: bool = True, strict: bool = False
 ) -> Predictions:
-    """Predict every row of a table with a saved model.
+    """Predict every row of a table, or every picture, with a saved model.
 
     Parameters
     ----------
     model
         Folder of a run or of a saved model.
     data
-        What ``castalia.read`` takes; columns are found by name, others are ignored.
+        A table as ``castalia.read`` takes it; columns are found by name, others are ignored. Or
+        pictures: a folder, a file, or a list of them.
     header
         Whether a text file starts with column names.
     strict
         Refuse values that were never seen in training instead of taking them as missing.
     """
     estimator = load_model(model)
-    table, notes = load_table(data, header=header)
-    check_columns(estimator, table)
-    unseen = unseen_categories(estimator, table)
-    if strict and unseen:
-        raise InvalidData(f"predict: {' '.join(unseen)}")
-    table = table.select(estimator.adapter_.encoder.used)
-    columns = {"prediction": estimator.predict(table)}
-    if is_classifier(estimator) and hasattr(estimator, "predict_proba"):
-        probability = estimator.predict_proba(table)
-        for label, values in zip(estimator.classes_, probability.T, strict=True):
-            columns[f"probability_{label}"] = values.astype(np.float64)
-    return Predictions(columns, [*notes, *unseen])
+    kind = kind_of(estimator)
+    rows = kind.new_rows(estimator, data if isinstance(data, list) else [data], header)
+    if strict and rows.unseen:
+        raise InvalidData(f"predict: {' '.join(rows.unseen)}")
+    columns = {**rows.names, **kind.answers(estimator, rows.X)}
+    return Predictions(columns, [*rows.notes, *rows.unseen])

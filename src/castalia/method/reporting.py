@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia import __version__
-from castalia.data import Dataset
-from castalia.data.schema import Column
 from castalia.diagnose import Diagnosis, Finding
 from castalia.evaluate import worst_mistakes
 from castalia.method.compare import Verdict
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["findings_rows", "make_report"]
 
 MOST_ROWS = 20_000  # answers kept for the figures
-MISTAKES = 10
 
 
 def make_report(
@@ -45,20 +42,22 @@ def make_report(
     said: Any = answers.prediction
     probability: Any = answers.probability
     return RunReport(
-        title=f"{fit.plan.target} from {fit.plan.name}",
+        title=fit.kind.title,
         task=task.kind,
-        target=fit.plan.target,
+        target=fit.kind.target,
+        unit=task.unit,
         created=created,
         data={
-            "rows": len(fit.data),
-            "columns": [_column(c) for c in fit.data.schema],
+            "rows": len(fit.kind),
+            **fit.kind.described(),
             "balance": task.counts,
             "split": _split(fit, answers),
             "notes": [f"Taken as {task.kind}: {task.why}.", *fit.notes],
         },
         contenders=contenders,
         metric=fit.metric,
-        interval_note=f"95 % intervals from 500 resamples of {plural(len(fit.tested), 'test row')}",
+        interval_note=f"95 % intervals from 500 resamples of "
+        f"{plural(len(fit.tested), f'test {task.unit}')}",
         verdict=verdict.words,
         outcome=verdict.outcome,
         advice=advice,
@@ -73,6 +72,7 @@ def make_report(
         environment=_environment(answers),
         reproduce=fit.plan.command(),
         findings=findings_rows(diagnosis),
+        **fit.kind.sections(model, fit.tested),
     )
 
 
@@ -95,17 +95,6 @@ def _explains(found: Finding) -> str:
     return f" It explains {listing(names, 'and')}." if names else ""
 
 
-def _column(column: Column) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "kind": column.kind,
-        "missing": column.missing,
-        "unique": column.unique,
-        "detail": column.values(),
-        "note": column.note,
-    }
-
-
 def _split(fit: Fit, answers: Answers) -> dict[str, int]:
     if fit.plan.cv:
         return {f"each of {fit.plan.cv} folds tested": len(fit.tested) // fit.plan.cv}
@@ -121,25 +110,19 @@ def _mistakes(fit: Fit, answers: Answers) -> list[dict[str, Any]]:
     else:
         chosen = answers.probability[np.arange(len(truth)), truth]
         loss, confidence = -np.log(np.maximum(chosen, 1e-12)), answers.probability.max(axis=1)
-    worst = worst_mistakes(truth, said, loss, most=MISTAKES, confidence=confidence)
-    rows = fit.data.take(fit.tested[[m.index for m in worst]]) if worst else None
-    found = []
-    for i, mistake in enumerate(worst):
-        mistake = replace(mistake, index=int(fit.tested[mistake.index]), row=_row(rows, fit, i))
-        if len(fit.task.classes):
-            names = fit.task.classes.tolist()
+    worst = worst_mistakes(truth, said, loss, most=fit.kind.mistakes, confidence=confidence)
+    if not worst:
+        return []
+    rows = fit.tested[[m.index for m in worst]]
+    names, found = fit.task.classes.tolist(), []
+    for mistake, row, shown in zip(worst, rows, fit.kind.shown(rows), strict=True):
+        mistake = replace(mistake, index=int(row))
+        if names:
             mistake = replace(
                 mistake, truth=names[mistake.truth], prediction=names[mistake.prediction]
             )
-        found.append(vars(mistake))
+        found.append({**vars(mistake), **shown})
     return found
-
-
-def _row(rows: Dataset | None, fit: Fit, i: int) -> dict[str, Any]:
-    if rows is None:
-        return {}
-    values = {name: rows.column(name)[i] for name in rows.columns if name != fit.plan.target}
-    return {name: None if v is None or v != v else v for name, v in values.items()}
 
 
 def _settings(model: Any) -> dict[str, Any]:

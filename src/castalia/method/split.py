@@ -29,7 +29,7 @@ class Part:
     test: np.ndarray
 
 
-def make_parts(data: Dataset, task: Task, plan: FitPlan) -> tuple[list[Part], list[str]]:
+def make_parts(data: Any, task: Task, plan: FitPlan) -> tuple[list[Part], list[str]]:
     """Cut the rows once, or into folds; return the parts and remarks.
 
     Classes keep their proportions, groups stay together, and by time the latest rows are tested.
@@ -90,7 +90,7 @@ def _one(task: Task, plan: FitPlan, groups: Any, order: Any) -> tuple[list[Part]
     size = int(n * plan.test)
     if size < 1:
         raise InvalidData(
-            f"fit: the test part must hold a row at least; {plan.test:g} of {n} rows is none. "
+            f"fit: the test part must hold a {task.unit} at least; {plan.test:g} of {n} is none. "
             "Raise --test."
         )
     if task.kind == "classification" and groups is None and order is None:
@@ -106,9 +106,9 @@ def _stratified(task: Task, plan: FitPlan, size: int) -> tuple[np.ndarray, np.nd
     n, counts = len(task.y), np.bincount(task.codes)
     if len(counts) > min(size, n - size):
         raise InvalidData(
-            f"fit: {plural(n, 'row')} must suffice to test every class; the target has "
+            f"fit: {plural(n, task.unit)} must suffice to test every class; the target has "
             f"{len(counts):,} classes and "
-            f"the test part {plural(size, 'row')}. Merge rare classes, raise --test, or use "
+            f"the test part {plural(size, task.unit)}. Merge rare classes, raise --test, or use "
             "--task regression."
         )
     alone = np.flatnonzero(counts[task.codes] == 1)
@@ -117,7 +117,7 @@ def _stratified(task: Task, plan: FitPlan, size: int) -> tuple[np.ndarray, np.nd
     notes = []
     if len(alone):
         rare = listing(task.y[alone].tolist(), "and", 5)
-        notes = [f"Classes of a single row can be trained on but not tested: {rare}."]
+        notes = [f"Classes of a single {task.unit} can be trained on but not tested: {rare}."]
     return np.sort(np.concatenate([rest[kept], alone])), rest[held], notes
 
 
@@ -139,8 +139,8 @@ def _folds(task: Task, plan: FitPlan, groups: Any, order: Any) -> tuple[list[Par
         if least < k:
             name = task.classes[np.bincount(task.codes).argmin()].item()
             raise InvalidData(
-                f"fit: `--cv {k}` needs {k} rows of every class; {name!r} has "
-                f"{plural(least, 'row')}. "
+                f"fit: `--cv {k}` needs {k} {task.unit}s of every class; {name!r} has "
+                f"{plural(least, task.unit)}. "
                 "Use fewer folds or merge rare classes."
             )
         cuts = StratifiedKFold(k, shuffle=True, random_state=plan.seed).split(place, task.codes)

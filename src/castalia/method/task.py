@@ -11,7 +11,7 @@ from castalia.data import Dataset
 from castalia.errors import InvalidData
 from castalia.utils.text import plural, shorten
 
-__all__ = ["MOST_CODES", "Task", "find_task"]
+__all__ = ["MOST_CODES", "Task", "class_task", "find_task"]
 
 MOST_CODES = 10  # more distinct whole numbers than this are taken as quantities
 ROWS_A_CODE = 5  # fewer rows for each distinct number than this, and it is a quantity
@@ -31,12 +31,15 @@ class Task:
         The target of each row, (n,).
     classes
         The classes in order; empty for a regression.
+    unit
+        What one example is called.
     """
 
     kind: str
     why: str
     y: np.ndarray
     classes: np.ndarray
+    unit: str = "row"
 
     @property
     def codes(self) -> np.ndarray:
@@ -75,18 +78,46 @@ def find_task(data: Dataset, asked: str | None = None) -> Task:
             f"fit: target `{name}` must hold classes or numbers; got dates. Turn it into a "
             "number, such as days."
         )
+    y, distinct = _distinct(name, y, "row")
+    kind, why = (asked, "it was asked for") if asked else _guess(name, y, distinct)
+    if kind == "regression":
+        return Task(kind, why, _numbers(name, y), np.array([]))
+    return _classes(name, why, y, "row")
+
+
+def class_task(name: str, y: np.ndarray, why: str, unit: str) -> Task:
+    """Return the task of telling classes apart.
+
+    Parameters
+    ----------
+    name
+        What the target is called.
+    y
+        The class of each example.
+    why
+        How one knows the classes.
+    unit
+        What one example is called.
+
+    Examples
+    --------
+    >>> class_task("class", np.array(["cat", "dog", "cat"]), "of folders", "picture").counts
+    {'cat': 2, 'dog': 1}
+    """
+    return _classes(name, why, _distinct(name, y, unit)[0], unit)
+
+
+def _distinct(name: str, y: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the target, objects as words, and its distinct values: two at least."""
     y = np.array([str(v) for v in y]) if y.dtype == object else y
     distinct = np.unique(y)
     if len(distinct) < 2:
         raise InvalidData(
             f"fit: target `{name}` must have two classes or values at least; all "
-            f"{plural(len(y), 'row')} hold {distinct.tolist()[0]!r}, so there is nothing to "
+            f"{plural(len(y), unit)} hold {distinct.tolist()[0]!r}, so there is nothing to "
             "predict."
         )
-    kind, why = (asked, "it was asked for") if asked else _guess(name, y, distinct)
-    if kind == "regression":
-        return Task(kind, why, _numbers(name, y), np.array([]))
-    return _classes(name, why, y)
+    return y, distinct
 
 
 def _guess(name: str, y: np.ndarray, distinct: np.ndarray) -> tuple[str, str]:
@@ -117,7 +148,7 @@ def _numbers(name: str, y: np.ndarray) -> np.ndarray:
     return y.astype(np.float64)
 
 
-def _classes(name: str, why: str, y: np.ndarray) -> Task:
+def _classes(name: str, why: str, y: np.ndarray, unit: str) -> Task:
     if y.dtype.kind == "f" and np.array_equal(y, np.round(y)):
         y = y.astype(np.int64)
     if y.dtype.kind == "f":
@@ -129,8 +160,8 @@ def _classes(name: str, why: str, y: np.ndarray) -> Task:
     classes, counts = np.unique(y, return_counts=True)
     if counts.max() == 1:
         raise InvalidData(
-            f"fit: target `{name}` must have classes of several rows; each of its "
+            f"fit: target `{name}` must have classes of several {unit}s; each of its "
             f"{len(classes):,} values occurs "
             "once, like an identifier. Choose another target."
         )
-    return Task("classification", why, y, classes)
+    return Task("classification", why, y, classes, unit)

@@ -23,14 +23,12 @@ from castalia.data.adapters import TableAdapter
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
 from castalia.evaluate import higher_is_better
 from castalia.method.fitting import Fit
-from castalia.method.model import build_model
+from castalia.method.kinds import open_data
 from castalia.method.narrator import Narrator
 from castalia.method.plan import FitPlan
 from castalia.method.report.formats import score
 from castalia.method.result import FitResult
 from castalia.method.settings import find_setting, fitting_value, parse_value
-from castalia.method.split import hold_validation
-from castalia.method.table import load_table
 from castalia.train.runs import Run, RunStore
 from castalia.tune import (
     BayesianSearch,
@@ -188,8 +186,8 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
         The best settings; the run's folder holds model, report and results as after ``fit``.
     """
     narrator = narrator or Narrator()
-    table, notes = load_table(plan.fit.data, target=plan.fit.target, header=plan.fit.header)
-    first = Fit(plan.fit, table, notes, narrator)
+    data = open_data(plan.fit, narrator)
+    first = Fit(data, narrator)
     work = Tuning(plan, first)
     folder = plan.fit.folder
     with RunStore(folder.parent) as store:
@@ -199,7 +197,7 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
             first.announce(record)
             found = work.search(record)
             settings = {**plan.fit.settings, **found.best_params_}
-            best = Fit(replace(plan.fit, settings=settings), table, notes, narrator)
+            best = Fit(data.planned(replace(plan.fit, settings=settings)), narrator)
             return work.result(found, best.complete(record))
         except BaseException as error:
             record.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
@@ -217,14 +215,14 @@ class Tuning:
     def __init__(self, plan: TunePlan, fit: Fit) -> None:
         self.plan, self.fit = plan, fit
         self.train = fit.parts[0].train
-        self.model = build_model(plan.fit, fit.task, len(self.train), plan.fit.seed)
+        self.model = fit.kind.build(len(self.train), plan.fit.seed)
         self.space = self._space()
 
     @property
     def fingerprint(self) -> str:
         """What decides the trials: more of them, or more time, belong to the same search."""
         text = json.dumps(
-            [__version__, "tune", _config(self.plan), self.fit.data.fingerprint()],
+            [__version__, "tune", _config(self.plan), self.fit.kind.fingerprint()],
             sort_keys=True,
             default=repr,
         )
@@ -256,7 +254,7 @@ class Tuning:
     def search(self, record: Run) -> Any:
         """Run the trials that are not done yet and return the search."""
         fit, plan = self.fit, self.plan
-        X, y = fit.rows(self.train)
+        X, y = fit.kind.rows(self.train)
         rows: Any = X if fit.network else TableAdapter().fit(X).matrix(X)
         search = SEARCHES[plan.search](
             self.model,
@@ -277,7 +275,7 @@ class Tuning:
     def _folds(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Cut the training rows as positions among them: by group or time, or by chance."""
         plan, place = self.plan, np.arange(len(y))
-        cut = hold_validation(self.fit.data, self.train, plan.fit, HELD)
+        cut = self.fit.kind.hold_validation(self.train, HELD)
         if cut is not None:
             held = np.isin(self.train, cut[1])
             return [(place[~held], place[held])]

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from castalia.data import Dataset
+from castalia.data.images import Images
 
 __all__ = ["Rows", "weighs", "weight_name"]
 
@@ -63,4 +64,5 @@ def weighs(scorer: Any) -> bool:
 def _taken(values: Any, index: np.ndarray) -> Any:
     if values is None:
         return None
-    return values.take(index) if isinstance(values, Dataset) else _safe_indexing(values, index)
+    known = isinstance(values, Dataset | Images)
+    return values.take(index) if known else _safe_indexing(values, index)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from castalia.errors import InvalidData
@@ -13,6 +16,7 @@ from castalia.evaluate import (
     Calibration,
     Confusion,
     CoverageAccuracy,
+    FeatureMaps,
     LearningCurves,
     PrecisionRecall,
     Residuals,
@@ -23,7 +27,7 @@ from castalia.method.report.formats import finite, metric_label, score
 from castalia.method.report.records import RunReport
 from castalia.utils.text import plural
 
-__all__ = ["Drawing", "comparison", "curves", "diagnostics"]
+__all__ = ["Drawing", "comparison", "curves", "diagnostics", "feature_maps"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -95,6 +99,22 @@ def diagnostics(report: RunReport) -> list[Drawing]:
     return found
 
 
+def feature_maps(report: RunReport) -> list[Drawing]:
+    """Draw what the first layers make of a picture."""
+    return [
+        _guarded(shown["name"].capitalize(), partial(_maps, i, shown))
+        for i, shown in enumerate(report.feature_maps)
+    ]
+
+
+def _maps(number: int, shown: Mapping[str, Any]) -> tuple[Markup, str]:
+    image = None if shown.get("image") is None else np.array(shown["image"], dtype=float)
+    maps = np.array(shown["maps"], dtype=float)
+    display = FeatureMaps(maps, shown["name"], image, int(shown.get("hidden") or 0)).plot()
+    alt = f"{plural(len(maps), 'map')} of {shown['name']} for one picture."
+    return Markup(to_svg(display.figure_, alt, f"maps-{number}")), ""
+
+
 def _guarded(title: str, draw: Callable[[], tuple[Markup, str]]) -> Drawing:
     """Draw, or say why not: one odd figure must not cost a finished run its report."""
     try:
@@ -134,20 +154,26 @@ def _regression(report: RunReport) -> list[Drawing]:
 
 def _confusion(report: RunReport) -> tuple[Markup, str]:
     display = Confusion.from_predictions(report.y_true, report.y_pred, report.classes).plot()
-    words = "Counts of test rows; the shade is the share of the actual class."
+    words = f"Counts of test {report.unit}s; the shade is the share of the actual class."
     if display.hidden:
         words += (
             f" Shown are the {len(display.labels)} classes confused most often;"
             f" {display.hidden} are left out."
         )
     right, total = int(display.matrix.trace()), int(display.matrix.sum())
-    alt = f"Confusion matrix of {len(display.labels)} classes: {right} of {total} rows are right."
+    alt = (
+        f"Confusion matrix of {len(display.labels)} classes: {right} of {total} {report.unit}s "
+        "are right."
+    )
     return Markup(to_svg(display.figure_, alt, "confusion")), words
 
 
 def _precision_recall(report: RunReport) -> tuple[Markup, str]:
     display = PrecisionRecall.from_predictions(report.y_true, report.probability, report.classes)
-    words = "Of the rows called a class, how many are; against how many of that class are found."
+    words = (
+        f"Of the {report.unit}s called a class, how many are; against how many of that class are "
+        "found."
+    )
     if display.hidden:
         words += f" Shown are the {len(display.curves)} hardest classes."
     told = ", ".join(f"{name} {area:.3f}" for name, (_, _, area) in display.curves.items())
@@ -169,7 +195,7 @@ def _coverage(report: RunReport) -> tuple[Markup, str]:
     display = CoverageAccuracy.from_predictions(report.y_true, report.probability, report.classes)
     half = display.accuracy[(display.coverage >= 0.5).argmax()]
     words = (
-        f"Answering only the surer half of the rows gives an accuracy of {half:.3f}, "
-        f"all rows {display.accuracy[-1]:.3f}."
+        f"Answering only the surer half of the {report.unit}s gives an accuracy of {half:.3f}, "
+        f"all {report.unit}s {display.accuracy[-1]:.3f}."
     )
     return Markup(to_svg(display.plot().figure_, words, "coverage")), words

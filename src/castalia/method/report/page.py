@@ -66,6 +66,9 @@ def _context(report: RunReport) -> dict[str, Any]:
         "training": views.training_rows(report),
         "curves": figures.curves(report),
         "diagnostics": figures.diagnostics(report),
+        "feature_maps": figures.feature_maps(report),
+        "examples": views.example_rows(report),
+        "gallery": views.gallery(report),
         "columns": views.column_rows(report),
         "balance": views.balance_rows(report),
         "split": views.split_rows(report),
@@ -79,7 +82,7 @@ def _facts(report: RunReport) -> list[str]:
     """Return the few words under the title."""
     found = [report.task.capitalize()]
     if report.data.get("rows") is not None:
-        found.append(plural(int(report.data["rows"]), "row"))
+        found.append(plural(int(report.data["rows"]), report.unit))
     if report.data.get("columns"):
         found.append(plural(len(report.data["columns"]), "column"))
     return found

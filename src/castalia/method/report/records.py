@@ -90,11 +90,18 @@ class RunReport:
     y_true, y_pred, probability, classes
         The model's answers on the test rows; probabilities are (n, K) in the order of classes.
     mistakes
-        The worst ones, as ``castalia.evaluate.Mistake`` gives them.
+        The worst ones, as ``castalia.evaluate.Mistake`` gives them; of pictures, ``picture`` too.
     settings, environment, reproduce
         How the run was made, where, and the command that repeats it.
     findings
         Diagnosis: code, name, severity, message, remedy.
+    unit
+        What one example is called.
+    examples
+        Of pictures, some of each class: name, count, and pictures as data URIs.
+    feature_maps
+        What layers make of one picture, as ``castalia.evaluate.FeatureMaps`` shows it: name, maps,
+        image, hidden.
 
     Examples
     --------
@@ -125,6 +132,9 @@ class RunReport:
     environment: dict[str, Any] = field(default_factory=dict)
     reproduce: str = ""
     findings: list[dict[str, Any]] = field(default_factory=list)
+    unit: str = "row"
+    examples: list[dict[str, Any]] = field(default_factory=list)
+    feature_maps: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for each in fields(self):

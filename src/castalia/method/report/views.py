@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ __all__ = [
     "balance_rows",
     "best_baseline",
     "column_rows",
+    "example_rows",
+    "gallery",
     "mistake_table",
     "pairs",
     "score_table",
@@ -34,6 +37,7 @@ __all__ = [
 
 _MOST_CLASSES = 15
 _MOST_MISTAKE_COLUMNS = 12
+_PICTURE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+")
 
 
 @dataclass(frozen=True)
@@ -242,6 +246,38 @@ def mistake_table(report: RunReport) -> dict[str, Any]:
         "confident": any(m.get("confidence") is not None for m in report.mistakes),
         "answer": "num" if report.task == "regression" else _cell_kind(answers),
     }
+
+
+def gallery(report: RunReport) -> list[dict[str, str]]:
+    """Return the worst mistakes as pictures; nothing where rows are none."""
+    return [
+        {
+            "picture": m["picture"],
+            "truth": value(m.get("truth"), 40),
+            "prediction": value(m.get("prediction"), 40),
+            "sure": _percent(m.get("confidence")),
+            "name": shorten((m.get("row") or {}).get("path", m.get("index")), 36),
+        }
+        for m in report.mistakes
+        if _is_picture(m.get("picture"))
+    ]
+
+
+def example_rows(report: RunReport) -> list[dict[str, Any]]:
+    """Return some pictures of each class."""
+    return [
+        {
+            "name": shorten(row.get("name", ""), 40),
+            "count": value(row.get("count")),
+            "pictures": [uri for uri in row.get("pictures") or [] if _is_picture(uri)],
+        }
+        for row in report.examples
+    ]
+
+
+def _is_picture(uri: Any) -> bool:
+    """Whether a text is a picture that loads nothing from elsewhere."""
+    return isinstance(uri, str) and _PICTURE.fullmatch(uri) is not None
 
 
 def _cell_kind(cells: list[Any]) -> str:

@@ -1,0 +1,1 @@
+"""What the method does with pictures: reading, copies, baselines, the network, thumbnails."""

@@ -1,0 +1,108 @@
+"""Pictures small enough for a page that holds everything it shows."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from castalia.data.images import Images
+from castalia.evaluate import FeatureMaps
+from castalia.method.task import Task
+
+__all__ = ["examples", "feature_maps", "thumbnail"]
+
+SIDE = 112  # pixels of the longer side
+LOSSLESS = 48  # pixels up to which a picture is kept as it is
+CLASSES, OF_EACH = 12, 8
+LAYERS, MAPS, MAP_SIDE = 2, 16, 32
+
+
+def thumbnail(images: Images, row: int) -> str:
+    """Return a picture as a data URI of a few kilobytes.
+
+    Parameters
+    ----------
+    images
+        Pictures.
+    row
+        Which of them.
+    """
+    from PIL import Image
+
+    height, width = images.take([row]).sizes[0]
+    scale = min(1.0, SIDE / max(height, width))
+    size = max(1, round(height * scale)), max(1, round(width * scale))
+    x = images.pixels([row], size, 1 if images.channels == 1 else 3)[0]  # (C, H, W)
+    if x.is_floating_point():
+        low, high = x.min(), x.max()
+        x = (255 * (x - low) / (high - low).clamp(min=1e-12)).to(torch.uint8)
+    array = x.permute(1, 2, 0).numpy()
+    picture = Image.fromarray(array[..., 0] if array.shape[2] == 1 else array)
+    kind = "png" if max(size) <= LOSSLESS else "jpeg"
+    out = io.BytesIO()
+    picture.save(out, kind, **({"quality": 80} if kind == "jpeg" else {"optimize": True}))
+    return f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode()}"
+
+
+def examples(images: Images, task: Task, seed: int) -> list[dict[str, Any]]:
+    """Return some pictures of each class, the commonest classes first.
+
+    Parameters
+    ----------
+    images
+        All pictures.
+    task
+        Their classes.
+    seed
+        Of the choice.
+    """
+    rng, codes = np.random.default_rng(seed), task.codes
+    found = []
+    for place in np.argsort(-np.bincount(codes), kind="stable")[:CLASSES]:
+        rows = np.flatnonzero(codes == place)
+        chosen = np.sort(rng.choice(rows, min(OF_EACH, len(rows)), replace=False))
+        pictures = [thumbnail(images, row) for row in chosen]
+        found.append({"name": str(task.classes[place]), "count": len(rows), "pictures": pictures})
+    return found
+
+
+def feature_maps(model: Any, images: Images, row: int) -> list[dict[str, Any]]:
+    """Return what the first convolutions of a fitted classifier make of one picture.
+
+    Parameters
+    ----------
+    model
+        A fitted classifier of pictures.
+    images
+        Pictures.
+    row
+        Which of them.
+    """
+    net = model.module_
+    weight = next(net.parameters())
+    x = next(iter(model.adapter_.blocks(images.take([row]), np.float32))).to(weight)
+    convolutions = [name for name, m in net.named_modules() if isinstance(m, nn.Conv2d)]
+    return [_shrunk(FeatureMaps.from_network(net, x, n, most=MAPS)) for n in convolutions[:LAYERS]]
+
+
+def _shrunk(shown: FeatureMaps) -> dict[str, Any]:
+    """Return a display in few numbers."""
+    maps = torch.from_numpy(shown.maps)  # (C, H, W)
+    shrink = min(1.0, MAP_SIDE / max(maps.shape[1:]))
+    height, width = (max(1, round(n * shrink)) for n in maps.shape[1:])
+    small = F.adaptive_avg_pool2d(maps, (height, width)).numpy().astype(float)
+    digits = 3 - int(np.ceil(np.log10(max(np.abs(small).max(), 1e-9))))
+    step = 1 if shown.image is None else -(-max(shown.image.shape[:2]) // (2 * MAP_SIDE))
+    image = None if shown.image is None else np.round(shown.image[::step, ::step], 2)
+    return {
+        "name": shown.name,
+        "maps": np.round(small, digits),
+        "image": image,
+        "hidden": shown.hidden,
+    }
