@@ -74,6 +74,9 @@ def _weights(model: Any) -> dict[str, torch.Tensor]:
         for name, value in vars(model).items()
         if name.endswith("_") and isinstance(value, float | np.ndarray) and _numbers(value)
     }
+    module = vars(model).get("module_")
+    if module is not None:
+        found |= {f"module_.{name}": value.cpu() for name, value in module.state_dict().items()}
     inner = [getattr(model, "estimator_", None), *getattr(model, "estimators_", ())]
     for i, member in enumerate(inner):
         if hasattr(member, "fit"):

@@ -155,10 +155,11 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         height, width = fitted.adapter_.size
         self.window_ = (int(height), int(width))
         self.stride_ = feature_stride(fitted.module_, self.window_)
+        self.module_.to(resolve_device(self.device))
 
     @cached_property
     def module_(self) -> nn.Module:
-        """The classifier's network as a convolution, made when first used."""
+        """The classifier's network as a convolution; of a saved model, made when first used."""
         check_is_fitted(self, "estimator_")
         return fully_convolutional(self.estimator_.module_, self.window_)
 
@@ -211,22 +212,22 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
     def _maps(self, X: Any) -> Iterator[Tensor]:
         """Yield class maps block by block, on the CPU: pictures of one size, or one picture."""
         check_is_fitted(self, "estimator_")
-        X = self._pictures(X)
-        net = self.module_.to(resolve_device(self.device))
-        one_size = bool((X.sizes == X.sizes[0]).all())
-        step = max(1, BLOCK // int(X.sizes[0].prod())) if one_size else 1
+        X, device = self._pictures(X), resolve_device(self.device)
+        net, sizes = self.module_.to(device), X.sizes
+        one_size = bool((sizes == sizes[0]).all())
+        step = max(1, BLOCK // int(sizes[0].prod())) if one_size else 1
         for start in range(0, len(X), step):
             index = np.arange(start, min(start + step, len(X)))
+            height, width = sizes[start].tolist()
             with torch.inference_mode():
-                yield net(self._normalised(X, index).to(resolve_device(self.device))).cpu()
+                yield net(self._normalised(X, index, (height, width)).to(device)).cpu()
 
-    def _normalised(self, X: Images, index: np.ndarray) -> Tensor:
+    def _normalised(self, X: Images, index: np.ndarray, size: tuple[int, int]) -> Tensor:
         """Return some pictures of one size as the network wants them."""
         adapter = self.estimator_.adapter_
         dtype = next(self.module_.parameters()).dtype
         mean, deviation = (torch.from_numpy(v).to(dtype) for v in (adapter.mean, adapter.deviation))
-        height, width = (int(n) for n in X.sizes[index[0]])
-        pixels = X.pixels(index, (height, width), adapter.inputs)
+        pixels = X.pixels(index, size, adapter.inputs)
         return ImageRows(pixels, mean, deviation).take(torch.arange(len(index)))
 
     def _pictures(self, X: Any) -> Images:
@@ -238,13 +239,14 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
                 f"FullyConvolutional: pictures must have {plural(channels, 'channel')}, as in fit; "
                 f"got {X.channels}."
             )
-        small = (X.sizes < self.window_).any(axis=1)
+        sizes = X.sizes
+        small = (sizes < self.window_).any(axis=1)
         if small.any():
             first = int(small.argmax())
             raise InvalidData(
                 f"FullyConvolutional: pictures must have at least {self.window_[0]} x "
                 f"{self.window_[1]} pixels, one window; picture {first} has "
-                f"{X.sizes[first, 0]} x {X.sizes[first, 1]}."
+                f"{sizes[first, 0]} x {sizes[first, 1]}."
             )
         return X
 

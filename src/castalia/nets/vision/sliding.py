@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from castalia.errors import InvalidParameter
 from castalia.nets.vision.anatomy import ImageNetwork, check_size
 from castalia.nn import dense_to_conv
+from castalia.utils.seeds import seed_scope
 
 __all__ = ["feature_stride", "fully_convolutional"]
 
@@ -60,7 +61,8 @@ def fully_convolutional(net: nn.Module, window: Sequence[int]) -> nn.Sequential:
     height, width = _map_size(features, net.channels, window)
     made = nn.Sequential()
     made.add_module("features", features)
-    made.add_module("head", _sliding_head(net.head, (height, width)))
+    with seed_scope(0):  # new layers draw weights before they get theirs
+        made.add_module("head", _sliding_head(net.head, (height, width)))
     return made.eval()
 
 
