@@ -16,6 +16,7 @@ from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.data.images import as_images
 from castalia.data.images.pictures import CHANNELS
 from castalia.errors import InvalidData
+from castalia.models.vision.colours import palette, with_palette
 from castalia.models.vision.image_size import ImageSize
 from castalia.models.vision.looking import Layers, Network, features_of, seen_by
 from castalia.models.vision.synthesis import synthesise
@@ -60,6 +61,9 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         Iterations of L-BFGS for a picture.
     start
         Where painting begins: the ``"content"``, or ``"noise"``.
+    recolour
+        Give contents the style's mean and covariance of colours before painting, so that keeping
+        the content does not mean keeping its colours; False is the paper's way.
     image_size
         Longer side in pixels to which pictures, style included, are brought; a pair is height and
         width. None keeps their size.
@@ -71,6 +75,8 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     grams_ : dict of ndarray (C, C)
         The style: products of channels averaged over places, for each layer; of several pictures
         the mean.
+    colour_mean_, colour_covariance_ : ndarray (3,) and (3, 3)
+        Of the style's red, green and blue, between 0 and 1.
     content_layers_, style_layers_ : list of str
         The layers in use.
     history_ : list of list of dict
@@ -116,6 +122,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     variation_weight: Annotated[float, Interval(0)] = 1.0
     steps: Annotated[int, Interval(1, whole=True)] = 200
     start: Annotated[str, OneOf("content", "noise")] = "content"
+    recolour: Annotated[bool, OneOf(True, False)] = True
     image_size: Annotated[Any, ImageSize()] = None
 
     def fit(self, X: Any, y: Any = None) -> StyleTransfer:
@@ -138,8 +145,11 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         self._choose_layers(min((tuple(style.shape[2:]) for style in styles), key=min))
         made = self._network(self.spec_).requires_grad_(False).eval()
         self.module_ = made.to(resolve_device(self.device))
-        with torch.inference_mode():
+        with torch.no_grad():
             found = [self._grams(style) for style in styles]
+            mean, covariance = zip(*map(palette, styles), strict=True)
+        self.colour_mean_ = torch.stack(mean).mean(dim=0).cpu().numpy()
+        self.colour_covariance_ = torch.stack(covariance).mean(dim=0).cpu().numpy()
         self.grams_ = {
             layer: np.mean([grams[layer] for grams in found], axis=0)
             for layer in self.style_layers_
@@ -221,6 +231,9 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
             variation_weight=self.variation_weight,
         )
         with torch.no_grad():
+            if self.recolour:
+                colours = (self.colour_mean_, self.colour_covariance_)
+                content = with_palette(content, *(torch.from_numpy(v).to(content) for v in colours))
             wanted = self._maps(content)
         begin = content
         if self.start == "noise":
