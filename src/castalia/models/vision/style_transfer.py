@@ -117,9 +117,9 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     network: Annotated[Any, Network()] = None
     content_layers: Annotated[Any, Layers()] = None
     style_layers: Annotated[Any, Layers()] = None
-    content_weight: Annotated[float, Interval(0)] = 0.1
+    content_weight: Annotated[float, Interval(0)] = 0.01
     style_weight: Annotated[float, Interval(0)] = 1.0
-    variation_weight: Annotated[float, Interval(0)] = 1.0
+    variation_weight: Annotated[float, Interval(0)] = 0.1
     steps: Annotated[int, Interval(1, whole=True)] = 200
     start: Annotated[str, OneOf("content", "noise")] = "content"
     recolour: Annotated[bool, OneOf(True, False)] = True
@@ -211,7 +211,8 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
 
     def _maps(self, x: Tensor) -> dict[str, Tensor]:
         """Return what the layers make of pictures between 0 and 1."""
-        maps: dict[str, Tensor] = self.module_(seen_by(self.network, x, self.spec_.inputs))
+        seen = seen_by(self.network, x, self.spec_.inputs)
+        maps: dict[str, Tensor] = self.module_(seen.to(next(self.module_.parameters()).dtype))
         return maps
 
     def _grams(self, style: Tensor) -> dict[str, np.ndarray]:
@@ -224,7 +225,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     def _paint(self, content: Tensor) -> tuple[Tensor, list[dict[str, float]]]:
         """Return the painting of one picture, (1, 3, H, W), and how the loss fell."""
         loss = StyleLoss(
-            {name: torch.from_numpy(g).to(content) for name, g in self.grams_.items()},
+            {name: torch.from_numpy(g).to(content.device) for name, g in self.grams_.items()},
             content_layers=self.content_layers_,
             content_weight=self.content_weight,
             style_weight=self.style_weight,

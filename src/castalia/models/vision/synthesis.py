@@ -62,15 +62,21 @@ def synthesise(
         line_search_fn="strong_wolfe",
     )
     seen: list[Mapping[str, Tensor]] = []
+    history: list[dict[str, float]] = []
 
     def closure() -> Tensor:
         with torch.enable_grad():
             found = terms(x)
             (x.grad,) = torch.autograd.grad(found["loss"], x)
+        loss = found["loss"].detach()
+        if not seen and not bool(loss.isfinite()):
+            raise SolverFailed(
+                f"synthesise: the loss must be finite; got {float(loss)} after "
+                f"{CHUNK * len(history)} iterations. Give smaller weights, or begin elsewhere."
+            )
         seen.append({name: value.detach() for name, value in found.items()})
-        return found["loss"].detach()
+        return loss
 
-    history: list[dict[str, float]] = []
     for step in [*range(0, steps, CHUNK), steps]:
         seen.clear()
         before = x.detach().clone()
@@ -79,17 +85,8 @@ def synthesise(
             solver.step(closure)  # type: ignore[no-untyped-call]
         else:
             closure()
-        history.append(_line(step, seen[0]))  # the first look is at the pixels before the step
+        looked = {name: float(value) for name, value in seen[0].items()}  # before the step
+        history.append({"step": float(step), **looked})
         if history[-1]["loss"] <= tolerance:
             return before, history
     return x.detach(), history
-
-
-def _line(step: int, terms: Mapping[str, Tensor]) -> dict[str, float]:
-    line = {"step": float(step), **{name: float(value) for name, value in terms.items()}}
-    if not line["loss"] < float("inf"):
-        raise SolverFailed(
-            f"synthesise: the loss must stay finite; got {line['loss']} at iteration {step}. Give "
-            "smaller weights, or begin elsewhere."
-        )
-    return line
