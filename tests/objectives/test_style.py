@@ -43,7 +43,8 @@ def test_the_gram_matrix_is_symmetric_and_has_no_negative_eigenvalue():
     assert_close(found, found.transpose(1, 2))
     values = torch.linalg.eigvalsh(found)
     assert values.min() > -1e-10
-    assert (values[:, :2].abs() < 1e-10).all() and (values[:, 2:] > 1e-6).all()
+    assert (values[:, :2].abs() < 1e-10).all()
+    assert (values[:, 2:] > 1e-6).all()
 
 
 def test_total_variation_counts_steps_between_neighbours():
@@ -57,7 +58,8 @@ def test_a_picture_has_no_distance_to_its_own_content_and_style():
     net, x = taps(), torch.rand(1, 3, 16, 16, dtype=torch.float64)
     loss = StyleLoss(style_of(net, x), content_layers=["relu2_1"], variation_weight=0.5)
     found = loss.terms(net, Batch(x, net(x)), "train")
-    assert found["content"] == 0 and found["style"].abs() < 1e-20
+    assert found["content"] == 0
+    assert found["style"].abs() < 1e-20
     assert_close(found["loss"], 0.5 * total_variation(x)[0])
 
 

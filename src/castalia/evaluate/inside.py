@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.autodiff.lending import call_with
-from castalia.base.inputs import check_target, check_X
+from castalia.base.inputs import check_rows, check_target
 from castalia.errors import InvalidParameter
 from castalia.nn.signals import UNITS
 from castalia.objectives.base import Objective as BaseObjective
@@ -105,7 +105,7 @@ def encoded(owner: str, estimator: Any, X: Any) -> tuple[nn.Module, Tensor]:
     """Return a fitted estimator's network and rows X as it takes them, on its device."""
     net = _network(owner, estimator)
     parameter = next(net.parameters())
-    X = check_X(estimator, X, reset=False)
+    X = check_rows(estimator, estimator.adapter_, X, reset=False)
     blocks = estimator.adapter_.blocks(X, str(parameter.dtype).removeprefix("torch."))
     return net, torch.cat([torch.as_tensor(block) for block in blocks]).to(parameter.device)
 
@@ -114,7 +114,7 @@ def problem(owner: str, estimator: Any, X: Any, y: Any) -> tuple[nn.Module, Obje
     """Return a fitted estimator's network, its last objective, and rows and targets as a batch."""
     net = _network(owner, estimator)
     parameter = next(net.parameters())
-    X = check_X(estimator, X, reset=False)
+    X = check_rows(estimator, estimator.adapter_, X, reset=False)
     target = estimator._reencode_target(check_target(estimator, X, y))
     samples = estimator._samples(X, target, parameter.dtype).to(parameter.device)
     batch = samples.batch(torch.arange(len(samples), device=parameter.device))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from castalia.evaluate.displays import FeatureMaps
 from castalia.evaluate.displays.style import COLOURS, INK, caption
+from castalia.evaluate.inside import encoded
 from castalia.lab.digits import digits
 from castalia.lab.outcome import Outcome, panels
 from castalia.models.vision import ConvNetClassifier
@@ -85,17 +86,17 @@ def run(*, quick: bool = False) -> Outcome:
     )
     trained = network(quick, 25 if quick else 6).fit(X, data.y)
     raw = network(quick, 1).set_params(lr=1e-30).fit(X, data.y)
-    x = torch.cat(list(trained.adapter_.blocks(trained._checked(shown), np.float32)))
-    x = x.to(next(trained.module_.parameters()))
-    steps = _through(trained.module_, x)
-    known = {name: separability(maps, torch.from_numpy(data.y_test)) for name, maps in steps.items()}
+    steps = _through(*encoded("conv-features", trained, shown))
+    known = {
+        name: separability(maps, torch.from_numpy(data.y_test)) for name, maps in steps.items()
+    }
     spread = {
         name: orientation(_first(model.module_).double())
         for name, model in (("random", raw), ("trained", trained))
     }
     figure, axes = panels(4, (12.5, 3.3))
     FeatureMaps.from_filters(trained.module_).plot(axes[0])
-    FeatureMaps.from_network(trained.module_, x, "features.stage1.2", row=1).plot(axes[1])
+    FeatureMaps.from_estimator(trained, shown, layer="features.stage1.2", row=1).plot(axes[1])
     axes[0].set_title("first filters", color=INK, size=10.5)
     axes[1].set_title(f"their maps of a {data.y_test[1]}", color=INK, size=10.5)
     for (name, values), colour in zip(spread.items(), (COLOURS[7], COLOURS[0]), strict=True):
@@ -131,4 +132,4 @@ def _through(net: nn.Module, x: Tensor) -> dict[str, Tensor]:
     with recording(net, ["features.stage1", "features.stage2"]) as seen:
         scores = net(x)
     maps = {f"stage {i}": out for i, (_, _, out) in enumerate(seen, start=1)}
-    return {"pixels": x.cpu(), **{name: out.cpu() for name, out in maps.items()}, "scores": scores.cpu()}
+    return {name: out.cpu() for name, out in {"pixels": x, **maps, "scores": scores}.items()}

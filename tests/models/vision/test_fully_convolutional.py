@@ -31,7 +31,9 @@ def test_a_fitted_classifier_is_used_as_it_is(small, model):
     assert (model.window_, model.stride_) == ((12, 12), (4, 4))
     assert model.classes_.tolist() == ["across", "aslant", "down"]
     X = stripes(20, seed=3)[0]
-    np.testing.assert_allclose(model.transform(X)[:, :, 0, 0], small._outputs(X), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        model.transform(X)[:, :, 0, 0], small._outputs(X), rtol=1e-5, atol=1e-4
+    )
     np.testing.assert_allclose(model.predict_proba(X), small.predict_proba(X), atol=1e-5)
     assert (model.predict(X) == small.predict(X)).all()
 

@@ -25,7 +25,11 @@ NETWORKS = {
     "ConvNet, dense": (lambda: ConvNet(1, 4, hidden=(8,), size=(16, 24)), (16, 24), 8),
     "ConvNet, averaged": (lambda: ConvNet(1, 4, widths=(4, 8)), (12, 20), 2),
     "VGG": (lambda: VGG(1, 4, depth=11, width=0.05, size=(64, 64)), (64, 64), 32),
-    "VGG, cells overlap": (lambda: VGG(1, 4, depth=11, width=0.02, size=(256, 288)), (256, 288), 32),
+    "VGG, cells overlap": (
+        lambda: VGG(1, 4, depth=11, width=0.02, size=(256, 288)),
+        (256, 288),
+        32,
+    ),
     "AlexNet": (lambda: AlexNet(1, 4, width=0.05, size=(64, 64)), (64, 64), 32),
     "GoogLeNet": (lambda: GoogLeNet(1, 4, width=0.05), (32, 32), 32),
     "ResNet": (lambda: ResNet(1, 4, depth=8, width=4), (20, 16), 4),
@@ -50,7 +54,9 @@ def unpadded(name):
         net = LeNet(1, 5, size=(28, 28))
         net.features.c1.padding = (0, 0)
         return net.eval(), (32, 32), 4
-    net = ConvNet(1, 5, widths=(6, 8, 8), convs=1, hidden=(8,) if name == "dense" else (), size=(24, 24))
+    net = ConvNet(
+        1, 5, widths=(6, 8, 8), convs=1, hidden=(8,) if name == "dense" else (), size=(24, 24)
+    )
     for stage in (net.features.stage1, net.features.stage2, net.features.stage3):
         stage[0].padding = (0, 0)
     # 30 -> 28 -> 14 -> 12 -> 6 -> 4 (-> 2), 26 -> 24 -> 12 -> 10 -> 5 -> 3
@@ -100,7 +106,9 @@ def test_with_padding_every_entry_is_the_head_on_its_part_of_the_maps(name):
 @pytest.mark.parametrize("name", ["LeNet", "ConvNet, dense", "ConvNet, averaged"])
 def test_with_padding_an_inner_window_cut_with_its_surroundings_gives_the_entry(name):
     net, (height, width), stride = made(name)
-    margin = 3 * stride + (-3 * stride) % 8  # wider than the receptive field reaches beyond a window
+    margin = (
+        3 * stride + (-3 * stride) % 8
+    )  # wider than the receptive field reaches beyond a window
     x = torch.randn(1, 1, height + 2 * margin + 2 * stride, width + 2 * margin)
     slid = fully_convolutional(net, (height, width))
     with torch.no_grad():
@@ -118,7 +126,8 @@ def test_weights_are_copies_and_the_network_stays_as_it_was():
     with torch.no_grad():
         for parameter in slid.parameters():
             parameter.zero_()
-    assert net.training and not slid.training
+    assert net.training
+    assert not slid.training
     assert all(p.abs().sum() > 0 for p in net.head.parameters() if p.ndim > 1)
 
 

@@ -93,6 +93,4 @@ def _check(table: np.ndarray, method: str, stay: float, width: int) -> None:
     if not 0 < stay < 1:
         raise InvalidParameter(f"smooth_frames: `stay` must be above 0 and below 1; got {stay!r}.")
     if width < 1 or width % 2 == 0:
-        raise InvalidParameter(
-            f"smooth_frames: `width` must be odd and at least 1; got {width!r}."
-        )
+        raise InvalidParameter(f"smooth_frames: `width` must be odd and at least 1; got {width!r}.")

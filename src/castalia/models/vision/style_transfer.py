@@ -276,7 +276,9 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
 def _several(X: Any) -> Any:
     """Return one picture, (H, W) or (H, W, 3), as a list of one; several as they are."""
     shape = () if isinstance(X, list | tuple) else getattr(X, "shape", ())
-    alone = len(shape) == 2 or (len(shape) == 3 and isinstance(X, np.ndarray) and shape[2] in (3, 4))
+    alone = len(shape) == 2 or (
+        len(shape) == 3 and isinstance(X, np.ndarray) and shape[2] in (3, 4)
+    )
     return [X] if alone else X
 
 
