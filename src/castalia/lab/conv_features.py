@@ -62,13 +62,13 @@ def separability(codes: Tensor, y: Tensor) -> float:
     return float(between / (codes - overall).square().sum(dim=1).mean())
 
 
-def network(quick: bool, epochs: int) -> ConvNetClassifier:
+def network(epochs: int) -> ConvNetClassifier:
     """Return a classifier whose first filters are large enough to look at.
 
     Weight decay takes away what is left of the random start.
     """
     return ConvNetClassifier(
-        widths=(16, 32) if quick else (24, 48),
+        widths=(16, 32),
         convs=1,
         kernel=5,
         epochs=epochs,
@@ -80,12 +80,12 @@ def network(quick: bool, epochs: int) -> ConvNetClassifier:
 
 def run(*, quick: bool = False) -> Outcome:
     """Train a network on digits and look inside it."""
-    data = digits(1200 if quick else 10_000, 300, small=quick)
+    data = digits(1200 if quick else 5000, 300, small=quick)
     X, shown = (
         part.reshape(-1, data.side, data.side).astype(np.float32) for part in (data.x, data.x_test)
     )
-    trained = network(quick, 25 if quick else 6).fit(X, data.y)
-    raw = network(quick, 1).set_params(lr=1e-30).fit(X, data.y)
+    trained = network(25 if quick else 4).fit(X, data.y)
+    raw = network(1).set_params(lr=1e-30).fit(X, data.y)
     steps = _through(*encoded("conv-features", trained, shown))
     known = {
         name: separability(maps, torch.from_numpy(data.y_test)) for name, maps in steps.items()

@@ -51,7 +51,8 @@ def test_without_style_noise_becomes_a_picture_with_the_features_of_the_content(
     assert first["content"] > 0.1
     assert last["content"] < 0.01 * first["content"]
     wanted, found = features(painter, pictures[1:2]), features(painter, painted)
-    assert (found - wanted).square().sum() < 0.02 * wanted.square().sum()  # rounded to bytes
+    # Bytes are cut at 0 and 255, where L-BFGS may go beyond
+    assert (found - wanted).square().sum() < 0.05 * wanted.square().sum()
 
 
 def test_without_content_the_painting_takes_the_style(pictures):
