@@ -121,11 +121,11 @@ class StyleLoss(Objective):
         return sum(_share(f, target) for f, target in pairs)  # type: ignore[return-value]
 
     def _style(self, maps: Mapping[str, Tensor]) -> Tensor:
-        total = 0.0
-        for name, weight in self.layer_weights.items():
-            found = gram(maps[name]) / maps[name][0, 0].numel()
-            total = total + weight * _share(found, self.grams[name][None])
-        return total  # type: ignore[return-value]
+        shares = (
+            weight * _share(gram(maps[name]) / maps[name][0, 0].numel(), self.grams[name][None])
+            for name, weight in self.layer_weights.items()
+        )
+        return sum(shares)  # type: ignore[return-value]
 
 
 def _share(found: Tensor, target: Tensor) -> Tensor:  # (B, …)
