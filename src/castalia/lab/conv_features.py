@@ -80,11 +80,11 @@ def network(epochs: int) -> ConvNetClassifier:
 
 def run(*, quick: bool = False) -> Outcome:
     """Train a network on digits and look inside it."""
-    data = digits(1200 if quick else 5000, 300, small=quick)
+    data = digits(1200, 300, small=True)
     X, shown = (
         part.reshape(-1, data.side, data.side).astype(np.float32) for part in (data.x, data.x_test)
     )
-    trained = network(25 if quick else 4).fit(X, data.y)
+    trained = network(25).fit(X, data.y)
     raw = network(1).set_params(lr=1e-30).fit(X, data.y)
     steps = _through(*encoded("conv-features", trained, shown))
     known = {

@@ -149,12 +149,12 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         return made
 
     def _adopt(self, fitted: ImageClassifier) -> None:
-        vars(self).pop("module_", None)
+        self.__dict__.pop("module_", None)  # that of an earlier fit
         self.estimator_ = fitted
         self.classes_ = fitted.classes_
         height, width = fitted.adapter_.size
         self.window_ = (int(height), int(width))
-        self.stride_ = feature_stride(fitted.module_, self.window_)
+        self.stride_ = feature_stride(fitted.module_, self.window_)  # type: ignore[arg-type]
         self.module_.to(resolve_device(self.device))
 
     @cached_property

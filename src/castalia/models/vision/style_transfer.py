@@ -125,14 +125,14 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     recolour: Annotated[bool, OneOf(True, False)] = True
     image_size: Annotated[Any, ImageSize()] = None
 
-    def fit(self, X: Any, y: Any = None) -> StyleTransfer:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StyleTransfer:
         """Learn the style of a picture, or the mean style of several.
 
         Parameters
         ----------
         X
             The style: one picture or several.
-        y
+        y, sample_weight
             Not used.
 
         Returns
@@ -240,9 +240,11 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         if self.start == "noise":
             noise = torch.rand(content.shape, generator=generator(self.seed_), dtype=content.dtype)
             begin = noise.to(content)
-        return synthesise(
-            lambda x: loss.terms(self._maps, Batch(x, wanted), "train"), begin, steps=self.steps
-        )
+
+        def terms(x: Tensor) -> dict[str, Tensor]:
+            return loss.terms(self._maps, Batch(x, wanted), "train")  # type: ignore[arg-type]
+
+        return synthesise(terms, begin, steps=self.steps)
 
     # -- pictures -------------------------------------------------------------------------------
 
@@ -275,10 +277,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
 
 def _several(X: Any) -> Any:
     """Return one picture, (H, W) or (H, W, 3), as a list of one; several as they are."""
-    shape = () if isinstance(X, list | tuple) else getattr(X, "shape", ())
-    alone = len(shape) == 2 or (
-        len(shape) == 3 and isinstance(X, np.ndarray) and shape[2] in (3, 4)
-    )
+    alone = isinstance(X, np.ndarray) and (X.ndim == 2 or (X.ndim == 3 and X.shape[2] in (3, 4)))
     return [X] if alone else X
 
 
