@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
@@ -13,7 +14,7 @@ from castalia import lab
 from castalia.cli import app
 from castalia.data import read
 from castalia.errors import InvalidParameter
-from castalia.lab import double_descent, noise_cancelling
+from castalia.lab import conv_features, double_descent, noise_cancelling
 from castalia.lab.digits import digits
 
 
@@ -234,3 +235,40 @@ def test_gradients_vanish_under_sigmoids_unless_there_is_a_way_past():
     assert found["sigmoid, residual: first layer over last"] > 0.1
     assert found["sigmoid: loss at the end"] > 2.25  # ln 10 = 2.30 is guessing
     assert found["tanh: loss at the end"] < 1.5
+
+
+def test_a_deep_network_ends_lower_with_shortcuts():
+    found = numbers("loss-landscape")
+    assert found["with shortcuts: loss"] < 0.5 * found["without: loss"]
+    assert found["with shortcuts: share right"] > found["without: share right"] + 0.05
+
+
+def test_trained_filters_have_a_direction_and_later_maps_know_the_classes():
+    found = numbers("conv-features")
+    assert found["orientation, trained filters"] > found["orientation, random filters"] + 0.12
+    assert found["between classes, stage 2"] > found["between classes, pixels"] + 0.2
+    assert found["share right"] > 0.9
+
+
+def test_edges_have_one_direction_and_spots_have_none():
+    ramp = torch.arange(-3.0, 4.0)
+    edge = torch.sign(ramp)[None].repeat(7, 1)
+    round_spot = torch.exp(-(ramp[:, None] ** 2 + ramp[None] ** 2))
+    aslant = torch.sign(ramp[:, None] + ramp[None])
+    found = conv_features.orientation(torch.stack([edge, edge.T, aslant, round_spot]).double())
+    assert (found[:3] > 0.5).all()
+    assert found[3] < 0.01
+
+
+def test_a_slid_classifier_finds_what_the_middle_does_not_show():
+    found = numbers("sliding-window")
+    assert found["share right, best window"] > 0.5
+    assert found["share right, middle"] < 0.25
+    assert found["windows that answer like the crop"] > 0.95  # padding changes the others
+
+
+def test_painting_lowers_the_loss_and_never_raises_it():
+    found = numbers("style-transfer")
+    for style in ("drawn", "flower"):
+        assert found[f"{style}: rises"] == 0
+        assert found[f"{style}: style left"] < 0.2

@@ -10,6 +10,7 @@ from castalia.catalog.records import System
 from castalia.catalog.vision import VISION
 from castalia.catalog.vision_detectors import VISION_DETECTORS
 from castalia.catalog.vision_segmenters import VISION_SEGMENTERS
+from castalia.catalog.vision_tools import VISION_TOOLS
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
@@ -25,6 +26,7 @@ FAMILIES = (
     VISION,
     VISION_DETECTORS,
     LANGUAGE,
+    VISION_TOOLS,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

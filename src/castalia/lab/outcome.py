@@ -34,6 +34,10 @@ EXPERIMENTS: dict[str, str] = {
     "vanishing-by-activation": "Sigmoids leave the first layers without gradient; ReLU does not",
     "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
     "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
+    "loss-landscape": "With shortcuts a deep network ends far lower in the landscape of its loss",
+    "conv-features": "The first filters of a trained network are edges, random ones are not",
+    "sliding-window": "A classifier as a convolution looks everywhere in a larger picture",
+    "style-transfer": "Pixels are changed until a network sees one content and another's style",
 }
 
 

@@ -22,6 +22,7 @@ from castalia.objectives.penalties import L1, L2, Lq, Tied
 from castalia.objectives.pixels import PixelCrossEntropy
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
 from castalia.objectives.similarity import Contrastive, Triplet
+from castalia.objectives.style import StyleLoss, gram, total_variation
 from castalia.objectives.supervised import (
     AbsoluteError,
     BinaryCrossEntropy,
@@ -63,6 +64,7 @@ __all__ = [
     "PixelCrossEntropy",
     "PoissonLikelihood",
     "SquaredError",
+    "StyleLoss",
     "Surrogate",
     "Tied",
     "Triplet",
@@ -74,6 +76,7 @@ __all__ = [
     "cross_entropy",
     "entropy",
     "fgsm",
+    "gram",
     "is_pdf",
     "is_pmf",
     "kl_divergence",
@@ -84,5 +87,6 @@ __all__ = [
     "posterior",
     "self_information",
     "smooth_labels",
+    "total_variation",
     "weighted_mean",
 ]

@@ -79,6 +79,9 @@ def _weights(model: Any) -> dict[str, torch.Tensor]:
             parts = [part for part in vars(value).values() if isinstance(part, list)]
             arrays = [a for part in parts for a in part if isinstance(a, np.ndarray)]
             found |= {f"{name}.{i}": torch.as_tensor(array) for i, array in enumerate(arrays)}
+    module = vars(model).get("module_")
+    if module is not None:
+        found |= {f"module_.{name}": value.cpu() for name, value in module.state_dict().items()}
     inner = [getattr(model, "estimator_", None), *getattr(model, "estimators_", ())]
     for i, member in enumerate(inner):
         if hasattr(member, "fit"):

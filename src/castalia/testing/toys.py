@@ -23,6 +23,7 @@ __all__ = [
     "shapes",
     "sine",
     "stripes",
+    "textures",
     "tones",
     "toy",
 ]
@@ -123,6 +124,23 @@ def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> 
     return (255 * pixels.clip(0, 1)).astype(np.uint8), y
 
 
+def textures(n: int = 6, size: int = 16, seed: int = 0) -> Data:
+    """Colour pictures of waves of one colour on another; y tells steep from flat ones.
+
+    >>> X, y = textures()
+    >>> X.shape, X.dtype, y.tolist()
+    ((6, 16, 16, 3), dtype('uint8'), [0, 1, 0, 1, 0, 1])
+    """
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    down, across = np.mgrid[:size, :size]
+    way = np.where(y[:, None, None] == 0, down, across)  # (N, H, W)
+    wave = 0.5 + 0.5 * np.sin(way * random.uniform(0.8, 1.6, (n, 1, 1)))
+    colours = random.uniform(0, 255, (2, n, 1, 1, 3))
+    X = wave[..., None] * colours[0] + (1 - wave[..., None]) * colours[1]
+    return (X + 5 * random.normal(size=X.shape)).clip(0, 255).astype(np.uint8), y
+
+
 def tones(n: int = 240, length: int = 32, noise: float = 0.3, seed: int = 0) -> Data:
     """Signals of a low, a middle or a high tone, of any phase and in noise.
 
@@ -205,6 +223,7 @@ TOYS: dict[str, Callable[[], Any]] = {
     "tones": tones,
     "scenes": scenes,
     "chain": chain,
+    "textures": textures,
 }
 
 

@@ -9,6 +9,8 @@ from castalia.nets.vision.googlenet import GoogLeNet
 from castalia.nets.vision.lenet import LeNet
 from castalia.nets.vision.resnet import ResNet
 from castalia.nets.vision.segnet import SegNet
+from castalia.nets.vision.sliding import feature_stride, fully_convolutional
+from castalia.nets.vision.taps import Taps, scale_layers
 from castalia.nets.vision.unet import UNet
 from castalia.nets.vision.vgg import VGG
 from castalia.nets.vision.yolo import YOLO, YOLO_LAYERS, slim_layers
@@ -27,6 +29,10 @@ __all__ = [
     "LeNet",
     "ResNet",
     "SegNet",
+    "Taps",
     "UNet",
+    "feature_stride",
+    "fully_convolutional",
+    "scale_layers",
     "slim_layers",
 ]

@@ -1,0 +1,37 @@
+"""What is made of classifiers of pictures: maps of larger pictures, paintings."""
+
+from castalia.catalog.records import System
+
+__all__ = ["VISION_TOOLS"]
+
+VISION_TOOLS = (
+    System(
+        name="FullyConvolutional",
+        path="castalia.models.vision:FullyConvolutional",
+        family="vision",
+        tasks=("classification", "multilabel", "class maps"),
+        data="image",
+        summary="A classifier of small pictures that looks everywhere in large ones",
+        reference="2014, Sermanet et al., OverFeat, ICLR, arXiv 1312.6229",
+        small={"pool": "max"},
+        toy="stripes",
+        pass_mark=0.9,
+        rows=("CNN-34", "VIS-12"),
+    ),
+    System(
+        name="StyleTransfer",
+        path="castalia.models.vision:StyleTransfer",
+        family="vision",
+        tasks=("transformation",),
+        data="image",
+        summary="Paints pictures in the style of another one",
+        reference=(
+            "2016, Gatys, Ecker, Bethge, Image style transfer using convolutional neural networks,"
+            " CVPR, arXiv 1508.06576"
+        ),
+        small={"steps": 20, "device": "cpu"},
+        toy="textures",
+        pass_mark=0.7,
+        rows=("VIS-13", "VIS-14", "VIS-15"),
+    ),
+)
