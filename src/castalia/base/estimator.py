@@ -240,7 +240,7 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         work = step_work(self.module_, torch.Size(), len(X))
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             with torch.inference_mode(), cpu_scope(device, work):
-                outputs = self.module_(torch.as_tensor(block).to(device)).cpu()
+                outputs = self.module_(torch.as_tensor(block).to(device)).detach().cpu()
             yield outputs
 
     def _outputs(self, X: Any) -> Tensor:
