@@ -53,7 +53,8 @@ def run(*, quick: bool = False) -> Outcome:
     """Train both networks on scikit-learn's digits and measure the loss around their weights."""
     depth, epochs, points = (20, 12, 9) if quick else (32, 20, 17)
     data = digits(500 if quick else 1000, 200, small=True)
-    found, numbers = {}, {}
+    found: dict[str, LossLandscape] = {}
+    numbers: dict[str, float] = {}
     for name, shortcut in (("with shortcuts", True), ("without", False)):
         model = trained(data, depth, epochs, shortcut=shortcut)
         rows = slice(0, 200)
@@ -72,7 +73,7 @@ def run(*, quick: bool = False) -> Outcome:
     figure, axes = panels(2, (9.0, 4.3))
     together = np.concatenate([seen.loss.ravel() for seen in found.values()])
     low, high = max(together.min(), 1e-3), np.quantile(together, 0.98)
-    levels = np.geomspace(low, high, 15)
+    levels = np.geomspace(low, high, 15).tolist()
     for ax, (name, seen) in zip(axes, found.items(), strict=True):
         seen.plot(ax, levels=levels, name=f"{depth} layers, {name}")
         ax.set_title(f"{depth} layers, {name}", color=INK, size=10.5)

@@ -61,6 +61,7 @@ class CapturedStepper(Stepper):
         self.source: Samples | None = None
         self.next = self.replayed = 0
         self.names: list[str] = []  # of the terms of a step
+        self.gradients: list[Tensor | None] = []
         self.terms: dict[str, Tensor] = {}  # of every replayed step, (steps,) each
         if any(phase.every > 1 for phase in self.phases):
             self.failed = "phases that are not due in every step"

@@ -55,6 +55,7 @@ class SentencePieceTokenizer(Tokenizer):
     split: bool = True
 
     def _model(self) -> BPETokenizer | UnigramTokenizer:
+        kinds: dict[str, type[BPETokenizer] | type[UnigramTokenizer]]
         kinds = {"unigram": UnigramTokenizer, "bpe": BPETokenizer}
         if self.algorithm not in kinds:
             raise InvalidParameter(
