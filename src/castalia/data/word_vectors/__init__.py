@@ -1,0 +1,14 @@
+"""Vectors of words: questions to them, and the files of word2vec."""
+
+from castalia.data.word_vectors.files import read_word_vectors, write_word_vectors
+from castalia.data.word_vectors.judging import read_analogies, read_similarities
+from castalia.data.word_vectors.queries import WordQueries, WordVectors
+
+__all__ = [
+    "WordQueries",
+    "WordVectors",
+    "read_analogies",
+    "read_similarities",
+    "read_word_vectors",
+    "write_word_vectors",
+]
