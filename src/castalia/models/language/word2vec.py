@@ -60,7 +60,7 @@ class Word2Vec(WordVectorEstimator):
     epochs
         Passes over the texts.
     batch_size
-        Centre words of one step.
+        Centre words of one step, at most: of a short text, so few that a pass has 64 steps.
     lr
         Learning rate of a single pair; falls linearly to nearly zero.
 

@@ -44,6 +44,11 @@ class Head:
     width: int = 32
     table: Tensor
 
+    @property
+    def trials(self) -> float:
+        """How many rows a pair moves."""
+        raise NotImplementedError
+
     def expected(self, p: Tensor) -> Tensor:
         """Return how often each row is moved for one pair, words being seen with p, (V,)."""
         raise NotImplementedError
@@ -86,9 +91,14 @@ class Negative(Head):
         """The output vectors."""
         return self.loss.weight.detach()
 
+    @property
+    def trials(self) -> float:
+        """The word of the pair, and noise."""
+        return 1 + self.loss.negative
+
     def expected(self, p: Tensor) -> Tensor:
-        """As a word of a pair, or as noise; noise is soon told apart and then moves little."""
-        return p + self.loss.noise
+        """As a word of a pair, or as noise."""
+        return p + self.loss.negative * self.loss.noise
 
     def draw(self, blocks: int, generator: torch.Generator) -> Tensor:
         """Draw the noise words, (blocks, K)."""
@@ -118,6 +128,11 @@ class Tree(Head):
         """The vectors of the inner nodes."""
         return self.loss.weight.detach()
 
+    @property
+    def trials(self) -> float:
+        """The nodes on the way, at most."""
+        return self.loss.nodes.shape[1]
+
     def expected(self, p: Tensor) -> Tensor:
         """A node is moved for every word below it."""
         passed = p[:, None] * self.loss.turns.abs()
@@ -145,6 +160,11 @@ class Full(Head):
     def table(self) -> Tensor:  # type: ignore[override]
         """The output vectors."""
         return self.loss.weight.detach()
+
+    @property
+    def trials(self) -> float:
+        """The word of the pair, and as much again by the denominator."""
+        return 2
 
     def expected(self, p: Tensor) -> Tensor:
         """As a word of a pair, and as much again by the denominator."""

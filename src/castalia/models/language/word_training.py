@@ -11,22 +11,24 @@ arXiv 1604.04661 (noise words shared, so that the work becomes matrix products).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.errors import Diverged
 from castalia.models.language.windows import Windows, keep_probability, make_windows
 from castalia.models.language.word_heads import Head, Step
 from castalia.utils.devices import piecewise
 
-__all__ = ["InputRows", "Schedule", "WordRows", "add_rows", "train_vectors"]
+__all__ = ["InputRows", "Schedule", "WordRows", "add_rows", "move_rows", "train_vectors"]
 
 _Found = tuple[Tensor, Step, Tensor | None]
 
-LIMIT = 2.5  # the longest step of a row in one batch, in pairs times learning rate
+LIMIT = 1.5  # the sum of the steps that a row takes in one batch; from 5 on they overshoot
+STEPS = 64  # of a pass, at least, where there are as many blocks
 TOLD = 16  # the loss is computed in every so manieth batch
 
 
@@ -66,19 +68,24 @@ class WordRows:
 
     def add(self, words: Tensor, moves: Tensor, lr: float, most: Tensor) -> None:
         """Add."""
-        add_rows(self.table, words, moves, lr, most)
+        move_rows(self.table, words, moves, lr, most)
 
 
-def add_rows(table: Tensor, index: Tensor, moves: Tensor, lr: float, most: Tensor) -> None:
-    """Add moves, (n, D), to the rows of a table, each times the smaller of lr and its most.
-
-    On CUDA the rows are sorted first, since sums by atomic additions differ from run to run.
-    """
+def move_rows(table: Tensor, index: Tensor, moves: Tensor, lr: float, most: Tensor) -> None:
+    """Add moves, (n, D), to the rows of a table, each times the smaller of lr and its most."""
     moves *= most[index].clamp_(max=lr)[:, None]
+    add_rows(table, index, moves)
+
+
+def add_rows(table: Tensor, index: Tensor, rows: Tensor) -> None:
+    """Add rows to those of a table, the same way every time.
+
+    On CUDA they are sorted first, since sums by atomic additions differ from run to run.
+    """
     if table.is_cuda:
-        table.index_put_((index,), moves, accumulate=True)
+        table.index_put_((index,), rows, accumulate=True)
     else:
-        table.index_add_(0, index, moves)
+        table.index_add_(0, index, rows)
 
 
 @dataclass(frozen=True)
@@ -128,10 +135,14 @@ def train_vectors(
     keep = keep_probability(counts, schedule.subsample)
     seen = counts * keep / (counts * keep).sum()
     reach = (schedule.window + 1) / 2 if schedule.dynamic else schedule.window
-    named = schedule.batch_size * 2 * reach  # pairs in a batch
+    kept = float((counts * keep).sum())
+    batch_size = int(max(min(schedule.batch_size, kept / STEPS), head.width))
+    schedule = replace(schedule, batch_size=batch_size)
+    named = batch_size * 2 * reach  # pairs in a batch
+    predicted = named if skip_gram else batch_size
     most = (
-        (LIMIT / (named * inputs.expected(seen))).float(),
-        (LIMIT / ((named if skip_gram else schedule.batch_size) * head.expected(seen))).float(),
+        (LIMIT / (named * head.trials * inputs.expected(seen))).float(),
+        (LIMIT / (predicted * head.expected(seen))).float(),
     )
     losses = []
     for epoch in range(schedule.epochs):
@@ -146,6 +157,15 @@ def train_vectors(
         )
         work = _Pass(inputs, head, windows, skip_gram)
         losses.append(work.run(schedule, epoch, most, generator))
+        if not np.isfinite(losses[-1]):
+            raise Diverged(
+                f"word vectors: the loss must stay finite; got {losses[-1]:g} in epoch "
+                f"{epoch + 1} with lr={schedule.lr:g}. Lower `lr`.",
+                step=0,
+                epoch=epoch + 1,
+                term="loss",
+                lr=schedule.lr,
+            )
     return np.array(losses)
 
 
@@ -216,6 +236,6 @@ class _Pass:
 
         def move_outputs() -> None:
             for _, step, _ in found:
-                add_rows(self.head.table, step.index, step.rows, lr, most[1])
+                move_rows(self.head.table, step.index, step.rows, lr, most[1])
 
         return [move_inputs, move_outputs]

@@ -137,6 +137,10 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         at = np.array([index.get(word, -1) for word in words], dtype=np.int64)
         return at >= 0, np.where(at[:, None] >= 0, self.vectors_[at], 0)
 
+    def _lookup(self) -> tuple[dict[str, int], np.ndarray]:
+        check_is_fitted(self, "vectors_")
+        return super()._lookup()
+
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit on texts and return their mean vectors, (N, D).
 
