@@ -34,6 +34,7 @@ EXPERIMENTS: dict[str, str] = {
     "vanishing-by-activation": "Sigmoids leave the first layers without gradient; ReLU does not",
     "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
     "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
+    "word-analogies": "Paris - France + Italy is Rome: sums of vectors that predict neighbours",
 }
 
 

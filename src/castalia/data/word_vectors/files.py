@@ -25,9 +25,7 @@ __all__ = ["read_word_vectors", "write_word_vectors"]
 Kind = Literal["text", "binary"]
 
 
-def write_word_vectors(
-    path: str | Path, vectors: WordQueries, *, kind: Kind | None = None
-) -> None:
+def write_word_vectors(path: str | Path, vectors: WordQueries, *, kind: Kind | None = None) -> None:
     """Write words and vectors as word2vec does, in float32.
 
     Parameters
@@ -121,9 +119,7 @@ def _binary(words: list[str], table: np.ndarray) -> bytes:
     return b"".join(word.encode() + b" " + row.tobytes() + b"\n" for word, row in rows)
 
 
-def _read_text(
-    path: Path, stream: BytesIO, n_words: int, dim: int
-) -> tuple[list[str], np.ndarray]:
+def _read_text(path: Path, stream: BytesIO, n_words: int, dim: int) -> tuple[list[str], np.ndarray]:
     words, table = [], np.empty((n_words, dim), dtype=np.float32)
     for number in range(n_words):
         line = stream.readline()

@@ -6,17 +6,27 @@ Likeness is the cosine of the angle between two vectors. Shapes: V words, D dim.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from scipy.stats import spearmanr
+from torch import nn
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.utils.text import did_you_mean
 
-__all__ = ["WordQueries", "WordVectors"]
+__all__ = ["Projection", "WordQueries", "WordVectors"]
 
 Question = tuple[str, str, str, str]
+
+
+class Projection(NamedTuple):
+    """Words on a plane."""
+
+    words: list[str]
+    points: np.ndarray
+    explained: np.ndarray
 
 
 class WordQueries:
@@ -129,6 +139,43 @@ class WordQueries:
             )
         shares = {name: float(found.mean()) for name, found in right.items() if name and len(found)}
         return {"total": float(every.mean()), "questions": float(len(every)), **shares}
+
+    def project(self, words: Sequence[str] | None = None) -> Projection:
+        """Project vectors on their two principal components.
+
+        Parameters
+        ----------
+        words
+            Those to project; all when None.
+
+        Returns
+        -------
+        Projection
+            ``words``, ``points`` of shape (n, 2), and ``explained``, the share of the variance
+            that each component holds.
+        """
+        chosen = list(self.words_ if words is None else words)
+        vectors = self.embed(chosen).astype(np.float64)
+        if min(vectors.shape) < 2:
+            raise InvalidData(
+                f"{type(self).__name__}: at least two words and dim 2 are needed to project; got "
+                f"{len(chosen)} and {vectors.shape[1]}."
+            )
+        centred = vectors - vectors.mean(axis=0)
+        left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+        total = max(float((scale**2).sum()), np.finfo(float).tiny)
+        return Projection(chosen, left[:, :2] * scale[:2], scale[:2] ** 2 / total)
+
+    def embedding(self, *, frozen: bool = True) -> nn.Embedding:
+        """Return a layer that looks vectors up by the number of the word.
+
+        Parameters
+        ----------
+        frozen
+            Whether training leaves the vectors as they are; otherwise it fine-tunes a copy.
+        """
+        self._lookup()
+        return nn.Embedding.from_pretrained(torch.tensor(self.vectors_), freeze=frozen)
 
     # -- looking up ----------------------------------------------------------------------------
 

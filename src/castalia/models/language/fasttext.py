@@ -10,20 +10,18 @@ import numpy as np
 import torch
 from torch.nn.functional import embedding_bag
 
-from castalia.base import Interval, OneOf
+from castalia.base import Interval
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.language.predicted import PredictingVectors
+from castalia.models.language.rows import start_vectors
 from castalia.models.language.subwords import SubwordRows, make_bags
-from castalia.models.language.word2vec import OUTPUTS, make_head, start_vectors
-from castalia.models.language.word_training import Schedule, train_vectors
-from castalia.models.language.word_vectors import Texts, WordVectorEstimator
-from castalia.utils.devices import resolve_device
-from castalia.utils.seeds import generator, seed_from
+from castalia.models.language.word_training import InputRows
 
 __all__ = ["FastText"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FastText(WordVectorEstimator):
+class FastText(PredictingVectors):
     """Word vectors made of vectors of character n-grams, so that unseen words have one, too.
 
     The vector of a word is the mean over those of the n-grams of ``<word>`` and one of its own;
@@ -111,47 +109,14 @@ class FastText(WordVectorEstimator):
     shortest: Annotated[int, Interval(1, whole=True)] = 3
     longest: Annotated[int, Interval(1, whole=True)] = 6
     buckets: Annotated[int, Interval(1, whole=True)] = 200_000
-    model: Annotated[str, OneOf("skip-gram", "cbow")] = "skip-gram"
-    output: Annotated[str, OneOf(*OUTPUTS)] = "negative"
-    negative: Annotated[int, Interval(1, whole=True)] = 5
-    power: Annotated[float, Interval(0, 1)] = 0.75
-    window: Annotated[int, Interval(1, whole=True)] = 5
-    dynamic: Annotated[bool, OneOf(True, False)] = True
-    subsample: Annotated[float, Interval(0, 1)] = 1e-3
-    epochs: Annotated[int, Interval(1, whole=True)] = 5
-    batch_size: Annotated[int, Interval(1, whole=True)] = 4096
     lr: Annotated[float, Interval(0, closed="neither")] = 0.05
 
-    def _learn(self, texts: Texts) -> np.ndarray:
+    def _inputs(self, random: torch.Generator) -> SubwordRows:
         if self.longest < self.shortest:
             raise InvalidParameter(
                 f"FastText: `longest` must be at least `shortest`, {self.shortest}; got "
                 f"{self.longest}."
             )
-        device = resolve_device(self.device)
-        random = generator(seed_from(self.random_state), device=device)
-        inputs = self._inputs(random)
-        head = make_head(
-            self.output, self.counts_, self.dim, self.negative, self.power, device=device
-        )
-        self.losses_ = train_vectors(
-            inputs,
-            head,
-            torch.as_tensor(texts.ids, device=device),
-            torch.as_tensor(texts.text, device=device),
-            torch.as_tensor(self.counts_, device=device),
-            Schedule(
-                self.window, self.dynamic, self.subsample, self.epochs, self.batch_size, self.lr
-            ),
-            skip_gram=self.model == "skip-gram",
-            generator=random,
-        )
-        self.output_vectors_ = head.table.cpu().numpy()
-        self.parts_ = inputs.table.cpu().numpy()
-        every = torch.arange(len(self.words_), device=device)
-        return inputs.gather(every).cpu().numpy()
-
-    def _inputs(self, random: torch.Generator) -> SubwordRows:
         own = len(self.words_)
         bags = make_bags(
             self.words_, self.shortest, self.longest, self.buckets, own=own, known=True
@@ -159,6 +124,9 @@ class FastText(WordVectorEstimator):
         moved = {name: value.to(random.device) for name, value in vars(bags).items()}
         table = start_vectors(own + self.buckets, self.dim, random)
         return SubwordRows(table, replace(bags, **moved))
+
+    def _finish(self, inputs: InputRows) -> None:
+        self.parts_ = inputs.table.cpu().numpy()
 
     def _spelt(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return which words have n-grams, (n,), and the means of their vectors, (n, D)."""

@@ -12,10 +12,9 @@ from torch import Tensor
 from castalia.base import Interval
 from castalia.data.cooccurrence import count_cooccurrences
 from castalia.errors import InvalidData
-from castalia.models.language.word2vec import start_vectors
-from castalia.models.language.word_training import add_rows
+from castalia.models.language.rows import add_rows, start_vectors
 from castalia.models.language.word_vectors import Texts, WordVectorEstimator
-from castalia.utils.devices import cpu_scope, resolve_device
+from castalia.utils.devices import cpu_scope
 from castalia.utils.seeds import generator, seed_from
 
 __all__ = ["GloVe"]
@@ -110,7 +109,7 @@ class GloVe(WordVectorEstimator):
             raise InvalidData(
                 "GloVe: some words must stand within one window; got texts of one known word each."
             )
-        device = resolve_device(self.device)
+        device = self._place()
         random = generator(seed_from(self.random_state), device=device)
         pairs = [
             torch.as_tensor(part, device=device)
@@ -152,12 +151,9 @@ class GloVe(WordVectorEstimator):
         error = (word[:, :-1] * context[:, :-1]).sum(dim=1) + bias - logs  # (B,)
         pull = (weight * error)[:, None]
         word[:, -1] = context[:, -1] = 1  # what the biases are multiplied by
-        for table, square, at, other in zip(
-            tables, squares, index, (context, word), strict=True
-        ):
+        for table, square, at, other in zip(tables, squares, index, (context, word), strict=True):
             gradient = pull * other
             add_rows(square, at, gradient.square())
             gradient *= -self.lr / square.index_select(0, at).sqrt()
             add_rows(table, at, gradient)
         return (weight * error.square()).sum()
-

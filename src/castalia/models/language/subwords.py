@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from castalia.models.language.word_training import add_rows, move_rows
+from castalia.models.language.rows import add_rows, move_rows
 
 __all__ = ["Bags", "SubwordRows", "character_ngrams", "make_bags"]
 
@@ -92,7 +92,7 @@ class SubwordRows:
         named = torch.repeat_interleave(p, self.bags.size)
         found = p.new_zeros(len(self.table))
         # Rows that no word names never move; any bound will do.
-        return found.index_add_(0, self.bags.rows, named).clamp_(min=1e-12)
+        return add_rows(found, self.bags.rows, named).clamp_(min=1e-12)
 
     def gather(self, words: Tensor) -> Tensor:
         """Take means, once for each different word."""

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from castalia.base import Interval, OneOf
-from castalia.models.language.word_heads import Full, Head, Negative, Tree
-from castalia.models.language.word_training import Schedule, WordRows, train_vectors
-from castalia.models.language.word_vectors import Texts, WordVectorEstimator
-from castalia.nn import FullSoftmax, HierarchicalSoftmax, NegativeSampling
-from castalia.utils.devices import resolve_device
-from castalia.utils.seeds import generator, seed_from
+from castalia.models.language.predicted import PredictingVectors
+from castalia.models.language.rows import start_vectors
+from castalia.models.language.word_training import WordRows
 
-__all__ = ["OUTPUTS", "Word2Vec", "make_head", "start_vectors"]
-
-OUTPUTS = ("negative", "hierarchical", "softmax")
+__all__ = ["Word2Vec"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Word2Vec(WordVectorEstimator):
+class Word2Vec(PredictingVectors):
     """Word vectors from which a word predicts its neighbours, or they predict it.
 
     Skip-gram maximises (1/T) sum_t sum_j log p(w_(t+j) | w_t) over the words in a window, CBOW
@@ -114,59 +105,5 @@ class Word2Vec(WordVectorEstimator):
     ['cat', 'cow']
     """
 
-    model: Annotated[str, OneOf("skip-gram", "cbow")] = "skip-gram"
-    output: Annotated[str, OneOf(*OUTPUTS)] = "negative"
-    negative: Annotated[int, Interval(1, whole=True)] = 5
-    power: Annotated[float, Interval(0, 1)] = 0.75
-    window: Annotated[int, Interval(1, whole=True)] = 5
-    dynamic: Annotated[bool, OneOf(True, False)] = True
-    subsample: Annotated[float, Interval(0, 1)] = 1e-3
-    epochs: Annotated[int, Interval(1, whole=True)] = 5
-    batch_size: Annotated[int, Interval(1, whole=True)] = 4096
-    lr: Annotated[float, Interval(0, closed="neither")] = 0.025
-
-    def _learn(self, texts: Texts) -> np.ndarray:
-        device = resolve_device(self.device)
-        random = generator(seed_from(self.random_state), device=device)
-        head = make_head(
-            self.output, self.counts_, self.dim, self.negative, self.power, device=device
-        )
-        inputs = WordRows(start_vectors(len(self.words_), self.dim, random))
-        self.losses_ = train_vectors(
-            inputs,
-            head,
-            torch.as_tensor(texts.ids, device=device),
-            torch.as_tensor(texts.text, device=device),
-            torch.as_tensor(self.counts_, device=device),
-            Schedule(
-                self.window, self.dynamic, self.subsample, self.epochs, self.batch_size, self.lr
-            ),
-            skip_gram=self.model == "skip-gram",
-            generator=random,
-        )
-        self.output_vectors_ = head.table.cpu().numpy()
-        return inputs.table.cpu().numpy()
-
-
-def make_head(
-    output: str,
-    counts: np.ndarray,
-    dim: int,
-    negative: int,
-    power: float,
-    *,
-    device: torch.device,
-) -> Head:
-    """Return the loss of a name, on a device."""
-    if output == "negative":
-        sampling = NegativeSampling(counts, dim, negative=negative, power=power)
-        return Negative(sampling.to(device))
-    if output == "hierarchical":
-        return Tree(HierarchicalSoftmax(counts, dim).to(device))
-    return Full(FullSoftmax(len(counts), dim).to(device))
-
-
-def start_vectors(n_words: int, dim: int, random: torch.Generator) -> Tensor:
-    """Return vectors to start from: numbers between ±1 / (2 D)."""
-    drawn = torch.rand(n_words, dim, generator=random, device=random.device)
-    return (drawn - 0.5) / dim
+    def _inputs(self, random: torch.Generator) -> WordRows:
+        return WordRows(start_vectors(len(self.words_), self.dim, random))

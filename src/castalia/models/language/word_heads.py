@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from castalia.models.language.rows import add_rows
 from castalia.nn import FullSoftmax, HierarchicalSoftmax, NegativeSampling
 
 __all__ = ["Full", "Head", "Negative", "Step", "Tree"]
@@ -137,7 +138,7 @@ class Tree(Head):
         """A node is moved for every word below it."""
         passed = p[:, None] * self.loss.turns.abs()
         found = p.new_zeros(len(self.table))
-        return found.index_add_(0, self.loss.nodes.flatten(), passed.flatten().to(found))
+        return add_rows(found, self.loss.nodes.flatten(), passed.flatten().to(found))
 
     def step(
         self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, told: bool

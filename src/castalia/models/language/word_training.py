@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 
 from castalia.errors import Diverged
+from castalia.models.language.rows import move_rows
 from castalia.models.language.windows import Windows, keep_probability, make_windows
 from castalia.models.language.word_heads import Head, Step
 from castalia.utils.devices import piecewise
 
-__all__ = ["InputRows", "Schedule", "WordRows", "add_rows", "move_rows", "train_vectors"]
+__all__ = ["InputRows", "Schedule", "WordRows", "train_vectors"]
 
 _Found = tuple[Tensor, Step, Tensor | None]
 
@@ -35,7 +36,13 @@ TOLD = 16  # the loss is computed in every so manieth batch
 class InputRows(Protocol):
     """The input vectors of words."""
 
-    dim: int
+    @property
+    def table(self) -> Tensor:
+        """What is trained, (rows, D)."""
+
+    @property
+    def dim(self) -> int:
+        """D."""
 
     def expected(self, p: Tensor) -> Tensor:
         """Return how often each row is named for one word, words being seen with p, (V,)."""
@@ -69,23 +76,6 @@ class WordRows:
     def add(self, words: Tensor, moves: Tensor, lr: float, most: Tensor) -> None:
         """Add."""
         move_rows(self.table, words, moves, lr, most)
-
-
-def move_rows(table: Tensor, index: Tensor, moves: Tensor, lr: float, most: Tensor) -> None:
-    """Add moves, (n, D), to the rows of a table, each times the smaller of lr and its most."""
-    moves *= most[index].clamp_(max=lr)[:, None]
-    add_rows(table, index, moves)
-
-
-def add_rows(table: Tensor, index: Tensor, rows: Tensor) -> None:
-    """Add rows to those of a table, the same way every time.
-
-    On CUDA they are sorted first, since sums by atomic additions differ from run to run.
-    """
-    if table.is_cuda:
-        table.index_put_((index,), rows, accumulate=True)
-    else:
-        table.index_add_(0, index, rows)
 
 
 @dataclass(frozen=True)
@@ -206,9 +196,7 @@ class _Pass:
                     pairs += count
         return float(total / pairs.clamp(min=1))
 
-    def _step(
-        self, blocks: Tensor, drawn: Tensor | None, told: bool
-    ) -> _Found:
+    def _step(self, blocks: Tensor, drawn: Tensor | None, told: bool) -> _Found:
         """Return the words whose vectors move, the moves, and how many pairs there were."""
         width, reach = self.head.width, self.windows.window
         around, pairs = self.windows.around(blocks), self.windows.pairs(blocks)

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import torch
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +18,7 @@ from castalia.data.tokenizers import Tokenizer
 from castalia.data.word_vectors import WordQueries
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.corpus import kind_of
+from castalia.utils.devices import resolve_device
 
 __all__ = ["Texts", "TokenizerOrNone", "WordVectorEstimator"]
 
@@ -69,6 +71,10 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         ids = np.fromiter(flat, np.int64, int(sizes.sum()))
         text = np.repeat(np.arange(len(X)), sizes)
         self.vectors_ = self._learn(Texts(ids[ids >= 0], text[ids >= 0]))
+
+    def _place(self) -> torch.device:
+        device = resolve_device(self.device)  # where there is no float64, the CPU serves
+        return torch.device("cpu") if device.type == "mps" else device
 
     def _learn_vocabulary(self, X: Sequence[Sequence[str]]) -> None:
         """Count the words; the most frequent come first."""
