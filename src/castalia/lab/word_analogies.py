@@ -62,7 +62,7 @@ def questions() -> list[tuple[str, str, str, str]]:
 def run(*, quick: bool = False) -> Outcome:
     """Train skip-gram on invented sentences, ask all analogies and draw the places on a plane."""
     model = Word2Vec(
-        dim=20, window=4, dynamic=False, subsample=0, lr=0.05, epochs=3, random_state=0
+        dim=20, window=4, dynamic=False, subsample=0, lr=0.05, epochs=3, random_state=7
     ).fit(write_sentences(3_000 if quick else 10_000))
     asked = model.evaluate_analogies(questions())
     places = [*CAPITALS, *CAPITALS.values()]
@@ -97,9 +97,18 @@ def _draw(ax: Axes, plane: Projection) -> None:
     for country, capital in CAPITALS.items():
         ends = np.stack([at[country], at[capital]])
         ax.plot(*ends.T, color=INK, alpha=0.25, linewidth=1, zorder=1)
-        for name, colour in ((country, COLOURS[0]), (capital, COLOURS[1])):
-            ax.scatter(*at[name], color=colour, zorder=2)
-            ax.annotate(name, at[name], xytext=(5, 4), textcoords="offset points", color=colour)
+        for i, name in enumerate((country, capital)):
+            right = at[name][0] > 0  # names stand outside, clear of the lines
+            ax.scatter(*at[name], color=COLOURS[i], zorder=2)
+            ax.annotate(
+                name,
+                at[name],
+                xytext=(7 if right else -7, 0),
+                textcoords="offset points",
+                ha="left" if right else "right",
+                va="center",
+                color=COLOURS[i],
+            )
     shares = [f"component {i + 1} ({share:.0%})" for i, share in enumerate(plane.explained)]
     ax.set(xlabel=shares[0], ylabel=shares[1], title="countries and their capitals")
-    ax.margins(0.12)
+    ax.margins(0.25, 0.08)
