@@ -1,13 +1,16 @@
 """FastText: n-grams and words never seen. GloVe: counts, reconstruction, planted neighbours."""
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 import torch
 
 from castalia import FastText, GloVe
 from castalia.data.cooccurrence import count_cooccurrences
+from castalia.data.tokenizers import character_ngrams
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.language.subwords import SubwordRows, character_ngrams, make_bags
+from castalia.models.language.subwords import SubwordRows, make_bags
 from castalia.testing import toy
 
 STEMS = {"walk": "legs road path", "sing": "voice song choir", "cook": "pan stove meal"}
@@ -34,23 +37,25 @@ def fast():
 # ---- FastText ----
 
 
-def test_the_trigrams_of_where_are_those_of_the_notes():
-    assert character_ngrams("where", 3, 3) == ["<wh", "whe", "her", "ere", "re>"]
+def rows_of(word, shortest, longest):
+    bags = make_bags([word], shortest, longest, 10**6, own=1, known=True)
+    return sorted(bags.of(torch.tensor([0]))[0].tolist())
 
 
-def test_ngrams_run_from_three_to_six_characters_and_leave_out_the_whole_word():
-    found = character_ngrams("where")
-    assert sorted({len(gram) for gram in found}) == [3, 4, 5, 6]
-    assert len(found) == 5 + 4 + 3 + 2
-    assert "<where>" not in found
-    assert character_ngrams("a") == []
-    assert character_ngrams("of") == ["<of", "of>"]
+def test_where_is_made_of_the_trigrams_of_the_notes_and_a_row_of_its_own():
+    grams = ["<wh", "whe", "her", "ere", "re>"]
+    assert rows_of("where", 3, 3) == sorted([0, *(1 + crc32(g.encode()) % 10**6 for g in grams)])
+
+
+def test_ngrams_run_from_three_to_six_characters():
+    assert (FastText().shortest, FastText().longest) == (3, 6)
+    assert len(rows_of("where", 3, 6)) == 1 + 5 + 4 + 3 + 2
 
 
 def test_the_vector_of_a_word_is_the_mean_of_its_own_and_its_ngrams(fast):
     bags = make_bags(["walks"], 3, 6, 1000, own=len(fast.words_), known=False)
     parts = [fast.words_.index("walks"), *bags.rows.tolist()]
-    assert len(parts) == 1 + len(character_ngrams("walks"))
+    assert len(parts) == 1 + len(character_ngrams("walks", (3, 6)))
     np.testing.assert_allclose(fast.embed("walks"), fast.parts_[parts].mean(axis=0), atol=1e-6)
 
 
@@ -67,10 +72,12 @@ def test_unseen_words_count_in_the_mean_of_a_text(fast):
     np.testing.assert_allclose(both, fast.embed(["walker", "walks"]).mean(axis=0), atol=1e-6)
 
 
-def test_a_word_without_ngrams_is_refused_unless_it_was_seen(fast):
-    with pytest.raises(InvalidData, match="n-gram of at least 3 characters.*got 'x'"):
-        fast.embed("x")
-    assert not fast.transform(["x"]).any()
+def test_a_word_without_ngrams_is_refused_unless_it_was_seen():
+    made = FastText(**FAST, shortest=5, epochs=1).fit([["to", "walk", "walking"]])
+    with pytest.raises(InvalidData, match="n-gram of at least 5 characters.*got 'of'"):
+        made.embed("of")
+    assert not made.transform(["of"]).any()
+    assert made.transform(["to"]).any()
     with pytest.raises(InvalidParameter, match="`longest` must be at least `shortest`, 4; got 3"):
         FastText(**FAST, shortest=4, longest=3).fit(inflected(20))
 

@@ -11,29 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from castalia.data.tokenizers import character_ngrams
 from castalia.models.language.rows import add_rows, move_rows
 
-__all__ = ["Bags", "SubwordRows", "character_ngrams", "make_bags"]
-
-
-def character_ngrams(word: str, shortest: int = 3, longest: int = 6) -> list[str]:
-    """Return the character n-grams of ``<word>``, short ones first; never ``<word>`` itself.
-
-    Parameters
-    ----------
-    word
-        A word, without the angle brackets that mark its ends.
-    shortest, longest
-        Lengths of the n-grams.
-
-    Examples
-    --------
-    >>> character_ngrams("where", 3, 3)
-    ['<wh', 'whe', 'her', 'ere', 're>']
-    """
-    marked = f"<{word}>"
-    lengths = range(shortest, min(longest, len(marked) - 1) + 1)
-    return [marked[i : i + n] for n in lengths for i in range(len(marked) - n + 1)]
+__all__ = ["Bags", "SubwordRows", "make_bags"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +49,7 @@ def make_bags(
     """
     found = [
         [*([place] if known else []), *(own + zlib.crc32(g.encode()) % buckets for g in grams)]
-        for place, grams in enumerate(character_ngrams(word, shortest, longest) for word in words)
+        for place, grams in enumerate(character_ngrams(word, (shortest, longest)) for word in words)
     ]
     size = torch.tensor([len(rows) for rows in found])
     flat = np.array([row for rows in found for row in rows], dtype=np.int64)
