@@ -76,9 +76,9 @@ class Word2Vec(PredictingVectors):
 
     Notes
     -----
-    A step of B centre words costs O(B (2 window + 64) D) in matrix products, besides reading
+    A step of B centre words costs O(B (2 window + 56) D) in matrix products, besides reading
     and writing some 3 B rows. Departs from the authors' program: blocks of 32 neighbouring centres
-    come in random order and share 32 noise words, weighted so that the expected gradient is the
+    come in random order and share 24 noise words, weighted so that the expected gradient is the
     same; a batch is computed from the same tables, and rows that it names very often take shorter
     steps. The projection is linear: there is no sigmoid behind it.
 

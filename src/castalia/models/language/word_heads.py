@@ -85,7 +85,7 @@ class Negative(Head):
 
     loss: NegativeSampling
     width: int = 32
-    shared: int = 32
+    shared: int = 24
 
     @property
     def table(self) -> Tensor:  # type: ignore[override]

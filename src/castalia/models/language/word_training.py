@@ -28,7 +28,7 @@ __all__ = ["InputRows", "Schedule", "WordRows", "train_vectors"]
 
 _Found = tuple[Tensor, Step, Tensor | None]
 
-LIMIT = 1.5  # the sum of the steps that a row takes in one batch; from 5 on they overshoot
+LIMIT = 2.0  # the sum of the steps that a row takes in one batch; from 5 on they overshoot
 STEPS = 64  # of a pass, at least, where there are as many blocks
 TOLD = 16  # the loss is computed in every so manieth batch
 
