@@ -202,7 +202,7 @@ def topics(n: int = 400, seed: int = 0) -> tuple[list[str], None]:
     three of four.
 
     >>> topics()[0][0]
-    'd7 d3 d1 d3 d5 d2 d5 d3'
+    'd7 d0 d5 d5 d2 d0 c2 d3'
     """
     random = np.random.default_rng(seed)
     texts = []

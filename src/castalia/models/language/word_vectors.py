@@ -13,26 +13,15 @@ import torch
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from castalia.base import Constraint, DirectEstimator, Interval
+from castalia.base import DirectEstimator, Interval
 from castalia.data.tokenizers import Tokenizer
 from castalia.data.word_vectors import WordQueries
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.corpus import kind_of
+from castalia.models.language.ngram import TokenizerOrNone
 from castalia.utils.devices import resolve_device
 
-__all__ = ["Texts", "TokenizerOrNone", "WordVectorEstimator"]
-
-
-class TokenizerOrNone(Constraint):
-    """A tokenizer, or None."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a tokenizer of castalia.data.tokenizers or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether it is one."""
-        return value is None or isinstance(value, Tokenizer)
+__all__ = ["Texts", "WordVectorEstimator"]
 
 
 class Texts(NamedTuple):
