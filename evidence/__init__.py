@@ -11,4 +11,5 @@ NAMES = (
     "camvid",
     "bccd",
     "ngrams",
+    "word_vectors",
 )

@@ -195,6 +195,15 @@ def test_the_merges_are_those_of_the_notes_and_shorten_a_text():
     assert found["tokens with most merges"] < 0.45 * found["tokens without merges"]
 
 
+def test_analogies_are_answered_by_steps_that_are_all_alike():
+    found = numbers("word-analogies")
+    assert found["analogies asked"] == 8 * 7
+    assert found["analogies answered"] > 0.9
+    assert found["how alike the steps are"] > 0.9
+    assert found["how alike the places are"] < 0.9  # so the steps do more than name a kind
+    assert found["explained by two components"] > 0.3
+
+
 def test_digits_fall_back_to_those_that_need_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
     found = digits(500, 100)

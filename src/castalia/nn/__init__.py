@@ -88,6 +88,7 @@ from castalia.nn.table import TableEmbedding
 from castalia.nn.threshold import ThresholdUnit
 from castalia.nn.unpool import Positions, Unpool2d
 from castalia.nn.weight_scaling import scale_weights, with_dropout
+from castalia.nn.words import FullSoftmax, HierarchicalSoftmax, NegativeSampling, huffman_paths
 
 __all__ = [
     "ACTIVATIONS",
@@ -106,9 +107,11 @@ __all__ = [
     "ElmanCell",
     "FeedForward",
     "FourierFeatures",
+    "FullSoftmax",
     "GRUCell",
     "GaussianNoise",
     "GlobalPool",
+    "HierarchicalSoftmax",
     "Identity",
     "JordanCell",
     "LSTMCell",
@@ -124,6 +127,7 @@ __all__ = [
     "MultiHeadAttention",
     "MultiplicativeAttention",
     "MultistepResidual",
+    "NegativeSampling",
     "ODEBlock",
     "OriginalDropout",
     "OutputRecurrentCell",
@@ -170,6 +174,7 @@ __all__ = [
     "fourier_features",
     "from_corners",
     "geometric_ensemble",
+    "huffman_paths",
     "influence",
     "init",
     "iou_matrix",
