@@ -9,7 +9,7 @@ from typing import Any
 
 from castalia.catalog import SYSTEMS
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _NAMES = {
     "Training": "castalia.train",
