@@ -39,6 +39,8 @@ class LanguageAdapter:
     stride
         Tokens between the beginnings of two training blocks; None: ``context``. With a smaller
         one blocks overlap, and a token is met at several positions of a block.
+    rest
+        Whether a last block, which overlaps the one before, holds what is left of the stream.
 
     Examples
     --------
@@ -54,9 +56,14 @@ class LanguageAdapter:
     inputs = 1
 
     def __init__(
-        self, tokenizer: Any = None, *, context: int = 256, stride: int | None = None
+        self,
+        tokenizer: Any = None,
+        *,
+        context: int = 256,
+        stride: int | None = None,
+        rest: bool = True,
     ) -> None:
-        self.asked, self.context, self.stride = tokenizer, context, stride
+        self.asked, self.context, self.stride, self.rest = tokenizer, context, stride, rest
         self.tokenizer: Tokenizer | None = None
         self.vocabulary = 0  # number of ids
         self.fitted = False
@@ -79,7 +86,8 @@ class LanguageAdapter:
     def check(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as blocks of ids, (N, T + 1)."""
         stream = self.stream(X, owner)
-        return cut_blocks(stream, self.context, None if self.fitted else self.stride)
+        stride = None if self.fitted else self.stride
+        return cut_blocks(stream, self.context, stride, rest=self.rest)
 
     def stream(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as one stream of ids, (L,), at least two of them."""

@@ -31,12 +31,13 @@ class TokenRows(TensorRows):
         return TokenRows(self.x.to(device))
 
 
-def cut_blocks(stream: np.ndarray, length: int, stride: int | None = None) -> np.ndarray:
+def cut_blocks(
+    stream: np.ndarray, length: int, stride: int | None = None, *, rest: bool = True
+) -> np.ndarray:
     """Cut a stream of ids into blocks of ``length`` inputs and one more, (N, length + 1).
 
     A block begins with the last id of the one before, so that each id but the first is the target
-    of one place. Where the stream does not end with a block, one more is cut at its end and
-    overlaps the one before. A stream shorter than a block is one short block.
+    of one place. A stream shorter than a block is one short block.
 
     Parameters
     ----------
@@ -46,6 +47,9 @@ def cut_blocks(stream: np.ndarray, length: int, stride: int | None = None) -> np
         Inputs of a block.
     stride
         Ids between the beginnings of two blocks; None: ``length``.
+    rest
+        Whether one more block is cut at the end of a stream that does not end with a block; it
+        overlaps the one before. Otherwise that rest is left out.
 
     Examples
     --------
@@ -57,6 +61,6 @@ def cut_blocks(stream: np.ndarray, length: int, stride: int | None = None) -> np
     length = min(length, len(stream) - 1)
     last = len(stream) - 1 - length
     starts = np.arange(0, last + 1, stride or length)
-    if starts[-1] != last:
+    if rest and starts[-1] != last:
         starts = np.append(starts, last)
     return stream.astype(np.int32)[starts[:, None] + np.arange(length + 1)]

@@ -1,5 +1,6 @@
 """Language models."""
 
+from castalia.models.language.gpt import GPTLanguageModel
 from castalia.models.language.ngram import NGramLanguageModel
 
-__all__ = ["NGramLanguageModel"]
+__all__ = ["GPTLanguageModel", "NGramLanguageModel"]
