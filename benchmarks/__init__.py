@@ -21,4 +21,5 @@ NAMES = (
     "image_decoding",
     "resnet",
     "tokenizer",
+    "gpt",
 )

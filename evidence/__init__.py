@@ -11,4 +11,5 @@ NAMES = (
     "camvid",
     "bccd",
     "ngrams",
+    "shakespeare",
 )

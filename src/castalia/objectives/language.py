@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from castalia.objectives.base import Objective, weighted_mean
 from castalia.protocols import Batch
@@ -26,8 +26,9 @@ LOGITS = 1 << 26  # scores held at once where no gradient is needed
 class CausalLM(Objective):
     """-log p of each token given those before it; a mean over the counted tokens of each row.
 
-    A row x is (T + 1,): the network reads the first T tokens and is held against the last T. It
-    must be causal: what it says at t may depend on tokens up to t only.
+    The network maps tokens (B, T) to logits (B, T, V) and must be causal: what it says at t may
+    depend on tokens up to t only. y holds the next tokens, (B, T); where it is anything else, the
+    targets are x moved by one.
 
     Parameters
     ----------
@@ -38,28 +39,25 @@ class CausalLM(Objective):
     Examples
     --------
     >>> uniform = lambda ids: torch.zeros(*ids.shape, 7)
-    >>> CausalLM().rows(uniform, torch.tensor([[1, 2, 3]])).exp()
-    tensor([7.])
+    >>> CausalLM().terms(uniform, Batch(torch.tensor([[1, 2, 3]])), "train")["loss"].exp()
+    tensor(7.0000)
     """
 
     def __init__(self, *, ignore: int | None = None) -> None:
         self.ignore = ignore
 
-    def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
-        """Return the mean over rows; without gradients some rows at a time, for logits are large.
-
-        The perplexity is exp of it where all rows have as many tokens.
-        """
+    def terms(self, net: Any, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Return the mean over rows; the perplexity is exp of it where rows are of one length."""
+        x, y = batch.x, batch.y
+        if y is None or y.shape != x.shape:
+            x, y = x[:, :-1], x[:, 1:]
         if torch.is_grad_enabled():
-            losses = self.rows(net, batch.x)
-        else:
-            step = max(1, LOGITS // (batch.x[0].numel() * getattr(net, "vocabulary", 1)))
-            losses = torch.cat([self.rows(net, part) for part in batch.x.split(step)])
+            losses = self.compare(net, net(x), y)
+        else:  # some rows at a time, for logits are large
+            step = max(1, LOGITS // (x.shape[1] * getattr(net, "vocabulary", 1)))
+            parts = zip(x.split(step), y.split(step), strict=True)
+            losses = torch.cat([self.compare(net, net(some), wanted) for some, wanted in parts])
         return {"loss": weighted_mean(losses, batch.weight)}
-
-    def rows(self, net: Any, x: Tensor) -> Tensor:  # (B, T + 1)
-        """Return the loss of each row, (B,)."""
-        return self.compare(net, net(x[:, :-1]), x[:, 1:])
 
     def compare(self, net: Any, logits: Tensor, targets: Tensor) -> Tensor:  # (B, T, V), (B, T)
         """Return the loss of each row, (B,), by a compiled function where the network is one."""
@@ -71,7 +69,7 @@ def row_losses(logits: Tensor, targets: Tensor, ignore: int | None) -> Tensor:
     """Return the mean of -log p over the counted tokens of each row, (B,)."""
     losses = F.cross_entropy(
         logits.flatten(0, 1).to(torch.promote_types(logits.dtype, torch.float32)),
-        targets.flatten(),
+        targets.flatten().long(),
         ignore_index=-100 if ignore is None else ignore,
         reduction="none",
     ).view_as(targets)  # (B, T), 0 where ignored
@@ -88,10 +86,10 @@ def _compiled() -> Any:
 class CarriedLM(CausalLM):
     """The same for a recurrent network, whose state goes on from a block to the next of its stream.
 
-    Gradients end at the beginning of a block: truncated back-propagation through time. y says of
-    each row which stream it belongs to and whether it begins that stream, (B, 2); there the state
-    is zero. Rows must come in the order of their streams. Where no gradient is needed, as in a
-    validation, each row begins at zero and leaves the carried state alone.
+    Gradients end at the beginning of a block: truncated back-propagation through time. y is
+    (B, T + 2): the next tokens, the number of the row's stream, and 1 where the row begins it, at
+    the state zero. Rows must come in the order of their streams. Where no gradient is needed, as
+    in a validation, each row begins at zero and leaves the carried state alone.
 
     Parameters
     ----------
@@ -108,15 +106,14 @@ class CarriedLM(CausalLM):
 
     def terms(self, net: Any, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over rows."""
+        targets, stream, begins = batch.y[:, :-2], batch.y[:, -2].long(), batch.y[:, -1]
         if not torch.is_grad_enabled():
-            return super().terms(net, batch, phase)
-        stream, begins = batch.y[:, 0], batch.y[:, 1]
+            return super().terms(net, batch._replace(y=targets), phase)
         if self.state is None:
             self.state = net.start(self.streams)
         going = (1 - begins)[None, :, None]
         state = tuple(part.index_select(1, stream) * going for part in self.state)
-        logits, last = net.carry(batch.x[:, :-1], state)
+        logits, last = net.carry(batch.x, state)
         for kept, part in zip(self.state, last, strict=True):
             kept.index_copy_(1, stream, part.detach().to(kept.dtype))
-        losses = self.compare(net, logits, batch.x[:, 1:])
-        return {"loss": weighted_mean(losses, batch.weight)}
+        return {"loss": weighted_mean(self.compare(net, logits, targets), batch.weight)}

@@ -25,7 +25,7 @@ class LanguageAdapter:
     """Texts as one stream, ``</s> text </s> text … </s>``, cut into blocks of ``context`` tokens.
 
     The end token stands before the first text and behind each, so that every token has one before
-    it. A row is (T + 1,): the first T ids are inputs, the last T their targets. Since rows are
+    it. A block is (T + 1,): the first T ids are a row, the last T its targets. Since rows are
     blocks and not texts, ``check`` already makes them, and before ``fit`` it also learns the
     tokenizer. A tokenizer without an end token joins texts as they are.
 
@@ -148,8 +148,8 @@ class LanguageAdapter:
         return self
 
     def rows(self, X: np.ndarray, dtype: Any) -> Rows:
-        """Return blocks as rows of a training."""
-        return TokenRows(torch.from_numpy(X))
+        """Return the inputs of blocks as rows of a training, (N, T)."""
+        return TokenRows(torch.from_numpy(X)[:, :-1])
 
     def blocks(self, X: np.ndarray, dtype: Any) -> Iterator[Tensor]:
         """Yield inputs block by block, for prediction."""

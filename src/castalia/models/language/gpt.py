@@ -90,7 +90,8 @@ class GPTLanguageModel(NeuralLanguageModel):
     --------
     >>> texts = ["ab" * 10] * 20
     >>> model = GPTLanguageModel(
-    ...     dim=16, depth=1, heads=2, context=16, epochs=30, batch_size=8, lr=1e-2, random_state=0
+    ...     dim=16, depth=1, heads=2, dropout=0.0, context=16, epochs=40, batch_size=8, lr=1e-2,
+    ...     random_state=0,
     ... ).fit(texts)
     >>> model.generate("aba", tokens=5, temperature=0)
     'abababab'

@@ -65,8 +65,8 @@ class NeuralLanguageModel(Estimator):
         return CausalLM()
 
     def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
-        """Return one empty line a block: targets are the tokens themselves."""
-        return np.zeros((len(X), 2), dtype=np.int64)
+        """Return the next token of each, (N, T); any other y is not used."""
+        return X[:, 1:]
 
     def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
         if weight is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from castalia.base import Interval, OneOf
 from castalia.base.tasks import Target
@@ -140,32 +140,40 @@ class RNNLanguageModel(NeuralLanguageModel):
 
 
 def as_streams(samples: Samples, streams: int) -> Samples:
-    """Return blocks in the order of parallel streams: the first of each, the second of each …
+    """Return blocks in the order of parallel streams: the first of each, then the second of each.
 
-    y becomes (stream, whether it begins), (N, 2).
+    To the next tokens, y adds the number of a block's stream and whether it begins it, (N, T + 2).
 
     Parameters
     ----------
     samples
-        Blocks that follow each other.
+        The first blocks of a text, which follow each other.
     streams
         How many; fewer where there are fewer blocks.
     """
     streams = min(streams, len(samples))
     steps = len(samples) // streams
     places = torch.arange(streams * steps).view(streams, steps)
-    y = torch.zeros(len(samples.x), 2, dtype=torch.long)
-    y[places, 0] = torch.arange(streams)[:, None]
-    y[places[:, 0], 1] = 1
+    y: Any = samples.y
+    marks = torch.zeros(len(y), 2, dtype=y.dtype)
+    marks[places, 0] = torch.arange(streams, dtype=y.dtype)[:, None]
+    marks[places[:, 0], 1] = 1
+    y = torch.cat([y, marks], dim=1)
     return replace(samples, y=y, rows=places.T.flatten(), ordered=True)
 
 
 def _joined(samples: Samples, length: int) -> Samples:
-    """Return blocks that follow each other as fewer, longer ones."""
+    """Return blocks that follow each other as fewer, longer ones, each its own stream."""
     if not len(samples):
         return samples
-    rows: TokenRows = samples.x  # type: ignore[assignment]
-    x = rows.x if samples.rows is None else rows.x[samples.rows]
-    stream = torch.cat([x[:, :-1].flatten(), x[-1, -1:]])
+    x, y = _taken(samples)
+    stream = torch.cat([x.flatten(), y[-1, -1:]])
     blocks = torch.from_numpy(cut_blocks(stream.numpy(), length))
-    return Samples(TokenRows(blocks), torch.zeros(len(blocks), 2, dtype=torch.long))
+    marks = blocks.new_zeros(len(blocks), 2)
+    return Samples(TokenRows(blocks[:, :-1]), torch.cat([blocks[:, 1:], marks], dim=1))
+
+
+def _taken(samples: Samples) -> tuple[Tensor, Tensor]:
+    """Return the inputs and targets of samples."""
+    x, y = samples.x.x, samples.y  # type: ignore[attr-defined]
+    return (x, y) if samples.rows is None else (x[samples.rows], y[samples.rows])
