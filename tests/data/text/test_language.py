@@ -104,3 +104,10 @@ def test_another_encoding_is_named_by_file_and_offset(tmp_path):
 def test_an_unknown_name_of_a_tokenizer_is_refused_with_a_near_one():
     with pytest.raises(InvalidParameter, match="Did you mean `byte-bpe`"):
         LanguageAdapter("bytebpe").check(["a"], "Model")
+
+
+def test_end_tokens_inside_given_ids_stay():
+    made = CharTokenizer().fit(["ab"])
+    adapter, end = LanguageAdapter(made, context=50), made.id_of("end")
+    stream = adapter.stream([[4, end, end, 5], [4]], "fit")
+    assert stream.tolist() == [end, 4, end, end, 5, end, 4, end]

@@ -91,10 +91,9 @@ class LanguageAdapter:
 
     def stream(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as one stream of ids, (L,), at least two of them."""
-        stream = np.concatenate(self.streams(X, owner))
-        if self.end is not None:  # one between two texts, not two
-            again = (stream[1:] == self.end) & (stream[:-1] == self.end)
-            stream = stream[np.append(True, ~again)]
+        first, *others = self.streams(X, owner)
+        shared = int(self.end is not None)  # the end token between two texts belongs to both
+        stream = np.concatenate([first, *(other[shared:] for other in others)])
         if len(stream) < 2:
             raise InvalidData(
                 f"{owner}: the texts must hold two tokens or more, one to be predicted from the "

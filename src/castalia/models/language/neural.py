@@ -178,11 +178,12 @@ class NeuralLanguageModel(Estimator):
         ids = self._prompt(prompt)
         window = self._window()
         ids = ids if window is None else ids[-window:]
-        device = next(self.module_.parameters()).device
-        self.module_.eval()
+        net: Any = self.module_.eval()
+        device = next(net.parameters()).device
         with torch.inference_mode():
-            h = self.module_.features(torch.tensor([ids], device=device))
-            return self.module_.head(h[:, -1])[0].double().softmax(dim=-1).cpu().numpy()
+            h = net.features(torch.tensor([ids], device=device))
+            p: np.ndarray = net.head(h[:, -1])[0].double().softmax(dim=-1).cpu().numpy()
+        return p
 
     def predict_next(self, prompt: Any = "", top: int = 1) -> list[Any]:
         """Return the most probable next tokens, best first: pieces of text, or ids.
@@ -260,15 +261,16 @@ class NeuralLanguageModel(Estimator):
 
     def _worded(self, prompt: Any, new: list[int], stop: list[str]) -> Any:
         """Return a prompt and what was written behind it, up to the first end."""
-        new = [i for i in new if i not in (-1, self.adapter_.end)]
+        ends = (-1, self.adapter_.end)
+        new = [i for i in new if i not in ends]
         if not isinstance(prompt, str):
             return [*map(int, prompt), *new]
         made: Any = self.tokenizer_
         before = self.adapter_.tokenizer.encode(prompt)
         whole, start = made.decode([*before, *new]), made.decode(before)
         written = whole.removeprefix(start) if whole.startswith(start) else made.decode(new)
-        ends = [written.find(word) + len(word) for word in stop if word and word in written]
-        return prompt + (written[: min(ends)] if ends else written)
+        stops = [written.find(word) + len(word) for word in stop if word and word in written]
+        return prompt + (written[: min(stops)] if stops else written)
 
     def _prompt(self, prompt: Any) -> list[int]:
         """Return the ids of a prompt behind the end token, which begins every text."""
