@@ -55,8 +55,8 @@ class TransformerClassifier(TextClassifier):
     """Transformer encoder that reads a text and says what it is.
 
     Blocks of self-attention over the tokens, pooled to one vector, and a linear layer;
-    cross-entropy is minimised. Right where the order of words matters and there is much text; on little data
-    start from a pre-trained network instead.
+    cross-entropy is minimised. Right where the order of words matters and there is much text; on
+    little data start from a pre-trained network instead.
 
     Parameters
     ----------
