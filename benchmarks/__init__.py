@@ -22,4 +22,5 @@ NAMES = (
     "resnet",
     "tokenizer",
     "word2vec",
+    "gpt",
 )

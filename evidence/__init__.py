@@ -12,4 +12,5 @@ NAMES = (
     "bccd",
     "ngrams",
     "word_vectors",
+    "shakespeare",
 )

@@ -18,6 +18,7 @@ from castalia.cli.diagnose import diagnose
 from castalia.cli.doctor import doctor
 from castalia.cli.evaluate import evaluate
 from castalia.cli.fit import fit
+from castalia.cli.generate import generate
 from castalia.cli.guard import DEBUG, guarded
 from castalia.cli.lab import lab
 from castalia.cli.models import models
@@ -60,7 +61,21 @@ def _everything(
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-for verb in (fit, tune, predict, evaluate, report, diagnose, cure, runs, models, lab, course, demo):
+for verb in (
+    fit,
+    tune,
+    predict,
+    generate,
+    evaluate,
+    report,
+    diagnose,
+    cure,
+    runs,
+    models,
+    lab,
+    course,
+    demo,
+):
     app.command()(guarded(verb))
 # What follows the script's name belongs to the script.
 app.command(context_settings={"allow_interspersed_args": False})(guarded(doctor))

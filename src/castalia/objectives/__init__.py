@@ -6,6 +6,7 @@ from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
+from castalia.objectives.language import CarriedLM, CausalLM
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
@@ -45,6 +46,8 @@ __all__ = [
     "BatchPenalty",
     "BernoulliLikelihood",
     "BinaryCrossEntropy",
+    "CarriedLM",
+    "CausalLM",
     "CodeNorm",
     "Contractive",
     "Contrastive",

@@ -19,6 +19,7 @@ __all__ = [
     "echo",
     "moons",
     "plane",
+    "reviews",
     "scenes",
     "shapes",
     "sine",
@@ -232,6 +233,31 @@ def topics(n: int = 400, seed: int = 0) -> tuple[list[str], None]:
     return texts, None
 
 
+def reviews(n: int = 300, seed: int = 0) -> tuple[list[str], np.ndarray]:
+    """Short documents of two to four sentences, one of which says whether it is praise (1) or not.
+
+    A word of that sentence tells, and in three cases of ten ``not`` turns it round: weights of
+    single words are not enough.
+
+    >>> texts, y = reviews()
+    >>> texts[0], int(y[0])
+    ('it was a poor film . my friend was there .', 0)
+    """
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    words = {1: ["good", "fine", "great"], 0: ["bad", "poor", "dull"]}
+    others = ["i saw it here .", "it is short .", "my friend was there .", "it is long ."]
+    texts = []
+    for label in y:
+        turned = random.random() < 0.3
+        word = random.choice(words[int(label) ^ turned])
+        rest = random.permutation(others)[: random.integers(1, 4)].tolist()
+        verdict = f"it was {'not ' if turned else ''}a {word} film ."
+        rest.insert(int(random.integers(len(rest) + 1)), verdict)
+        texts.append(" ".join(rest))
+    return texts, y
+
+
 TOYS: dict[str, Callable[[], Any]] = {
     "moons": moons,
     "blobs": blobs,
@@ -246,6 +272,7 @@ TOYS: dict[str, Callable[[], Any]] = {
     "chain": chain,
     "textures": textures,
     "topics": topics,
+    "reviews": reviews,
 }
 
 

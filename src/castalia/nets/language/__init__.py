@@ -6,9 +6,12 @@ from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
 from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.encoder_decoder import Transformer
 from castalia.nets.language.gpt import GPT
+from castalia.nets.language.hierarchical import HierarchicalAttention
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
+from castalia.nets.language.recurrent import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
 from castalia.nets.language.t5 import T5
+from castalia.nets.language.window import WindowNetwork
 
 __all__ = [
     "BART",
@@ -16,10 +19,13 @@ __all__ = [
     "GPT",
     "T5",
     "Beams",
+    "HierarchicalAttention",
     "Picker",
+    "RecurrentLM",
     "RoBERTa",
     "Transformer",
     "TransformerEncoder",
+    "WindowNetwork",
     "beam_search",
     "generate",
     "load_pretrained",

@@ -57,6 +57,8 @@ class TransformerEncoder(nn.Module):
         Of the position-wise networks.
     pre_norm
         Whether norms stand before each part, with one more after all blocks.
+    pad
+        Id of padding, which is never seen where ``keep`` is not given; None: all tokens are real.
 
     Examples
     --------
@@ -81,8 +83,10 @@ class TransformerEncoder(nn.Module):
         dropout: float = 0.0,
         activation: str = "relu",
         pre_norm: bool = False,
+        pad: int | None = None,
     ) -> None:
         super().__init__()
+        self.pad = pad
         _check("pool", pool, POOLS)
         _check("positions", positions, POSITIONS)
         self.tokens = nn.Embedding(vocabulary, dim)
@@ -116,8 +120,10 @@ class TransformerEncoder(nn.Module):
         ids
             Tokens, (B, T).
         keep
-            Which tokens are real, (B, T); None: all.
+            Which tokens are real, (B, T); None: all but ``pad``.
         """
+        if keep is None and self.pad is not None:
+            keep = ids != self.pad
         return self.output(self.summary(self.features(ids, keep=keep), keep))
 
     def features(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:

@@ -1,0 +1,85 @@
+"""``castalia generate``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from castalia.cli.output import AsJson, Output
+from castalia.errors import InvalidData, InvalidParameter
+
+__all__ = ["generate"]
+
+
+def generate(
+    model: Annotated[
+        str, typer.Argument(help="Folder of a run, a saved model, or Hugging Face's of a GPT-2.")
+    ],
+    prompt: Annotated[str, typer.Option("--prompt", "-p", help="How the text begins.")] = "",
+    tokens: Annotated[int, typer.Option(help="Most tokens to add.")] = 200,
+    temperature: Annotated[
+        float, typer.Option(help="0 takes the most probable token; above, tokens are drawn.")
+    ] = 0.8,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", help="Draw among the k most probable tokens.")
+    ] = None,
+    top_p: Annotated[
+        float, typer.Option("--top-p", help="Draw among the fewest that hold this probability.")
+    ] = 1.0,
+    stop: Annotated[
+        list[str] | None, typer.Option("--stop", help="Text that ends the writing; repeatable.")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="How many texts.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="Seed of the draws [random].")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Continue a text with a saved language model."""
+    if samples < 1:
+        raise InvalidParameter(f"generate: `samples` must be a whole number from 1; got {samples}.")
+    writer = _writer(model)
+    settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k}
+    if hasattr(writer, "module_"):
+        settings |= {"tokens": tokens, "top_p": top_p, "stop": stop or ()}
+    elif top_p != 1.0 or stop:
+        raise InvalidParameter(
+            f"generate: a {type(writer).__name__} knows no `--top-p` and no `--stop`. Use "
+            "`--top-k` and `--tokens`."
+        )
+    else:
+        settings |= {"length": tokens}
+    texts = []
+    for number in range(samples):
+        chance = _seed(seed, number)
+        texts.append(writer.generate(prompt, random_state=chance, **settings))
+        if not as_json:
+            typer.echo(texts[-1] if number + 1 == samples else f"{texts[-1]}\n{'-' * 40}")
+    if as_json:
+        Output(True).data({"prompt": prompt, "texts": texts})
+
+
+def _writer(path: str) -> Any:
+    """Load a model and see that it writes texts."""
+    from pathlib import Path
+
+    folder = Path(path)
+    if (folder / "config.json").is_file() and not (folder / "model.json").is_file():
+        from castalia.models.language import GPTLanguageModel
+
+        return GPTLanguageModel.from_pretrained(folder)
+    from castalia.method.saved import load_model
+
+    found = load_model(folder)
+    if not hasattr(found, "generate"):
+        raise InvalidData(
+            f"generate: `{path}` must hold a language model; it holds a {type(found).__name__}. "
+            "`castalia predict` answers with it."
+        )
+    return found
+
+
+def _seed(seed: int | None, number: int) -> int:
+    """Return the seed of a text: drawn, or derived from the one that was given."""
+    import secrets
+
+    return secrets.randbelow(2**31) if seed is None else seed + number
