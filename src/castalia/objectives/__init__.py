@@ -4,6 +4,7 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
+from castalia.objectives.denoising import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
 from castalia.objectives.layered import Layered
@@ -18,10 +19,15 @@ from castalia.objectives.likelihood import (
     PoissonLikelihood,
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
+from castalia.objectives.masked import MaskedLM
+from castalia.objectives.next_sentence import NextSentence
 from castalia.objectives.penalties import L1, L2, Lq, Tied
 from castalia.objectives.pixels import PixelCrossEntropy
+from castalia.objectives.prefix import PrefixLM
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
+from castalia.objectives.sequences import SequenceCrossEntropy
 from castalia.objectives.similarity import Contrastive, Triplet
+from castalia.objectives.span_corruption import SpanCorruption
 from castalia.objectives.supervised import (
     AbsoluteError,
     BinaryCrossEntropy,
@@ -85,4 +91,10 @@ __all__ = [
     "self_information",
     "smooth_labels",
     "weighted_mean",
+    "Denoising",
+    "MaskedLM",
+    "NextSentence",
+    "PrefixLM",
+    "SequenceCrossEntropy",
+    "SpanCorruption",
 ]
