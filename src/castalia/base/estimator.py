@@ -76,6 +76,7 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
     adapter: ClassVar[type] = TableAdapter
     _unsaved: ClassVar[tuple[str, ...]] = ()
     _wants_validation_outputs: ClassVar[bool] = True  # in ``_after_fit``
+    _wants_target: ClassVar[bool] = True  # whether ``fit`` needs a y
 
     epochs: Annotated[int, Interval(1, whole=True)] = 100
     batch_size: Annotated[int, Interval(1, whole=True)] = 64
@@ -122,7 +123,7 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         check_training(training)
         X, y = split_target(X, y)
         adapter = self._adapter()
-        X = check_rows(self, adapter, X, reset=True, y=y)
+        X = check_rows(self, adapter, X, reset=True, y=y if self._wants_target else "unasked")
         y = self._check_target(X, y)
         X, y, weight = _drop_weightless(X, y, check_weight(self, X, sample_weight))
         target = self._encode_target(y, weight)  # type: ignore[attr-defined]
@@ -275,7 +276,7 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.target_tags.required = True
+        tags.target_tags.required = self._wants_target
         return tags
 
 

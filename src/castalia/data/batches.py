@@ -105,12 +105,16 @@ class Samples:
         Row weights, or None for all ones.
     rows
         Positions of the subset in ascending order, or None for all.
+    ordered
+        Whether a training takes the rows one after the other, never shuffled; they then need not
+        ascend.
     """
 
     x: Rows
     y: Tensor | None = None
     weight: Tensor | None = None
     rows: Tensor | None = None
+    ordered: bool = False
 
     def __len__(self) -> int:
         return len(self.x) if self.rows is None else len(self.rows)

@@ -7,6 +7,7 @@ from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis
 from castalia.objectives.denoising import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
+from castalia.objectives.language import CarriedLM, CausalLM
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
@@ -50,6 +51,8 @@ __all__ = [
     "BatchPenalty",
     "BernoulliLikelihood",
     "BinaryCrossEntropy",
+    "CarriedLM",
+    "CausalLM",
     "CodeNorm",
     "Contractive",
     "Contrastive",

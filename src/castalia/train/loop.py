@@ -259,8 +259,9 @@ class _Loop:
         if not self.net.training:
             self.net.train()
         skip, done = state.step, 0  # after a resume, the first steps are already taken
-        # A single batch has no order worth shuffling.
-        seed = self.order_seed if self.batch_size < len(self.data) else None
+        # A single batch has no order worth shuffling; streams have one that must be kept.
+        shuffled = self.batch_size < len(self.data) and not self.data.ordered
+        seed = self.order_seed if shuffled else None
         for samples, order in self.data.windows(seed, state.epoch, self.home):
             batches = -(-len(order) // self.batch_size)
             if done + batches > skip:

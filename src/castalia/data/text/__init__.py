@@ -1,0 +1,20 @@
+"""Texts as rows of a training: packed blocks for language models, padded rows for classifiers."""
+
+from castalia.data.text.choosing import TOKENIZERS, choose_tokenizer
+from castalia.data.text.documents import DocumentAdapter
+from castalia.data.text.language import LanguageAdapter
+from castalia.data.text.padded import TextAdapter
+from castalia.data.text.reading import as_texts, read_text
+from castalia.data.text.rows import TokenRows, cut_blocks
+
+__all__ = [
+    "TOKENIZERS",
+    "DocumentAdapter",
+    "LanguageAdapter",
+    "TextAdapter",
+    "TokenRows",
+    "as_texts",
+    "choose_tokenizer",
+    "cut_blocks",
+    "read_text",
+]
