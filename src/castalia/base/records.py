@@ -5,7 +5,7 @@ from castalia.data import augment, tokenizers
 from castalia.data.adapters import TableAdapter
 from castalia.data.images import ImageAdapter
 from castalia.data.signals import SignalAdapter
-from castalia.data.text import DocumentAdapter, LanguageAdapter, TextAdapter
+from castalia.data.text import DocumentAdapter, LanguageAdapter, PairAdapter, TextAdapter
 from castalia.optim import Schedule
 from castalia.train import Training
 
@@ -38,6 +38,7 @@ register(SignalAdapter, "SignalAdapter")
 register(LanguageAdapter, "LanguageAdapter")
 register(TextAdapter, "TextAdapter")
 register(DocumentAdapter, "DocumentAdapter")
+register(PairAdapter, "PairAdapter")
 for _name in tokenizers.__all__:
     _kind = getattr(tokenizers, _name)
     if isinstance(_kind, type) and issubclass(_kind, tokenizers.Tokenizer):

@@ -1,5 +1,7 @@
 """Language models."""
 
+from castalia.models.language.bert import BERT, RoBERTa
+from castalia.models.language.bert_classifier import BERTClassifier
 from castalia.models.language.ngram import NGramLanguageModel
 
-__all__ = ["NGramLanguageModel"]
+__all__ = ["BERT", "BERTClassifier", "NGramLanguageModel", "RoBERTa"]

@@ -6,6 +6,7 @@ from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
 from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.encoder_decoder import Transformer
 from castalia.nets.language.gpt import GPT
+from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
 from castalia.nets.language.roberta import RoBERTa
 from castalia.nets.language.t5 import T5
@@ -16,6 +17,9 @@ __all__ = [
     "GPT",
     "T5",
     "Beams",
+    "EncoderClassifier",
+    "EncoderSpans",
+    "EncoderTagger",
     "Picker",
     "RoBERTa",
     "Transformer",
