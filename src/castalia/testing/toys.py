@@ -18,7 +18,9 @@ __all__ = [
     "counts",
     "echo",
     "moons",
+    "opinions",
     "plane",
+    "reversal",
     "scenes",
     "shapes",
     "sine",
@@ -193,6 +195,37 @@ def chain(n: int = 400, seed: int = 0) -> tuple[list[str], None]:
     return texts, None
 
 
+def reversal(n: int = 400, length: int = 5, seed: int = 0) -> Data:
+    """Texts of four words or more out of eight, and the same texts backwards.
+
+    >>> X, y = reversal()
+    >>> X[0], y[0]
+    ('f e a c', 'c a e f')
+    """
+    random = np.random.default_rng(seed)
+    X, y = np.empty(n, dtype=object), np.empty(n, dtype=object)
+    for i in range(n):
+        words = ["abcdefgh"[k] for k in random.integers(8, size=random.integers(4, length + 1))]
+        X[i], y[i] = " ".join(words), " ".join(reversed(words))
+    return X, y
+
+
+def opinions(n: int = 240, seed: int = 0) -> Data:
+    """Texts of ten words out of thirty, and whether more of them are praise than blame.
+
+    >>> X, y = opinions()
+    >>> len(X[0].split()), sorted(set(y.tolist()))
+    (10, [0, 1])
+    """
+    random = np.random.default_rng(seed)
+    words = np.array([f"{kind}{k}" for kind in ("plain", "good", "bad") for k in range(10)])
+    X, y = np.empty(n, dtype=object), np.arange(n) % 2
+    for i in range(n):
+        kinds = np.array([0] * 7 + [2 - y[i]] * 2 + [random.integers(3)])
+        X[i] = " ".join(words[10 * random.permutation(kinds) + random.integers(10, size=10)])
+    return X, y
+
+
 TOYS: dict[str, Callable[[], Any]] = {
     "moons": moons,
     "blobs": blobs,
@@ -205,6 +238,8 @@ TOYS: dict[str, Callable[[], Any]] = {
     "tones": tones,
     "scenes": scenes,
     "chain": chain,
+    "reversal": reversal,
+    "opinions": opinions,
 }
 
 

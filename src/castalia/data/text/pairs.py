@@ -96,7 +96,8 @@ class PairAdapter:
     def __init__(self, tokenizer: Any = None, *, context: int = 128, apart: bool = False) -> None:
         self.asked, self.context, self.apart = tokenizer, context, apart
         self.tokenizer: Tokenizer | None = None
-        self.vocabulary = self.padding = self.begin = self.end = self.length = 0
+        self.vocabulary = self.padding = self.end = self.length = 0
+        self.begin: int | None = 0  # None: rows have none, as T5's
         self.double = False  # whether two end tokens stand between texts, as RoBERTa has it
         self.owner = "PairAdapter"
 
@@ -134,7 +135,7 @@ class PairAdapter:
         self.tokenizer = tokenizer
         pad, known = tokenizer.find_id("pad"), len(tokenizer)
         self.padding, self.vocabulary = known if pad is None else pad, known + (pad is None)
-        self.begin, self.end = tokenizer.id_of("begin"), tokenizer.id_of("end")
+        self.begin, self.end = tokenizer.find_id("begin"), tokenizer.id_of("end")
         self.length = self.most
         return self
 
@@ -150,7 +151,8 @@ class PairAdapter:
             return [row[: self.most] for row in tokenizer.encode(list(X.T.ravel()))]
         if X.ndim == 1:
             room = self.context - 2
-            return [[self.begin, *row[:room], self.end] for row in tokenizer.encode(list(X))]
+            rows = tokenizer.encode(list(X))
+            return [[*self._before(), *row[:room], self.end] for row in rows]
         first, second = (tokenizer.encode(list(column)) for column in X.T)
         return [self.join(a, b) for a, b in zip(first, second, strict=True)]
 
@@ -160,7 +162,10 @@ class PairAdapter:
         room = self.context - 2 - len(between)
         a = min(len(first), max(room // 2, room - len(second)))
         b = min(len(second), room - a)
-        return [self.begin, *first[:a], *between, *second[:b], self.end]
+        return [*self._before(), *first[:a], *between, *second[:b], self.end]
+
+    def _before(self) -> list[int]:
+        return [] if self.begin is None else [self.begin]
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> Tensor:
         """Return rows of ids as one tensor, (N, T), or (N, 2, T) of texts apart."""

@@ -3,5 +3,13 @@
 from castalia.models.language.bert import BERT, RoBERTa
 from castalia.models.language.bert_classifier import BERTClassifier
 from castalia.models.language.ngram import NGramLanguageModel
+from castalia.models.language.translators import Seq2Seq, Transformer
 
-__all__ = ["BERT", "BERTClassifier", "NGramLanguageModel", "RoBERTa"]
+__all__ = [
+    "BERT",
+    "BERTClassifier",
+    "NGramLanguageModel",
+    "RoBERTa",
+    "Seq2Seq",
+    "Transformer",
+]

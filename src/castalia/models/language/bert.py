@@ -178,7 +178,7 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
         adapter = self._joined()
         tokenizer: Any = adapter.tokenizer
         mask = tokenizer.id_of("mask")
-        ids = [adapter.begin, *tokenizer.encode(text, special=True), adapter.end]
+        ids = [tokenizer.id_of("begin"), *tokenizer.encode(text, special=True), adapter.end]
         if mask not in ids:
             raise InvalidParameter(f"fill: `text` must hold the mask token; got {text!r}.")
         device = next(self.module_.parameters()).device

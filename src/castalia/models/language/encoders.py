@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from castalia.base import Constraint, Interval, load
-from castalia.data.text import TOKENIZERS, PairAdapter
-from castalia.data.tokenizers import ByteBPETokenizer, Tokenizer, WordPieceTokenizer
+from castalia.data.text import PairAdapter
+from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
+from castalia.models.language.tokenizing import TokenizerLike, make_tokenizer
 from castalia.nets import language as nets
 from castalia.nn.bottleneck import BottleneckAdapters
 from castalia.nn.lora import LoRA
@@ -68,19 +69,6 @@ class Adaptation(Constraint):
     def holds(self, value: Any) -> bool:
         """Whether it is one of them."""
         return value is None or isinstance(value, LoRA | BottleneckAdapters | Prompts)
-
-
-class TokenizerLike(Constraint):
-    """A tokenizer, its name, or None."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a tokenizer of castalia.data.tokenizers, a name of one, or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether it is one."""
-        known = value is None or isinstance(value, Tokenizer)
-        return known or (isinstance(value, str) and value in TOKENIZERS)
 
 
 @dataclass(frozen=True)
@@ -196,13 +184,9 @@ class EncoderSizes:
         return made
 
     def _unfitted_tokenizer(self) -> Tokenizer:
-        if isinstance(self.tokenizer, Tokenizer):
-            return self.tokenizer
-        special = _BERT_SPECIAL if self._family() == "bert" else _ROBERTA_SPECIAL
-        if isinstance(self.tokenizer, str):
-            return TOKENIZERS[self.tokenizer](special=special)  # type: ignore[call-arg]
-        default = WordPieceTokenizer if self._family() == "bert" else ByteBPETokenizer
-        return default(special=special)
+        if self._family() == "bert":
+            return make_tokenizer(self.tokenizer, "wordpiece", _BERT_SPECIAL)
+        return make_tokenizer(self.tokenizer, "byte-bpe", _ROBERTA_SPECIAL)
 
     def _encoder(self, spec: Spec, **heads: bool) -> nets.BERT:
         """Build the encoder, with the weights of the start where there is one."""

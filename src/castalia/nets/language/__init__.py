@@ -9,6 +9,7 @@ from castalia.nets.language.gpt import GPT
 from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
 from castalia.nets.language.roberta import RoBERTa
+from castalia.nets.language.seq2seq import Seq2Seq
 from castalia.nets.language.t5 import T5
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "EncoderTagger",
     "Picker",
     "RoBERTa",
+    "Seq2Seq",
     "Transformer",
     "TransformerEncoder",
     "beam_search",
