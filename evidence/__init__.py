@@ -11,4 +11,5 @@ NAMES = (
     "camvid",
     "bccd",
     "ngrams",
+    "multi30k",
 )

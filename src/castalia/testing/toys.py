@@ -200,7 +200,7 @@ def reversal(n: int = 400, length: int = 5, seed: int = 0) -> Data:
 
     >>> X, y = reversal()
     >>> X[0], y[0]
-    ('f e a c', 'c a e f')
+    ('f e c c a', 'a c c e f')
     """
     random = np.random.default_rng(seed)
     X, y = np.empty(n, dtype=object), np.empty(n, dtype=object)
