@@ -20,6 +20,7 @@ from castalia.objectives.likelihood import (
     PoissonLikelihood,
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
+from castalia.objectives.marks import SpanCrossEntropy, TagCrossEntropy
 from castalia.objectives.masked import MaskedLM
 from castalia.objectives.next_sentence import NextSentence
 from castalia.objectives.penalties import L1, L2, Lq, Tied
@@ -100,4 +101,6 @@ __all__ = [
     "PrefixLM",
     "SequenceCrossEntropy",
     "SpanCorruption",
+    "SpanCrossEntropy",
+    "TagCrossEntropy",
 ]

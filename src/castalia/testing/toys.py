@@ -20,11 +20,13 @@ __all__ = [
     "moons",
     "opinions",
     "plane",
+    "questions",
     "reversal",
     "scenes",
     "shapes",
     "sine",
     "stripes",
+    "tagged",
     "tones",
     "toy",
 ]
@@ -226,6 +228,41 @@ def opinions(n: int = 240, seed: int = 0) -> Data:
     return X, y
 
 
+def tagged(n: int = 120, seed: int = 0) -> Data:
+    """Sentences of three to six words, and for each word its kind, which its ending tells.
+
+    >>> X, y = tagged()
+    >>> X[0], y[0]
+    (('lum', 'kiro', 'lua'), ('M', 'O', 'A'))
+    """
+    random = np.random.default_rng(seed)
+    starts, endings = ("ki", "lu", "nam", "to"), {"a": "A", "ro": "O", "m": "M"}
+    X, y = np.empty(n, dtype=object), np.empty(n, dtype=object)
+    for i in range(n):
+        ends = random.choice(list(endings), size=random.integers(3, 7))
+        X[i] = tuple(f"{random.choice(starts)}{end}" for end in ends)
+        y[i] = tuple(endings[end] for end in ends)
+    return X, y
+
+
+def questions(n: int = 240, seed: int = 0) -> Data:
+    """Questions who, where and when to a text that says who is where, but not when.
+
+    >>> X, y = questions()
+    >>> X[:3].tolist(), y[:3].tolist()
+    ([['who', 'Bob is in Rome'], ['where', 'Cid is in Rome'], ['when', 'Ann is in Pisa']], ['Bob', 'Rome', ''])
+    """
+    random = np.random.default_rng(seed)
+    X, y = np.empty((n, 2), dtype=object), np.empty(n, dtype=object)
+    for i in range(n):
+        who = str(random.choice(["Ann", "Bob", "Cid", "Dee"]))
+        where = str(random.choice(["Rome", "Pisa", "Bari"]))
+        asked = ("who", "where", "when")[i % 3]
+        X[i] = asked, f"{who} is in {where}"
+        y[i] = {"who": who, "where": where, "when": ""}[asked]
+    return X, y
+
+
 TOYS: dict[str, Callable[[], Any]] = {
     "moons": moons,
     "blobs": blobs,
@@ -240,6 +277,8 @@ TOYS: dict[str, Callable[[], Any]] = {
     "chain": chain,
     "reversal": reversal,
     "opinions": opinions,
+    "tagged": tagged,
+    "questions": questions,
 }
 
 

@@ -86,10 +86,8 @@ def test_a_folder_of_hugging_face_gives_the_same_network_back(pretrained, tmp_pa
     pretrained.save_pretrained(tmp_path / "hf")
     again = BERT.from_pretrained(tmp_path / "hf")
     assert_array_equal(again.transform(ANIMALS[:4]), pretrained.transform(ANIMALS[:4]))
-    assert (
-        again.fill("the cat [MASK] fish", top=2)[0][0]
-        == pretrained.fill("the cat [MASK] fish")[0][0]
-    )
+    question = "the cat [MASK] fish"
+    assert again.fill(question, top=2)[0] == pretrained.fill(question)[0]
     castalia.save(again, tmp_path / "ours")
     loaded = castalia.load(tmp_path / "ours")
     assert_array_equal(loaded.transform(ANIMALS[:4]), again.transform(ANIMALS[:4]))
@@ -156,16 +154,15 @@ def test_starts_may_be_folders_and_models_made_from_one(pretrained, tmp_path):
 def test_freezing_without_a_start_is_refused():
     with pytest.raises(InvalidParameter, match="random weights would be kept; got 'head'"):
         BERTClassifier(**TINY, train="head").fit(ANIMALS, LABELS)
+    start = BERT(**TINY, epochs=1).fit(ANIMALS)
     with pytest.raises(InvalidParameter, match="`train` must be at most 2"):
-        BERTClassifier(**TINY, start=BERT(**TINY, epochs=1).fit(ANIMALS), train=5).fit(
-            ANIMALS, LABELS
-        )
+        BERTClassifier(**TINY, start=start, train=5).fit(ANIMALS, LABELS)
 
 
 def test_pairs_are_classified_by_what_both_say():
     words = ["cat", "dog", "cow", "hen"]
     X = [(a, b) for a in words for b in words] * 8
-    y = [int(a == b) for a, b in X]
+    y = [2 * (a < "d") + (b < "d") for a, b in X]  # the same words, by where they stand
     model = BERTClassifier(**{**TINY, "dim": 32}, epochs=30, lr=5e-3, batch_size=16).fit(X, y)
     assert model.score(X, y) == 1.0
 

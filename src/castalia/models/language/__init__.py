@@ -2,6 +2,7 @@
 
 from castalia.models.language.bert import BERT, RoBERTa
 from castalia.models.language.bert_classifier import BERTClassifier
+from castalia.models.language.bert_marks import BERTQuestionAnswerer, BERTTagger
 from castalia.models.language.denoisers import BART, T5
 from castalia.models.language.ngram import NGramLanguageModel
 from castalia.models.language.translators import Seq2Seq, Transformer
@@ -11,6 +12,8 @@ __all__ = [
     "BERT",
     "T5",
     "BERTClassifier",
+    "BERTQuestionAnswerer",
+    "BERTTagger",
     "NGramLanguageModel",
     "RoBERTa",
     "Seq2Seq",
