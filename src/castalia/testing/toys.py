@@ -232,8 +232,8 @@ def tagged(n: int = 120, seed: int = 0) -> Data:
     """Sentences of three to six words, and for each word its kind, which its ending tells.
 
     >>> X, y = tagged()
-    >>> X[0], y[0]
-    (('lum', 'kiro', 'lua'), ('M', 'O', 'A'))
+    >>> X[0][:3], y[0][:3]
+    (('kiro', 'kiro', 'toa'), ('O', 'O', 'A'))
     """
     random = np.random.default_rng(seed)
     starts, endings = ("ki", "lu", "nam", "to"), {"a": "A", "ro": "O", "m": "M"}
@@ -249,8 +249,8 @@ def questions(n: int = 240, seed: int = 0) -> Data:
     """Questions who, where and when to a text that says who is where, but not when.
 
     >>> X, y = questions()
-    >>> X[:3].tolist(), y[:3].tolist()
-    ([['who', 'Bob is in Rome'], ['where', 'Cid is in Rome'], ['when', 'Ann is in Pisa']], ['Bob', 'Rome', ''])
+    >>> X[:2].tolist(), y[:3].tolist()
+    ([['who', 'Dee is in Pisa'], ['where', 'Cid is in Rome']], ['Dee', 'Rome', ''])
     """
     random = np.random.default_rng(seed)
     X, y = np.empty((n, 2), dtype=object), np.empty(n, dtype=object)
