@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from castalia.errors import InvalidParameter
-from castalia.nets.language import BERT, GPT, T5, EncoderClassifier, Transformer
+from castalia.nets.language import BERT, GPT, T5, EncoderClassifier, Transformer, generate
 from castalia.nn.bottleneck import BottleneckAdapters
 from castalia.nn.lora import LoRA, LoRALinear, merge_lora, unmerge_lora
 from castalia.nn.prompts import Prompts
@@ -133,3 +133,19 @@ def test_padding_never_changes_what_a_prompted_network_says():
     padded = torch.nn.functional.pad(IDS, (0, 3))
     keep = torch.arange(8)[None] < 5
     assert_close(net(padded, keep=keep)[:, :5], net(IDS))
+
+
+def test_a_text_conditions_a_frozen_language_model_and_changes_no_weight():
+    torch.manual_seed(0)
+    net = GPT(12, context=24, dim=32, depth=1, heads=2)
+    rows = torch.tensor([[1, *range(3, 11)], [2, *range(10, 2, -1)]])  # 1: upwards, 2: downwards
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        logits = net(rows[:, :-1])
+        nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten()).backward()
+        optimizer.step()
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    said = generate(net, [[1, 3, 4], [2, 10, 9]], tokens=3).tolist()
+    assert said == [[5, 6, 7], [8, 7, 6]]  # the same weights do what the prompt asks for
+    assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())

@@ -130,8 +130,8 @@ def test_a_row_alone_keeps_its_own_second_text():
 
 def test_next_sentence_beats_chance_on_texts_that_belong_together():
     torch.manual_seed(0)
-    topic = torch.randint(0, 4, (256,))
-    x = 5 + 10 * topic[:, None, None] + torch.randint(0, 10, (256, 2, 4))  # words of one topic
+    topic = torch.randint(0, 4, (128,))
+    x = 5 + 10 * topic[:, None, None] + torch.randint(0, 10, (128, 2, 4))  # words of one topic
     net = BERT(45, context=16, dim=32, depth=2, heads=4)
     objective = NextSentence(MaskedLM(45, mask=MASK, pad=PAD, special=SPECIAL), begin=2, end=3)
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-3)

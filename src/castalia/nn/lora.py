@@ -49,7 +49,7 @@ class LoRALinear(nn.Linear):
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.scale = alpha / rank
         base = linear.weight
-        self._parameters["weight"] = base  # ``weight`` itself is a property
+        self._parameters["weight"] = base  # type: ignore[assignment]  # `weight` is a property
         self.register_parameter("bias", linear.bias)
         self.lora_down = nn.Parameter(base.new_empty(rank, self.in_features))
         self.lora_up = nn.Parameter(base.new_zeros(self.out_features, rank))

@@ -63,7 +63,7 @@ class Prompted(nn.Module):
             )
         net.requires_grad_(False)
         self.net, self.count, self.at = net, count, at
-        self.vocabulary = net.tokens.num_embeddings  # type: ignore[union-attr]
+        self.vocabulary: int = net.tokens.num_embeddings  # type: ignore[union-attr, assignment]
         net.tokens = PromptedTable(net.tokens, count)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:

@@ -198,7 +198,8 @@ def restore_spans(
     >>> restore_spans([11, 91, 14, 15], [91, 12, 13, 92], [91, 92])
     [11, 12, 13, 14, 15]
     """
-    known, spans, current = set(sentinels), {}, None
+    known, current = set(sentinels), None
+    spans: dict[int, list[int]] = {}
     for token in answer:
         if token in known:
             current = spans.setdefault(token, [])

@@ -163,7 +163,7 @@ def test_pairs_are_classified_by_what_both_say():
     words = ["cat", "dog", "cow", "hen"]
     X = [(a, b) for a in words for b in words] * 8
     y = [2 * (a < "d") + (b < "d") for a, b in X]  # the same words, by where they stand
-    model = BERTClassifier(**{**TINY, "dim": 32}, epochs=30, lr=5e-3, batch_size=16).fit(X, y)
+    model = BERTClassifier(**{**TINY, "dim": 32}, epochs=30, lr=2e-3, batch_size=16).fit(X, y)
     assert model.score(X, y) == 1.0
 
 
@@ -178,3 +178,14 @@ def test_pretraining_then_few_labels_beats_the_labels_alone():
     scratch = BERTClassifier(**settings, **tune).fit(X[few], y[few])
     gain = tuned.score(X[rest], y[rest]) - scratch.score(X[rest], y[rest])
     assert gain > 0.03, gain
+
+
+def test_added_parts_alone_come_near_fine_tuning_the_whole(pretrained):
+    tune = {"start": pretrained, "epochs": 25, "lr": 5e-3, "batch_size": 6}
+    whole = BERTClassifier(**TINY, **tune).fit(ANIMALS, LABELS)
+    scores = {"whole": whole.score(ANIMALS, LABELS)}
+    for name, adapt in {"adapters": BottleneckAdapters(4), "LoRA": LoRA(rank=4)}.items():
+        model = BERTClassifier(**TINY, **tune, adapt=adapt).fit(ANIMALS, LABELS)
+        scores[name] = model.score(ANIMALS, LABELS)
+    assert scores["whole"] == 1
+    assert min(scores.values()) >= scores["whole"] - 0.05

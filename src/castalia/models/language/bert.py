@@ -66,15 +66,16 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
         """Yield ids and the outputs of all layers, block by block, on the CPU."""
         adapter = self._joined()
         device = next(self.module_.parameters()).device
-        self.module_.eval()
+        net: Any = self.module_.eval()
         for ids in adapter.blocks(adapter.check(X, type(self).__name__), None):
             with torch.inference_mode():
                 on = ids.to(device)
-                found = self.module_.layers(on, self._segments(on), keep=on != adapter.padding)
+                found = net.layers(on, self._segments(on), keep=on != adapter.padding)
             yield ids, [h.float().cpu() for h in found]
 
     def _segments(self, ids: Tensor) -> Tensor | None:
-        if self.module_.segments.num_embeddings == 1:
+        net: Any = self.module_
+        if net.segments.num_embeddings == 1:
             return None
         return segments_of(ids, end=self.adapter_.end, padding=self.adapter_.padding)
 
@@ -200,7 +201,7 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
         """
         net: Any = nets.load_pretrained(path, extra="ignore")
         made = cls(context=net.context, dim=net.dim, depth=len(net.blocks), heads=net.heads)
-        made.adapter_ = PairAdapter(context=net.context).adopt(Tokenizer.load(path))
+        made.adapter_ = PairAdapter(context=net.context).adopt(Tokenizer.load(Path(path)))
         made.adapter_.double = net.offset == 2
         made.encoder_ = sizes_of(net)
         extra = {**made.adapter_.extra, "vocabulary": net.vocabulary}

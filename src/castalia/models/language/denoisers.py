@@ -75,7 +75,7 @@ class Denoiser(TextToText, Estimator):
             return None
         if isinstance(start, str | os.PathLike) and not (Path(start) / "model.json").exists():
             net: Any = nets.load_pretrained(start, extra="ignore")
-            tokenizer = Tokenizer.load(start)
+            tokenizer = Tokenizer.load(Path(start))
         else:
             start = load(start) if isinstance(start, str | os.PathLike) else start
             check_is_fitted(start, "module_")
@@ -85,7 +85,7 @@ class Denoiser(TextToText, Estimator):
                 f"{type(self).__name__}: `start` must hold a {self._kind.__name__}; got "
                 f"{self.start!r} with a {type(net).__name__}."
             )
-        return net, tokenizer
+        return net, tokenizer  # type: ignore[return-value]
 
     def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
         self.pretraining_ = y is None

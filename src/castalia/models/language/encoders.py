@@ -7,11 +7,13 @@ a frozen encoder (LoRA, bottleneck adapters, learnt prompts).
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
+import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -29,6 +31,7 @@ from castalia.utils.text import plural
 
 __all__ = ["Adaptation", "EncoderSizes", "Start", "Startable", "Trained", "open_start"]
 
+BASE = 768  # width of BERT base
 _BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
@@ -159,6 +162,8 @@ class EncoderSizes:
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
     start: Annotated[Any, Start()] = None
 
+    encoder_: ClassVar[dict[str, Any]]  # sizes; a fit sets its own
+
     def _family(self) -> str:
         """Say which recipe it is: ``"bert"`` or ``"roberta"``."""
         return "bert"
@@ -195,14 +200,16 @@ class EncoderSizes:
         opened = getattr(self, "_opened", None)
         self.encoder_ = self._own_sizes(spec) if opened is None else sizes_of(opened.net)
         net = self._build(self.encoder_, heads)
-        if opened is not None:
+        if opened is None:
+            _as_wide(net)
+        else:
             known = net.state_dict()
             given = {k: v for k, v in opened.net.state_dict().items() if k in known}
             net.to(next(opened.net.parameters()).dtype).load_state_dict(given, strict=False)
         self._opened = None
         return net
 
-    def _build(self, sizes: dict[str, Any], heads: dict[str, bool]) -> nets.BERT:
+    def _build(self, sizes: dict[str, Any], heads: dict[str, Any]) -> nets.BERT:
         return nets.BERT(**sizes, **heads, dropout=self.dropout)
 
     def _own_sizes(self, spec: Spec) -> dict[str, Any]:
@@ -224,6 +231,17 @@ class EncoderSizes:
         copy = super().__sklearn_clone__()  # type: ignore[misc]
         copy.start = self.start  # a clone of it would have forgotten what is wanted here
         return copy
+
+
+@torch.no_grad()
+def _as_wide(net: nets.BERT) -> None:
+    """Scale the first weights, N(0, 0.02^2) at width 768, so that a sum over ``dim`` is as large.
+
+    In a narrow network 0.02 lets the first token hear almost nothing of the others.
+    """
+    for parameter in net.parameters():
+        if parameter.ndim == 2:
+            parameter.mul_(math.sqrt(BASE / net.dim))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -168,8 +168,8 @@ class TextToText:
             elif self.beams == 1:
                 ids = generate(net, ids, keep=keep, **settings)
             else:
-                search = {"beams": self.beams, "length_penalty": self.length_penalty}
-                ids = beam_search(net, ids, keep=keep, **settings, **search).ids[:, 0]
+                search = {**settings, "beams": self.beams, "length_penalty": self.length_penalty}
+                ids = beam_search(net, ids, keep=keep, **search).ids[:, 0]
             for place, row in zip(index, ids.tolist(), strict=True):
                 row = row[: row.index(adapter.end)] if adapter.end in row else row
                 known = [token for token in row if token < len(adapter.tokenizer)]

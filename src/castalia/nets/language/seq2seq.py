@@ -141,7 +141,8 @@ class Seq2Seq(nn.Module):
         memory = self.encode(ids, keep=keep)
         if not sampled:
             return self.head(self.decode(decoder_ids, memory, memory_keep=keep))
-        walk, logits = _Walk(self, memory, keep), []
+        walk = _Walk(self, memory, keep)
+        logits: list[Tensor] = []
         for t in range(decoder_ids.shape[1]):
             read = decoder_ids[:, t]
             if t:
