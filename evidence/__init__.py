@@ -13,4 +13,5 @@ NAMES = (
     "ngrams",
     "word_vectors",
     "shakespeare",
+    "multi30k",
 )

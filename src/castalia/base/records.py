@@ -5,7 +5,17 @@ from castalia.data import augment, tokenizers
 from castalia.data.adapters import TableAdapter
 from castalia.data.images import ImageAdapter
 from castalia.data.signals import SignalAdapter
-from castalia.data.text import DocumentAdapter, LanguageAdapter, TextAdapter
+from castalia.data.text import (
+    DocumentAdapter,
+    LanguageAdapter,
+    PairAdapter,
+    SpanAdapter,
+    TextAdapter,
+    WordAdapter,
+)
+from castalia.nn.bottleneck import BottleneckAdapters
+from castalia.nn.lora import LoRA
+from castalia.nn.prompts import Prompts
 from castalia.optim import Schedule
 from castalia.train import Training
 
@@ -38,6 +48,11 @@ register(SignalAdapter, "SignalAdapter")
 register(LanguageAdapter, "LanguageAdapter")
 register(TextAdapter, "TextAdapter")
 register(DocumentAdapter, "DocumentAdapter")
+register(PairAdapter, "PairAdapter")
+register(WordAdapter, "WordAdapter")
+register(SpanAdapter, "SpanAdapter")
+for _adaptation in (LoRA, BottleneckAdapters, Prompts):
+    register(_adaptation, f"nn.{_adaptation.__name__}")
 for _name in tokenizers.__all__:
     _kind = getattr(tokenizers, _name)
     if isinstance(_kind, type) and issubclass(_kind, tokenizers.Tokenizer):

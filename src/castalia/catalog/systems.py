@@ -4,6 +4,7 @@ from castalia.catalog.dense import DENSE
 from castalia.catalog.ensemble import ENSEMBLE
 from castalia.catalog.kernel import KERNEL
 from castalia.catalog.language import LANGUAGE
+from castalia.catalog.language_pretrained import LANGUAGE_PRETRAINED
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
@@ -27,6 +28,7 @@ FAMILIES = (
     VISION_DETECTORS,
     LANGUAGE,
     VISION_TOOLS,
+    LANGUAGE_PRETRAINED,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

@@ -4,6 +4,7 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
+from castalia.objectives.denoising import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
 from castalia.objectives.language import CarriedLM, CausalLM
@@ -19,10 +20,16 @@ from castalia.objectives.likelihood import (
     PoissonLikelihood,
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
+from castalia.objectives.marks import SpanCrossEntropy, TagCrossEntropy
+from castalia.objectives.masked import MaskedLM
+from castalia.objectives.next_sentence import NextSentence
 from castalia.objectives.penalties import L1, L2, Lq, Tied
 from castalia.objectives.pixels import PixelCrossEntropy
+from castalia.objectives.prefix import PrefixLM
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
+from castalia.objectives.sequences import SequenceCrossEntropy
 from castalia.objectives.similarity import Contrastive, Triplet
+from castalia.objectives.span_corruption import SpanCorruption
 from castalia.objectives.style import StyleLoss, gram, total_variation
 from castalia.objectives.supervised import (
     AbsoluteError,
@@ -52,6 +59,7 @@ __all__ = [
     "Contractive",
     "Contrastive",
     "CrossEntropy",
+    "Denoising",
     "GaussianLikelihood",
     "Hinge",
     "LaplaceLikelihood",
@@ -59,16 +67,23 @@ __all__ = [
     "Likelihood",
     "Logistic",
     "Lq",
+    "MaskedLM",
     "MixtureLikelihood",
     "MultinoulliLikelihood",
+    "NextSentence",
     "Objective",
     "Penalty",
     "PerceptronLoss",
     "PixelCrossEntropy",
     "PoissonLikelihood",
+    "PrefixLM",
+    "SequenceCrossEntropy",
+    "SpanCorruption",
+    "SpanCrossEntropy",
     "SquaredError",
     "StyleLoss",
     "Surrogate",
+    "TagCrossEntropy",
     "Tied",
     "Triplet",
     "YOLOLoss",

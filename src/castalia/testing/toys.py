@@ -18,13 +18,17 @@ __all__ = [
     "counts",
     "echo",
     "moons",
+    "opinions",
     "plane",
     "reviews",
+    "questions",
+    "reversal",
     "scenes",
     "shapes",
     "sine",
     "stripes",
     "textures",
+    "tagged",
     "tones",
     "topics",
     "toy",
@@ -258,6 +262,72 @@ def reviews(n: int = 300, seed: int = 0) -> tuple[list[str], np.ndarray]:
     return texts, y
 
 
+def reversal(n: int = 400, length: int = 5, seed: int = 0) -> Data:
+    """Texts of four words or more out of eight, and the same texts backwards.
+
+    >>> X, y = reversal()
+    >>> X[0], y[0]
+    ('f e c c a', 'a c c e f')
+    """
+    random = np.random.default_rng(seed)
+    X, y = np.empty(n, dtype=object), np.empty(n, dtype=object)
+    for i in range(n):
+        words = ["abcdefgh"[k] for k in random.integers(8, size=random.integers(4, length + 1))]
+        X[i], y[i] = " ".join(words), " ".join(reversed(words))
+    return X, y
+
+
+def opinions(n: int = 240, seed: int = 0) -> Data:
+    """Texts of ten words out of thirty, and whether more of them are praise than blame.
+
+    >>> X, y = opinions()
+    >>> len(X[0].split()), sorted(set(y.tolist()))
+    (10, [0, 1])
+    """
+    random = np.random.default_rng(seed)
+    words = np.array([f"{kind}{k}" for kind in ("plain", "good", "bad") for k in range(10)])
+    X, y = np.empty(n, dtype=object), np.arange(n) % 2
+    for i in range(n):
+        kinds = np.array([0] * 7 + [2 - y[i]] * 2 + [random.integers(3)])
+        X[i] = " ".join(words[10 * random.permutation(kinds) + random.integers(10, size=10)])
+    return X, y
+
+
+def tagged(n: int = 120, seed: int = 0) -> Data:
+    """Sentences of three to six words, and for each word its kind, which its ending tells.
+
+    >>> X, y = tagged()
+    >>> X[0][:3], y[0][:3]
+    (('kiro', 'kiro', 'toa'), ('O', 'O', 'A'))
+    """
+    random = np.random.default_rng(seed)
+    starts, endings = ("ki", "lu", "nam", "to"), {"a": "A", "ro": "O", "m": "M"}
+    X, y = np.empty(n, dtype=object), np.empty(n, dtype=object)
+    for i in range(n):
+        ends = random.choice(list(endings), size=random.integers(3, 7))
+        X[i] = tuple(f"{random.choice(starts)}{end}" for end in ends)
+        y[i] = tuple(endings[end] for end in ends)
+    return X, y
+
+
+def questions(n: int = 240, seed: int = 0) -> Data:
+    """Questions who, where and when to a text that says who is where, but not when.
+
+    >>> X, y = questions()
+    >>> X[:2].tolist(), y[:3].tolist()
+    ([['who', 'Dee is in Pisa'], ['where', 'Cid is in Rome']], ['Dee', 'Rome', ''])
+    """
+    random = np.random.default_rng(seed)
+    X, y = np.empty((n, 2), dtype=object), np.empty(n, dtype=object)
+    for i in range(n):
+        who = str(random.choice(["Ann", "Bob", "Cid", "Dee"]))
+        where = str(random.choice(["Rome", "Pisa", "Bari"]))
+        asked = ("who", "where", "when")[i % 3]
+        X[i] = asked, f"{who} is in {where}"
+        y[i] = {"who": who, "where": where, "when": ""}[asked]
+    return X, y
+
+
 TOYS: dict[str, Callable[[], Any]] = {
     "moons": moons,
     "blobs": blobs,
@@ -273,6 +343,10 @@ TOYS: dict[str, Callable[[], Any]] = {
     "textures": textures,
     "topics": topics,
     "reviews": reviews,
+    "reversal": reversal,
+    "opinions": opinions,
+    "tagged": tagged,
+    "questions": questions,
 }
 
 

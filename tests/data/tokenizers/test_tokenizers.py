@@ -333,3 +333,9 @@ def test_the_trigrams_of_where_are_those_of_the_notes():
     assert character_ngrams("a", 5) == []
     with pytest.raises(InvalidParameter, match="`n` must be at least 1"):
         character_ngrams("a", 0)
+
+
+def test_word_pieces_learnt_twice_are_the_same_to_the_id():
+    texts = [" ".join(f"{kind}{k}" for kind in ("plain", "good", "bad") for k in range(10))] * 3
+    first, *others = (WordPieceTokenizer(vocabulary_size=60).fit(texts) for _ in range(4))
+    assert all(list(other.vocabulary) == list(first.vocabulary) for other in others)

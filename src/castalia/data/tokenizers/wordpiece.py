@@ -7,8 +7,9 @@ arXiv 1810.04805.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
@@ -24,6 +25,7 @@ from castalia.utils.text import did_you_mean, listing
 __all__ = ["WordPieceTokenizer"]
 
 PREFIX = "##"
+IN_MEMORY = 1 << 28  # characters
 
 
 @dataclass(kw_only=True, eq=False)
@@ -86,10 +88,27 @@ class WordPieceTokenizer(Tokenizer):
     def _train(self, backend: Any, texts: Iterator[str]) -> Any:
         if self.criterion != "frequency":
             return self._train_by_worth(backend, texts)
+        kept = list(_up_to(texts, IN_MEMORY))
+        rest = next(texts, None)
+        if rest is not None:  # too large to be read twice
+            return self._train_once(backend, chain(kept, [rest], texts), ())
+        # Rust numbers the letters that continue a word by chance, and ties between pairs are broken
+        # by number; the second time the letters are given, in order.
+        found = self._train_once(backend, kept, ()).get_vocab()
+        letters = sorted(p for p in found if p.startswith(PREFIX) and len(p) == len(PREFIX) + 1)
+        pieces = self._train_once(self._untrained_as(backend), kept, letters).get_vocab()
+        return self._filled(self._untrained_as(backend), sorted(pieces, key=pieces.__getitem__))
+
+    def _untrained_as(self, backend: Any) -> Any:
+        made = self._untrained()
+        made.normalizer = backend.normalizer
+        return made
+
+    def _train_once(self, backend: Any, texts: Iterable[str], letters: Iterable[str]) -> Any:
         trainer = trainers.WordPieceTrainer(
             vocab_size=self.vocabulary_size,
             min_frequency=self.min_count,
-            special_tokens=list(self.special),
+            special_tokens=[*self.special, *letters],
             continuing_subword_prefix=PREFIX,
             show_progress=False,
         )
@@ -141,3 +160,12 @@ class WordPieceTokenizer(Tokenizer):
         backend.normalizer = normaliser(normalise)
         backend.add_special_tokens(list(made.special))
         return made._adopt(backend)
+
+
+def _up_to(texts: Iterator[str], characters: int) -> Iterator[str]:
+    """Yield texts until there are so many characters."""
+    for text in texts:
+        characters -= len(text)
+        yield text
+        if characters < 0:
+            return

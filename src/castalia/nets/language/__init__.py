@@ -6,10 +6,12 @@ from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
 from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.encoder_decoder import Transformer
 from castalia.nets.language.gpt import GPT
+from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
 from castalia.nets.language.hierarchical import HierarchicalAttention
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
 from castalia.nets.language.recurrent import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
+from castalia.nets.language.seq2seq import Seq2Seq
 from castalia.nets.language.t5 import T5
 from castalia.nets.language.window import WindowNetwork
 
@@ -19,10 +21,14 @@ __all__ = [
     "GPT",
     "T5",
     "Beams",
+    "EncoderClassifier",
+    "EncoderSpans",
+    "EncoderTagger",
     "HierarchicalAttention",
     "Picker",
     "RecurrentLM",
     "RoBERTa",
+    "Seq2Seq",
     "Transformer",
     "TransformerEncoder",
     "WindowNetwork",

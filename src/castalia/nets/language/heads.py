@@ -1,0 +1,146 @@
+"""Networks for tasks on an encoder: one label a text, a label a token, a stretch of a text.
+
+The encoder reads ``begin a end b end`` with padding behind; from the ids alone it follows which
+tokens are real and which belong to the second text.
+Shapes: B batch, T tokens, K outputs.
+Reference: 2019, Devlin, Chang, Lee, Toutanova, BERT, arXiv 1810.04805, 4.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from castalia.nets.language.bert import BERT
+
+__all__ = ["EncoderClassifier", "EncoderSpans", "EncoderTagger", "segments_of"]
+
+
+def segments_of(ids: Tensor, *, end: int, padding: int) -> Tensor:
+    """Return 0 for tokens of the first text, up to its end, and 1 for those after it.
+
+    >>> segments_of(torch.tensor([[2, 7, 3, 8, 3, 0]]), end=3, padding=0)
+    tensor([[0, 0, 0, 1, 1, 0]])
+    """
+    ends = ids == end
+    return ((ends.long().cumsum(dim=1) - ends.long() > 0) & (ids != padding)).long()
+
+
+class _OnEncoder(nn.Module):
+    """An encoder and how it reads rows."""
+
+    def __init__(self, encoder: BERT, *, end: int, padding: int) -> None:
+        super().__init__()
+        self.encoder, self.end, self.padding = encoder, end, padding
+
+    def features(self, ids: Tensor) -> Tensor:  # (B, T)
+        """Return a vector for each token, (B, T, dim)."""
+        segments = None
+        if self.encoder.segments.num_embeddings > 1:
+            segments = segments_of(ids, end=self.end, padding=self.padding)
+        return self.encoder.features(ids, segments, keep=ids != self.padding)
+
+    def _start_head(self, head: nn.Linear) -> nn.Linear:
+        nn.init.normal_(head.weight, 0, 0.02)
+        nn.init.zeros_(head.bias)
+        return head
+
+
+class EncoderClassifier(_OnEncoder):
+    """Scores of a text or a pair of texts, from the first token.
+
+    Parameters
+    ----------
+    encoder
+        The network that reads.
+    outputs
+        Number of scores, K.
+    end, padding
+        Ids of the end of a text and of padding.
+    dropout
+        Probability for the inputs of the last layer.
+
+    Examples
+    --------
+    >>> net = EncoderClassifier(BERT(50, context=8, dim=8, depth=1, heads=2), 3, end=2, padding=0)
+    >>> net(torch.tensor([[1, 7, 2, 0]])).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self, encoder: BERT, outputs: int, *, end: int, padding: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__(encoder, end=end, padding=padding)
+        self.dropout = nn.Dropout(dropout)
+        self.head = self._start_head(nn.Linear(encoder.dim, outputs))
+
+    def forward(self, ids: Tensor) -> Tensor:  # (B, T)
+        """Return the scores, (B, K)."""
+        return self.head(self.dropout(self.encoder.pool(self.features(ids))))  # (B, K)
+
+
+class EncoderTagger(_OnEncoder):
+    """Scores of each token.
+
+    Parameters
+    ----------
+    encoder, outputs, end, padding, dropout
+        As for ``EncoderClassifier``.
+
+    Notes
+    -----
+    A row is (2, T): ids, and at the first piece of the n-th word n, elsewhere 0.
+
+    Examples
+    --------
+    >>> net = EncoderTagger(BERT(50, context=8, dim=8, depth=1, heads=2), 3, end=2, padding=0)
+    >>> net(torch.tensor([[[1, 7, 2, 0], [0, 1, 0, 0]]])).shape
+    torch.Size([1, 4, 3])
+    """
+
+    def __init__(
+        self, encoder: BERT, outputs: int, *, end: int, padding: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__(encoder, end=end, padding=padding)
+        self.dropout = nn.Dropout(dropout)
+        self.head = self._start_head(nn.Linear(encoder.dim, outputs))
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, 2, T)
+        """Return the scores at each token, (B, T, K)."""
+        return self.head(self.dropout(self.features(x[:, 0])))  # (B, T, K)
+
+
+class EncoderSpans(_OnEncoder):
+    """Scores of each token as the first and as the last of an answer.
+
+    The answer stands in the second text; the first token stands for no answer.
+
+    Parameters
+    ----------
+    encoder, end, padding, dropout
+        As for ``EncoderClassifier``.
+
+    Notes
+    -----
+    A row is (3, T): ids, and where each piece of the second text begins and ends among its
+    characters, counted from 1; elsewhere 0.
+
+    Examples
+    --------
+    >>> net = EncoderSpans(BERT(50, context=8, dim=8, depth=1, heads=2), end=2, padding=0)
+    >>> row = torch.tensor([[[1, 7, 2, 8, 2], [0, 0, 0, 1, 0], [0, 0, 0, 4, 0]]])
+    >>> net(row)[0, :, 0] > -1e4
+    tensor([ True, False, False,  True, False])
+    """
+
+    def __init__(self, encoder: BERT, *, end: int, padding: int, dropout: float = 0.0) -> None:
+        super().__init__(encoder, end=end, padding=padding)
+        self.dropout = nn.Dropout(dropout)
+        self.head = self._start_head(nn.Linear(encoder.dim, 2))
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, 3, T)
+        """Return the scores as first and as last token, (B, T, 2)."""
+        scores = self.head(self.dropout(self.features(x[:, 0])))  # (B, T, 2)
+        allowed = x[:, 2] > 0
+        allowed = torch.cat([torch.ones_like(allowed[:, :1]), allowed[:, 1:]], dim=1)
+        return scores.masked_fill(~allowed[..., None], -1e5)
