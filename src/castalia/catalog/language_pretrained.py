@@ -45,9 +45,9 @@ LANGUAGE_PRETRAINED = (
         data="text",
         summary="Transformer encoder that classifies texts or pairs, pretrained or not",
         reference="2019, Devlin, Chang, Lee, Toutanova, BERT, arXiv 1810.04805",
-        small={**_TINY, "epochs": 30, "batch_size": 32, "lr": 1e-2},
+        small={**_TINY, "epochs": 15, "batch_size": 32, "lr": 5e-3},
         toy="opinions",
-        pass_mark=0.9,
+        pass_mark=0.85,
         rows=("PRE-18", "PRE-36"),
     ),
     System(

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import castalia
+from castalia import Training
 from castalia.data.text import PairAdapter, sentence_pairs
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language import BERT, BERTClassifier, RoBERTa
@@ -14,7 +15,6 @@ from castalia.nets.language import load_pretrained
 from castalia.nn.bottleneck import BottleneckAdapters
 from castalia.nn.lora import LoRA
 from castalia.nn.prompts import Prompts
-from castalia.testing.toys import chain
 
 TINY = {"context": 24, "dim": 16, "depth": 2, "heads": 2, "dropout": 0.0, "random_state": 0}
 ANIMALS = ["the cat eats fish .", "a dog likes bones .", "cows eat green grass ."] * 12
@@ -167,17 +167,23 @@ def test_pairs_are_classified_by_what_both_say():
     assert model.score(X, y) == 1.0
 
 
-def test_pretraining_then_few_labels_beats_the_labels_alone():
-    X, _ = chain(400)
-    y = np.array([text.count("a b") >= 1 for text in X]).astype(int)  # a pair of neighbours
-    settings = {**TINY, "dim": 32, "depth": 1, "tokenizer": "whitespace"}
-    base = BERT(**settings, epochs=25, lr=5e-3, batch_size=32).fit(X)
-    few, rest = slice(0, 60), slice(200, 400)
-    tune = {"epochs": 15, "lr": 2e-3, "batch_size": 16}
-    tuned = BERTClassifier(**settings, start=base, **tune).fit(X[few], y[few])
-    scratch = BERTClassifier(**settings, **tune).fit(X[few], y[few])
-    gain = tuned.score(X[rest], y[rest]) - scratch.score(X[rest], y[rest])
-    assert gain > 0.03, gain
+def topics(n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Six words of one topic, out of thirty; which topic it is."""
+    y = np.arange(n) % 2
+    words = [30 * topic + random.integers(30, size=6) for topic in y]
+    return np.array([" ".join(f"w{k}" for k in row) for row in words], dtype=object), y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_pretraining_then_few_labels_beats_the_labels_alone(seed):
+    random = np.random.default_rng(0)
+    (texts, _), (X, y), (new, true) = (topics(n, random) for n in (400, 10, 200))
+    sizes = {"context": 8, "dim": 32, "depth": 1, "heads": 2, "dropout": 0.0, "random_state": seed}
+    base = BERT(**sizes, tokenizer="whitespace", epochs=40, batch_size=32, lr=5e-3).fit(texts)
+    tune = {"epochs": 20, "lr": 3e-3, "batch_size": 5, "training": Training(validation=0)}
+    tuned = BERTClassifier(**sizes, **tune, start=base).fit(X, y)
+    scratch = BERTClassifier(**sizes, **tune, tokenizer=base.adapter_.tokenizer).fit(X, y)
+    assert tuned.score(new, true) > scratch.score(new, true) + 0.03
 
 
 def test_added_parts_alone_come_near_fine_tuning_the_whole(pretrained):

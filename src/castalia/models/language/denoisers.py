@@ -107,7 +107,7 @@ class Denoiser(TextToText, Estimator):
 
     def _network(self, spec: Spec) -> nn.Module:
         if hasattr(self, "n_iter_") and not hasattr(self, "module_"):  # it is being loaded
-            return self._kind(**self.sizes_, dropout=self.dropout)
+            return self._kind(**vars(self)["sizes_"], dropout=self.dropout)
         opened = getattr(self, "_opened", None)
         self.sizes_ = self._sizes(spec) if opened is None else self._sizes_of(opened[0])
         net: nn.Module = self._kind(**self.sizes_, dropout=self.dropout)

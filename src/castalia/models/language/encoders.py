@@ -11,7 +11,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from sklearn.utils.validation import check_is_fitted
@@ -162,8 +162,6 @@ class EncoderSizes:
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
     start: Annotated[Any, Start()] = None
 
-    encoder_: ClassVar[dict[str, Any]]  # sizes; a fit sets its own
-
     def _family(self) -> str:
         """Say which recipe it is: ``"bert"`` or ``"roberta"``."""
         return "bert"
@@ -196,7 +194,7 @@ class EncoderSizes:
     def _encoder(self, spec: Spec, **heads: bool) -> nets.BERT:
         """Build the encoder, with the weights of the start where there is one."""
         if hasattr(self, "n_iter_") and not hasattr(self, "module_"):  # it is being loaded
-            return self._build(self.encoder_, heads)
+            return self._build(vars(self)["encoder_"], heads)
         opened = getattr(self, "_opened", None)
         self.encoder_ = self._own_sizes(spec) if opened is None else sizes_of(opened.net)
         net = self._build(self.encoder_, heads)
