@@ -1,0 +1,77 @@
+"""Small data sets with known answers: quick to fit, and a good score means something was learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from castalia.errors import InvalidParameter
+from castalia.testing.toys.pictures import scenes, shapes, stripes, textures, tones
+from castalia.testing.toys.tables import blobs, counts, echo, moons, plane, sine
+from castalia.testing.toys.texts import (
+    chain,
+    opinions,
+    questions,
+    reversal,
+    reviews,
+    tagged,
+    topics,
+)
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = [
+    "TOYS",
+    "blobs",
+    "chain",
+    "counts",
+    "echo",
+    "moons",
+    "opinions",
+    "plane",
+    "questions",
+    "reversal",
+    "reviews",
+    "scenes",
+    "shapes",
+    "sine",
+    "stripes",
+    "tagged",
+    "textures",
+    "tones",
+    "topics",
+    "toy",
+]
+
+TOYS: dict[str, Callable[[], Any]] = {
+    "moons": moons,
+    "blobs": blobs,
+    "sine": sine,
+    "plane": plane,
+    "counts": counts,
+    "echo": echo,
+    "shapes": shapes,
+    "stripes": stripes,
+    "textures": textures,
+    "tones": tones,
+    "scenes": scenes,
+    "chain": chain,
+    "topics": topics,
+    "reviews": reviews,
+    "reversal": reversal,
+    "opinions": opinions,
+    "tagged": tagged,
+    "questions": questions,
+}
+
+
+def toy(name: str) -> Any:
+    """Return the toy problem of a name, as a catalogue record gives it.
+
+    >>> toy("sine")[0].shape
+    (800, 1)
+    """
+    if name not in TOYS:
+        raise InvalidParameter(
+            f"testing: `toy` must be {listing(TOYS)}; got {name!r}.{did_you_mean(name, TOYS)}"
+        )
+    return TOYS[name]()
