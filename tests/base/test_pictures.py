@@ -137,3 +137,7 @@ def test_another_size_than_in_fit_is_refused(fitted):
 def test_colour_is_told_grey_by_its_luminance(fitted):
     colour = np.repeat(X[:5, ..., None], 3, axis=3)
     np.testing.assert_array_equal(fitted.predict(colour), fitted.predict(X[:5]))
+
+
+def test_a_handful_of_pictures_is_trained_in_single_precision():
+    assert small(epochs=1).fit(X[:30], Y[:30]).settings_["precision"] == "float32"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -146,9 +147,8 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             work = step_work(net, self.adapter_.shape, self.batch_size)
-            precision = resolve_precision(
-                training.precision, device, rows=self.spec_.rows, work=work
-            )
+            rows = self.spec_.rows if self.adapter is TableAdapter else sys.maxsize
+            precision = resolve_precision(training.precision, device, rows=rows, work=work)
             samples = self._samples(X, target, precision.dtype)
             kept, held = self._split(samples, target, training, seed, precision.dtype)
             objective = self._objective(self.spec_)

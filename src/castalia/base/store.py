@@ -227,6 +227,10 @@ def _fill(module: nn.Module, weights: dict[str, Any], owner: str) -> None:
     for name, slot in [*module.named_parameters(), *module.named_buffers()]:
         if name in weights and slot.dtype != weights[name].dtype:
             slot.data = slot.data.to(weights[name].dtype)
+    kind = next((v.dtype for v in weights.values() if v.is_floating_point()), None)
+    for name, buffer in module.named_buffers():  # what is not saved gets the same format
+        if name not in weights and kind is not None and buffer.is_floating_point():
+            buffer.data = buffer.data.to(kind)
     module.load_state_dict(weights, strict=True)
 
 

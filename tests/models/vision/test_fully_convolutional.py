@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
-from castalia import LeNetClassifier
+from castalia import LeNetClassifier, Training
 from castalia.base import load, save
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.vision import ConvNetClassifier, FullyConvolutional
@@ -129,3 +129,10 @@ def test_pooled_class_maps_find_a_small_object_that_the_centre_crop_misses():
     centre = small.score(canvases[:, 14:26, 14:26], y[400:])
     assert centre < 0.45  # chance is a third
     assert found > 0.8
+
+
+def test_a_classifier_in_double_precision_slides_too():
+    X, y = stripes(60)
+    exact = LeNetClassifier(epochs=1, training=Training(precision="float64"), random_state=0)
+    maps = FullyConvolutional(estimator=exact.fit(X, y)).fit().transform(X[:2])
+    assert maps.dtype == np.float64

@@ -81,7 +81,7 @@ def feature_stride(net: ImageNetwork, window: Sequence[int]) -> tuple[int, int]:
 
 def _map_size(features: nn.Module, channels: int, size: Sequence[int]) -> tuple[int, int]:
     """Return the size of the last maps; only shapes are computed."""
-    shapes = deepcopy(features).to("meta").eval()
+    shapes = deepcopy(features).to("meta", torch.float32).eval()
     height, width = shapes(torch.empty(1, channels, *size, device="meta")).shape[2:]
     return height, width
 
