@@ -237,7 +237,8 @@ def check_bad_input(record: Any) -> None:
         _refused(record, lambda: _answers(model, [np.nan]), f"{name}: a text must be .*got nan")
         return
     other, said = np.concatenate([X, X], axis=1), f"X has {2 * X.shape[1]} features"
-    if getattr(load_class(record), "adapter", TableAdapter) is not TableAdapter:
+    rows = getattr(load_class(record), "adapter", TableAdapter) is TableAdapter
+    if record.data == "image" or not rows:
         said = rf"{name}: \w+ must have"
     if record.data == "image":  # another size may be welcome; another number of channels is not
         other = np.zeros((2, *X.shape[1:3], 2), dtype=X.dtype)
