@@ -518,16 +518,3 @@ def test_a_strangers_well_sealed_nonsense_raises_our_errors_only(whole, tmp_path
     except CastaliaError as error:
         said = str(error)
     assert "\n" not in said
-
-
-def test_buffers_that_are_not_saved_come_back_in_the_format_of_the_weights(tmp_path):
-    from castalia import Training, TransformerClassifier
-    from castalia.testing.toys import reviews
-
-    texts, y = reviews(60)
-    exact = Training(precision="float64")
-    model = TransformerClassifier(dim=8, depth=1, heads=2, epochs=1, training=exact, random_state=0)
-    model.fit(texts, y)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert np.array_equal(again.predict_proba(texts), model.predict_proba(texts))

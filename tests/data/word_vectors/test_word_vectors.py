@@ -200,7 +200,7 @@ def test_gensim_reads_ours_and_we_read_gensims(drawn, tmp_path, binary):
         ("v.txt", b"2 1\na 1\na 2\n", "must hold each word once"),
         ("v.bin", b"2 1\na \0\0\0\0", "must hold 2 words with 1 numbers each; it ends in number 2"),
         ("v.bin", b"1 1\n\xff \0\0\0\0", "word 1 .*must be UTF-8"),
-        ("v.txt.gz", gzip.compress(b"1 1\na 1\n", mtime=0)[:-9], "whole gzip file; it is damaged or cut"),
+        ("v.txt.gz", gzip.compress(b"1 1\na 1\n", mtime=0)[:-9], "whole gzip file; it is damaged"),
     ],
 )
 def test_damaged_files_are_described_in_a_sentence(tmp_path, name, raw, said):
