@@ -154,7 +154,7 @@ def test_augmentation_moves_masks_along_and_calls_the_outside_void(monkeypatch):
             seen.update(x=x.shape, y=y.shape)
             return x, y
 
-    monkeypatch.setattr(augment, "WithMasks", Spy, raising=False)
+    monkeypatch.setattr("castalia.models.vision.image_segmenter.WithMasks", Spy)
     flip = augment.Flip()
     small(augment=flip, training=Training(validation=0)).fit(X, Y)
     assert seen["augment"] is flip

@@ -11,6 +11,12 @@ from castalia.testing.toys import toy
 
 HERE = Path(__file__).parent
 METHODS = ("predict_proba", "predict", "transform", "score_samples")
+RAW = {"YOLODetector": "_outputs"}  # hardly trained, it may be sure of no box at all
+
+
+def plain(values):
+    """Return what JSON can hold: texts are lists already."""
+    return values if isinstance(values, list) else values.tolist()
 
 
 def main():
@@ -21,12 +27,11 @@ def main():
         X, y = toy(record.toy)
         quick = {"epochs": 3} if "epochs" in record.small else {}
         model = make(record, **quick).fit(X[:120], None if y is None else y[:120])
-        method = next(method for method in METHODS if hasattr(model, method))
+        method = RAW.get(name) or next(m for m in METHODS if hasattr(model, m))
         castalia.save(model, home / name / "model")
         rows = X[:1] if record.data == "image" else X[:8]  # pictures are large
-        answer = getattr(model, method)(rows).tolist()
-        kept = rows if isinstance(rows, list) else rows.tolist()  # texts are a list
-        expected = {"rows": kept, "method": method, "answer": answer}
+        answer = getattr(model, method)(rows)
+        expected = {"rows": plain(rows), "method": method, "answer": plain(answer)}
         (home / name / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
