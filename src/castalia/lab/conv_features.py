@@ -36,7 +36,7 @@ def orientation(filters: Tensor) -> Tensor:  # (D, k, k)
     --------
     >>> edge = torch.tensor([[-1.0, 0.0, 1.0]]).repeat(3, 1)
     >>> spot = torch.tensor([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]])
-    >>> orientation(torch.stack([edge, edge.T, spot])).round(decimals=1).tolist()
+    >>> [round(float(v), 1) for v in orientation(torch.stack([edge, edge.T, spot]))]
     [0.6, 0.6, 0.0]
     """
     centred = filters - filters.mean(dim=(1, 2), keepdim=True)

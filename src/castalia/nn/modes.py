@@ -44,13 +44,14 @@ def uncompiled(net: nn.Module) -> Iterator[nn.Module]:
 
     Batches of another size or mode would be compiled anew, which takes longer than they do.
 
-    >>> net = nn.Linear(2, 1)
-    >>> net.compile()
+    >>> import torch
+    >>> net = nn.Flatten()
+    >>> net._compiled_call_impl = lambda x: "compiled"  # as Module.compile would set
     >>> with uncompiled(net):
-    ...     net._compiled_call_impl is None
-    True
-    >>> net._compiled_call_impl is None
-    False
+    ...     net(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 12])
+    >>> net(torch.zeros(2, 3, 4))
+    'compiled'
     """
     compiled, net._compiled_call_impl = net._compiled_call_impl, None
     try:
