@@ -149,7 +149,7 @@ class FastText(PredictingVectors):
         known, made = super()._known(words)
         if known.all():
             return known, made
-        spelt, vectors = self._spelt([words[i] for i in np.flatnonzero(~known)])
+        spelt, vectors = self._spelt([words[i] for i in np.flatnonzero(~known).tolist()])
         made = made.copy()
         made[~known] = vectors
         known[~known] = spelt

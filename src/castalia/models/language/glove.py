@@ -111,12 +111,12 @@ class GloVe(WordVectorEstimator):
             )
         device = self._place()
         random = generator(seed_from(self.random_state), device=device)
-        pairs = [
+        row, column, count = (
             torch.as_tensor(part, device=device)
             for part in (counted.row.astype(np.int64), counted.col.astype(np.int64), counted.data)
-        ]
+        )
         with cpu_scope(device, self.batch_size * self.dim * 100):
-            word, context = self._descend(*pairs, random)
+            word, context = self._descend(row, column, count, random)
         self.word_vectors_, self.context_vectors_ = word, context
         return (word + context)[:, :-1]
 

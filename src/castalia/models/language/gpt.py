@@ -145,9 +145,10 @@ class GPTLanguageModel(NeuralLanguageModel):
             )
         has_tokenizer = (folder / "tokenizer.json").is_file()
         tokenizer = Tokenizer.load(folder) if has_tokenizer else None
-        sizes = {"dim": net.dim, "depth": len(net.blocks), "heads": net.heads}
         made = cls(
-            **sizes,
+            dim=net.dim,
+            depth=len(net.blocks),
+            heads=net.heads,
             dropout=net.dropout.p,
             tied=net.output is None,
             context=net.context,

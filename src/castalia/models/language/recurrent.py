@@ -175,5 +175,6 @@ def _joined(samples: Samples, length: int) -> Samples:
 
 def _taken(samples: Samples) -> tuple[Tensor, Tensor]:
     """Return the inputs and targets of samples."""
-    x, y = samples.x.x, samples.y  # type: ignore[attr-defined]
+    found: Any = samples
+    x, y = found.x.x, found.y
     return (x, y) if samples.rows is None else (x[samples.rows], y[samples.rows])

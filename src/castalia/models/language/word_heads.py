@@ -26,7 +26,7 @@ class Step(NamedTuple):
     """Where the loss falls: for hidden vectors, and for rows of the head's table."""
 
     hidden: Tensor  # (b, C, D)
-    index: Tensor  # (n,)
+    places: Tensor  # (n,)
     rows: Tensor  # (n, D)
     loss: Tensor | None  # summed over the pairs
 

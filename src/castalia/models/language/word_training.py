@@ -224,6 +224,6 @@ class _Pass:
 
         def move_outputs() -> None:
             for _, step, _ in found:
-                move_rows(self.head.table, step.index, step.rows, lr, most[1])
+                move_rows(self.head.table, step.places, step.rows, lr, most[1])
 
         return [move_inputs, move_outputs]
