@@ -130,7 +130,7 @@ def test_steps_are_the_gradients_of_the_modules_losses(name):
     step = head.step(h.detach(), words, pairs, drawn, True)
     assert_close(step.loss, loss.detach())
     assert_close(step.hidden, -wanted_h)
-    assert_close(torch.zeros_like(wanted).index_add_(0, step.index, step.rows), -wanted)
+    assert_close(torch.zeros_like(wanted).index_add_(0, step.places, step.rows), -wanted)
 
 
 def test_the_optimum_of_negative_sampling_is_pmi_less_log_k():
@@ -143,7 +143,7 @@ def test_the_optimum_of_negative_sampling_is_pmi_less_log_k():
     h, words = torch.eye(3).double()[None], torch.arange(3)[None]
     for _ in range(3000):
         step = head.step(h, words, seen[None], noise, False)
-        head.table.index_add_(0, step.index, step.rows, alpha=0.05)
+        head.table.index_add_(0, step.places, step.rows, alpha=0.05)
     joint = seen / seen.sum()
     pmi = torch.log(joint / (joint.sum(1, keepdim=True) * joint.sum(0)))
     assert_close(h[0] @ head.table.T, pmi - math.log(k), atol=1e-6, rtol=0)

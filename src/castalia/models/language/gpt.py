@@ -156,7 +156,10 @@ class GPTLanguageModel(NeuralLanguageModel):
         )
         adapter = LanguageAdapter(tokenizer, context=net.context)
         adapter.tokenizer, adapter.vocabulary, adapter.fitted = tokenizer, net.vocabulary, True
-        network = sizes | {
+        network = {
+            "dim": net.dim,
+            "depth": len(net.blocks),
+            "heads": net.heads,
             "context": net.context,
             "hidden": net.hidden,
             "dropout": net.dropout.p,
