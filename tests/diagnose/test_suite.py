@@ -91,14 +91,17 @@ def test_a_healthy_training_gets_neither_an_error_nor_a_warning(name):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_second_part_is_not_diagnosed_worse_than_at_its_first_look():
-    """81 % of 108 first, 7 of 29 healthy ones alarmed: see evidence/RESULTS.md."""
-    found = [(case, case.run(0)) for case in cases("second")]
+    """81 % first, one healthy training in four alarmed: see evidence/RESULTS.md.
+
+    Every fourth training is enough here; ``python -m evidence doctor`` runs them all.
+    """
+    found = [(case, case.run(0)) for case in cases("second")[::4]]
     faulty = [(case, said.codes) for case, said in found if case.code is not None]
     healthy = [said for case, said in found if case.code is None]
     first = sum(bool(codes) and codes[0] in case.right for case, codes in faulty)
     alarmed = sum(any(f.severity != "info" for f in said.findings) for said in healthy)
     assert first >= 0.81 * len(faulty)
-    assert alarmed <= 7
+    assert alarmed <= 0.24 * len(healthy)
 
 
 def test_every_code_is_planted_in_every_part_and_healthy_ones_are_many():
