@@ -71,10 +71,10 @@ def register(
     --------
     >>> @register
     ... @dataclasses.dataclass
-    ... class Point:
+    ... class Example:
     ...     x: float
-    >>> decode(*encode(Point(0.5)))
-    Point(x=0.5)
+    >>> decode(*encode(Example(0.5)))
+    Example(x=0.5)
     """
     name = cls.__name__ if name is None else name
     known = _RECORDS.get(name)
