@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -15,6 +16,14 @@ from castalia.testing.contract import CHECKS, ContractBroken, make
 
 RECORDS = list(SYSTEMS.values())
 TABLES = [record for record in RECORDS if record.data == "table"]
+
+
+@pytest.fixture(autouse=True)
+def torch_warns_every_time():
+    """Torch says a warning once a process; here every fit is to be as quiet as the first."""
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
 
 
 @pytest.mark.parametrize("check", CHECKS)

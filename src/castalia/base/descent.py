@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +12,10 @@ from torch import Tensor, nn
 
 from castalia.base.opening import open_recorder
 from castalia.base.watching import watchers
-from castalia.data.batches import Samples, SparseRows, TensorRows
+from castalia.data.batches import Rows, Samples, SparseRows, TensorRows
 from castalia.protocols import Objective, Stage
 from castalia.train import Precision, Training, TrainState, check_training, train
+from castalia.utils.arrays import shared_tensor
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
 
@@ -65,9 +65,10 @@ def descend(
     device = resolve_device(training.device)
     dtype = torch.float32 if str(X.dtype).endswith("float32") else torch.float64
     recorder = open_recorder(est, training, X, y, weight, seed_from(est.random_state))
-    with warnings.catch_warnings():  # of arrays that cannot be written to; nothing here writes
-        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-        rows = SparseRows(X) if issparse(X) else TensorRows(torch.as_tensor(X))
+    if issparse(X):
+        rows: Rows = SparseRows(X)
+    else:
+        rows = TensorRows(X if isinstance(X, Tensor) else shared_tensor(X))
     samples = Samples(
         rows,
         y.to(dtype) if y.is_floating_point() else y,

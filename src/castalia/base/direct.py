@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -22,6 +21,7 @@ from castalia.base.inputs import (
 from castalia.base.params import RandomState, check_parameters
 from castalia.base.watching import Watched
 from castalia.protocols import Spec
+from castalia.utils.arrays import shared_tensor
 from castalia.utils.devices import resolve_device
 
 __all__ = ["DirectEstimator"]
@@ -113,9 +113,7 @@ class DirectEstimator(Watched, BaseEstimator):
         device = resolve_device(self.device)
         if device.type == "mps":  # it has no float64, and direct solvers need one
             device = torch.device("cpu")
-        with warnings.catch_warnings():  # of arrays that cannot be written to; nothing here writes
-            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-            return torch.as_tensor(X, device=device)
+        return (X if isinstance(X, Tensor) else shared_tensor(X)).to(device)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,6 +17,7 @@ from torch import Tensor
 from castalia.base.params import OneOf
 from castalia.data.moments import spans
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.utils.arrays import shared_tensor
 
 __all__ = ["Classifier", "Regressor", "Target", "encode_classes", "numeric_target"]
 
@@ -85,9 +86,7 @@ class Classifier(ClassifierMixin):
     def _reencode_target(self, y: np.ndarray) -> Target:
         """Encode further targets with the classes already learnt."""
         if self.multilabel_:
-            return Target(
-                torch.from_numpy(np.asarray(y, dtype=np.float64)), len(self.classes_), None
-            )
+            return Target(shared_tensor(np.asarray(y, dtype=np.float64)), len(self.classes_), None)
         known = np.isin(y, self.classes_)
         if not known.all():
             raise InvalidData(

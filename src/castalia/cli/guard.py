@@ -55,9 +55,7 @@ def guarded(verb: Callable[..., None]) -> Callable[..., None]:
 def _leave(words: str, code: int, as_json: bool) -> None:
     """Say one sentence on standard error, and as JSON where that was asked for; then end."""
     line = " ".join(words.split())
-    typer.echo(
-        f"castalia {line}" if line.startswith("castalia.") else f"castalia: {line}", err=True
-    )
+    typer.echo(line if line.startswith("castalia") else f"castalia: {line}", err=True)
     if as_json:
         typer.echo(json.dumps({"error": line, "exit_code": code}, ensure_ascii=False))
     raise typer.Exit(code)

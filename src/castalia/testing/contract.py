@@ -67,12 +67,21 @@ def _quick(record: Any, **settings: Any) -> Any:
 def _some(record: Any) -> tuple[Any, Any]:
     """Return the toy problem; of pictures and texts the first rows, enough to see how it is fitted.
 
-    Only the pass mark needs all of them.
+    Only the pass mark needs all of them. Nobody may write into what it is given to fit.
     """
     X, y = toy(record.toy)
-    if record.data == "table":
-        return X, y
-    return X[:ROWS], None if y is None else y[:ROWS]
+    if record.data != "table":
+        X, y = X[:ROWS], None if y is None else y[:ROWS]
+    return _locked(X), _locked(y)
+
+
+def _locked(data: Any) -> Any:
+    """Return an array that cannot be written to; other data as they are."""
+    if not isinstance(data, np.ndarray):
+        return data
+    view = data.view()
+    view.flags.writeable = False
+    return view
 
 
 def _weights(model: Any) -> dict[str, torch.Tensor]:

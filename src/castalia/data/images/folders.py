@@ -134,7 +134,8 @@ def pictures_among(names: Iterable[str], where: str, owner: str) -> list[str]:
     if len(kept) < len(seen):
         others = sorted(set(seen) - set(kept))
         count = plural(len(others), "file")
-        _warn(f"{owner}: {count} in `{where}` are no pictures, left out: {shown_names(others)}.")
+        verb = "is no picture" if len(others) == 1 else "are no pictures"
+        _warn(f"{owner}: {count} in `{where}` {verb}, left out: {shown_names(others)}.")
     return kept
 
 

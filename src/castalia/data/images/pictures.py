@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from castalia.errors import InvalidData
+from castalia.utils.arrays import shared_tensor
 from castalia.utils.text import plural
 
 __all__ = ["Images", "Pictures", "as_images", "resized"]
@@ -289,7 +290,7 @@ def _last(X: np.ndarray, owner: str) -> Tensor:
             f"channels; got shape {X.shape}. {hint}."
         )
     # No copy: channels stay last in memory, as a GPU wants them; a CPU's rows are laid out later.
-    return _numbers(torch.from_numpy(np.ascontiguousarray(X)).permute(0, 3, 1, 2), owner)
+    return _numbers(shared_tensor(np.ascontiguousarray(X)).permute(0, 3, 1, 2), owner)
 
 
 def _first(X: Tensor, owner: str) -> Tensor:

@@ -15,6 +15,7 @@ from castalia.errors import InvalidData
 from castalia.models.dense.dense import Dense
 from castalia.objectives import LIKELIHOODS, Likelihood, MixtureLikelihood
 from castalia.protocols import Spec
+from castalia.utils.arrays import shared_tensor
 from castalia.utils.seeds import seed_from, seed_scope
 
 __all__ = ["DistributionRegressor"]
@@ -95,7 +96,7 @@ class DistributionRegressor(Regressor, Dense):
         target = super()._encode_target(y, weight)
         values = target.y
         if not likelihood.scaled:
-            values = torch.from_numpy(np.asarray(y, dtype=np.float64).reshape(len(y), -1))
+            values = shared_tensor(np.asarray(y, dtype=np.float64).reshape(len(y), -1))
             if bool((values < 0).any()):
                 raise InvalidData(
                     f"{type(self).__name__}: y must hold counts or rates of at least 0 for "
@@ -153,7 +154,7 @@ class DistributionRegressor(Regressor, Dense):
         y
             Their targets.
         """
-        values = torch.from_numpy(np.asarray(y, dtype=np.float64).reshape(len(np.asarray(y)), -1))
+        values = shared_tensor(np.asarray(y, dtype=np.float64).reshape(len(np.asarray(y)), -1))
         return self.predict_distribution(X).log_prob(values).numpy()
 
     def sample(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
-from castalia.base import Classifier, Estimator, Interval
-from castalia.data.images import ImageAdapter
-from castalia.models.vision.image_size import ImageSize
+from castalia.base import Classifier, Interval
+from castalia.models.vision.image_estimator import ImageEstimator
 from castalia.objectives import Augmented, BinaryCrossEntropy, CrossEntropy
 from castalia.objectives.base import Objective
 from castalia.protocols import Spec
@@ -16,7 +15,7 @@ __all__ = ["ImageClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ImageClassifier(Classifier, Estimator):
+class ImageClassifier(Classifier, ImageEstimator):
     """Base of networks that say what is on a picture; a subclass gives ``_network``.
 
     Parameters
@@ -30,15 +29,7 @@ class ImageClassifier(Classifier, Estimator):
         Share of a label's mass that is spread over all classes.
     """
 
-    adapter: ClassVar[type] = ImageAdapter
-
-    image_size: Annotated[Any, ImageSize()] = None
-    augment: Any = None
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
-
-    def _adapter(self) -> ImageAdapter:
-        size = self.image_size
-        return ImageAdapter(tuple(size) if isinstance(size, list) else size)
 
     def _objective(self, spec: Spec) -> Objective:
         loss: Objective = (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
-from castalia.base import Estimator, Interval, Segmenter
+from castalia.base import Interval, Segmenter
 from castalia.data.augment import WithMasks
-from castalia.data.images import ImageAdapter
-from castalia.models.vision.image_size import ImageSize
+from castalia.models.vision.image_estimator import ImageEstimator
 from castalia.objectives import Augmented, Objective, PixelCrossEntropy
 from castalia.protocols import Spec
 
@@ -16,7 +15,7 @@ __all__ = ["ImageSegmenter"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ImageSegmenter(Segmenter, Estimator):
+class ImageSegmenter(Segmenter, ImageEstimator):
     """Base of networks that label every pixel of a picture; a subclass gives ``_network``.
 
     Parameters
@@ -31,15 +30,7 @@ class ImageSegmenter(Segmenter, Estimator):
         Share of a label's mass that is spread over all classes.
     """
 
-    adapter: ClassVar[type] = ImageAdapter
-
-    image_size: Annotated[Any, ImageSize()] = None
-    augment: Any = None
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
-
-    def _adapter(self) -> ImageAdapter:
-        size = self.image_size
-        return ImageAdapter(tuple(size) if isinstance(size, list) else size)
 
     def _objective(self, spec: Spec) -> Objective:
         void = spec.outputs  # the code after the last class

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from torch import nn
 
-from castalia.base import Constraint, Detector, Estimator, Interval, OneOf, Target
+from castalia.base import Constraint, Detector, Interval, OneOf, Target
 from castalia.data.augment import WithBoxes
-from castalia.data.images import Boxes, ImageAdapter
-from castalia.models.vision.image_size import ImageSize
+from castalia.data.images import Boxes
+from castalia.models.vision.image_estimator import ImageEstimator
 from castalia.nets.vision import YOLO, AnchorYOLO, slim_layers
 from castalia.nn import anchor_sizes
 from castalia.objectives import AnchorYOLOLoss, Augmented, YOLOLoss
@@ -41,7 +41,7 @@ class Strides(Constraint):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class YOLODetector(Detector, Estimator):
+class YOLODetector(Detector, ImageEstimator):
     """One convolutional network that finds and names all things on a picture at once.
 
     The picture is cut into cells; each answers a few boxes with a confidence and classes. Boxes
@@ -118,8 +118,6 @@ class YOLODetector(Detector, Estimator):
     (['disc', 'square'], (1, 3, 2), 2)
     """
 
-    adapter: ClassVar[type] = ImageAdapter
-
     design: Annotated[str, OneOf("anchors", "grid", "paper")] = "anchors"
     anchors: Annotated[int, Interval(1, whole=True)] = 3
     boxes: Annotated[int, Interval(1, whole=True)] = 2
@@ -127,12 +125,6 @@ class YOLODetector(Detector, Estimator):
     width: Annotated[int, Interval(2, whole=True)] = 32
     depth: Annotated[int, Interval(0, whole=True)] = 1
     positives: Annotated[int, Interval(1, whole=True)] = 9
-    image_size: Annotated[Any, ImageSize()] = None
-    augment: Any = None
-
-    def _adapter(self) -> ImageAdapter:
-        size = self.image_size
-        return ImageAdapter(tuple(size) if isinstance(size, list) else size)
 
     def _encode_target(self, y: list[Boxes], weight: np.ndarray | None) -> Target:
         target = super()._encode_target(y, weight)

@@ -4,7 +4,6 @@ from castalia.nets.language.bart import BART
 from castalia.nets.language.bert import BERT
 from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
 from castalia.nets.language.encoder import TransformerEncoder
-from castalia.nets.language.encoder_decoder import Transformer
 from castalia.nets.language.gpt import GPT
 from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
 from castalia.nets.language.hierarchical import HierarchicalAttention
@@ -13,6 +12,7 @@ from castalia.nets.language.recurrent import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
 from castalia.nets.language.seq2seq import Seq2Seq
 from castalia.nets.language.t5 import T5
+from castalia.nets.language.transformer import Transformer
 from castalia.nets.language.window import WindowNetwork
 
 __all__ = [

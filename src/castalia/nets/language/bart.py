@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidData
+from castalia.nets.language.encoder_decoder import EncoderDecoder
 from castalia.nn.attention import (
     Cache,
     LearnedPositions,
@@ -36,7 +37,7 @@ __all__ = ["BART"]
 OFFSET = 2  # rows of a position table before position zero, as in the published weights
 
 
-class BART(nn.Module):
+class BART(EncoderDecoder):
     """Encoder and decoder with learned positions.
 
     Parameters
@@ -113,27 +114,6 @@ class BART(nn.Module):
                 parameter.normal_(0, 0.02)
             elif name.endswith("bias"):
                 parameter.zero_()
-
-    def forward(
-        self,
-        ids: Tensor,
-        decoder_ids: Tensor,
-        *,
-        keep: Tensor | None = None,
-        decoder_keep: Tensor | None = None,
-    ) -> Tensor:  # (B, S), (B, T)
-        """Return the logits of the token after each of ``decoder_ids``, (B, T, V).
-
-        Parameters
-        ----------
-        ids, keep
-            Tokens of the source, (B, S), and which are real.
-        decoder_ids, decoder_keep
-            Tokens of the answer so far, the first being the start, and which are real.
-        """
-        memory = self.encode(ids, keep=keep)
-        h = self.decode(decoder_ids, memory, keep=decoder_keep, memory_keep=keep)
-        return self.head(h)
 
     def encode(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, S)
         """Return a vector for each token of the source, (B, S, dim)."""

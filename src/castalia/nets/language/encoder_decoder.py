@@ -1,113 +1,40 @@
-"""The transformer: an encoder and a decoder of post-norm blocks, trained to translate.
+"""What networks that read a source and write an answer have in common.
 
-h = sqrt(d) W_e[ids] + PE(positions); N blocks of self-attention and a position-wise network read
-the source; N blocks with causal self-attention and attention to the source write the answer;
-logits = h W_e'.
-
-Shapes: B batch, S tokens of the source, T tokens of the answer, V vocabulary.
-Reference: 2017, Vaswani et al., Attention is all you need, arXiv 1706.03762. Base: dim 512, N = 6,
-8 heads, 2048 hidden units. Big: dim 1024, 16 heads, 4096 hidden units.
+p(y_t | y_<t, x) = softmax(head(decode(y_<t, encode(x)))).  Shapes: B batch, S source, T answer, V
+vocabulary, dim width.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from castalia.nn.attention import (
-    Cache,
-    SinusoidalPositions,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-    causal,
-    padding,
-    token_positions,
-)
-
-__all__ = ["Transformer"]
+__all__ = ["EncoderDecoder"]
 
 
-class Transformer(nn.Module):
-    """Encoder and decoder with sinusoidal positions.
+class EncoderDecoder(nn.Module):
+    """An encoder of the source and a decoder that looks at it; a subclass gives the three parts."""
 
-    Parameters
-    ----------
-    vocabulary
-        Tokens of the source.
-    outputs
-        Tokens of the answer; None: those of the source, with one table for both.
-    dim
-        Width of the vectors, even.
-    depth
-        Blocks of the encoder, and of the decoder.
-    heads
-        Attention heads of a block.
-    hidden
-        Units of the position-wise networks; None: 4 ``dim``.
-    dropout
-        Probability for embeddings, attention weights and the output of each part.
-    activation
-        Of the position-wise networks.
-    pre_norm
-        Whether norms stand before each part, with one more after all blocks; the original has
-        them after it, and wants a warm-up of the learning rate.
+    def encode(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, S)
+        """Return a vector for each token of the source, (B, S, dim)."""
+        raise NotImplementedError
 
-    Examples
-    --------
-    >>> net = Transformer(50, 60, dim=8, depth=2, heads=2)
-    >>> net(torch.tensor([[3, 1, 4]]), torch.tensor([[0, 7]])).shape
-    torch.Size([1, 2, 60])
-    """
-
-    def __init__(
+    def decode(
         self,
-        vocabulary: int,
-        outputs: int | None = None,
+        ids: Tensor,
+        memory: Tensor,
         *,
-        dim: int = 512,
-        depth: int = 6,
-        heads: int = 8,
-        hidden: int | None = None,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        pre_norm: bool = False,
-    ) -> None:
-        super().__init__()
-        self.dim, self.heads = dim, heads
-        self.tokens = nn.Embedding(vocabulary, dim)
-        self.answers = self.tokens if outputs is None else nn.Embedding(outputs, dim)
-        self.positions = SinusoidalPositions(dim)
-        self.dropout = nn.Dropout(dropout)
-        block: dict[str, Any] = {
-            "hidden": hidden,
-            "activation": activation,
-            "dropout": dropout,
-            "pre_norm": pre_norm,
-        }
-        self.encoder = nn.ModuleList(
-            TransformerEncoderBlock(dim, heads, **block) for _ in range(depth)
-        )
-        self.decoder = nn.ModuleList(
-            TransformerDecoderBlock(dim, heads, **block) for _ in range(depth)
-        )
-        self.encoder_norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
-        self._initialise()
+        keep: Tensor | None = None,
+        memory_keep: Tensor | None = None,
+        cache: Any = None,
+    ) -> Tensor:  # (B, T), (B, S, dim)
+        """Return a vector for each token of the answer, (B, T, dim)."""
+        raise NotImplementedError
 
-    @torch.no_grad()
-    def _initialise(self) -> None:
-        """Draw tables from N(0, 1/dim), layers by Glorot; biases are zero."""
-        for name, parameter in self.named_parameters():
-            if name in ("tokens.weight", "answers.weight"):
-                parameter.normal_(0, self.dim**-0.5)
-            elif parameter.ndim == 2:
-                nn.init.xavier_uniform_(parameter)
-            elif name.endswith("bias"):
-                parameter.zero_()
+    def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
+        """Return the logits of the next token, (B, T, V)."""
+        raise NotImplementedError
 
     def forward(
         self,
@@ -129,64 +56,3 @@ class Transformer(nn.Module):
         memory = self.encode(ids, keep=keep)
         h = self.decode(decoder_ids, memory, keep=decoder_keep, memory_keep=keep)
         return self.head(h)
-
-    def encode(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, S)
-        """Return a vector for each token of the source, (B, S, dim)."""
-        h = self._embed(self.tokens, ids, token_positions(ids, keep))
-        mask = None if keep is None else padding(keep)
-        for block in self.encoder:
-            h = block(h, mask=mask)
-        return self.encoder_norm(h)
-
-    def decode(
-        self,
-        ids: Tensor,
-        memory: Tensor,
-        *,
-        keep: Tensor | None = None,
-        memory_keep: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:  # (B, T), (B, S, dim)
-        """Return the vectors below the output layer, (B, T, dim).
-
-        Parameters
-        ----------
-        ids, keep
-            Tokens of the answer, or the new ones with a cache; which are real.
-        memory, memory_keep
-            What ``encode`` returned, and which tokens of the source are real.
-        cache
-            Made by ``cache``: what was seen before.
-        """
-        if cache is not None:
-            cache.begin(ids.shape[1])
-        places = token_positions(ids, keep) if cache is None else cache.positions()
-        h = self._embed(self.answers, ids, places)
-        mask = causal() if keep is None else causal() & padding(keep)
-        memory_mask = None if memory_keep is None else padding(memory_keep)
-        for layer, block in enumerate(self.decoder):
-            h = block(h, memory, mask=mask, memory_mask=memory_mask, cache=cache, layer=layer)
-        if cache is not None:
-            cache.advance()
-        return self.decoder_norm(h)
-
-    def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
-        """Return the logits of vectors, (B, T, V)."""
-        return F.linear(h, self.answers.weight)
-
-    def cache(self, batch: int, length: int, *, keep: Tensor | None = None) -> Cache:
-        """Return an empty cache for answers of at most ``length`` tokens; see ``GPT.cache``."""
-        weight = self.tokens.weight
-        return Cache(
-            len(self.decoder),
-            batch=batch,
-            heads=self.heads,
-            head_dim=self.dim // self.heads,
-            length=length,
-            keep=keep,
-            device=weight.device,
-            dtype=weight.dtype,
-        )
-
-    def _embed(self, table: nn.Module, ids: Tensor, places: Tensor) -> Tensor:
-        return self.dropout(table(ids) * math.sqrt(self.dim) + self.positions(places))

@@ -26,6 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from castalia.nets.language.encoder_decoder import EncoderDecoder
 from castalia.nn.attention import (
     Cache,
     RelativeBias,
@@ -38,7 +39,7 @@ from castalia.nn.attention import (
 __all__ = ["T5"]
 
 
-class T5(nn.Module):
+class T5(EncoderDecoder):
     """Encoder and decoder with relative positions.
 
     Parameters
@@ -142,27 +143,6 @@ class T5(nn.Module):
                 parameter.normal_(0, inner**-0.5)
             elif parameter.ndim == 2:
                 parameter.normal_(0, parameter.shape[1] ** -0.5)
-
-    def forward(
-        self,
-        ids: Tensor,
-        decoder_ids: Tensor,
-        *,
-        keep: Tensor | None = None,
-        decoder_keep: Tensor | None = None,
-    ) -> Tensor:  # (B, S), (B, T)
-        """Return the logits of the token after each of ``decoder_ids``, (B, T, V).
-
-        Parameters
-        ----------
-        ids, keep
-            Tokens of the source, (B, S), and which are real.
-        decoder_ids, decoder_keep
-            Tokens of the answer so far, the first being the start, and which are real.
-        """
-        memory = self.encode(ids, keep=keep)
-        h = self.decode(decoder_ids, memory, keep=decoder_keep, memory_keep=keep)
-        return self.head(h)
 
     def encode(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, S)
         """Return a vector for each token of the source, (B, S, dim)."""

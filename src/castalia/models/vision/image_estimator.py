@@ -1,0 +1,35 @@
+"""What every model of pictures that is trained by gradients has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from castalia.base import Estimator
+from castalia.data.images import ImageAdapter
+from castalia.models.vision.image_size import ImageSize
+
+__all__ = ["ImageEstimator"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ImageEstimator(Estimator):
+    """Base of networks that look at pictures; a task mixin stands to the left of it.
+
+    Parameters
+    ----------
+    image_size
+        Height and width that pictures are brought to, or one number for both; None keeps the size
+        they have.
+    augment
+        Random changes of the training pictures, such as ``Flip() | Shift(0.1)``; None: none.
+    """
+
+    adapter: ClassVar[type] = ImageAdapter
+
+    image_size: Annotated[Any, ImageSize()] = None
+    augment: Any = None
+
+    def _adapter(self) -> ImageAdapter:
+        size = self.image_size
+        return ImageAdapter(tuple(size) if isinstance(size, list) else size)
