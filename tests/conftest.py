@@ -1,10 +1,14 @@
-"""Which tests are the tiny ones (the lower floors), and which need a device that is not here."""
+"""How many threads a test has, which are the tiny ones, and which need a device not here."""
 
+import os
 from pathlib import Path
 
-import pytest
-import torch
-from hypothesis import settings
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores: threads of one would wait
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
 HERE = Path(__file__).parent
 TINY = {
