@@ -13,5 +13,9 @@ NAMES = (
     "ngrams",
     "word_vectors",
     "shakespeare",
+    "penn_treebank",
+    "sentiment",
     "multi30k",
 )
+# Those of them that are trained on a GPU, in one call.
+GPU = ("pictures", "camvid", "bccd", "shakespeare", "penn_treebank", "sentiment", "multi30k")

@@ -3,18 +3,19 @@
 import argparse
 import importlib
 
-from evidence import NAMES
+from evidence import GPU, NAMES
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m evidence", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="few seeds and epochs: a trial run")
+    parser.add_argument("--gpu", action="store_true", help=f"those for a GPU: {', '.join(GPU)}")
     asked = parser.parse_args()
     unknown = [name for name in asked.names if name not in NAMES]
     if unknown:
         parser.error(f"there is no evidence {unknown[0]!r}; there are {', '.join(NAMES)}")
-    for name in asked.names or NAMES:
+    for name in asked.names or (GPU if asked.gpu else NAMES):
         importlib.import_module(f"evidence.{name}").run(quick=asked.quick)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from castalia.data import texts
 from castalia.data.cooccurrence import count_cooccurrences
+from castalia.data.reviews import load_reviews
 from castalia.data.texts import available_texts, load_text
 from castalia.data.tokenizers import WhitespaceTokenizer
 from castalia.errors import InvalidData, InvalidParameter
@@ -98,3 +99,20 @@ def test_windows_and_numbers_that_cannot_be_are_refused():
     with pytest.raises(InvalidData, match="below `size`, 2; got 0 to 2"):
         count_cooccurrences([[0, 2]], 2)
     assert count_cooccurrences([], 3).shape == (3, 3)
+
+
+def test_reviews_come_with_labels_and_judged_phrases(tmp_path, monkeypatch):
+    lines = gzip.compress(b"1 a lovely film\n0 bad\n", mtime=0)
+    put(tmp_path, monkeypatch, "sst-2", "test", "s/t.txt.gz", lines)
+    assert [*map(list, load_reviews("sst-2", "test"))] == [["a lovely film", "bad"], [1, 0]]
+    trees = gzip.compress(b"(4 (2 A) (4 (3 Lovely) (2 film)))\n(1 bad)\n", mtime=0)
+    put(tmp_path, monkeypatch, "sst-trees", "train", "s/trees.txt.gz", trees)
+    texts, labels = load_reviews("sst-2", parts_too=True)
+    judged = {"lovely": 1, "lovely film": 1, "a lovely film": 1, "bad": 0}  # the neutral left out
+    assert dict(zip(texts, labels.tolist(), strict=True)) == judged
+    for side, line in (("negative", b"dull . \n"), ("positive", b"fine . \nrare \n")):
+        raw = gzip.compress(line, mtime=0)
+        put(tmp_path, monkeypatch, f"mr-{side}", "train", f"m/{side}.txt.gz", raw)
+    assert [*map(list, load_reviews("mr"))] == [["dull .", "fine .", "rare"], [0, 1, 1]]
+    with pytest.raises(InvalidParameter, match="'mr' or 'sst-2'"):
+        load_reviews("imdb")

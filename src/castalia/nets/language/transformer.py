@@ -24,7 +24,6 @@ from castalia.nn.attention import (
     SinusoidalPositions,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
-    causal,
     padding,
     token_positions,
 )
@@ -78,7 +77,7 @@ class Transformer(EncoderDecoder):
         pre_norm: bool = False,
     ) -> None:
         super().__init__()
-        self.dim, self.heads = dim, heads
+        self.dim, self.heads, self.head_dim = dim, heads, dim // heads
         self.tokens = nn.Embedding(vocabulary, dim)
         self.answers = self.tokens if outputs is None else nn.Embedding(outputs, dim)
         self.positions = SinusoidalPositions(dim)
@@ -118,55 +117,18 @@ class Transformer(EncoderDecoder):
             h = block(h, mask=mask)
         return self.encoder_norm(h)
 
-    def decode(
-        self,
-        ids: Tensor,
-        memory: Tensor,
-        *,
-        keep: Tensor | None = None,
-        memory_keep: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:  # (B, T), (B, S, dim)
-        """Return the vectors below the output layer, (B, T, dim).
-
-        Parameters
-        ----------
-        ids, keep
-            Tokens of the answer, or the new ones with a cache; which are real.
-        memory, memory_keep
-            What ``encode`` returned, and which tokens of the source are real.
-        cache
-            Made by ``cache``: what was seen before.
-        """
-        if cache is not None:
-            cache.begin(ids.shape[1])
+    def _before(
+        self, ids: Tensor, keep: Tensor | None, cache: Cache | None
+    ) -> tuple[Tensor, Tensor | None]:  # (B, T)
         places = token_positions(ids, keep) if cache is None else cache.positions()
-        h = self._embed(self.answers, ids, places)
-        mask = causal() if keep is None else causal() & padding(keep)
-        memory_mask = None if memory_keep is None else padding(memory_keep)
-        for layer, block in enumerate(self.decoder):
-            h = block(h, memory, mask=mask, memory_mask=memory_mask, cache=cache, layer=layer)
-        if cache is not None:
-            cache.advance()
+        return self._embed(self.answers, ids, places), None
+
+    def _after(self, h: Tensor) -> Tensor:
         return self.decoder_norm(h)
 
     def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
         """Return the logits of vectors, (B, T, V)."""
         return F.linear(h, self.answers.weight)
-
-    def cache(self, batch: int, length: int, *, keep: Tensor | None = None) -> Cache:
-        """Return an empty cache for answers of at most ``length`` tokens; see ``GPT.cache``."""
-        weight = self.tokens.weight
-        return Cache(
-            len(self.decoder),
-            batch=batch,
-            heads=self.heads,
-            head_dim=self.dim // self.heads,
-            length=length,
-            keep=keep,
-            device=weight.device,
-            dtype=weight.dtype,
-        )
 
     def _embed(self, table: nn.Module, ids: Tensor, places: Tensor) -> Tensor:
         return self.dropout(table(ids) * math.sqrt(self.dim) + self.positions(places))
