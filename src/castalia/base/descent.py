@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from castalia.base.opening import open_recorder
 from castalia.base.watching import watchers
-from castalia.data.batches import Rows, Samples, SparseRows, TensorRows
-from castalia.protocols import Objective, Stage
+from castalia.data.batches import Samples, SparseRows, TensorRows
+from castalia.protocols import Objective, Rows, Stage
 from castalia.train import Precision, Training, TrainState, check_training, train
 from castalia.utils.arrays import shared_tensor
 from castalia.utils.devices import resolve_device
