@@ -19,8 +19,7 @@ from torch.nn.utils import parameters_to_vector
 from castalia.data.prompts import Prompt, PromptTemplate
 from castalia.evaluate.displays.style import COLOURS, INK, caption, whole_ticks
 from castalia.lab.outcome import Outcome, panels
-from castalia.models.language import GPTLanguageModel
-from castalia.models.language.prompting import answer
+from castalia.models.language import GPTLanguageModel, answer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +110,7 @@ def accuracies(model: Any, n: int) -> list[float]:
 def run(*, quick: bool = False) -> Outcome:
     """Train three sizes of a model on lists, and ask each with more and more examples."""
     texts, asked = write_texts(1000), 200 if quick else 1000
-    right = np.zeros((len(SIZES), 1 if quick else 5, len(SHOTS)))
+    right = np.zeros((len(SIZES), 1 if quick else 3, len(SHOTS)))
     parameters, moved = [], 0.0
     for size, dim in zip(right, SIZES, strict=True):
         for seed in range(len(size)):

@@ -93,7 +93,8 @@ class Prompt:
 class PromptTemplate:
     r"""How an example is written, and so how a query is: the same, without its answer.
 
-    Calling it makes a ``Prompt``: zero-shot without examples, one-shot with one, few-shot with more.
+    Calling it makes a ``Prompt``: zero-shot without examples, one-shot with one, few-shot with
+    several.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ class PromptTemplate:
 
     def _values(self, values: Any, names: tuple[str, ...]) -> dict[str, str]:
         """Return the values of some fields by name."""
-        if isinstance(values, str) or not isinstance(values, Mapping | Sequence):
+        if isinstance(values, str) or not hasattr(values, "__len__"):
             values = (values,)
         if not isinstance(values, Mapping):
             if len(values) != len(dict.fromkeys(names)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,22 @@ class Reader(ABC):
         """Return the most probable continuation of each prompt, without the prompt."""
 
     def tell_cut(self, sizes: Sequence[int], room: int, kept: str) -> None:
-        """Warn of prompts that are longer than the model reads."""
+        """Warn of texts that are longer than the model reads."""
         cut = [size for size in sizes if size > room]
         if cut:
             warnings.warn(
-                f"{self.name}: {plural(len(cut), 'prompt')} of up to {max(cut)} tokens must be cut "
+                f"{self.name}: {plural(len(cut), 'text')} of up to {max(cut)} tokens must be cut "
                 f"to the {kept} {room}, the most the model reads at once. Give fewer examples.",
                 DataWarning,
-                stacklevel=4,
+                stacklevel=5,
+            )
+
+    def check_told_apart(self, row: Sequence[str], tokens: Sequence[Sequence[int]]) -> None:
+        """Refuse endings that are nothing, or the same, to the model."""
+        if not all(tokens) or len(set(map(tuple, tokens))) < len(tokens):
+            raise InvalidData(
+                f"{self.name}: choices must differ in tokens that the model knows; it reads some "
+                f"of {shorten(repr(list(row)))} alike, or as nothing."
             )
 
 
@@ -93,7 +101,7 @@ class Continues(Reader):
         for own, row in zip(self._prompt_tokens(prompts), endings, strict=True):
             wholes = list(islice(read, len(row)))
             shared = min(_shared(own, whole) for whole in wholes)
-            self._check_told_apart(row, [tuple(whole[shared:]) for whole in wholes])
+            self.check_told_apart(row, [whole[shared:] for whole in wholes])
             sizes += [len(whole) - shared for whole in wholes]
         found = iter(self.last_logs(texts, sizes))
         return [list(islice(found, len(row))) for row in endings]
@@ -102,14 +110,6 @@ class Continues(Reader):
         """Return the ids of prompts, of which one may be empty."""
         read = iter(self.tokens([prompt for prompt in prompts if prompt]))
         return [next(read) if prompt else [] for prompt in prompts]
-
-    def _check_told_apart(self, row: Sequence[str], tokens: list[tuple[int, ...]]) -> None:
-        if all(tokens) and len(set(tokens)) == len(tokens):
-            return
-        raise InvalidData(
-            f"{self.name}: choices must differ in tokens that the model knows; it reads some of "
-            f"{shorten(repr(list(row)))} alike, or as nothing."
-        )
 
 
 class Network(Continues):
@@ -177,20 +177,27 @@ class TwoParts(Reader):
 
     def logs(self, prompts: list[str], endings: Endings) -> Logs:
         """Encode each prompt once and decode all its endings together."""
-        model, found = self.model, [[] for _ in prompts]  # type: tuple[Any, Logs]
-        adapter, tokenizer = model.adapter_, model.adapter_.tokenizer
+        model, adapter = self.model, self.model.adapter_
         self._tell_long(prompts)
         texts = adapter.check(prompts, self.name)
+        found: Logs = [[] for _ in prompts]
         with torch.inference_mode(), evaluating(model.module_):
             for index, ids in model._by_length(adapter, texts):
-                answers = [ending.strip() for i in index for ending in endings[i]]
-                rows = model._answer_rows(tokenizer, np.array(answers, dtype=object))
-                counts = torch.tensor([len(endings[i]) for i in index])
-                logs = self._answer_logs(ids, model._padded(tokenizer, rows), counts)
-                each = iter([log[: len(row)] for log, row in zip(logs, rows, strict=True)])
-                for i in index:
-                    found[i] = list(islice(each, len(endings[i])))
+                rows = [self._answers(endings[i]) for i in index]
+                flat = list(chain.from_iterable(rows))
+                wanted = model._padded(adapter.tokenizer, flat)
+                logs = self._answer_logs(ids, wanted, torch.tensor([*map(len, rows)]))
+                each = iter([log[: len(ids)] for log, ids in zip(logs, flat, strict=True)])
+                for i, row in zip(index, rows, strict=True):
+                    found[i] = list(islice(each, len(row)))
         return found
+
+    def _answers(self, endings: Sequence[str]) -> list[list[int]]:
+        """Return the ids of answers and of their ends."""
+        texts = np.array([ending.strip() for ending in endings], dtype=object)
+        rows: list[list[int]] = self.model._answer_rows(self.model.adapter_.tokenizer, texts)
+        self.check_told_apart(endings, [row[:-1] for row in rows])
+        return rows
 
     def _answer_logs(self, ids: Tensor, wanted: Tensor, counts: Tensor) -> np.ndarray:
         """Return log p of answers, (A, T); source b, of ids (B, S), has ``counts[b]`` of them."""

@@ -40,7 +40,7 @@ def choose(model: Any, prompt: Any, choices: Sequence[Any], *, normalise: bool =
 
     Examples
     --------
-    >>> from castalia.models.language import NGramLanguageModel
+    >>> from castalia.models.language import NGramLanguageModel, choose
     >>> model = NGramLanguageModel(order=2).fit(["the sky is blue", "the grass is green"])
     >>> choose(model, "the", [" grass is green", " green is grass"])
     ' grass is green'
@@ -67,9 +67,9 @@ def ending_scores(
 
     Examples
     --------
-    >>> from castalia.models.language import NGramLanguageModel
-    >>> model = NGramLanguageModel(order=1, smoothing="likelihood", boundaries=False).fit(["a b b b"])
-    >>> ending_scores(model, "a", [" a b", " b"], normalise=False).round(3)
+    >>> from castalia.models.language import NGramLanguageModel, ending_scores
+    >>> counts = NGramLanguageModel(order=1, smoothing="likelihood", boundaries=False)
+    >>> ending_scores(counts.fit(["a b b b"]), "a", [" a b", " b"], normalise=False).round(3)
     array([-1.674, -0.288])
     """
     several = not isinstance(prompt, str | Prompt)
@@ -99,7 +99,7 @@ def answer(model: Any, prompt: Any, *, tokens: int = 20) -> Any:
 
     Examples
     --------
-    >>> from castalia.models.language import NGramLanguageModel
+    >>> from castalia.models.language import NGramLanguageModel, answer
     >>> model = NGramLanguageModel(order=2).fit(["the sky is blue", "the grass is green"])
     >>> answer(model, "the sky", tokens=2)
     'is blue'
