@@ -68,10 +68,12 @@ class Reader(ABC):
 
 def reader(model: Any) -> Reader:
     """Return the reader of a model."""
-    kinds = {NeuralLanguageModel: Network, NGramLanguageModel: Counts, TextToText: TwoParts}
-    for kind, made in kinds.items():
-        if isinstance(model, kind):
-            return made(model)
+    if isinstance(model, NeuralLanguageModel):
+        return Network(model)
+    if isinstance(model, NGramLanguageModel):
+        return Counts(model)
+    if isinstance(model, TextToText):
+        return TwoParts(model)
     raise InvalidParameter(
         "prompting: `model` must be a fitted language model, such as GPTLanguageModel, "
         f"RNNLanguageModel, NGramLanguageModel or T5; got {shorten(repr(model))}."
