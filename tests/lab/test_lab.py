@@ -204,6 +204,22 @@ def test_analogies_are_answered_by_steps_that_are_all_alike():
     assert found["explained by two components"] > 0.3
 
 
+def test_examples_in_the_prompt_teach_the_larger_model_and_no_weight_changes():
+    found = numbers("in-context")
+    shots = [found[f"4,800 weights, {k}-shot"] for k in (0, 2, 4, 6)]
+    assert shots[0] < 0.35  # guessing is 0.25
+    assert all(more > fewer + 0.1 for fewer, more in zip(shots[:-1], shots[1:], strict=True))
+    assert shots[-1] > 0.7
+    assert found["largest change of a weight"] == 0.0
+
+
+def test_larger_models_make_more_of_the_examples_in_their_prompt():
+    found = numbers("in-context")
+    sizes = [found[f"{count} weights, 6-shot"] for count in ("624", "1,632", "4,800")]
+    assert sizes[0] < sizes[1] < sizes[2]
+    assert sizes[2] > sizes[0] + 0.3
+
+
 def test_digits_fall_back_to_those_that_need_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
     found = digits(500, 100)

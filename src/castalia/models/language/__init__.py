@@ -1,4 +1,4 @@
-"""Language models and word vectors."""
+"""Language models, word vectors, and tasks by prompting."""
 
 from castalia.models.language.bert import BERT, RoBERTa
 from castalia.models.language.bert_classifier import BERTClassifier
@@ -9,6 +9,7 @@ from castalia.models.language.fasttext import FastText
 from castalia.models.language.glove import GloVe
 from castalia.models.language.gpt import GPTLanguageModel
 from castalia.models.language.ngram import NGramLanguageModel
+from castalia.models.language.prompting import answer, choose, ending_scores
 from castalia.models.language.recurrent import RNNLanguageModel
 from castalia.models.language.translators import Seq2Seq, Transformer
 from castalia.models.language.window import WindowLanguageModel
@@ -33,4 +34,7 @@ __all__ = [
     "TransformerClassifier",
     "WindowLanguageModel",
     "Word2Vec",
+    "answer",
+    "choose",
+    "ending_scores",
 ]

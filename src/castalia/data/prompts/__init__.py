@@ -1,0 +1,33 @@
+"""Prompts: tasks written as the beginning of a text, which a language model continues."""
+
+from castalia.data.prompts.arithmetic import Sum, arithmetic_probe, compose, compute
+from castalia.data.prompts.formats import (
+    ANSWER_QUESTION,
+    FILL_BLANK,
+    FINAL_WORD,
+    FORMATS,
+    SUMMARISE,
+    TRANSLATE_LIST,
+    TRANSLATE_TO,
+    last_word_off,
+    read_document,
+)
+from castalia.data.prompts.template import Prompt, PromptTemplate
+
+__all__ = [
+    "ANSWER_QUESTION",
+    "FILL_BLANK",
+    "FINAL_WORD",
+    "FORMATS",
+    "SUMMARISE",
+    "TRANSLATE_LIST",
+    "TRANSLATE_TO",
+    "Prompt",
+    "PromptTemplate",
+    "Sum",
+    "arithmetic_probe",
+    "compose",
+    "compute",
+    "last_word_off",
+    "read_document",
+]
