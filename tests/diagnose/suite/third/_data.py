@@ -9,13 +9,30 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 Split = tuple[Tensor, Tensor, Tensor, Tensor]
-TEXT = (
-    "a bird in the hand is worth two in the bush. a stitch in time saves nine. all that glitters "
-    "is not gold. the early bird catches the worm. better late than never. birds of a feather "
-    "flock together. actions speak louder than words. the pen is mightier than the sword. "
-    "when in rome do as the romans do. no man is an island. fortune favours the bold. "
-)
-LETTERS = sorted(set(TEXT))
+WHO = [
+    "the king",
+    "a bird",
+    "my aunt",
+    "the old cat",
+    "no man",
+    "our dog",
+    "a thief",
+    "the pen",
+    "every fool",
+]
+DOES = ["likes", "catches", "sees", "forgets", "hides from", "sings to", "is worth", "outruns"]
+WHAT = [
+    "two eggs",
+    "the sword",
+    "a worm",
+    "her gold",
+    "rome",
+    "nine words",
+    "an island",
+    "the sea",
+    "bad luck",
+]
+LETTERS = sorted(set("".join(WHO + DOES + WHAT)) | set(" ."))
 
 
 def rng(seed: int) -> np.random.Generator:
@@ -86,15 +103,14 @@ def scenes(seed: int, n: int = 160, size: int = 16, radius: float = 3.5) -> Spli
 
 
 def demand(seed: int, n: int = 400, window: int = 24, raw: bool = False) -> Split:
-    """Hourly load of a grid: windows (N, T, 1) and the next hour (N, 1), shuffled."""
+    """Hourly load of a grid: windows (N, T, 1), the next hour (N, 1); the last are held out."""
     r = rng(seed)
     t = np.arange(n + window)
     load = np.sin(2 * np.pi * t / 24) + 0.4 * np.sin(2 * np.pi * t / 12 + 1)
-    load = load * (1 + 0.3 * np.cos(2 * np.pi * t / 168)) + 0.1 * r.normal(size=len(t))
+    load = load * (1 + 0.1 * np.cos(2 * np.pi * t / 168)) + 0.1 * r.normal(size=len(t))
     load = 42000 + 6500 * load if raw else load
-    rows = r.permutation(n)
-    X = np.stack([load[i : i + window] for i in rows])[:, :, None]
-    return halves(X, load[rows + window][:, None])
+    X = np.stack([load[i : i + window] for i in range(n)])[:, :, None]
+    return halves(X, load[window:][:, None])
 
 
 def reviews(seed: int, n: int = 500, length: int = 14) -> Split:
@@ -125,12 +141,13 @@ def surnames(seed: int, n: int = 500, length: int = 9, languages: int = 3) -> Sp
 
 
 def letters(seed: int, n: int = 300, length: int = 16) -> Split:
-    """Windows of a text as numbers: X (N, T) and the same one letter later."""
+    """Windows of a text as numbers: X (N, T) and the same one letter later; none overlap."""
     r = rng(seed)
-    code = np.array([LETTERS.index(c) for c in TEXT])
-    at = r.integers(len(code) - length - 1, size=n)
-    rows = np.stack([code[i : i + length + 1] for i in at])
-    return halves(rows[:, :-1], rows[:, 1:])
+    text = ""
+    while len(text) < n * (length + 1):
+        text += f"{r.choice(WHO)} {r.choice(DOES)} {r.choice(WHAT)}. "
+    code = np.array([LETTERS.index(c) for c in text[: n * (length + 1)]]).reshape(n, length + 1)
+    return halves(code[:, :-1], code[:, 1:])
 
 
 def topics(seed: int, n: int = 500, words: int = 30, labels: int = 5) -> Split:

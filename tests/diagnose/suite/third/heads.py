@@ -6,7 +6,6 @@ from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.third._data import (
     customers,
     demand,
-    gestures,
     handwriting,
     houses,
     parcels,
@@ -26,13 +25,14 @@ def ended(model: nn.Module, last: nn.Module, fault: bool) -> nn.Module:
     return nn.Sequential(model, last) if fault else model
 
 
-@case("CST301", dose="severe", data="sequences", net="gru")
+@case("CST301", dose="severe", data="images", net="mlp")
 def keras_softmax_layer_ported(seed: int, fault: bool = True) -> Diagnosis:
     """The softmax of the Keras model was kept under CrossEntropyLoss."""
     torch.manual_seed(seed)
-    model = ended(LastStep(3, 20, 4), nn.Softmax(dim=-1), fault)
-    opt = torch.optim.Adam(model.parameters(), lr=5e-3)
-    return fit(model, opt, nn.CrossEntropyLoss(), gestures(seed), 12)
+    net = nn.Sequential(nn.Flatten(), dense(64, 48, 48, 10))
+    model = ended(net, nn.Softmax(dim=-1), fault)
+    opt = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    return fit(model, opt, nn.CrossEntropyLoss(), handwriting(seed), 12)
 
 
 @case("CST301", dose="mild", data="images", net="unet")

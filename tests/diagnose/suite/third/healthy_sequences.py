@@ -65,11 +65,11 @@ def a_transformer_warmed_up(seed: int) -> Diagnosis:
 def proverbs_letter_by_letter(seed: int) -> Diagnosis:
     """A causal letter model; its loss is per letter and validated on other windows."""
     torch.manual_seed(seed)
-    X, y, X_val, y_val = letters(seed, 400)
+    X, y, X_val, y_val = letters(seed, 500)
     model = CharLM(len(LETTERS))
-    opt = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    opt = torch.optim.AdamW(model.parameters(), lr=6e-3)
     doctor = watch(model, opt, task="lm")
-    for _ in range(12):
+    for _ in range(18):
         for idx in torch.randperm(len(X)).split(25):
             opt.zero_grad()
             loss = F.cross_entropy(model(X[idx]).flatten(0, 1), y[idx].flatten())
@@ -235,7 +235,7 @@ def a_forecast_of_differences(seed: int) -> Diagnosis:
     y, y_val = (y - X[:, -1]) * 3, (y_val - X_val[:, -1]) * 3
     model = LastStep(1, 24, 1)
     opt = torch.optim.Adam(model.parameters(), lr=8e-3)
-    return quickstart(model, opt, nn.L1Loss(), (X, y, X_val, y_val), 12, metric=r2)
+    return quickstart(model, opt, nn.L1Loss(), (X, y, X_val, y_val), 20, metric=r2)
 
 
 @case(None, data="text", net="gru")

@@ -86,7 +86,7 @@ def nine_rows_of_validation(seed: int) -> Diagnosis:
 def stopped_early_and_restored(seed: int) -> Diagnosis:
     """Early stopping with patience 3; the best weights are loaded back."""
     torch.manual_seed(seed)
-    X, y, X_val, y_val = customers(seed, 900)
+    X, y, X_val, y_val = customers(seed, 1600)
     model = dense(10, 64, 2)
     opt = torch.optim.Adam(model.parameters(), lr=4e-3)
     loss_fn = nn.CrossEntropyLoss()
@@ -159,13 +159,13 @@ def a_likelihood_below_zero(seed: int) -> Diagnosis:
 def one_in_twelve_with_weights(seed: int) -> Diagnosis:
     """Skewed classes, weighted in the loss, scored by balanced accuracy."""
     torch.manual_seed(seed)
-    X, y, X_val, y_val = customers(seed, 3000, noise=0.1)
+    X, y, X_val, y_val = parcels(seed, 2400, classes=2)
     r = torch.as_tensor(rng(seed).random(len(y)))
     rv = torch.as_tensor(rng(seed + 1).random(len(y_val)))
     rows, rows_val = (y == 0) | (r < 0.09), (y_val == 0) | (rv < 0.09)
     X, y, X_val, y_val = X[rows], y[rows], X_val[rows_val], y_val[rows_val]
     weight = len(y) / (2 * y.bincount().float())
-    model = dense(10, 24, 2)
+    model = dense(6, 24, 2)
     opt = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05)
 
     def balanced(out: Tensor, t: Tensor) -> float:
@@ -283,7 +283,7 @@ def words_for_several_tags(seed: int) -> Diagnosis:
     torch.manual_seed(seed)
     model = nn.Linear(30, 5)
     opt = torch.optim.SGD(model.parameters(), lr=0.5)
-    return fit(model, opt, nn.BCEWithLogitsLoss(), topics(seed), 20)
+    return fit(model, opt, nn.BCEWithLogitsLoss(), topics(seed), 35)
 
 
 @case(None, data="tabular", net="mlp")

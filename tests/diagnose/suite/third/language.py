@@ -92,7 +92,7 @@ def padding_is_the_commonest_word(seed: int, fault: bool = True) -> Diagnosis:
     opt = torch.optim.Adam(model.parameters(), lr=3e-3)
     ignore = -100 if fault else 0
     doctor = watch(model, opt, task="lm")
-    for _ in range(6):
+    for _ in range(4):
         for idx in torch.randperm(len(X)).split(16):
             opt.zero_grad()
             out = model(X[idx, :-1])

@@ -197,8 +197,8 @@ def scores_times_twenty(seed: int, fault: bool = True) -> Diagnosis:
 
     model = Sharp()
     opt = torch.optim.Adam(model.parameters(), lr=5e-3)
-    data = gestures(seed, noise=1.0)
-    found = fit(model, opt, nn.CrossEntropyLoss(), data, 12)
+    data = gestures(seed, noise=0.7)
+    found = fit(model, opt, nn.CrossEntropyLoss(), data, 18)
     rescore(model, data[2], data[3], likelihood)
     return found
 
