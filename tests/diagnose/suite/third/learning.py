@@ -6,7 +6,6 @@ from tests.diagnose.suite.cases import case
 from tests.diagnose.suite.third._data import (
     customers,
     demand,
-    gestures,
     handwriting,
     houses,
     parcels,
@@ -179,28 +178,6 @@ def lasso_with_too_heavy_a_hand(seed: int, fault: bool = True) -> Diagnosis:
             val = F.binary_cross_entropy_with_logits(out, y_val).item()
             doctor.epoch(val, accuracy(out, y_val))
     return end_scored(doctor, model, (X, y, X_val, y_val), accuracy)
-
-
-@case("CST405", dose="severe", data="sequences", net="gru", accept=("CST302",))
-def scores_times_twenty(seed: int, fault: bool = True) -> Diagnosis:
-    """A temperature of 0.05, from a paper on contrasts, in front of the cross-entropy."""
-    torch.manual_seed(seed)
-    net = LastStep(3, 24, 4)
-
-    class Sharp(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.net = net
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.net(x) / (0.05 if fault else 1.0)
-
-    model = Sharp()
-    opt = torch.optim.Adam(model.parameters(), lr=5e-3)
-    data = gestures(seed, noise=0.7)
-    found = fit(model, opt, nn.CrossEntropyLoss(), data, 18)
-    rescore(model, data[2], data[3], likelihood)
-    return found
 
 
 @case("CST405", dose="mild", data="images", net="cnn")

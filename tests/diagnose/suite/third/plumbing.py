@@ -149,13 +149,13 @@ def zero_grad_without_parentheses(seed: int, fault: bool = True) -> Diagnosis:
     return end_scored(doctor, model, (X, y, X_val, y_val), accuracy)
 
 
-@case("CST112", dose="mild", data="sequences", net="gru")
+@case("CST112", dose="severe", data="sequences", net="gru")
 def accumulation_that_never_starts_anew(seed: int, fault: bool = True) -> Diagnosis:
     """Gradient accumulation over four batches; zero_grad is only called once an epoch."""
     torch.manual_seed(seed)
     X, y, X_val, y_val = demand(seed, window=12)
     model = LastStep(1, 16, 1)
-    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    opt = torch.optim.SGD(model.parameters(), lr=0.4)
     doctor = watch(model, opt)
     for _ in range(10):
         opt.zero_grad()
