@@ -17,7 +17,7 @@ from pathlib import Path
 
 from castalia.diagnose import NAMES, Diagnosis
 
-__all__ = ["Case", "case", "cases"]
+__all__ = ["PARTS", "Case", "case", "cases"]
 
 DOSES = ("mild", "severe", "none")
 PARTS = ("calibration", "held_out", "second", "third")
