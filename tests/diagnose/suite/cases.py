@@ -17,10 +17,10 @@ from pathlib import Path
 
 from castalia.diagnose import NAMES, Diagnosis
 
-__all__ = ["Case", "case", "cases"]
+__all__ = ["PARTS", "Case", "case", "cases"]
 
 DOSES = ("mild", "severe", "none")
-PARTS = ("calibration", "held_out", "second")
+PARTS = ("calibration", "held_out", "second", "third")
 Run = Callable[[int], Diagnosis]
 
 
@@ -39,7 +39,7 @@ class Case:
     data, net
         Kind of data and of network, in a word: "tabular", "images"; "mlp", "lstm".
     part
-        "calibration", "held_out" or "second": the folder that the case lies in.
+        "calibration", "held_out", "second" or "third": the folder that the case lies in.
     accept
         Further codes that are an equally right first answer for this very training.
     run
