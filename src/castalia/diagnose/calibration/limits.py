@@ -42,6 +42,10 @@ LIMITS = {
     "rate.died": Limit(0.6, "share of a layer alive at the start and dead at the end; chosen"),
     "rate.spike": Limit(5.0, "highest early loss over the first; suite: healthy at most 2.6"),
     "rate.slow": Limit(3e-4, "suite: healthy medians 5e-3 and more, too low rates up to 3e-4"),
+    "rate.taken_back": Limit(
+        1e-3,
+        "last rate over the first, where half of the steps were made below a hundredth; chosen",
+    ),
     "rate.slow_learnt": Limit(0.6, "chosen: more than half of the guessing loss is still there"),
     "gradient.shrinks": Limit(
         1e-3, "first over last layer; suite: healthy plain nets above 0.08, vanishing below 1e-2"
@@ -68,6 +72,7 @@ LIMITS = {
     "end.falling": Limit(
         0.1, "fall in the last fifth; suite: early stops 0.03 to 0.56, so with much left to learn"
     ),
+    "end.gain": Limit(0.03, "extrapolated fall over the loss of guessing; chosen"),
     "end.left": Limit(
         0.8, "suite: early stops have learnt up to 0.73, one 0.88 that still fell by half"
     ),

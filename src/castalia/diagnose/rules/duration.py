@@ -37,7 +37,8 @@ def too_short(case: Case) -> Iterator[Finding]:
     fall, held = _fall(case), _validation_fall(case)
     bar = limit("end.falling")
     size = int(np.median([look.size for look in case.looks])) if case.looks else 0
-    if case.steps < limit("steps.few") and size >= 128 and fall > 0.02 and _much_left(case):
+    descends = fall > 0.02 or case.turning > 0.9  # step by step down the same slope
+    if case.steps < limit("steps.few") and size >= 128 and descends and _much_left(case):
         smaller = max(16, 2 ** int(np.log2(size / 16)))
         yield finding(
             "CST113",
@@ -46,7 +47,7 @@ def too_short(case: Case) -> Iterator[Finding]:
             f"Batches of {size} leave only {case.steps} steps, and the loss is still falling.",
             Remedy(f"batch_size={size} → {smaller}", {"batch_size": smaller}),
             Evidence("steps in all", case.steps, limit("steps.few"), above=False),
-            Evidence("fall of the loss over the last fifth", fall, 0.02),
+            Evidence("fall of the loss over the last fifth", fall),
         )
         return
     first, last = case.level(0, 0.2), case.level(0.8, 1.0)
@@ -54,8 +55,8 @@ def too_short(case: Case) -> Iterator[Finding]:
     begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
     few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
     plain = few and held is not None and held > bar and fall > 0.4 * bar and case.learnt < 0.6
-    falling = fall > bar or begun or plain
-    least = 0.01 if begun else bar if case.learnt > 0.6 else 0.4 * bar
+    falling = fall > bar or begun or plain or _gains(case) > limit("end.gain")
+    least = 0.01 if begun or not fall > bar else bar if case.learnt > 0.6 else 0.4 * bar
     confirmed = held is None or held > least
     left = _much_left(case) or (fall > 3 * bar and (held or 0.0) > 3 * bar and case.learnt < 0.95)
     if not falling or not confirmed or not left or _nearly_right(case):
@@ -73,6 +74,15 @@ def too_short(case: Case) -> Iterator[Finding]:
         "Train for three times as many epochs.",
         *evidence,
     )
+
+
+def _gains(case: Case) -> float:
+    """Return what as many steps again may gain, over the loss of guessing; 0 where it is noise."""
+    before, after = case.level(0.5, 0.75), case.level(0.75, 1.0)
+    error = case.noise * after / np.sqrt(len(case.finite) / 4)
+    if not before - after > 3 * error or case.labels is None or not case.comparable:
+        return 0.0  # of other losses it is not known how low they can go
+    return 2 * (before - after) / max(case.guess, 1e-12)  # half as fast as in the last half
 
 
 def _nearly_right(case: Case) -> bool:

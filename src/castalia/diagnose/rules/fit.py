@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.case import REGRESSIONS, Case
 from castalia.utils.text import number
 
@@ -19,33 +20,7 @@ def overfits(case: Case) -> Iterator[Finding]:
     if case.broken or case.adversarial:
         return
     known = [e for e in case.record.evaluations if e.loss is not None and np.isfinite(e.loss)]
-    evidence = []
-    if len(known) >= 3:
-        values = np.asarray([e.loss for e in known], dtype=float)
-        count = max(1, len(values) // 10)
-        last, least = float(values[-count:].mean()), float(values.min())
-        train = [e.train_loss for e in known if e.train_loss is not None]
-        rise = last / least if least > 0 else 1.0
-        gap = (
-            last / max(train[-1] / case.head.scale, 1e-12)
-            if train and case.head.scale > 0
-            else np.nan
-        )
-        falling = (
-            len(train) >= 3 and train[-1] < 0.9 * train[int(values.argmin())] if train else False
-        )
-        if (
-            rise > limit("fit.rise")
-            and last - least > 0.02 * abs(least)
-            and _weighs(case, last - least)
-            and (falling or gap > limit("fit.gap"))
-        ):
-            evidence.append(
-                Evidence("validation loss at the end over its least", rise, limit("fit.rise"))
-            )
-        if np.isfinite(gap) and gap > limit("fit.gap") and _matters(case, last):
-            evidence.append(Evidence("validation over training loss", gap, limit("fit.gap")))
-    evidence += _score_gap(case)
+    evidence = [*_loss_gap(case, known), *_score_gap(case)] if len(known) >= 3 else _score_gap(case)
     if not evidence or case.stuck:
         return
     least_at = ""
@@ -65,9 +40,30 @@ def overfits(case: Case) -> Iterator[Finding]:
     )
 
 
+def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
+    """Return the rise of the validation loss, and how far it ends above the training loss."""
+    values = np.asarray([e.loss for e in known], dtype=float)
+    smooth = np.convolve(values, np.ones(3) / 3, "valid") if len(values) >= 6 else values
+    last = float(values[-max(1, len(values) // 10) :].mean())
+    end, least = float(smooth[-1]), float(smooth.min())  # one lucky epoch is no turn
+    rise = end / least if least > 0 else 1.0
+    train = np.asarray([np.nan if e.train_loss is None else e.train_loss for e in known])
+    train = np.maximum(train / (case.head.scale if case.head.scale > 0 else np.nan), 1e-12)
+    # Losses summed over other numbers of rows differ from the start.
+    gap = last / train[-1] / max(1.0, values[0] / train[0])
+    falling = train[-1] < 0.9 * train[int(values.argmin())]
+    found = []
+    turned = rise > limit("fit.rise") and end - least > 0.02 * abs(least)
+    if turned and _weighs(case, end - least) and (falling or gap > limit("fit.gap")):
+        found.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))
+    if gap > limit("fit.gap") and _matters(case, last):
+        found.append(Evidence("validation over training loss", gap, limit("fit.gap")))
+    return found
+
+
 def _matters(case: Case, held: float) -> bool:
     """Whether the validation loss is more than a trifle, against guessing."""
-    return not np.isfinite(case.guess) or held > 0.25 * case.guess
+    return held > 0.25 * (case.guess if np.isfinite(case.guess) else case.initial)
 
 
 def _weighs(case: Case, rise: float) -> bool:
@@ -299,6 +295,8 @@ def no_better(case: Case) -> Iterator[Finding]:
     loss = (
         case.fit_loss if np.isfinite(case.fit_loss) else case.final if case.comparable else np.nan
     )
+    if case.comparable and case.learnt < 0.3 and (held := _least_held(case)) > loss:
+        loss = held
     ratio = loss / max(case.guess, 1e-12)
     if ratio > limit("fit.guess") and np.isfinite(ratio):
         yield finding(
@@ -310,3 +308,8 @@ def no_better(case: Case) -> Iterator[Finding]:
             "See the other findings; without any, the inputs may say nothing about the targets.",
             Evidence("final loss over that of guessing", ratio, limit("fit.guess")),
         )
+
+
+def _least_held(case: Case) -> float:
+    """Return the least validation loss; 0 where none is known."""
+    return min((e.loss for e in case.record.evaluations if e.loss is not None), default=0.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
-from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case import BINARY_LOSSES, Case
 from castalia.utils.text import number
 
 __all__ = ["poor_start"]
@@ -36,13 +36,18 @@ def _loss(case: Case) -> list[Evidence]:
     if not case.comparable:
         return []
     reference = case.guess
+    if case.head.loss in BINARY_LOSSES:
+        reference = max(reference, float(np.log(2)))  # what even odds cost
     if case.head.loss in ("cross_entropy", "nll") and len(case.head.outputs) >= 2:
         reference = float(np.log(max(case.head.outputs[1], 2)))
     if case.head.loss == "mse" and case.targets is not None:
         reference = float((case.targets.astype(float) ** 2).mean())
     if not np.isfinite(reference) or reference <= 1e-9 or not np.isfinite(case.initial):
         return []
-    ratio = case.initial / reference
+    rows = case.record.train
+    first = [case.data_loss(o, t) for o, t in zip(rows.outputs[:1], rows.targets[:1], strict=True)]
+    initial = min([case.initial, *(loss for loss in first if np.isfinite(loss))])  # no penalty
+    ratio = initial / reference
     bar = limit("start.loss") * (3 if case.head.loss == "mse" else 1)
     return [Evidence("first loss over that of guessing", ratio, bar)] if ratio > bar else []
 

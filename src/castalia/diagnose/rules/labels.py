@@ -8,7 +8,7 @@ import numpy as np
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
-from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case import BINARY_LOSSES, Case
 from castalia.utils.text import number
 
 __all__ = ["imbalanced", "mislabelled", "ordered"]
@@ -19,6 +19,7 @@ LATE = 0.6  # share of the steps after which answers count: rare classes are lea
 
 def imbalanced(case: Case) -> Iterator[Finding]:
     """Rare classes that the network gives up."""
+    yield from _rare_ones(case)
     shares = case.shares
     if (
         not 2 <= len(shares) <= MOST_CLASSES
@@ -49,6 +50,33 @@ def imbalanced(case: Case) -> Iterator[Finding]:
         Evidence("share of the rarest class over an even share", relative, bar, above=False),
         *([Evidence("accuracy, against the share of the commonest class", accuracy)] if n else []),
     )
+
+
+def _rare_ones(case: Case) -> Iterator[Finding]:
+    """Pixels or labels of which hardly any is a one, and which the network never finds."""
+    y = case.targets
+    wide = y is not None and y.ndim > 1 and y.size > len(y) and case.head.loss in BINARY_LOSSES
+    if not wide or y is None or case.head.weighted or not np.isin(y, (0, 1)).all():
+        return
+    rows, share, bar = case.record.train, float(y.mean()), limit("classes.rare") / 2
+    even = 0.5 if case.head.loss == "bce" else 0.0
+    late = [
+        (o.reshape(-1) > even)[t.reshape(-1) == 1]
+        for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
+        if o is not None and t is not None and o.size == t.size and step >= LATE * case.steps
+    ]
+    found = np.concatenate(late) if late else np.zeros(0)
+    if 0 < share < bar and len(found) >= 20 and found.mean() < 0.1:
+        yield finding(
+            "CST204",
+            "warning",
+            0.85,
+            f"Only {number(100 * share, 2)} % of the targets are ones, and the network finds "
+            f"{number(100 * float(found.mean()), 2)} % of them.",
+            "Weight the ones (`pos_weight`), or use a loss of overlap such as Dice.",
+            Evidence("share of ones", share, bar, above=False),
+            Evidence("share of them that is found", float(found.mean()), 0.1, above=False),
+        )
 
 
 def _rare_recall(case: Case) -> float:

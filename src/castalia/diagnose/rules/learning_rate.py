@@ -24,14 +24,16 @@ def too_high(case: Case) -> Iterator[Finding]:
     ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
     if ratio < 0.03 and case.spike > limit("gradient.spike"):
         return  # steps were small until one gradient exploded
-    large = np.isfinite(ratio) and ratio > limit("rate.ratio")
+    # Weights of a linear model begin near zero, so their first steps are large against them.
+    large = len(case.depth) > 1 and np.isfinite(ratio) and ratio > limit("rate.ratio")
     if large:
         evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
     died = _died(case) if ratio > 0.03 else []
     evidence += died
-    harmed = case.poor or case.broken or case.stuck
+    broken = case.broken and not case.final < 0.7 * case.initial  # else it had learnt before
+    harmed = case.poor or broken or case.stuck
     weight = len(evidence)
-    if weight == 0 or (weight == 1 and not (harmed and (large or died or case.broken))):
+    if weight == 0 or (weight == 1 and not (harmed and (large or died or broken))):
         return
     if not harmed and not (weight >= 2 and _unsettled(case)):
         return
@@ -117,6 +119,7 @@ def too_low(case: Case) -> Iterator[Finding]:
     """Loss that falls steadily but slowly, with steps small against the weights."""
     if not len(case.finite) or case.adversarial or case.broken or not case.optimizer:
         return
+    yield from _taken_back(case)
     ratio = case.ratio
     small = np.isfinite(ratio) and 0 < ratio < limit("rate.slow")
     if not small or case.steps < 10:
@@ -142,6 +145,30 @@ def too_low(case: Case) -> Iterator[Finding]:
         Evidence("update-to-weight ratio (median)", ratio, limit("rate.slow"), above=False),
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
     )
+
+
+def _taken_back(case: Case) -> Iterator[Finding]:
+    """A schedule that ends the training long before its last step."""
+    rates = [(look.step, look.lr) for look in case.looks if np.isfinite(look.lr)]
+    last = case.optimizer.lr
+    if not rates or not case.poor or not 0 <= last < limit("rate.taken_back") * case.lr:
+        return
+    over = [step for step, lr in rates if lr < 0.01 * case.lr]
+    if over and over[0] < 0.5 * case.steps:
+        yield finding(
+            "CST102",
+            "error",
+            0.85,
+            f"The schedule takes the learning rate from {number(case.lr)} to {number(last, 2)}; "
+            f"from step {over[0]} of {case.steps} on it is below a hundredth.",
+            "Step the scheduler once an epoch, or let it fall more slowly.",
+            Evidence(
+                "last learning rate over the first",
+                last / case.lr,
+                limit("rate.taken_back"),
+                above=False,
+            ),
+        )
 
 
 def _creeps(case: Case) -> bool:
