@@ -7,7 +7,7 @@ from castalia.data.text.marked import SpanAdapter, WordAdapter, as_sentences
 from castalia.data.text.padded import TextAdapter
 from castalia.data.text.pairs import PairAdapter, as_pairs, sentence_pairs
 from castalia.data.text.reading import as_texts, read_text
-from castalia.data.text.rows import TokenRows, cut_blocks
+from castalia.data.text.rows import TokenRows, cut_blocks, real_lengths
 
 __all__ = [
     "TOKENIZERS",
@@ -24,5 +24,6 @@ __all__ = [
     "choose_tokenizer",
     "cut_blocks",
     "read_text",
+    "real_lengths",
     "sentence_pairs",
 ]

@@ -5,22 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from castalia.data.batches import TensorRows
 
-__all__ = ["TokenRows", "cut_blocks"]
+__all__ = ["TokenRows", "cut_blocks", "real_lengths"]
 
 
 class TokenRows(TensorRows):
-    """Rows of token ids, (N, …), kept in four bytes each; a batch has the eight that torch wants.
+    """Rows of token ids, (N, …, T), kept in four bytes each; a batch has the eight torch wants.
+
+    Parameters
+    ----------
+    x
+        Ids.
+    lengths
+        How much of each row is real where they are padded, (N,): a batch needs no more of T than
+        the longest of its rows. None: all of it.
 
     Examples
     --------
-    >>> import torch
     >>> TokenRows(torch.tensor([[3, 1], [4, 1]], dtype=torch.int32)).take(torch.tensor([1]))
     tensor([[4, 1]])
     """
+
+    def __init__(self, x: Tensor, lengths: Tensor | None = None) -> None:
+        super().__init__(x)
+        self.lengths = lengths
 
     def take(self, index: Tensor) -> Tensor:
         """Return the rows at these positions."""
@@ -28,7 +40,17 @@ class TokenRows(TensorRows):
 
     def to(self, device: Any) -> TokenRows:
         """Return the same rows on a device."""
-        return TokenRows(self.x.to(device))
+        return TokenRows(self.x.to(device), self.lengths)
+
+
+def real_lengths(ids: Tensor, padding: int) -> Tensor:
+    """Return how far the real tokens of each row reach, at least 1, (N, …) of ids (N, …, T).
+
+    >>> real_lengths(torch.tensor([[5, 6, 0], [7, 0, 0]]), 0)
+    tensor([2, 1])
+    """
+    places = torch.arange(1, ids.shape[-1] + 1, dtype=torch.int32)
+    return torch.where(ids != padding, places, 1).amax(dim=-1).long()
 
 
 def cut_blocks(
