@@ -136,8 +136,8 @@ def test_a_budget_of_tokens_bounds_sources_and_answers():
 @pytest.mark.parametrize("tokens", [None, 200])
 def test_a_cut_training_goes_on_to_the_same_bits(tokens, tmp_path):
     settings = replace(NO_WATCH, run=tmp_path / "run", checkpoint_every=5)
+    cut = replace(settings, callbacks=[Shapes(cut=12)])
     with pytest.raises(KeyboardInterrupt):
-        cut = replace(settings, callbacks=[Shapes(cut=12)])
         classifier(training=cut, batch_tokens=tokens, dropout=0.1).fit(TEXTS, LABELS)
     resumed = classifier(training=settings, batch_tokens=tokens, dropout=0.1).fit(TEXTS, LABELS)
     whole = classifier(batch_tokens=tokens, dropout=0.1).fit(TEXTS, LABELS)
@@ -187,3 +187,9 @@ def test_each_width_is_recorded_once_and_replayed_for_its_batches():
     values, rows = stepper.collect()
     assert values["loss"].tolist() == [3.0, 7.0, 3.0, 7.0]
     assert rows == [2] * 4
+
+
+def test_the_doctor_looks_at_batches_of_every_width():
+    watched = replace(NO_WATCH, watch=True)
+    said = classifier(training=watched, epochs=1).fit(TEXTS, LABELS).diagnosis_
+    assert not [note for note in said.notes if "given up" in note]

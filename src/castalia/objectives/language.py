@@ -8,6 +8,7 @@ Mikolov et al., Recurrent neural network based language model (truncated back-pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -103,6 +104,19 @@ class CarriedLM(CausalLM):
         super().__init__(ignore=ignore)
         self.streams = streams
         self.state: tuple[Tensor, ...] | None = None  # parts of (L, S, width)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the state carried so far, by the number of its part."""
+        return {str(i): part.clone() for i, part in enumerate(self.state or ())}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Carry a state on; an empty one is zero. It is written where a recorded step reads it."""
+        parts = tuple(state[str(i)] for i in range(len(state)))
+        if self.state is None:
+            self.state = tuple(part.clone() for part in parts) or None
+            return
+        for i, kept in enumerate(self.state):
+            kept.copy_(parts[i] if parts else torch.zeros_like(kept))
 
     def terms(self, net: Any, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over rows."""

@@ -436,6 +436,10 @@ class _Loop:
                 "optimizers": [
                     self.strategy.optimizer_state(self.net, o) for o in self.stepper.optimizers
                 ],
+                "objective": {
+                    name: self.strategy.gather(part)
+                    for name, part in self.stepper.carried().items()
+                },
                 "average": None if self.average is None else self.average.state_dict(),
                 "best": self.best,
                 "random": [
@@ -460,6 +464,8 @@ class _Loop:
         for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
             self.strategy.load_optimizer_state(self.net, optimizer, found)
         self.stepper.prepare()
+        carried = saved.get("objective", {})  # checkpoints of earlier versions have none
+        self.stepper.carry_on({name: parts[self.strategy.rank] for name, parts in carried.items()})
         self.factor = math.nan  # the optimizers hold the rate of another step: set it anew
         if self.average is not None:
             self.average.load_state_dict(saved["average"])

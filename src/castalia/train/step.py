@@ -185,6 +185,16 @@ class Stepper:
         }
         return values, rows
 
+    def carried(self) -> dict[str, Tensor]:
+        """Return what the objective carries from step to step; few carry anything."""
+        found: dict[str, Tensor] = getattr(self.objective, "state_dict", dict)()
+        return found
+
+    def carry_on(self, state: dict[str, Tensor]) -> None:
+        """Let the objective go on from what it carried."""
+        if hasattr(self.objective, "load_state_dict"):
+            self.objective.load_state_dict({k: v.to(self.device) for k, v in state.items()})
+
     def release(self) -> bool:
         """Let go of what only steps need; whether they were recorded as a graph."""
         return False

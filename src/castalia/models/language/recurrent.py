@@ -73,8 +73,9 @@ class RNNLanguageModel(NeuralLanguageModel):
 
     Notes
     -----
-    Steps are never shuffled. The state is zero at the beginning of every epoch, and after a run
-    that was interrupted inside of one. What does not fill a block of every stream is left out.
+    Steps are never shuffled. The state is zero at the beginning of every epoch; checkpoints keep
+    it, so that a run that was interrupted inside of one goes on. What does not fill a block of
+    every stream is left out.
     ``score`` and ``perplexity`` carry the state over the whole text. Validation rows begin at the
     state zero and are 16 contexts long, so ``val_loss`` is slightly pessimistic.
 
