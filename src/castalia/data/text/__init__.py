@@ -1,6 +1,7 @@
 """Texts as rows of a training: packed blocks for language models, padded rows for classifiers."""
 
 from castalia.data.text.choosing import TOKENIZERS, choose_tokenizer
+from castalia.data.text.corpus import Corpus
 from castalia.data.text.documents import DocumentAdapter
 from castalia.data.text.language import LanguageAdapter
 from castalia.data.text.marked import SpanAdapter, WordAdapter, as_sentences
@@ -11,6 +12,7 @@ from castalia.data.text.rows import TokenRows, cut_blocks, real_lengths
 
 __all__ = [
     "TOKENIZERS",
+    "Corpus",
     "DocumentAdapter",
     "LanguageAdapter",
     "PairAdapter",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from castalia.data.batches import TensorRows
 
-__all__ = ["TokenRows", "cut_blocks", "real_lengths"]
+__all__ = ["TokenRows", "block_starts", "cut_blocks", "real_lengths"]
 
 
 class TokenRows(TensorRows):
@@ -80,9 +80,25 @@ def cut_blocks(
            [3, 4, 5, 6],
            [4, 5, 6, 7]], dtype=int32)
     """
-    length = min(length, len(stream) - 1)
-    last = len(stream) - 1 - length
+    starts, length = block_starts(len(stream), length, stride, rest=rest)
+    return stream.astype(np.int32)[starts[:, None] + np.arange(length + 1)]
+
+
+def block_starts(
+    size: int, length: int, stride: int | None = None, *, rest: bool = True
+) -> tuple[np.ndarray, int]:
+    """Return where the blocks of a stream of ``size`` ids begin, and how many inputs they have.
+
+    Parameters
+    ----------
+    size
+        Ids of the stream, at least two.
+    length, stride, rest
+        As for ``cut_blocks``.
+    """
+    length = min(length, size - 1)
+    last = size - 1 - length
     starts = np.arange(0, last + 1, stride or length)
     if rest and starts[-1] != last:
         starts = np.append(starts, last)
-    return stream.astype(np.int32)[starts[:, None] + np.arange(length + 1)]
+    return starts, length
