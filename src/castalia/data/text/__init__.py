@@ -7,6 +7,7 @@ from castalia.data.text.language import LanguageAdapter
 from castalia.data.text.marked import SpanAdapter, WordAdapter, as_sentences
 from castalia.data.text.padded import TextAdapter
 from castalia.data.text.pairs import PairAdapter, as_pairs, sentence_pairs
+from castalia.data.text.readers import read_conll, read_folder, read_parallel
 from castalia.data.text.reading import as_texts, read_text
 from castalia.data.text.rows import TokenRows, cut_blocks, real_lengths
 
@@ -25,6 +26,9 @@ __all__ = [
     "as_texts",
     "choose_tokenizer",
     "cut_blocks",
+    "read_conll",
+    "read_folder",
+    "read_parallel",
     "read_text",
     "real_lengths",
     "sentence_pairs",
