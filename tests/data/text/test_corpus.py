@@ -14,6 +14,7 @@ from castalia.data.text.corpus import CorpusRows
 from castalia.data.text.language import LanguageAdapter
 from castalia.data.text.reading import read_pieces, read_text
 from castalia.data.tokenizers import ByteBPETokenizer, CharTokenizer
+from castalia.data.tokenizers.sources import read_lines
 from castalia.errors import InvalidData
 from castalia.models.language import GPTLanguageModel, RNNLanguageModel, WindowLanguageModel
 
@@ -113,6 +114,16 @@ def test_pieces_of_a_file_are_its_text(tmp_path):
     assert "".join(pieces) == text[1:] == read_text(path)
     assert all(piece.endswith("\n") for piece in pieces[:5])
     assert max(map(len, pieces)) < 700
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1 << 16])
+def test_a_byte_order_mark_moves_no_offset(tmp_path, size):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfab\xff")
+    with pytest.raises(InvalidData, match=r"0xff at offset 5 \(line 1\)"):
+        list(read_pieces(path, size=size))
+    with pytest.raises(InvalidData, match=r"0xff at offset 5 \(line 1\)"):
+        list(read_lines(path))
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 16])

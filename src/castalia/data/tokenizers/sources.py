@@ -82,8 +82,8 @@ def read_lines(path: str | Path, owner: str = "read_lines") -> Iterator[str]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 try:
-                    code = "utf-8-sig" if number == 1 else "utf-8"  # without a byte order mark
-                    yield raw.decode(code).removesuffix("\n").removesuffix("\r")
+                    line = raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                    yield line.removeprefix("\ufeff") if number == 1 else line
                 except UnicodeDecodeError as error:
                     raise InvalidData(
                         f"{owner}: `{path}` must be UTF-8; got byte {raw[error.start]:#04x} at "
