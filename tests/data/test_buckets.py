@@ -193,3 +193,14 @@ def test_the_doctor_looks_at_batches_of_every_width():
     watched = replace(NO_WATCH, watch=True)
     said = classifier(training=watched, epochs=1).fit(TEXTS, LABELS).diagnosis_
     assert not [note for note in said.notes if "given up" in note]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_recorded_steps_of_every_width_equal_eager_ones():
+    settings = {"device": "cuda", "optimizer": "momentum", "precision": "float32"}
+    recorded = classifier(training=replace(NO_WATCH, **settings)).fit(TEXTS, LABELS)
+    eager = classifier(training=replace(NO_WATCH, **settings, compile=False)).fit(TEXTS, LABELS)
+    assert recorded.settings_["graph"]
+    for p, q in zip(recorded.module_.parameters(), eager.module_.parameters(), strict=True):
+        assert_close(p, q, rtol=1e-4, atol=1e-5)
