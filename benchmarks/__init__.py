@@ -21,6 +21,7 @@ NAMES = (
     "image_decoding",
     "resnet",
     "tokenizer",
+    "buckets",
     "word2vec",
     "gpt",
 )

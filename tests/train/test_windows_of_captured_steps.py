@@ -44,7 +44,7 @@ def test_steps_of_a_window_left_before_collecting_are_kept():
     for stepper.window in range(2):
         stepper.begin(samples, torch.arange(6))
         stepper.terms = {"loss": torch.zeros(3)}  # as a new recording makes them
-        stepper.recorded = Player(stepper)
+        stepper.recorded = {None: Player(stepper)}
         for i in range(3):
             stepper.step(i, i)
     values, rows = stepper.collect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any, ClassVar
 
@@ -23,6 +23,7 @@ from castalia.base.watching import Watched, watchers
 from castalia.data.adapters import TableAdapter
 from castalia.data.batches import Samples
 from castalia.data.splits import SMALLEST, holdout
+from castalia.errors import InvalidParameter
 from castalia.protocols import Objective, Spec, Stage
 from castalia.train import (
     Training,
@@ -195,7 +196,19 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         rows = self.adapter_.rows(X, _NUMPY[dtype])
         y = target.y.to(dtype) if target.y.is_floating_point() else target.y
         weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
-        return Samples(rows, y, weight)
+        samples = Samples(rows, y, weight)
+        lengths = getattr(rows, "lengths", None)
+        return samples if lengths is None else self._padded_rows(samples, lengths[:, None])
+
+    def _padded_rows(self, samples: Samples, lengths: Tensor) -> Samples:
+        """Let batches be made of padded rows of like lengths, (N, 1) or with targets' (N, 2)."""
+        tokens, longest = getattr(self, "batch_tokens", None), int(lengths.max())
+        if tokens is not None and tokens < longest:
+            raise InvalidParameter(
+                f"{type(self).__name__}: `batch_tokens` must be at least {longest}, the tokens of "
+                f"the longest text; got {tokens}. Lower `context` to cut long texts."
+            )
+        return replace(samples, lengths=lengths, tokens=tokens)
 
     def _split(
         self, samples: Samples, target: Target, training: Training, seed: int, dtype: torch.dtype

@@ -8,7 +8,7 @@ exactly the batches of an in-memory one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.buckets import fixed_widths, grouped, packed, widths_of
 from castalia.data.stream import DiskMatrix
 from castalia.protocols import Batch, Rows
 from castalia.utils.seeds import generator
@@ -108,6 +109,11 @@ class Samples:
     ordered
         Whether a training takes the rows one after the other, never shuffled; they then need not
         ascend.
+    lengths
+        Of padded rows, how much of each is real, (N, 1), or of inputs and targets, (N, 2); None:
+        rows are not padded. Batches are then made of rows of like lengths and cut to the longest.
+    tokens
+        Most tokens of a batch, padding included, on each side; None: batches have as many rows.
     """
 
     x: Rows
@@ -115,6 +121,8 @@ class Samples:
     weight: Tensor | None = None
     rows: Tensor | None = None
     ordered: bool = False
+    lengths: Tensor | None = None  # stays on the CPU, where batches are planned
+    tokens: int | None = None
 
     def __len__(self) -> int:
         return len(self.x) if self.rows is None else len(self.rows)
@@ -131,16 +139,81 @@ class Samples:
         rows = None if self.rows is None else self.rows.to(device)
         return replace(self, x=self.x.to(device), y=y, weight=weight, rows=rows)
 
-    def batch(self, index: Tensor) -> Batch:
-        """Return the batch at these absolute positions."""
+    def batch(self, index: Tensor, widths: tuple[int, ...] | None = None) -> Batch:
+        """Return the batch at these absolute positions.
+
+        Parameters
+        ----------
+        index
+            Positions.
+        widths
+            Of inputs and targets, where rows are padded; None: those of the longest.
+        """
+        x = self.x.take(index)
         y = None if self.y is None else self.y.index_select(0, index)
         weight = None if self.weight is None else self.weight.index_select(0, index)
-        return Batch(self.x.take(index), y, weight)
+        if self.lengths is not None:
+            widths = widths or tuple(self.lengths[index.cpu()].amax(dim=0).tolist())
+            x = x[..., : widths[0]]
+            y = y if y is None or len(widths) == 1 else y[:, : widths[1]]
+        return Batch(x, y, weight)
 
     def n_batches(self, batch_size: int) -> int:
         """Number of batches in an epoch."""
+        if self.tokens is not None and self.lengths is not None:
+            return len(packed(self._row_lengths(), self.tokens, None)[1]) - 1
         whole, rest = divmod(len(self), BLOCK * WINDOW)
         return whole * -(-BLOCK * WINDOW // batch_size) + -(-rest // batch_size)
+
+    def batches(
+        self, batch_size: int, seed: int | None, epoch: int, device: Any = "cpu"
+    ) -> Iterator[tuple[Samples, Tensor, Sequence[int]]]:
+        """Yield windows of samples, each with its order and where that is cut into batches.
+
+        Parameters
+        ----------
+        batch_size
+            Rows of a batch; not used where ``tokens`` bounds them.
+        seed, epoch, device
+            As for ``windows``.
+        """
+        if self.lengths is None or self.ordered:
+            for samples, order in self.windows(seed, epoch, device):
+                yield samples, order, range(0, len(order) + batch_size, batch_size)
+            return
+        source = None if seed is None else generator(seed, epoch)
+        lengths = self._row_lengths()
+        cuts: Sequence[int] = range(0, len(self) + batch_size, batch_size)
+        if self.tokens is not None:
+            order, cuts = packed(lengths, self.tokens, source)
+        elif source is not None:
+            order = grouped(lengths, batch_size, source)
+        else:
+            order = lengths.argsort(stable=True)
+        order = order.to(device)
+        yield self, order if self.rows is None else self.rows[order], cuts
+
+    def _row_lengths(self) -> Tensor:
+        """Length of each row by its longer side, (N,)."""
+        lengths: Any = self.lengths
+        return (lengths if self.rows is None else lengths[self.rows.cpu()]).amax(dim=1)
+
+    def widths(
+        self, order: Tensor, cuts: Sequence[int], *, few: bool
+    ) -> list[tuple[int, ...]] | None:
+        """Return how wide each batch must be on each side; None where rows are not padded.
+
+        Parameters
+        ----------
+        order, cuts
+            Of ``batches``.
+        few
+            Whether there must be few different ones.
+        """
+        if self.lengths is None:
+            return None
+        fixed = fixed_widths(self.lengths) if few else None
+        return widths_of(self.lengths, order.cpu(), cuts, fixed)
 
     def windows(
         self, seed: int | None, epoch: int, device: Any = "cpu"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +43,17 @@ class Objective:
 
     def after_step(self, net: nn.Module) -> None:
         """Update what gradients do not; nothing by default."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what goes on from step to step outside the network; of a wrapper, its inner's."""
+        inner = getattr(self, "objective", None)
+        return inner.state_dict() if isinstance(inner, Objective) else {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what ``state_dict`` returned; an empty one is that before the first step."""
+        inner = getattr(self, "objective", None)
+        if isinstance(inner, Objective):
+            inner.load_state_dict(state)
 
     def __add__(self, penalty: Penalty) -> Penalised:
         return Penalised(self, penalty)

@@ -8,6 +8,7 @@ Mikolov et al., Recurrent neural network based language model (truncated back-pr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -88,7 +89,8 @@ class CarriedLM(CausalLM):
 
     Gradients end at the beginning of a block: truncated back-propagation through time. y is
     (B, T + 2): the next tokens, the number of the row's stream, and 1 where the row begins it, at
-    the state zero. Rows must come in the order of their streams. Where no gradient is needed, as
+    the state zero; where it is (B, 2), these two only, the targets are x moved by one. Rows must
+    come in the order of their streams. Where no gradient is needed, as
     in a validation, each row begins at zero and leaves the carried state alone.
 
     Parameters
@@ -104,16 +106,31 @@ class CarriedLM(CausalLM):
         self.streams = streams
         self.state: tuple[Tensor, ...] | None = None  # parts of (L, S, width)
 
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the state carried so far, by the number of its part."""
+        return {str(i): part.clone() for i, part in enumerate(self.state or ())}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Carry a state on; an empty one is zero. It is written where a recorded step reads it."""
+        parts = tuple(state[str(i)] for i in range(len(state)))
+        if self.state is None:
+            self.state = tuple(part.clone() for part in parts) or None
+            return
+        for i, kept in enumerate(self.state):
+            kept.copy_(parts[i] if parts else torch.zeros_like(kept))
+
     def terms(self, net: Any, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over rows."""
-        targets, stream, begins = batch.y[:, :-2], batch.y[:, -2].long(), batch.y[:, -1]
+        x, targets, stream, begins = batch.x, batch.y[:, :-2], batch.y[:, -2].long(), batch.y[:, -1]
         if not torch.is_grad_enabled():
             return super().terms(net, batch._replace(y=targets), phase)
+        if targets.shape != x.shape:
+            x, targets = x[:, :-1], x[:, 1:]
         if self.state is None:
             self.state = net.start(self.streams)
         going = (1 - begins)[None, :, None]
         state = tuple(part.index_select(1, stream) * going for part in self.state)
-        logits, last = net.carry(batch.x, state)
+        logits, last = net.carry(x, state)
         for kept, part in zip(self.state, last, strict=True):
             kept.index_copy_(1, stream, part.detach().to(kept.dtype))
         return {"loss": weighted_mean(self.compare(net, logits, targets), batch.weight)}

@@ -2,12 +2,13 @@
 
 A small step is bound by launching its kernels one by one; a recorded step is one launch. The
 batch's rows are chosen inside the graph: a cursor on the device walks through the epoch's order, so
-a replay needs nothing from the host.
+a replay needs nothing from the host. Batches of padded rows have one of a few widths, each of which
+has a graph of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,7 +54,7 @@ class CapturedStepper(Stepper):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.recorded: torch.cuda.CUDAGraph | None = None
+        self.recorded: dict[tuple[int, ...] | None, torch.cuda.CUDAGraph] = {}  # by width
         self.failed: str | None = None
         self.warm = 0
         self.cursor = torch.zeros(1, dtype=torch.long, device=self.device)
@@ -61,21 +62,24 @@ class CapturedStepper(Stepper):
         self.source: Samples | None = None
         self.next = self.replayed = 0
         self.names: list[str] = []  # of the terms of a step
-        self.gradients: list[Tensor | None] = []
+        self.gradients: list[Tensor | None] = []  # of every graph
+        self.pool: Any = None
         self.terms: dict[str, Tensor] = {}  # of every replayed step, (steps,) each
         if any(phase.every > 1 for phase in self.phases):
             self.failed = "phases that are not due in every step"
         if any(self.closures):
             self.failed = "an optimizer that evaluates a batch more than once"
 
-    def begin(self, samples: Samples, order: Tensor) -> None:
+    def begin(self, samples: Samples, order: Tensor, cuts: Sequence[int] | None = None) -> None:
         """Take up a window; a window of another size or place needs a new recording."""
         self._keep_replayed()
-        super().begin(samples, order)
-        whole = len(order) // self.batch_size
+        super().begin(samples, order, cuts)
+        # Batches of different numbers of rows are not recorded.
+        whole = len(order) // self.batch_size if isinstance(self.cuts, range) else 0
         rows = order[: whole * self.batch_size].view(whole, self.batch_size)
         if self.source is not samples or len(self.table) != whole:
-            self.source, self.table, self.recorded = samples, rows.clone(), None
+            self.source, self.table = samples, rows.clone()
+            self._forget()
         else:
             self.table.copy_(rows)
         self.next = -1
@@ -86,11 +90,12 @@ class CapturedStepper(Stepper):
             return super().step(i, number)
         if self.warm < WARM_UP:
             return self._warm_step(i, number)
-        if self.recorded is None and not self._capture():
+        self._choose(i)
+        if self.width not in self.recorded and not self._capture():
             return super().step(i, number)
         if i != self.next:
             self.cursor.fill_(i)
-        self.recorded.replay()  # type: ignore[union-attr]
+        self.recorded[self.width].replay()
         self.next = i + 1
         self.replayed += 1
         return self.terms["loss"][i]
@@ -115,12 +120,16 @@ class CapturedStepper(Stepper):
 
     def release(self) -> bool:
         """Free the graph and its memory; gradients lie in it, so they go too."""
-        worked, self.recorded = self.recorded is not None, None
+        worked = bool(self.recorded)
         if worked:
-            self.gradients = []
+            self._forget()
             for parameter in self.parameters:
                 parameter.grad = None
         return worked
+
+    def _forget(self) -> None:
+        """Let go of every recording."""
+        self.recorded, self.gradients = {}, []
 
     def _warm_step(self, i: int, number: int) -> Tensor:
         self.warm += 1
@@ -132,22 +141,26 @@ class CapturedStepper(Stepper):
         """Record one step; recording computes nothing."""
         graph = torch.cuda.CUDAGraph()
         steps = len(self.table)
-        # Made outside the graph, which would clear them at every replay.
-        self.terms = {name: torch.zeros(steps, device=self.device) for name in self.names}
+        if not self.recorded:  # made outside the graphs, which would clear them at every replay
+            self.terms = {name: torch.zeros(steps, device=self.device) for name in self.names}
+            self.pool = torch.cuda.graph_pool_handle()
         torch.cuda.synchronize()
         try:
-            with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+            # Graphs share their memory: they run one after another, and none reads another's.
+            stream = torch.cuda.current_stream()
+            with torch.cuda.graph(graph, pool=self.pool, stream=stream):
                 index = self.table.index_select(0, self.cursor)[0]  # (B,)
                 for name, value in self._phases(index, 0).items():
                     self.terms[name].index_copy_(0, self.cursor, value.float().reshape(1))
                 self.cursor.add_(1)
         except Exception as error:  # anything that cannot be recorded: host reads, changing shapes
+            self._keep_replayed()
             self.failed = f"{type(error).__name__}: {error}".splitlines()[0]
             torch.cuda.synchronize()
             # A broken recording leaves the generator waiting for its end; a copy is free of that.
             chance = torch.cuda.default_generators[torch.cuda.current_device()]
             chance.graphsafe_set_state(chance.clone_state())
             return False
-        self.recorded = graph
-        self.gradients = [p.grad for p in self.parameters]  # the graph writes here: keep the memory
+        self.recorded[self.width] = graph
+        self.gradients += [p.grad for p in self.parameters]  # graphs write here: keep the memory
         return True

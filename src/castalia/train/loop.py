@@ -47,6 +47,7 @@ __all__ = ["evaluation_rows", "step_work", "train"]
 
 CHECK_EVERY = 50  # steps between looks at whether the loss is still a number
 EVALUATION_ROWS, EVALUATION_NUMBERS = 4096, 1 << 22  # of a batch without gradients
+PADDED_ROWS = 256  # of such a batch, where fewer rows are less padded
 
 
 def step_work(net: nn.Module, row: torch.Size, batch_size: int) -> float:
@@ -146,7 +147,8 @@ class _Loop:
         progress = build_progress(training.verbose, quiet=self.strategy.rank > 0)
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
         self.state = TrainState(net, validation=self.validation)
-        self.evaluated = max(self.batch_size, evaluation_rows(_row_shape(data)))
+        most = EVALUATION_ROWS if data.lengths is None else PADDED_ROWS
+        self.evaluated = max(self.batch_size, evaluation_rows(_row_shape(data), most))
         self._stale = f"no better validation loss for {training.patience} epochs"
         self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
@@ -260,12 +262,13 @@ class _Loop:
             self.net.train()
         skip, done = state.step, 0  # after a resume, the first steps are already taken
         # A single batch has no order worth shuffling; streams have one that must be kept.
-        shuffled = self.batch_size < len(self.data) and not self.data.ordered
+        shuffled = state.steps > 1 and not self.data.ordered
         seed = self.order_seed if shuffled else None
-        for samples, order in self.data.windows(seed, state.epoch, self.home):
-            batches = -(-len(order) // self.batch_size)
+        windows = self.data.batches(self.batch_size, seed, state.epoch, self.home)
+        for samples, order, cuts in windows:
+            batches = len(cuts) - 1
             if done + batches > skip:
-                self.stepper.begin(samples, order)
+                self.stepper.begin(samples, order, cuts)
                 for i in range(max(skip - done, 0), batches):
                     self._step(i, done + i)
             done += batches
@@ -369,7 +372,7 @@ class _Loop:
         self.net.eval()
         total = torch.zeros(2, dtype=self.exact, device=self.device)  # weighted loss, weight
         with self._averaged(), uncompiled(self.net):
-            for window, order in samples.windows(None, 0, self.home):
+            for window, order, _ in samples.batches(self.evaluated, None, 0, self.home):
                 for index in order.split(self.evaluated):
                     total += self._validate_batch(window, index)
         weighted, weight = self.strategy.total(total).tolist()
@@ -433,6 +436,10 @@ class _Loop:
                 "optimizers": [
                     self.strategy.optimizer_state(self.net, o) for o in self.stepper.optimizers
                 ],
+                "objective": {
+                    name: self.strategy.gather(part)
+                    for name, part in self.stepper.carried().items()
+                },
                 "average": None if self.average is None else self.average.state_dict(),
                 "best": self.best,
                 "random": [
@@ -457,6 +464,8 @@ class _Loop:
         for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
             self.strategy.load_optimizer_state(self.net, optimizer, found)
         self.stepper.prepare()
+        carried = saved.get("objective", {})  # checkpoints of earlier versions have none
+        self.stepper.carry_on({name: parts[self.strategy.rank] for name, parts in carried.items()})
         self.factor = math.nan  # the optimizers hold the rate of another step: set it anew
         if self.average is not None:
             self.average.load_state_dict(saved["average"])

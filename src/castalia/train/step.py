@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -102,6 +102,7 @@ class Stepper:
         self.record: list[Terms] = []
         self.rows: list[int] = []
         self.upcoming = 0
+        self.widths: list[tuple[int, ...]] | None = None  # of the batches of padded rows
 
     def prepare(self) -> None:
         """Find the quickest way to take each optimizer's step; again after its state was loaded."""
@@ -109,13 +110,27 @@ class Stepper:
             fused_step(optimizer) or optimizer.step for optimizer in self.optimizers
         ]
 
-    def begin(self, samples: Samples, order: Tensor) -> None:
-        """Take up a window of samples and the order of its rows."""
-        self.samples, self.order = samples, order
+    def begin(self, samples: Samples, order: Tensor, cuts: Sequence[int] | None = None) -> None:
+        """Take up a window of samples, the order of its rows, and where it is cut into batches."""
+        if cuts is None:
+            cuts = range(0, len(order) + self.batch_size, self.batch_size)
+        self.samples, self.order, self.cuts = samples, order, cuts
+        self.widths = samples.widths(order, cuts, few=self.device.type == "cuda")
+        self.width: tuple[int, ...] | None = None
         self.by_hand = self._can_go_by_hand()
         if hasattr(samples.x, "plan"):  # rows that are made ready while others are learnt from
             batches = order.split(self.batch_size)
             samples.x.plan([self.strategy.share(index) for index in batches])
+
+    @property
+    def batches(self) -> int:
+        """How many batches the window has."""
+        return len(self.cuts) - 1
+
+    def _choose(self, i: int) -> Tensor:
+        """Return the rows of the window's i-th batch, and let it be as wide as it must."""
+        self.width = None if self.widths is None else self.widths[i]
+        return self.order[self.cuts[i] : self.cuts[i + 1]]
 
     def _can_go_by_hand(self) -> bool:
         """Whether the step is a small one on the CPU whose back-propagation the network knows.
@@ -138,8 +153,7 @@ class Stepper:
 
     def peek(self) -> Batch:
         """Return the batch that the next step takes."""
-        i = self.upcoming
-        return self._batch(self.order[i * self.batch_size : (i + 1) * self.batch_size])
+        return self._batch(self._choose(self.upcoming))
 
     def set_rate(self, factor: float) -> None:
         """Set every group's rate to ``factor`` times its base."""
@@ -153,7 +167,7 @@ class Stepper:
 
     def step(self, i: int, number: int) -> Tensor:
         """Take the step of the window's i-th batch, the epoch's ``number``-th; return its loss."""
-        index = self.order[i * self.batch_size : (i + 1) * self.batch_size]
+        index = self._choose(i)
         terms = self._phases(index, number)
         if not terms:  # no phase was due: nothing to record
             return self.missing
@@ -170,6 +184,16 @@ class Stepper:
             name: torch.stack([terms.get(name, self.missing) for terms in record]) for name in names
         }
         return values, rows
+
+    def carried(self) -> dict[str, Tensor]:
+        """Return what the objective carries from step to step; few carry anything."""
+        found: dict[str, Tensor] = getattr(self.objective, "state_dict", dict)()
+        return found
+
+    def carry_on(self, state: dict[str, Tensor]) -> None:
+        """Let the objective go on from what it carried."""
+        if hasattr(self.objective, "load_state_dict"):
+            self.objective.load_state_dict({k: v.to(self.device) for k, v in state.items()})
 
     def release(self) -> bool:
         """Let go of what only steps need; whether they were recorded as a graph."""
@@ -301,7 +325,7 @@ class Stepper:
         return len(index) if weight is None else weight.index_select(0, index).sum()
 
     def _batch(self, index: Tensor) -> Batch:
-        batch = self.samples.batch(index)
+        batch = self.samples.batch(index, self.width)
         if index.device == self.device:
             return batch
         return Batch(

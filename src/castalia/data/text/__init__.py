@@ -1,16 +1,19 @@
 """Texts as rows of a training: packed blocks for language models, padded rows for classifiers."""
 
 from castalia.data.text.choosing import TOKENIZERS, choose_tokenizer
+from castalia.data.text.corpus import Corpus
 from castalia.data.text.documents import DocumentAdapter
 from castalia.data.text.language import LanguageAdapter
 from castalia.data.text.marked import SpanAdapter, WordAdapter, as_sentences
 from castalia.data.text.padded import TextAdapter
 from castalia.data.text.pairs import PairAdapter, as_pairs, sentence_pairs
+from castalia.data.text.readers import read_conll, read_folder, read_parallel
 from castalia.data.text.reading import as_texts, read_text
-from castalia.data.text.rows import TokenRows, cut_blocks
+from castalia.data.text.rows import TokenRows, cut_blocks, real_lengths
 
 __all__ = [
     "TOKENIZERS",
+    "Corpus",
     "DocumentAdapter",
     "LanguageAdapter",
     "PairAdapter",
@@ -23,6 +26,10 @@ __all__ = [
     "as_texts",
     "choose_tokenizer",
     "cut_blocks",
+    "read_conll",
+    "read_folder",
+    "read_parallel",
     "read_text",
+    "real_lengths",
     "sentence_pairs",
 ]

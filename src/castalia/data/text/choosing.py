@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +38,7 @@ LARGEST, SHARE = 32_000, 200  # pieces of a vocabulary; characters for each
 
 
 def choose_tokenizer(
-    asked: Any, texts: Sequence[str], owner: str, default: str | None = None
+    asked: Any, texts: Iterable[str], owner: str, default: str | None = None
 ) -> Tokenizer:
     """Return a fitted tokenizer.
 
@@ -48,7 +48,7 @@ def choose_tokenizer(
         A tokenizer, which is fitted on the texts unless it already is; a name of ``TOKENIZERS``;
         or None.
     texts
-        What it is fitted on.
+        What it is fitted on; gone through twice at most.
     owner
         Whom errors name.
     default
@@ -74,7 +74,7 @@ def choose_tokenizer(
     return replace(made).fit(texts)
 
 
-def default_tokenizer(texts: Sequence[str]) -> Tokenizer:
+def default_tokenizer(texts: Iterable[str]) -> Tokenizer:
     """Return characters for a small text, byte BPE with a vocabulary to its measure otherwise."""
     size = sum(len(text) for text in texts)
     if size <= SMALL:

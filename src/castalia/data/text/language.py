@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from castalia.data.text.choosing import choose_tokenizer
+from castalia.data.text.corpus import Corpus, CorpusRows, TokenFile
 from castalia.data.text.reading import as_texts
 from castalia.data.text.rows import TokenRows, cut_blocks
 from castalia.data.tokenizers import Tokenizer
@@ -83,14 +84,26 @@ class LanguageAdapter:
         """Shape of one row: a token at each of T places."""
         return torch.Size([1, self.context])
 
-    def check(self, X: Any, owner: str) -> np.ndarray:
-        """Return texts as blocks of ids, (N, T + 1)."""
-        stream = self.stream(X, owner)
+    def check(self, X: Any, owner: str) -> np.ndarray | CorpusRows:
+        """Return texts as blocks of ids, (N, T + 1); those of a ``Corpus`` stay in its file."""
         stride = None if self.fitted else self.stride
-        return cut_blocks(stream, self.context, stride, rest=self.rest)
+        if isinstance(X, Corpus):
+            return CorpusRows(self._file(X, owner), self.context, stride, rest=self.rest)
+        return cut_blocks(self.stream(X, owner), self.context, stride, rest=self.rest)
+
+    def _file(self, corpus: Corpus, owner: str) -> TokenFile:
+        """Return the ids of a corpus; before ``fit`` the tokenizer is learnt from it."""
+        if self.vocabulary == 0:
+            self.tokenizer = choose_tokenizer(self.asked, corpus, owner)
+            self.vocabulary = len(self.tokenizer)
+        if self.tokenizer is None:
+            raise InvalidData(f"{owner}: it has no tokenizer; X must be token ids, got {corpus}.")
+        return corpus.encode(self.tokenizer, owner)
 
     def stream(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as one stream of ids, (L,), at least two of them."""
+        if isinstance(X, Corpus):
+            return self._file(X, owner).ids
         first, *others = self.streams(X, owner)
         shared = int(self.end is not None)  # the end token between two texts belongs to both
         stream = np.concatenate([first, *(other[shared:] for other in others)])
@@ -141,13 +154,15 @@ class LanguageAdapter:
             )
         return ids
 
-    def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> LanguageAdapter:
+    def fit(self, X: Any, sample_weight: np.ndarray | None = None) -> LanguageAdapter:
         """Nothing is left to learn; from now on, blocks do not overlap."""
         self.fitted = True
         return self
 
-    def rows(self, X: np.ndarray, dtype: Any) -> Rows:
-        """Return the inputs of blocks as rows of a training, (N, T)."""
+    def rows(self, X: np.ndarray | CorpusRows, dtype: Any) -> Rows:
+        """Return the inputs of blocks as rows of a training, (N, T); of a corpus, whole blocks."""
+        if isinstance(X, CorpusRows):
+            return X
         return TokenRows(torch.from_numpy(X)[:, :-1])
 
     def blocks(self, X: np.ndarray, dtype: Any) -> Iterator[Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from castalia.data.text.choosing import choose_tokenizer
 from castalia.data.text.pairs import MULTIPLE, PairAdapter, as_pairs
-from castalia.data.text.rows import TokenRows
+from castalia.data.text.rows import TokenRows, real_lengths
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
 from castalia.utils.text import shorten
@@ -94,7 +94,8 @@ class _MarkedAdapter:
 
     def rows(self, X: np.ndarray, dtype: Any) -> Rows:
         """Return texts as rows of a training."""
-        return TokenRows(self.pad(self.encode(X), self.reader.length))
+        x = self.pad(self.encode(X), self.reader.length)
+        return TokenRows(x, real_lengths(x[:, 0], self.reader.padding))
 
     def blocks(self, X: np.ndarray, dtype: Any) -> Iterator[Tensor]:
         """Yield rows block by block, for prediction: each as long as it needs to be."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from castalia.data.text.choosing import choose_tokenizer
 from castalia.data.text.reading import as_texts
-from castalia.data.text.rows import TokenRows
+from castalia.data.text.rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.protocols import Rows
@@ -123,20 +123,22 @@ class TextAdapter:
         begin, end = tokenizer.id_of("begin"), tokenizer.id_of("end")
         return [[begin, *row[:room], end] for row in found]
 
-    def pad(self, rows: list[list[int]]) -> Tensor:
+    def pad(self, rows: list[list[int]], length: int | None = None) -> Tensor:
         """Return rows of ids as one tensor, (N, T)."""
-        ids = pad_batch(rows, self.padding, length=self.length, longer="cut").ids
+        ids = pad_batch(rows, self.padding, length=length, longer="cut").ids
         return torch.from_numpy(ids.astype(np.int32))
 
     def rows(self, X: np.ndarray, dtype: Any) -> Rows:
         """Return texts as rows of a training."""
-        return TokenRows(self.pad(self.encode(X)))
+        ids = self.pad(self.encode(X), self.length)
+        return TokenRows(ids, real_lengths(ids, self.padding))
 
     def blocks(self, X: np.ndarray, dtype: Any) -> Iterator[Tensor]:
-        """Yield rows of ids block by block, for prediction."""
+        """Yield rows of ids block by block, for prediction: each as long as it needs to be."""
         step = max(1, BLOCK // self.length)
         for start in range(0, len(X), step):
-            yield self.pad(self.encode(X[start : start + step])).long()
+            rows = [row[: self.length] for row in self.encode(X[start : start + step])]
+            yield self.pad([row or [self.padding] for row in rows]).long()
 
     def state(self) -> dict[str, Any]:
         """Return what saving needs."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from castalia.data.text.choosing import choose_tokenizer
 from castalia.data.text.documents import sentences_of
 from castalia.data.text.reading import as_texts
-from castalia.data.text.rows import TokenRows
+from castalia.data.text.rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
@@ -177,7 +177,9 @@ class PairAdapter:
 
     def rows(self, X: np.ndarray, dtype: Any) -> Rows:
         """Return texts as rows of a training."""
-        return TokenRows(self.pad(self.encode(X), self.length))
+        ids = self.pad(self.encode(X), self.length)
+        lengths = real_lengths(ids, self.padding)
+        return TokenRows(ids, lengths.amax(dim=1) if self.apart else lengths)
 
     def blocks(self, X: np.ndarray, dtype: Any) -> Iterator[Tensor]:
         """Yield rows of ids block by block, for prediction: each as long as it needs to be."""

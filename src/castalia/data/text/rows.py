@@ -5,22 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from castalia.data.batches import TensorRows
 
-__all__ = ["TokenRows", "cut_blocks"]
+__all__ = ["TokenRows", "block_starts", "cut_blocks", "real_lengths"]
 
 
 class TokenRows(TensorRows):
-    """Rows of token ids, (N, …), kept in four bytes each; a batch has the eight that torch wants.
+    """Rows of token ids, (N, …, T), kept in four bytes each; a batch has the eight torch wants.
+
+    Parameters
+    ----------
+    x
+        Ids.
+    lengths
+        How much of each row is real where they are padded, (N,): a batch needs no more of T than
+        the longest of its rows. None: all of it.
 
     Examples
     --------
-    >>> import torch
     >>> TokenRows(torch.tensor([[3, 1], [4, 1]], dtype=torch.int32)).take(torch.tensor([1]))
     tensor([[4, 1]])
     """
+
+    def __init__(self, x: Tensor, lengths: Tensor | None = None) -> None:
+        super().__init__(x)
+        self.lengths = lengths
 
     def take(self, index: Tensor) -> Tensor:
         """Return the rows at these positions."""
@@ -28,7 +40,17 @@ class TokenRows(TensorRows):
 
     def to(self, device: Any) -> TokenRows:
         """Return the same rows on a device."""
-        return TokenRows(self.x.to(device))
+        return TokenRows(self.x.to(device), self.lengths)
+
+
+def real_lengths(ids: Tensor, padding: int) -> Tensor:
+    """Return how far the real tokens of each row reach, at least 1, (N, …) of ids (N, …, T).
+
+    >>> real_lengths(torch.tensor([[5, 6, 0], [7, 0, 0]]), 0)
+    tensor([2, 1])
+    """
+    places = torch.arange(1, ids.shape[-1] + 1, dtype=torch.int32)
+    return torch.where(ids != padding, places, 1).amax(dim=-1).long()
 
 
 def cut_blocks(
@@ -58,9 +80,25 @@ def cut_blocks(
            [3, 4, 5, 6],
            [4, 5, 6, 7]], dtype=int32)
     """
-    length = min(length, len(stream) - 1)
-    last = len(stream) - 1 - length
+    starts, length = block_starts(len(stream), length, stride, rest=rest)
+    return stream.astype(np.int32)[starts[:, None] + np.arange(length + 1)]
+
+
+def block_starts(
+    size: int, length: int, stride: int | None = None, *, rest: bool = True
+) -> tuple[np.ndarray, int]:
+    """Return where the blocks of a stream of ``size`` ids begin, and how many inputs they have.
+
+    Parameters
+    ----------
+    size
+        Ids of the stream, at least two.
+    length, stride, rest
+        As for ``cut_blocks``.
+    """
+    length = min(length, size - 1)
+    last = size - 1 - length
     starts = np.arange(0, last + 1, stride or length)
     if rest and starts[-1] != last:
         starts = np.append(starts, last)
-    return stream.astype(np.int32)[starts[:, None] + np.arange(length + 1)]
+    return starts, length

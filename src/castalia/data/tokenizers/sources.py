@@ -82,7 +82,8 @@ def read_lines(path: str | Path, owner: str = "read_lines") -> Iterator[str]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 try:
-                    yield raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                    line = raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                    yield line.removeprefix("\ufeff") if number == 1 else line
                 except UnicodeDecodeError as error:
                     raise InvalidData(
                         f"{owner}: `{path}` must be UTF-8; got byte {raw[error.start]:#04x} at "
@@ -90,7 +91,8 @@ def read_lines(path: str | Path, owner: str = "read_lines") -> Iterator[str]:
                         f"`iconv -f LATIN1 -t UTF-8` for instance."
                     ) from error
                 offset += len(raw)
-    except OSError as error:
+    except (OSError, EOFError) as error:
+        said = getattr(error, "strerror", None) or error
         raise InvalidData(
-            f"{owner}: `{path}` must be a file that can be read; got {error.strerror or error}."
+            f"{owner}: `{path}` must be a file that can be read; got {said}."
         ) from error

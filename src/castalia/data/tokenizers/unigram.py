@@ -29,6 +29,34 @@ from castalia.data.tokenizers.fallback import (
 __all__ = ["UnigramTokenizer"]
 
 
+PENALTY = 1e-4  # between the scores of characters that Rust puts back
+
+
+def settled(trained: dict[str, Any], special: Sequence[str]) -> Any:
+    """Return the model that was trained, with what Rust leaves to chance settled by the alphabet.
+
+    Training prunes characters too; at the end Rust puts them back with scores from the smallest one
+    on, a step of ``PENALTY`` each, in the order of a hash map, and so are pieces of equal scores.
+    The words come from a hash map as well, so sums of scores differ in their last digits.
+
+    Parameters
+    ----------
+    trained
+        The model of the backend's JSON.
+    special
+        Special tokens; they come first.
+    """
+    scores = {piece: score for piece, score in trained["vocab"] if piece not in special}
+    least = min(scores.values())
+    steps = {piece: (score - least) / PENALTY for piece, score in scores.items() if len(piece) == 1}
+    back = sorted(piece for piece, step in steps.items() if abs(step - round(step)) < 1e-6)
+    scores.update(zip(back, sorted(scores[piece] for piece in back), strict=True))
+    rounded = [(piece, float(f"{score:.9g}")) for piece, score in scores.items()]
+    ordered = sorted(rounded, key=lambda pair: (-pair[1], pair[0]))
+    first = [(piece, score) for piece, score in trained["vocab"] if piece in special]
+    return models.Unigram([*first, *ordered], trained["unk_id"], False)
+
+
 @dataclass(kw_only=True, eq=False)
 class UnigramTokenizer(Tokenizer):
     """Pieces with probabilities; a text is cut in the most probable way.
@@ -89,6 +117,7 @@ class UnigramTokenizer(Tokenizer):
             show_progress=False,
         )
         backend.train_from_iterator(unambiguous(texts) if self.byte_fallback else texts, trainer)
+        backend.model = settled(json.loads(backend.to_str())["model"], self.special)
         return with_bytes(backend) if self.byte_fallback else backend
 
     def _encode_all(self, texts: Sequence[str]) -> list[list[int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
@@ -91,20 +91,15 @@ class WordPieceTokenizer(Tokenizer):
         kept = list(_up_to(texts, IN_MEMORY))
         rest = next(texts, None)
         if rest is not None:  # too large to be read twice
-            return self._train_once(backend, chain(kept, [rest], texts), ())
-        # Rust numbers the letters that continue a word by chance, and ties between pairs are broken
-        # by number; the second time the letters are given, in order.
-        found = self._train_once(backend, kept, ()).get_vocab()
-        letters = sorted(p for p in found if p.startswith(PREFIX) and len(p) == len(PREFIX) + 1)
-        pieces = self._train_once(self._untrained_as(backend), kept, letters).get_vocab()
-        return self._filled(self._untrained_as(backend), sorted(pieces, key=pieces.__getitem__))
-
-    def _untrained_as(self, backend: Any) -> Any:
+            return self._trained(backend, chain(kept, [rest], texts), ())
+        # Rust would number the letters that continue a word by chance, and ties between pairs are
+        # broken by number: the letters are given, in order.
+        pieces = self._trained(backend, kept, _continuing(backend, kept)).get_vocab()
         made = self._untrained()
         made.normalizer = backend.normalizer
-        return made
+        return self._filled(made, sorted(pieces, key=pieces.__getitem__))
 
-    def _train_once(self, backend: Any, texts: Iterable[str], letters: Iterable[str]) -> Any:
+    def _trained(self, backend: Any, texts: Iterable[str], letters: Iterable[str]) -> Any:
         trainer = trainers.WordPieceTrainer(
             vocab_size=self.vocabulary_size,
             min_frequency=self.min_count,
@@ -160,6 +155,16 @@ class WordPieceTokenizer(Tokenizer):
         backend.normalizer = normaliser(normalise)
         backend.add_special_tokens(list(made.special))
         return made._adopt(backend)
+
+
+def _continuing(backend: Any, texts: Iterable[str]) -> list[str]:
+    """Return the letters that continue a word, behind their prefix: two that are not cut apart."""
+    clean, pairs = backend.normalizer, set[tuple[str, str]]()
+    for text in texts:
+        pairs.update(pairwise(text if clean is None else clean.normalize_str(text)))
+    cut = backend.pre_tokenizer.pre_tokenize_str
+    joined = {b for a, b in pairs if [word for word, _ in cut(a + b)] == [a + b]}
+    return sorted(PREFIX + letter for letter in joined)
 
 
 def _up_to(texts: Iterator[str], characters: int) -> Iterator[str]:

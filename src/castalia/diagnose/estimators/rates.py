@@ -35,9 +35,7 @@ class _RangeTest(Callback):
         stepper = state.stepper
         phase = stepper.phases[0]
         batches = []
-        for i in range(
-            min(state.steps, MOST_BATCHES, -(-len(stepper.order) // stepper.batch_size))
-        ):
+        for i in range(min(state.steps, MOST_BATCHES, stepper.batches)):
             stepper.upcoming = i
             batches.append(stepper.peek())
         optimizer = build_optimizer(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -193,7 +194,7 @@ class Watcher(Callback):
         self.next = self.sampling.next + self.first
         stepper, net, named = state.stepper, state.net, self.parameters.named
         look = Look(state.total - self.base, lr=state.lr, training=net.training)
-        with peek(net, named, stepper.device):
+        with peek(net, named, stepper.device), _uncarried(stepper):
             with stepper.precision.autocast(stepper.device):
                 seen = Peek(net, stepper.peek(), self._terms(stepper), self.parameters.names)
             self._write(look, seen)
@@ -282,6 +283,16 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
     return [
         b._replace(x=b.x.to(device), y=None if b.y is None else b.y.to(device)) for b in batches
     ]
+
+
+@contextmanager
+def _uncarried(stepper: Any) -> Iterator[None]:
+    """Let the objective go on from what it carried before, such as a recurrent state."""
+    carried = stepper.carried()
+    try:
+        yield
+    finally:
+        stepper.carry_on(carried)
 
 
 def _dense(inputs: Any) -> Any:

@@ -254,6 +254,9 @@ class BERT(MaskedEncoder):
     start
         What to continue from: a fitted ``BERT``, the folder of a saved one, or a Hugging Face
         folder; None: random weights.
+    batch_tokens
+        Most tokens of a batch, padding included; short texts then make batches of more rows.
+        None: batches of ``batch_size`` rows.
     rate
         Share of a text's tokens that are hidden.
     next_sentence
@@ -338,6 +341,9 @@ class RoBERTa(MaskedEncoder):
     start
         What to continue from: a fitted ``RoBERTa``, the folder of a saved one, or a Hugging Face
         folder; None: random weights.
+    batch_tokens
+        Most tokens of a batch, padding included; short texts then make batches of more rows.
+        None: batches of ``batch_size`` rows.
     rate
         Share of a text's tokens that are hidden.
 

@@ -42,6 +42,9 @@ class BERTClassifier(Startable, Classifier, Estimator):
     start
         A fitted ``BERT``, ``RoBERTa`` or model made from one, the folder of a saved one, or a
         Hugging Face folder; None: random weights.
+    batch_tokens
+        Most tokens of a batch, padding included; short texts then make batches of more rows.
+        None: batches of ``batch_size`` rows.
     train
         ``"all"``, ``"head"``, or the number of last blocks to train with the head.
     adapt

@@ -52,6 +52,9 @@ class BERTTagger(Startable, Estimator):
     start
         A fitted ``BERT``, ``RoBERTa`` or model made from one, the folder of a saved one, or a
         Hugging Face folder; None: random weights.
+    batch_tokens
+        Most tokens of a batch, padding included; short texts then make batches of more rows.
+        None: batches of ``batch_size`` rows.
     train
         ``"all"``, ``"head"``, or the number of last blocks to train with the head.
     adapt
@@ -201,6 +204,9 @@ class BERTQuestionAnswerer(Startable, Estimator):
     start
         A fitted ``BERT``, ``RoBERTa`` or model made from one, the folder of a saved one, or a
         Hugging Face folder; None: random weights.
+    batch_tokens
+        Most tokens of a batch, padding included; short texts then make batches of more rows.
+        None: batches of ``batch_size`` rows.
     train
         ``"all"``, ``"head"``, or the number of last blocks to train with the head.
     adapt

@@ -78,6 +78,9 @@ class TransformerClassifier(TextClassifier):
     long
         What becomes of texts with more: ``"cut"`` keeps their beginning, ``"refuse"`` says which
         one it is.
+    batch_tokens
+        Most tokens of a batch, padding included; short texts then make batches of more rows.
+        None: batches of ``batch_size`` rows.
     tokenizer
         A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
         ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: words and punctuation marks.
@@ -134,6 +137,7 @@ class TransformerClassifier(TextClassifier):
     pool: Annotated[str, OneOf("mean", "attention", "first")] = "mean"
     context: Annotated[int, Interval(1, whole=True)] = 512
     long: Annotated[str, OneOf("cut", "refuse")] = "cut"
+    batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
 
     def _adapter(self) -> TextAdapter:
         return TextAdapter(self.tokenizer, context=self.context, long=self.long)

@@ -174,6 +174,9 @@ class T5(Denoiser):
         Answers that are kept while searching; 1 takes the most probable token at each step.
     length_penalty
         The exponent a of log p / n^a, by which answers of n tokens compete.
+    batch_tokens
+        Most tokens of a batch, padding included, of texts and answers each; short texts then make
+        batches of more rows. None: batches of ``batch_size`` rows.
     dim, depth, heads, head_dim
         Width of the vectors, blocks of each half, attention heads and the width of one.
     hidden
@@ -289,6 +292,9 @@ class BART(Denoiser):
         Answers that are kept while searching; 1 takes the most probable token at each step.
     length_penalty
         The exponent a of log p / n^a, by which answers of n tokens compete.
+    batch_tokens
+        Most tokens of a batch, padding included, of texts and answers each; short texts then make
+        batches of more rows. None: batches of ``batch_size`` rows.
     dim, depth, heads
         Width of the vectors, blocks of each half, and attention heads.
     hidden

@@ -151,6 +151,9 @@ class EncoderSizes:
     start
         What to begin with: a fitted ``BERT`` or ``RoBERTa`` or a model made from one, the folder of
         a saved one, or a Hugging Face folder. None begins with random weights.
+    batch_tokens
+        Most tokens of a batch, padding included; short texts then make batches of more rows.
+        None: batches of ``batch_size`` rows.
     """
 
     tokenizer: Annotated[Any, TokenizerLike()] = None
@@ -161,6 +164,7 @@ class EncoderSizes:
     hidden: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
     start: Annotated[Any, Start()] = None
+    batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
 
     def _family(self) -> str:
         """Say which recipe it is: ``"bert"`` or ``"roberta"``."""

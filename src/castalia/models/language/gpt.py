@@ -66,8 +66,8 @@ class GPTLanguageModel(NeuralLanguageModel):
 
     Shapes
     ------
-    X is N texts: strings, arrays of token ids, or ``pathlib.Path`` of text files. ``score_samples``
-    gives (N,).
+    X is N texts: strings, arrays of token ids, or ``pathlib.Path`` of text files; or a
+    ``castalia.data.text.Corpus`` of files larger than memory. ``score_samples`` gives (N,).
 
     Notes
     -----

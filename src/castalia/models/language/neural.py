@@ -65,8 +65,11 @@ class NeuralLanguageModel(Estimator):
         return CausalLM()
 
     def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
-        """Return the next token of each, (N, T); any other y is not used."""
-        return X[:, 1:]
+        """Return the next token of each, (N, T); any other y is not used.
+
+        Blocks of a corpus hold their next tokens themselves.
+        """
+        return X[:, 1:] if isinstance(X, np.ndarray) else np.zeros(len(X), dtype=np.int64)
 
     def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
         if weight is not None:

@@ -12,6 +12,7 @@ from castalia.base import Interval, OneOf
 from castalia.base.tasks import Target
 from castalia.data.batches import Samples
 from castalia.data.text import LanguageAdapter, TokenRows, cut_blocks
+from castalia.data.text.corpus import CorpusRows
 from castalia.errors import InvalidParameter
 from castalia.models.language.neural import NeuralLanguageModel
 from castalia.nets.language import RecurrentLM
@@ -68,13 +69,14 @@ class RNNLanguageModel(NeuralLanguageModel):
 
     Shapes
     ------
-    X is N texts: strings, arrays of token ids, or ``pathlib.Path`` of text files. ``score_samples``
-    gives (N,).
+    X is N texts: strings, arrays of token ids, or ``pathlib.Path`` of text files; or a
+    ``castalia.data.text.Corpus`` of files larger than memory. ``score_samples`` gives (N,).
 
     Notes
     -----
-    Steps are never shuffled. The state is zero at the beginning of every epoch, and after a run
-    that was interrupted inside of one. What does not fill a block of every stream is left out.
+    Steps are never shuffled. The state is zero at the beginning of every epoch; checkpoints keep
+    it, so that a run that was interrupted inside of one goes on. What does not fill a block of
+    every stream is left out.
     ``score`` and ``perplexity`` carry the state over the whole text. Validation rows begin at the
     state zero and are 16 contexts long, so ``val_loss`` is slightly pessimistic.
 
@@ -142,7 +144,8 @@ class RNNLanguageModel(NeuralLanguageModel):
 def as_streams(samples: Samples, streams: int) -> Samples:
     """Return blocks in the order of parallel streams: the first of each, then the second of each.
 
-    To the next tokens, y adds the number of a block's stream and whether it begins it, (N, T + 2).
+    To the next tokens, y adds the number of a block's stream and whether it begins it, (N, T + 2);
+    blocks of a corpus, which hold their next tokens themselves, have these two only, (N, 2).
 
     Parameters
     ----------
@@ -158,7 +161,7 @@ def as_streams(samples: Samples, streams: int) -> Samples:
     marks = torch.zeros(len(y), 2, dtype=y.dtype)
     marks[places, 0] = torch.arange(streams, dtype=y.dtype)[:, None]
     marks[places[:, 0], 1] = 1
-    y = torch.cat([y, marks], dim=1)
+    y = torch.cat([y, marks], dim=1) if y.ndim == 2 else marks
     return replace(samples, y=y, rows=places.T.flatten(), ordered=True)
 
 
@@ -166,6 +169,9 @@ def _joined(samples: Samples, length: int) -> Samples:
     """Return blocks that follow each other as fewer, longer ones, each its own stream."""
     if not len(samples):
         return samples
+    if isinstance(samples.x, CorpusRows):
+        rows = samples.x.behind(0 if samples.rows is None else int(samples.rows[0]), length)
+        return Samples(rows, torch.zeros(len(rows), 2, dtype=torch.long))
     x, y = _taken(samples)
     stream = torch.cat([x.flatten(), y[-1, -1:]])
     blocks = torch.from_numpy(cut_blocks(stream.numpy(), length))

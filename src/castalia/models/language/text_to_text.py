@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from castalia.base import Interval, Target
-from castalia.data.text import PairAdapter, as_texts, choose_tokenizer
+from castalia.data.batches import Samples
+from castalia.data.text import PairAdapter, as_texts, choose_tokenizer, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
 from castalia.models.language.tokenizing import TokenizerLike, make_tokenizer
@@ -42,6 +43,9 @@ class TextToText:
         Answers that are kept while searching; 1 takes the most probable token at each step.
     length_penalty
         The exponent a of log p / n^a, by which answers of n tokens compete.
+    batch_tokens
+        Most tokens of a batch, padding included, of texts and answers each; short texts then make
+        batches of more rows. None: batches of ``batch_size`` rows.
     """
 
     adapter: ClassVar[type] = PairAdapter
@@ -53,6 +57,7 @@ class TextToText:
     context: Annotated[int, Interval(2, whole=True)] = 128
     beams: Annotated[int, Interval(1, whole=True)] = 1
     length_penalty: Annotated[float, Interval(0)] = 0.0
+    batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
 
     def _adapter(self) -> PairAdapter:
         asked = make_tokenizer(self.tokenizer, self._default_tokenizer, self._special)
@@ -108,6 +113,14 @@ class TextToText:
         pad = tokenizer.find_id("pad")
         ids = pad_batch(rows, len(tokenizer) if pad is None else pad).ids
         return torch.from_numpy(ids)
+
+    def _padded_rows(self, samples: Samples, lengths: Tensor) -> Samples:
+        """Cut answers too to the longest of a batch."""
+        y: Any = samples.y
+        if y.ndim == 2:
+            answers = real_lengths(y, self.adapter_.padding)  # type: ignore[attr-defined]
+            lengths = torch.cat([lengths, answers[:, None]], dim=1)
+        return super()._padded_rows(samples, lengths)  # type: ignore[misc,no-any-return]
 
     def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
         """Nothing to learn from the validation rows."""

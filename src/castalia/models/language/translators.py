@@ -54,6 +54,9 @@ class Transformer(TextToText, Estimator):
         Answers that are kept while searching; 1 takes the most probable token at each step.
     length_penalty
         The exponent a of log p / n^a, by which answers of n tokens compete.
+    batch_tokens
+        Most tokens of a batch, padding included, of texts and answers each; short texts then make
+        batches of more rows. None: batches of ``batch_size`` rows.
     dim, depth, heads
         Width of the vectors, blocks of each half, and attention heads.
     hidden
@@ -155,6 +158,9 @@ class Seq2Seq(TextToText, Estimator):
         Answers that are kept while searching; 1 takes the most probable token at each step.
     length_penalty
         The exponent a of log p / n^a, by which answers of n tokens compete.
+    batch_tokens
+        Most tokens of a batch, padding included, of texts and answers each; short texts then make
+        batches of more rows. None: batches of ``batch_size`` rows.
     dim
         Width of the tokens' vectors.
     hidden
