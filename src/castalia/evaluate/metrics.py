@@ -47,6 +47,9 @@ METRICS: dict[str, Metric] = {
         Metric("rmse", "RMSE", False, fraction=False),
         Metric("mae", "MAE", False, fraction=False),
         Metric("mse", "MSE", False, fraction=False),
+        Metric("bits_per_character", "Bits per character", False, fraction=False),
+        Metric("perplexity", "Perplexity", False, fraction=False),
+        Metric("bleu", "BLEU", True, fraction=False),
     )
 }
 

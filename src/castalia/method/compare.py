@@ -76,7 +76,7 @@ def compare(
     unit
         What one example is called.
     """
-    found = paired_difference(measure(metric), y, stacked(network), stacked([rival]))
+    found = paired_difference(measure(metric), y, stacked(y, network), stacked(y, [rival]))
     if not higher_is_better(metric):
         found = Interval(-found.mean, -found.high, -found.low, found.n)
     outcome = _outcome(found, shown[1])
@@ -116,6 +116,8 @@ def _words(
     if outcome == "worse":
         return f"Use {lower}, not {noun}: {pair} for {lower} ({gap})."
     if outcome == "none":
+        if unit in ("passage", "pair"):
+            return f"Nothing here beats {lower}: {noun} has {pair} ({gap}). Give it more text."
         said = "columns" if unit == "row" else f"{unit}s"
         return (
             f"Nothing here beats {lower}: {noun} has {pair} ({gap}). The {said} say little about "
