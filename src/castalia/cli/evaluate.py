@@ -16,7 +16,7 @@ def evaluate(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Table, or folder of pictures, whose target is known; a text; or two parallel ones."
+            help="Table, or folder of pictures, whose target is known; a text, or two parallel."
         ),
     ],
     target: Annotated[

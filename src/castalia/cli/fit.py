@@ -16,8 +16,8 @@ def fit(
         list[str],
         typer.Argument(
             help="Table (CSV, TSV, Parquet, JSON lines), also with a column of texts; or pictures: "
-            "a folder of class folders, a zip or NPZ file, a table of paths; or a text file, or two "
-            "that are translations line by line; or a known name: penguins."
+            "a folder of class folders, a zip or NPZ file, a table of paths; or a text file, or "
+            "two that are translations line by line; or a known name: penguins."
         ),
     ],
     target: Annotated[
@@ -41,7 +41,9 @@ def fit(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="What decides: accuracy, balanced_accuracy, r2, rmse, mae, perplexity, …"),
+        typer.Option(
+            help="What decides: accuracy, balanced_accuracy, r2, rmse, mae …; told by the task."
+        ),
     ] = None,
     goal: Annotated[
         float | None, typer.Option(help="Value that is good enough [the best baseline's].")

@@ -64,7 +64,8 @@ def _writer(path: str) -> Any:
     from pathlib import Path
 
     folder = Path(path)
-    if (folder / "config.json").is_file() and not (folder / "model.json").is_file():
+    ours = ("model.json", "model", "stages")  # a run has a config of its own
+    if (folder / "config.json").is_file() and not any((folder / name).exists() for name in ours):
         from castalia.models.language import GPTLanguageModel
 
         return GPTLanguageModel.from_pretrained(folder)

@@ -242,10 +242,10 @@ class Fit:
             inner, outer = holdout(len(rows), VALIDATION, seed=self.plan.seed, labels=labels)
             kept, held = rows[inner], rows[outer]
         X_val, y_val = self.kind.rows(held)
-        truth = self.task.codes[held]
+        asked, truth = self.kind.X.take(held), self.task.codes[held]
 
         def measure(fitted: Any) -> float:
-            found = mean_scores(self.task, truth, [answers_of(fitted, X_val, self.task, 0.0)])
+            found = mean_scores(self.task, truth, [answers_of(fitted, asked, self.task, 0.0)])
             return found[self.metric] * (1 if higher_is_better(self.metric) else -1)
 
         found = cure(model, *self.kind.rows(kept), X_val, y_val, score=measure)

@@ -173,7 +173,6 @@ class FitPlan:
             words += ["--set", f"{name}={_written(value)}"]
         return shlex.join(words)
 
-
     def _said(self) -> list[str]:
         """Return the data as words of a command line."""
         if _is_pair(self.data):

@@ -60,9 +60,11 @@ class ParallelTexts(Kind):
             rest, test = part.test[MOST_TESTED:], part.test[:MOST_TESTED]
             self.parts = [Part(part.name, np.sort(np.concatenate([part.train, rest])), test)]
             found.append(f"{MOST_TESTED:,} pairs are tested, which is enough; the others train.")
-        same = float(np.mean(self.X == self.task.y))
+        same = float(np.mean(self.task.y == self.X))
         if same > 0.5:
-            found.append(f"{100 * same:.0f} % of the pairs are equal texts: is one file given twice?")
+            found.append(
+                f"{100 * same:.0f} % of the pairs are equal texts: is one file given twice?"
+            )
         return found
 
     def fingerprint(self) -> str:

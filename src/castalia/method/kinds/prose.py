@@ -21,7 +21,7 @@ from castalia.method.task import Task
 from castalia.method.texts.baselines import count_ngrams, ngram_order
 from castalia.method.texts.model import build_language_model, choose_language_model
 from castalia.method.texts.panels import continuations, hardest
-from castalia.method.texts.passages import Passages, cut_passages
+from castalia.method.texts.passages import SHORTEST, Passages, cut_passages
 from castalia.method.texts.reading import holds_text, read_lines, read_running
 from castalia.method.texts.surprise import surprises
 from castalia.utils.text import listing, plural, shorten
@@ -47,9 +47,8 @@ class Prose(Kind):
         self.X = cut_passages(self.text)
         if len(self.X) < LEAST_ROWS:
             raise InvalidData(
-                f"fit: {plan.name} must have {LEAST_ROWS} passages of some {len(self.X.pieces[0])} "
-                f"characters at least to train and test; got a text of {len(self.text):,} "
-                "characters. Take a longer one."
+                f"fit: `{plan.data}` must have {LEAST_ROWS * SHORTEST} characters or more to train "
+                f"and test; got {len(self.text):,}. Take a longer text."
             )
         self.parts = _parts(len(self.X), plan)
         self._tokenizers: dict[bytes, Tokenizer] = {}
@@ -95,21 +94,23 @@ class Prose(Kind):
             other = "rnn" if name.startswith("GPT") else "gpt"
             found.append(f"{name} is taken, as {why} (--model {other} for another).")
         if "tokenizer" not in self.plan.settings:
-            pieces = f"{len(self.tokens):,} different {unit}s"
+            pieces = f"{self._different:,} different {unit}s"
             other = "byte-bpe" if unit == "character" else "characters"
-            found.append(
-                f"The text is read as {pieces} (--set tokenizer={other} for another way)."
-            )
+            found.append(f"The text is read as {pieces} (--set tokenizer={other} for another way).")
         part = self.parts[0]
         known = set().union(*self.X.take(part.train).pieces)
         new = sorted(set().union(*self.X.take(part.test).pieces) - known)
         if new and unit == "character":
             said = listing([shorten(repr(c)[1:-1], 8) for c in new], "and", UNKNOWN)
             found.append(
-                f"{plural(len(new), 'character')} of the tested part, {said}, are nowhere else and "
-                "read as unknown."
+                f"{plural(len(new), 'character')} of the tested part, {said}, "
+                f"{'is' if len(new) == 1 else 'are'} nowhere else and read as unknown."
             )
         return found
+
+    @property
+    def _different(self) -> int:
+        return len(self.tokens) - len(self.tokens.special)
 
     def fingerprint(self) -> str:
         """Return a mark of the text."""
@@ -135,7 +136,7 @@ class Prose(Kind):
     @property
     def baselines(self) -> dict[str, str]:
         """Single tokens and n-grams, counted."""
-        return {"guess": "Guessing", "ngrams": f"Kneser–Ney {ngram_order(self.tokens)}-gram"}
+        return {"guess": "Guessing", "ngrams": f"{ngram_order(self.tokens)}-gram (Kneser–Ney)"}
 
     def baseline(self, key: str, part: Part) -> Answers:
         """Count n-grams of the training passages."""
@@ -193,8 +194,8 @@ class Prose(Kind):
             "facts": {
                 "Characters": f"{len(self.text):,}",
                 "Words": f"{len(self.text.split()):,}",
-                "Read as": f"{unit}s, {len(self.tokens):,} different ones",
-                "A passage has": f"{int(np.median(self.task.y)):,} characters, half of them fewer",
+                "Read as": f"{unit}s, {self._different:,} different ones",
+                "Passages": f"{len(self):,} of some {int(np.median(self.task.y)):,} characters",
             }
         }
 
@@ -209,8 +210,9 @@ class Prose(Kind):
         train, test = (int(self.task.y[rows].sum()) for rows in _first(self.parts))
         if self.plan.cv:
             return {f"each of {self.plan.cv} folds tested, characters": test}
-        blocks = facts["train"] + facts["validation"]
-        held = train * facts["validation"] // blocks if blocks else 0
+        training = getattr(self.build(len(self.X)), "training", None)
+        cut = training and self.hold_validation(self.parts[0].train, training.validation)
+        held = int(self.task.y[cut[1]].sum()) if cut else 0
         return {"train": train - held, "validation": held, "test": test}
 
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:

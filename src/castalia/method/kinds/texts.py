@@ -33,7 +33,7 @@ from castalia.method.texts.labelled import (
 from castalia.method.texts.model import build_classifier
 from castalia.method.texts.panels import telling
 from castalia.method.texts.reading import TEXTS, read_lines
-from castalia.utils.text import listing, plural
+from castalia.utils.text import did_you_mean, listing, plural
 
 __all__ = ["LabelledTexts"]
 
@@ -270,10 +270,14 @@ def _is_lines(data: Any) -> bool:
 
 def _column(table: Dataset, asked: Asked, owner: str) -> str:
     """Return the column of texts by its name in the training, or the only one of texts."""
-    if asked.text is not None and (asked.text in table.columns or len(table.columns) > 1):
-        if asked.text not in table.columns:
-            return choose_column(table, asked.text, asked.target or "", owner)
-        return asked.text
+    if asked.text in table.columns:
+        return str(asked.text)
     if len(table.columns) == 1:
         return table.columns[0]
+    if asked.text is not None:
+        raise InvalidData(
+            f"{owner}: {table.source} must have the column `{asked.text}` with the texts; it has "
+            f"{listing(table.columns, 'and', 8)}. Name another with --text."
+            f"{did_you_mean(asked.text, table.columns)}"
+        )
     return choose_column(table, None, asked.target or "", owner)

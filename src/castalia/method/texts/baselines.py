@@ -17,7 +17,7 @@ from castalia.method.texts.passages import Passages
 from castalia.method.texts.surprise import surprises
 from castalia.models.language import NGramLanguageModel
 
-__all__ = ["count_ngrams", "ngram_order", "telling_words", "word_model"]
+__all__ = ["LETTERS", "count_ngrams", "ngram_order", "telling_words", "word_model"]
 
 LETTERS, PIECES = 6, 4  # lengths of n-grams of characters and of longer tokens
 RARE = 1_000  # texts from which words seen once are left out
@@ -86,12 +86,13 @@ def telling_words(model: Pipeline, classes: Sequence[Any], most: int = 10) -> li
     """
     vectorizer, regression = model[0], model[-1]
     names, weights = vectorizer.get_feature_names_out(), regression.coef_
+    words = np.array([all(part[0].isalnum() for part in name.split()) for name in names])
     if len(weights) == 1:  # of two classes only the second has weights
         weights = np.concatenate([-weights, weights])
     known = regression.classes_.tolist()
     found = []
     for label in classes:
         row = weights[known.index(label)] if label in known else np.zeros(len(names))
-        best = np.argsort(-row, kind="stable")[:most]
+        best = np.argsort(np.where(words, -row, 0.0), kind="stable")[:most]
         found.append([str(names[i]) for i in best if row[i] > 0])
     return found

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from castalia.catalog import System
+from castalia.data.text import TOKENIZERS
 from castalia.data.tokenizers import BPETokenizer, WordPunctTokenizer
 from castalia.method.model import loop, made, with_known
 from castalia.method.plan import FitPlan
 from castalia.method.settings import apply_settings
+from castalia.method.texts.baselines import LETTERS
 from castalia.train import Training
 from castalia.utils.devices import resolve_device
 
@@ -22,6 +25,7 @@ __all__ = [
     "on_gpu",
 ]
 
+FEW = 100_000  # tokens up to which batches are small
 MUCH = 1_000_000  # characters from which attention pays, on a GPU
 STEPS = {False: 2_500, True: 10_000}  # most steps of a training without and with a GPU
 
@@ -96,6 +100,7 @@ def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int =
     """
     gpu, recurrent = on_gpu(plan.device), system.name == "RNNLanguageModel"
     size = LARGE if gpu and not recurrent else SMALL
+    size = size._replace(batch=16) if tokens < FEW else size
     hidden = 512 if gpu else 192
     own = {
         "random_state": seed,
@@ -115,6 +120,11 @@ def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int =
             patience=10,
         ),
     }
+    if system.name == "NGramLanguageModel":  # which takes no name of a tokenizer
+        own["order"] = LETTERS
+        asked = plan.settings.get("tokenizer", "characters")
+        if asked in TOKENIZERS:
+            plan = replace(plan, settings={**plan.settings, "tokenizer": TOKENIZERS[asked]()})
     return _built(system, own, plan)
 
 

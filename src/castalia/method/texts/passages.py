@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Passages", "cut_passages"]
+__all__ = ["SHORTEST", "Passages", "cut_passages"]
 
 SHORTEST, LONGEST = 80, 1_000  # characters of a passage
 WANTED = 200  # passages a text is cut into, where that makes them neither short nor long
