@@ -329,6 +329,8 @@ def test_two_files_are_fitted_against_copying_the_source(translated, pairs):
     expected = bleu(list(kind.X[test]), list(kind.task.y[test])).score
     assert report.contenders[0].scores["bleu"] == pytest.approx(expected)
     assert report.reproduce.startswith(f"castalia fit {pairs[0]} {pairs[1]} ")
+    assert report.outcome == "none"  # after one epoch; nobody is told to copy
+    assert report.verdict.startswith("Nothing here beats copying the source: the network has BLEU")
     page = translated.page.read_text()
     for part in ("ne, reference", "ne, translated", "Worst translations", kind.X[test[0]]):
         assert part in page

@@ -114,12 +114,13 @@ class ParallelTexts(Kind):
     @property
     def title(self) -> str:
         """From what to what."""
-        return f"Translation from {self.pairs.names[0]} to {self.target}: {self.plan.name}"
+        return f"Translation from {self.pairs.names[0]} to {self.target}"
 
     def advice(self, verdict: Verdict) -> list[str]:
         """Say what few pairs suggest."""
         if len(self) >= FEW:
-            return []
+            longer = "Train longer or larger (--set epochs=30, --set dim=256), best on a GPU."
+            return [] if verdict.outcome == "better" else [longer]
         return [
             f"There are only {plural(len(self), 'pair')}: a translator from scratch wants ten "
             "thousand or more; otherwise continue from a pretrained T5 or BART in Python."
