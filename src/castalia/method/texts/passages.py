@@ -84,7 +84,7 @@ def cut_passages(text: str) -> Passages:
 def _end(text: str, low: int, high: int) -> int:
     """Return where to cut between two places: behind a line, a sentence or a word."""
     found: dict[int, int] = {}
-    for match in _ENDS.finditer(text, low, min(high, len(text))):
+    for match in _ENDS.finditer(text, low - 1, min(high, len(text))):
         sign = text[match.start() - 1]
         kind = 0 if "\n" in match.group() else 1 if sign in ".!?…" else 2
         found.setdefault(kind, match.end())
