@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.method.small import write_pictures
+from tests.method.text_samples import write_book
 from typer.testing import CliRunner
 
 from castalia.cli import app
@@ -44,3 +45,12 @@ def test_the_commands_of_the_page_on_pictures_run(pets):
         assert done.exit_code == 0, done.output
     assert (pets / "labels.csv").read_text().startswith("path,label,probability\n")
     assert (pets / "castalia-runs" / "pets-resnet" / "report.html").is_file()
+
+
+def test_the_python_of_the_page_on_text_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_book(tmp_path / "book.txt")
+    names = {}
+    for block in blocks("text.md", "python"):
+        exec(compile(block, "text.md", "exec"), names)
+    assert names["result"].report.metric == "bits_per_character"

@@ -103,7 +103,7 @@ def _plain(name: str) -> str:
 def _forms(name: str) -> list[str]:
     """Return a name in small letters, whole and without the word for its task."""
     whole = name.lower()
-    endings = ("classifier", "regressor", "regression")
+    endings = ("classifier", "regressor", "regression", "languagemodel")
     return [whole, *(whole.removesuffix(e) for e in endings if whole.endswith(e) and whole != e)]
 
 

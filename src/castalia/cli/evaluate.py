@@ -14,20 +14,25 @@ __all__ = ["evaluate"]
 def evaluate(
     model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
     data: Annotated[
-        str, typer.Argument(help="Table, or folder of pictures, whose target is known.")
+        list[str],
+        typer.Argument(
+            help="Table, or folder of pictures, whose target is known; a text, or two parallel."
+        ),
     ],
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column with the truth [the run's].")
     ] = None,
+    text: Annotated[str | None, typer.Option(help="Column with the texts [the run's].")] = None,
     header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Score a saved model on new rows or pictures."""
+    """Score a saved model on new rows, pictures or texts."""
     from castalia.method import evaluate as evaluate_rows
     from castalia.method.report.formats import metric_label, score, score_range
     from castalia.utils.text import plural
 
-    found = evaluate_rows(model, data, target=target, header=header)
+    several = data[0] if len(data) == 1 else tuple(data)
+    found = evaluate_rows(model, several, target=target, text=text, header=header)
     out = Output(as_json)
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)

@@ -13,19 +13,24 @@ __all__ = ["fit"]
 
 def fit(
     data: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            help="Table (CSV, TSV, Parquet, JSON lines), or pictures: a folder of class folders, a "
-            "zip or NPZ file, a table of paths; or a known name: penguins."
+            help="Table (CSV, TSV, Parquet, JSON lines), also with a column of texts; or pictures: "
+            "a folder of class folders, a zip or NPZ file, a table of paths; or a text file, or "
+            "two that are translations line by line; or a known name: penguins."
         ),
     ],
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="Column to predict; not for folders of pictures."),
+        typer.Option("--target", "-t", help="Column to predict; not for pictures and text files."),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(help="Column to read as text; none leaves texts aside [one of sentences]."),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="mlp, ridge, resnet, …; `castalia models` lists them [what suits]."),
+        typer.Option(help="mlp, ridge, resnet, gpt, …; `castalia models` lists them [what suits]."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -36,7 +41,9 @@ def fit(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="What decides: accuracy, balanced_accuracy, r2, rmse or mae."),
+        typer.Option(
+            help="What decides: accuracy, balanced_accuracy, r2, rmse, mae …; told by the task."
+        ),
     ] = None,
     goal: Annotated[
         float | None, typer.Option(help="Value that is good enough [the best baseline's].")
@@ -44,7 +51,9 @@ def fit(
     run: Annotated[
         str | None, typer.Option(help="Run folder [castalia-runs/<data>-<target>].")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="Trainings with different seeds [3].")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Trainings with different seeds [3; 1 where they are long].")
+    ] = None,
     cv: Annotated[int | None, typer.Option(help="Folds: test every row once.")] = None,
     test: Annotated[float, typer.Option(help="Share of rows in the test part.")] = 0.2,
     group: Annotated[
@@ -69,7 +78,7 @@ def fit(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a table or pictures: baselines, checks, a network, and whether it is worth using.
+    """Fit a table, pictures or text: baselines, a network, and whether it is worth using.
 
     Run the same command again after an interruption and it goes on where it stopped.
     """
@@ -78,8 +87,9 @@ def fit(
     from castalia.method.settings import parse_settings
 
     plan = FitPlan(
-        data=data,
+        data=data[0] if len(data) == 1 else tuple(data),
         target=target,
+        text=text,
         model=model,
         settings=parse_settings(settings or []),
         task=task,

@@ -38,6 +38,7 @@ def generate(
     if samples < 1:
         raise InvalidParameter(f"generate: `samples` must be a whole number from 1; got {samples}.")
     writer = _writer(model)
+    _check_prompt(writer, prompt)
     settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k}
     if hasattr(writer, "module_"):
         settings |= {"tokens": tokens, "top_p": top_p, "stop": stop or ()}
@@ -63,19 +64,37 @@ def _writer(path: str) -> Any:
     from pathlib import Path
 
     folder = Path(path)
-    if (folder / "config.json").is_file() and not (folder / "model.json").is_file():
+    ours = ("model.json", "model", "stages")  # a run has a config of its own
+    if (folder / "config.json").is_file() and not any((folder / name).exists() for name in ours):
         from castalia.models.language import GPTLanguageModel
 
         return GPTLanguageModel.from_pretrained(folder)
     from castalia.method.saved import load_model
 
     found = load_model(folder)
-    if not hasattr(found, "generate"):
+    if not hasattr(found, "generate") or not hasattr(found, "token_log_probabilities"):
         raise InvalidData(
             f"generate: `{path}` must hold a language model; it holds a {type(found).__name__}. "
             "`castalia predict` answers with it."
         )
     return found
+
+
+def _check_prompt(writer: Any, prompt: str) -> None:
+    """Refuse a prompt with symbols that the model has never seen."""
+    tokenizer = writer.tokenizer_
+    unknown = None if tokenizer is None else tokenizer.find_id("unknown")
+    if unknown is None or unknown not in tokenizer.encode(prompt):
+        return
+    from castalia.utils.text import listing
+
+    letters = [sign for sign in dict.fromkeys(prompt) if unknown in tokenizer.encode(sign)]
+    words = [word for word in dict.fromkeys(prompt.split()) if unknown in tokenizer.encode(word)]
+    whole = len(tokenizer.encode(prompt)) < len(prompt)  # of words rather than of letters
+    raise InvalidData(
+        "generate: `prompt` must be written in symbols that the model has learnt; it does not know "
+        f"{listing(words if whole and words else letters, 'and', 8)}."
+    )
 
 
 def _seed(seed: int | None, number: int) -> int:

@@ -16,7 +16,8 @@ def predict(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Table with the columns the model was trained on; or pictures: folders and files."
+            help="Table with the columns the model was trained on; pictures: folders and files; or "
+            "a text file, one text a line."
         ),
     ],
     out: Annotated[
@@ -25,16 +26,17 @@ def predict(
             "--out", "-o", help="File to write: .csv, .parquet or .jsonl [CSV to stdout]."
         ),
     ] = None,
+    text: Annotated[str | None, typer.Option(help="Column with the texts [the run's].")] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse values never seen in training.")
     ] = False,
     header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rows of a table, or pictures, with a saved model."""
+    """Predict the rows of a table, pictures or texts with a saved model."""
     from castalia.method import predict as predict_rows
 
-    found = predict_rows(model, data, header=header, strict=strict)
+    found = predict_rows(model, data, text=text, header=header, strict=strict)
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)
     path = None if out is None else found.write(out)

@@ -73,13 +73,14 @@ def inspect(path: Path, packed: bool) -> TextFile:
         If it is empty, damaged or not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines = returns = quotes = 0
+    lines = returns = quotes = read = 0
     blanks, visible, last = False, False, b"\n"
     for piece in _pieces(path, packed):
         try:
             decoder.decode(piece)
         except UnicodeDecodeError as error:
-            raise _undecodable(path, piece, lines, error) from error
+            raise _undecodable(path, piece, lines, read, error) from error
+        read += len(piece)
         visible = visible or bool(piece.strip(b"\xef\xbb\xbf \t\r\n"))
         joined = last + piece.replace(b"\r", b"")
         blanks = blanks or b"\n\n" in joined
@@ -92,17 +93,21 @@ def inspect(path: Path, packed: bool) -> TextFile:
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise _undecodable(path, b"", lines, error) from error
+        raise _undecodable(path, b"", lines, read, error) from error
     # Files of old Macs end their lines with a carriage return alone.
     lines, blanks = (lines, blanks) if lines else (returns, returns > 0)
     return TextFile(path, packed, lines + (last != b"\n"), quotes, blanks)
 
 
-def _undecodable(path: Path, piece: bytes, lines: int, error: UnicodeDecodeError) -> InvalidData:
+def _undecodable(
+    path: Path, piece: bytes, lines: int, read: int, error: UnicodeDecodeError
+) -> InvalidData:
     line = lines + 1 + piece[: error.start].count(b"\n")
+    offset = read + error.start - (len(error.object) - len(piece))  # bytes left of the piece before
     byte = error.object[error.start]
     return InvalidData(
-        f"read: `{path}` must be UTF-8 text; line {line} holds the byte 0x{byte:02x}. "
+        f"read: `{path}` must be UTF-8 text; line {line} holds the byte 0x{byte:02x} at "
+        f"offset {offset}. "
         "Save the file as UTF-8, or give it the suffix of its real format."
     )
 

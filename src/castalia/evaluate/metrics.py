@@ -32,6 +32,7 @@ class Metric:
     label: str
     higher: bool
     fraction: bool = True  # lies between 0 and 1 in ordinary cases; shown with three decimals
+    decimals: int | None = None  # shown of others; None: four digits in all
 
 
 METRICS: dict[str, Metric] = {
@@ -47,6 +48,9 @@ METRICS: dict[str, Metric] = {
         Metric("rmse", "RMSE", False, fraction=False),
         Metric("mae", "MAE", False, fraction=False),
         Metric("mse", "MSE", False, fraction=False),
+        Metric("bits_per_character", "Bits per character", False, fraction=False, decimals=3),
+        Metric("perplexity", "Perplexity", False, fraction=False),
+        Metric("bleu", "BLEU", True, fraction=False, decimals=1),
     )
 }
 

@@ -52,10 +52,9 @@ def give_advice(
     network
         Whether it is a network.
     """
-    unit = kind.task.unit
     found = [
         *_checks(checks),
-        *_verdict(verdict, model, seeds, metric, f" ({kind.hint})" if network else "", unit),
+        *_verdict(verdict, kind, seeds, metric, model, network),
         *_training(facts),
         *_balance(kind.task, metric),
         *kind.advice(verdict),
@@ -70,20 +69,23 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _verdict(
-    verdict: Verdict, model: str, seeds: Interval, metric: str, settings: str, unit: str
+    verdict: Verdict, kind: Kind, seeds: Interval, metric: str, model: str, network: bool
 ) -> list[str]:
     found = []
     if verdict.outcome == "worse":
+        settings = f" ({kind.hint})" if network else ""
+        search = ", or let castalia tune search for them," if kind.searched else ""
+        rival = verdict.rival[0].lower() + verdict.rival[1:]
         found.append(
-            f"The gap to {verdict.rival.lower()} is real; try other settings{settings}, or let "
-            f"castalia tune search for them, before giving up on {model}."
+            f"The gap to {rival} is real; try other settings{settings}{search} before giving up "
+            f"on {model}."
         )
     wide = seeds.high - seeds.low if seeds.known else 0.0
     if wide > 0.05 and higher_is_better(metric) and verdict.outcome == "equal":
         found.append(
             f"Seeds differ ({score(max(seeds.low, -9.0), metric)} to "
             f"{score(min(seeds.high, 1.0), metric)}); compare on all "
-            f"{unit}s with --cv 5 before deciding on a small difference."
+            f"{kind.task.unit}s with --cv 5 before deciding on a small difference."
         )
     return found
 

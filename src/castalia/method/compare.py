@@ -27,7 +27,7 @@ class Verdict:
     ----------
     outcome
         ``"better"``, ``"equal"`` or ``"worse"`` than the best baseline; ``"none"`` when nothing
-        beats guessing.
+        beats guessing or copying.
     words
         The same for people.
     rival
@@ -76,7 +76,7 @@ def compare(
     unit
         What one example is called.
     """
-    found = paired_difference(measure(metric), y, stacked(network), stacked([rival]))
+    found = paired_difference(measure(metric), y, stacked(y, network), stacked(y, [rival]))
     if not higher_is_better(metric):
         found = Interval(-found.mean, -found.high, -found.low, found.n)
     outcome = _outcome(found, shown[1])
@@ -88,6 +88,8 @@ def compare(
 def _outcome(found: Interval, rival: Contender) -> str:
     if found.known and found.low > 0:
         return "better"
+    if rival.name.startswith("Copying"):
+        return "none"  # nobody would use that
     if found.known and found.high < 0:
         return "worse"
     return "none" if rival.name.startswith("Guessing") else "equal"
@@ -116,6 +118,11 @@ def _words(
     if outcome == "worse":
         return f"Use {lower}, not {noun}: {pair} for {lower} ({gap})."
     if outcome == "none":
+        if unit in ("passage", "pair"):
+            return (
+                f"Nothing here beats {lower}: {noun} has {pair} ({gap}). It needs more text, or a "
+                "longer training."
+            )
         said = "columns" if unit == "row" else f"{unit}s"
         return (
             f"Nothing here beats {lower}: {noun} has {pair} ({gap}). The {said} say little about "

@@ -10,7 +10,6 @@ import json
 import time
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from castalia.data.splits import holdout
 from castalia.diagnose import Diagnosis, cure, preflight
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import DamagedFile, InvalidParameter
-from castalia.evaluate import Interval, higher_is_better, interval, primary_metric
+from castalia.evaluate import Interval, higher_is_better, interval
+from castalia.evaluate import metric as metric_named
 from castalia.method.advice import give_advice
-from castalia.method.baselines import BASELINES, baseline_name
 from castalia.method.compare import Verdict, best_baseline, compare
 from castalia.method.kinds import Kind, open_data
 from castalia.method.model import VALIDATION, is_network
@@ -48,14 +47,15 @@ __all__ = ["Fit", "fit", "run"]
 
 
 def fit(data: Any, target: str | None = None, *, plan: FitPlan | None = None) -> FitResult:
-    """Fit a table or pictures with the default plan, or with another one's settings.
+    """Fit a table, pictures or text with the default plan, or with another one's settings.
 
     Parameters
     ----------
     data
-        What ``castalia.read`` takes: a table, or a folder of class folders with pictures.
+        What ``castalia.read`` takes: a table, or a folder of class folders with pictures; or the
+        path of a text file, or of two parallel ones.
     target
-        The column to predict; None for pictures.
+        The column to predict; None for pictures and text files.
     plan
         Further settings; its data and target are not used.
     """
@@ -161,7 +161,7 @@ class Fit:
 
     def _do(self) -> FitResult:
         created = self.stages.do("created", lambda: datetime.now().strftime("%Y-%m-%d %H:%M"))
-        baselines = {key: self._baseline(key) for key in BASELINES}
+        baselines = {key: self._baseline(key) for key in self.kind.baselines}
         contenders = [self._contender(key, [found]) for key, found in baselines.items()]
         checks = self._preflight()
         self._cure()
@@ -169,7 +169,7 @@ class Fit:
         model = self._network_contender(seeds)
         contenders.append(model)
         rival = best_baseline(contenders, self.metric)
-        key = next(k for k in BASELINES if baseline_name(k, self.task.kind) == rival.name)
+        key = next(k for k, name in self.kind.baselines.items() if name == rival.name)
         noun = "the network" if self.network else model.name
         pair, unit = (model, rival), self.task.unit
         verdict = compare(self.metric, self.truth, seeds, baselines[key], pair, noun, unit)
@@ -195,7 +195,7 @@ class Fit:
     def _contender(self, key: str, answers: list[Answers]) -> Contender:
         reach = row_interval(self.metric, self.truth, answers)
         return Contender(
-            baseline_name(key, self.task.kind),
+            self.kind.baselines[key],
             "baseline",
             mean_scores(self.task, self.truth, answers),
             [reach.low, reach.high] if reach.known else None,
@@ -204,7 +204,7 @@ class Fit:
         )
 
     def _preflight(self) -> list[dict[str, Any]]:
-        if self.plan.preflight_seconds <= 0 or not self.network:
+        if self.plan.preflight_seconds <= 0 or not self.network or not self.kind.checked:
             return []
 
         def work() -> list[dict[str, Any]]:
@@ -242,10 +242,10 @@ class Fit:
             inner, outer = holdout(len(rows), VALIDATION, seed=self.plan.seed, labels=labels)
             kept, held = rows[inner], rows[outer]
         X_val, y_val = self.kind.rows(held)
-        truth = self.task.codes[held]
+        asked, truth = self.kind.X.take(held), self.task.codes[held]
 
         def measure(fitted: Any) -> float:
-            found = mean_scores(self.task, truth, [answers_of(fitted, X_val, self.task, 0.0)])
+            found = mean_scores(self.task, truth, [answers_of(fitted, asked, self.task, 0.0)])
             return found[self.metric] * (1 if higher_is_better(self.metric) else -1)
 
         found = cure(model, *self.kind.rows(kept), X_val, y_val, score=measure)
@@ -282,7 +282,8 @@ class Fit:
             test = self.kind.X.take(part.test)
             if not self.network:
                 known = self.kind.rows(part.train)
-                return fit_directly(model, known, test, self.task, run=self.folder / name)
+                place, adapter = self.folder / name, self.kind.direct
+                return fit_directly(model, known, test, self.task, run=place, adapter=adapter)
             train, validation = self._validation(part.train, model.training.validation)
             return train_network(
                 model,
@@ -342,7 +343,7 @@ class Fit:
 
     def _over_seeds(self, seeds: list[Answers]) -> Interval:
         found = interval(self._values(seeds))
-        if self.metric not in ("rmse", "mae") and found.known:
+        if metric_named(self.metric).fraction and found.known:
             low = found.low if self.metric == "r2" else max(found.low, 0.0)
             return Interval(found.mean, low, min(found.high, 1.0), found.n)
         return found
@@ -403,6 +404,7 @@ class Fit:
             "task": self.task.kind,
             "why": self.task.why,
             "target": self.kind.target,
+            "text": self.kind.column,
             "unit": self.task.unit,
             "metric": self.metric,
             "goal": self._goal(contenders),
@@ -433,7 +435,7 @@ class Fit:
 
     def _plan(self) -> dict[str, Any] | None:
         """Return the plan in plain values, where the data can be read again."""
-        if not isinstance(self.plan.data, str | Path):
+        if not self.plan.of_files:
             return None
         found: dict[str, Any] = plain({"data": self.plan.data, **self.plan.deciding()})
         return found
@@ -449,7 +451,7 @@ class Fit:
             "classes": len(self.task.classes),
             "metric": self.metric,
             "tested": len(self.tested),
-            "split": _split_words(self.plan, self.task.unit),
+            "split": self.kind.split_words(),
         }
 
 
@@ -457,16 +459,13 @@ def _metric(plan: FitPlan, task: Task) -> str:
     allowed = METRICS[task.kind]
     if plan.metric is not None and plan.metric not in allowed:
         raise InvalidParameter(
-            f"fit: `metric` must be {listing(allowed)} for a {task.kind}; got {plan.metric!r}."
+            f"fit: `metric` must be {listing(allowed)} for {_a(task.kind)}; got {plan.metric!r}."
         )
-    return plan.metric or primary_metric(task.kind)
+    return plan.metric or allowed[0]
 
 
-def _split_words(plan: FitPlan, unit: str) -> str:
-    how = f"{plan.cv} folds" if plan.cv else f"{100 * plan.test:.0f} % of the {unit}s tested"
-    if plan.group:
-        return f"{how}, groups of `{plan.group}` kept together"
-    return f"{how}, the latest by `{plan.time}`" if plan.time else how
+def _a(kind: str) -> str:
+    return kind if kind == "language modelling" else f"a {kind}"
 
 
 def _name(part: Part, stage: str) -> str:

@@ -18,7 +18,9 @@ TASKS = ("classification", "regression")
 METRICS = {
     "classification": ("accuracy", "balanced_accuracy"),
     "regression": ("r2", "rmse", "mae"),
-}
+    "language modelling": ("bits_per_character", "perplexity"),
+    "translation": ("bleu",),
+}  # the first one decides
 # Settings that leave the result as it is.
 _NOT_FINGERPRINTED = ("data", "run", "verbose")
 
@@ -31,24 +33,28 @@ class FitPlan:
     ----------
     data
         A table: a path, a frame, an array or a ``Dataset``. Or pictures: the path of a folder of
-        class folders, of a zip or NPZ file, of a table of paths, or ``Images``.
+        class folders, of a zip or NPZ file, of a table of paths, or ``Images``. Or text: the path
+        of a text file, or those of two files whose lines are translations of each other.
     target
-        The column to predict; None for pictures whose folders say what they are.
+        The column to predict; None for pictures whose folders say what they are, and for text.
+    text
+        The column of a table to learn from as text; ``"none"`` leaves texts aside; None takes one
+        that holds sentences.
     model
         A system of the catalogue for this kind of data, by its name or a short form: ``"ridge"``,
-        ``"mlp"``, ``"resnet"``; None takes the one that suits the data.
+        ``"mlp"``, ``"resnet"``, ``"gpt"``; None takes the one that suits the data.
     settings
         Settings of the model or of its training, such as ``{"hidden": (64, 64), "patience": 5}``.
     task
         ``"classification"``, ``"regression"`` or None to tell by the target.
     metric
-        The measure that decides; None takes accuracy or R².
+        The measure that decides; None takes accuracy, R², bits per character or BLEU.
     goal
         Value of that measure which is good enough; None: that of the best baseline.
     run
         Folder of the run; None takes ``castalia-runs/<data>-<target>``.
     seeds
-        Trainings with different seeds; None: 3, or 1 with ``cv`` and for many pictures.
+        Trainings with different seeds; None: 3, or 1 with ``cv``, for many pictures and for text.
     cv
         Number of folds: every row is tested once. None: one test part.
     test
@@ -83,6 +89,7 @@ class FitPlan:
 
     data: Any
     target: str | None = None
+    text: str | None = None
     model: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     task: str | None = None
@@ -124,8 +131,9 @@ class FitPlan:
     def name(self) -> str:
         """What the data is called: the file's name without its endings."""
         if isinstance(self.data, str | Path):
-            path = Path(self.data)
-            return (path.name or path.resolve().name).split(".")[0] or "table"
+            return _stem(self.data)
+        if _is_pair(self.data):
+            return _pair_name(*map(Path, self.data))
         source = str(getattr(self.data, "source", "table"))
         return "table" if " " in source else Path(source).name.split(".")[0]
 
@@ -139,6 +147,11 @@ class FitPlan:
         plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.target)
         return Path("castalia-runs") / f"{self.name}-{plain.strip('.-') or 'target'}"
 
+    @property
+    def of_files(self) -> bool:
+        """Whether the data can be read again by its name."""
+        return isinstance(self.data, str | Path) or _is_pair(self.data)
+
     def deciding(self) -> dict[str, Any]:
         """Return the settings that decide the result, as plain values."""
         kept = [f.name for f in fields(self) if f.name not in _NOT_FINGERPRINTED]
@@ -146,7 +159,7 @@ class FitPlan:
 
     def command(self) -> str:
         """Return the command line that asks for this."""
-        words = ["castalia", "fit", self.name if _in_memory(self.data) else str(self.data)]
+        words = ["castalia", "fit", *self._said()]
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name in _UNSPOKEN or value == option.default:
@@ -160,12 +173,38 @@ class FitPlan:
             words += ["--set", f"{name}={_written(value)}"]
         return shlex.join(words)
 
+    def _said(self) -> list[str]:
+        """Return the data as words of a command line."""
+        if _is_pair(self.data):
+            return [str(path) for path in self.data]
+        return [str(self.data) if isinstance(self.data, str | Path) else self.name]
+
 
 _UNSPOKEN = ("data", "settings", "header", "doctor", "verbose")
 
 
-def _in_memory(data: Any) -> bool:
-    return not isinstance(data, str | Path)
+def _stem(path: str | Path) -> str:
+    path = Path(path)
+    return (path.name or path.resolve().name).split(".")[0] or "table"
+
+
+def _is_pair(data: Any) -> bool:
+    """Whether data names several files."""
+    several = isinstance(data, list | tuple) and bool(data)
+    return several and all(isinstance(path, str | Path) for path in data)
+
+
+def _pair_name(*paths: Path) -> str:
+    """Name parallel files: by their common stem and their endings, or by all stems.
+
+    >>> _pair_name(Path("data/train.en"), Path("data/train.de.gz"))
+    'train-en-de'
+    """
+    stems = list(dict.fromkeys(_stem(path) for path in paths))
+    if len(stems) > 1:
+        return "-".join(stems)
+    endings = [Path(path.name.removesuffix(".gz")).suffix.lstrip(".") for path in paths]
+    return "-".join([*stems, *filter(None, endings)])
 
 
 def _written(value: Any) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.method.kinds import kind_of
+from castalia.method.kinds import Asked, kind_of
 from castalia.method.report.plain import plain
-from castalia.method.saved import load_model
+from castalia.method.saved import find_text, load_model
 from castalia.utils.files import atomic_write, writing
 from castalia.utils.text import listing
 
@@ -32,7 +32,9 @@ class Predictions:
     ----------
     columns
         Arrays of one entry a row. Of tables: ``prediction``, and ``probability_<class>`` for every
-        class; of pictures: ``path``, ``label`` and its ``probability``.
+        class; of pictures: ``path``, ``label`` and its ``probability``; of texts the same as of
+        tables; of a translator ``source`` and ``translation``; of a language model ``text``,
+        ``tokens`` and ``bits_per_character``.
     notes
         Remarks, such as values never seen in training.
     """
@@ -79,9 +81,14 @@ class Predictions:
 
 
 def predict(
-    model: str | os.PathLike[str], data: Any, *, header: bool = True, strict: bool = False
+    model: str | os.PathLike[str],
+    data: Any,
+    *,
+    text: str | None = None,
+    header: bool = True,
+    strict: bool = False,
 ) -> Predictions:
-    """Predict every row of a table, or every picture, with a saved model.
+    """Predict every row of a table, every picture, or every text, with a saved model.
 
     Parameters
     ----------
@@ -89,7 +96,9 @@ def predict(
         Folder of a run or of a saved model.
     data
         A table as ``castalia.read`` takes it; columns are found by name, others are ignored. Or
-        pictures: a folder, a file, or a list of them.
+        pictures: a folder, a file, or a list of them. Or a text file, with one text a line.
+    text
+        Column with the texts; None takes the one the run was trained on.
     header
         Whether a text file starts with column names.
     strict
@@ -97,7 +106,11 @@ def predict(
     """
     estimator = load_model(model)
     kind = kind_of(estimator)
-    rows = kind.new_rows(estimator, data if isinstance(data, list) else [data], header)
+    rows = kind.new_rows(
+        estimator,
+        data if isinstance(data, list) else [data],
+        Asked(text=text or find_text(model), header=header),
+    )
     if strict and rows.unseen:
         raise InvalidData(f"predict: {' '.join(rows.unseen)}")
     columns = {**rows.names, **kind.answers(estimator, rows.X)}

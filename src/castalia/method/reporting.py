@@ -13,6 +13,7 @@ from castalia.diagnose import Diagnosis, Finding
 from castalia.evaluate import worst_mistakes
 from castalia.method.compare import Verdict
 from castalia.method.model import is_network
+from castalia.method.plan import TASKS
 from castalia.method.report import Contender, RunReport
 from castalia.method.scores import Answers
 from castalia.utils.text import listing, plural
@@ -39,8 +40,9 @@ def make_report(
     """Return everything the page shows about a fit."""
     task, shown = fit.task, slice(MOST_ROWS)
     classes = task.classes.tolist() if len(task.classes) else None
-    said: Any = answers.prediction
     probability: Any = answers.probability
+    said: Any = answers.prediction
+    told = task.kind in TASKS  # otherwise answers are no labels or numbers
     return RunReport(
         title=fit.kind.title,
         task=task.kind,
@@ -51,7 +53,7 @@ def make_report(
             "rows": len(fit.kind),
             **fit.kind.described(),
             "balance": task.counts,
-            "split": _split(fit, answers),
+            "split": fit.kind.split_sizes(answers.facts),
             "notes": [f"Taken as {task.kind}: {task.why}.", *fit.notes],
         },
         contenders=contenders,
@@ -63,16 +65,16 @@ def make_report(
         advice=advice,
         preflight=checks,
         history=answers.facts["history"],
-        y_true=task.y[fit.tested][shown],
-        y_pred=(task.classes[said] if classes else said)[shown],
+        y_true=task.y[fit.tested][shown] if told else None,
+        y_pred=(task.classes[said] if classes else said)[shown] if told else None,
         probability=None if probability is None else probability[shown],
         classes=classes,
-        mistakes=_mistakes(fit, answers),
+        mistakes=_mistakes(fit, answers) if told else [],
         settings=_settings(model),
         environment=_environment(answers),
         reproduce=fit.plan.command(),
         findings=findings_rows(diagnosis),
-        **fit.kind.sections(model, fit.tested),
+        **fit.kind.sections(model, fit.tested, answers),
     )
 
 
@@ -93,13 +95,6 @@ def findings_rows(diagnosis: Diagnosis) -> list[dict[str, str]]:
 def _explains(found: Finding) -> str:
     names = [symptom.name for symptom in found.symptoms]
     return f" It explains {listing(names, 'and')}." if names else ""
-
-
-def _split(fit: Fit, answers: Answers) -> dict[str, int]:
-    if fit.plan.cv:
-        return {f"each of {fit.plan.cv} folds tested": len(fit.tested) // fit.plan.cv}
-    facts = answers.facts
-    return {"train": facts["train"], "validation": facts["validation"], "test": len(fit.tested)}
 
 
 def _mistakes(fit: Fit, answers: Answers) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from castalia.errors import InvalidData
 from castalia.method.result import MODEL, RESULT, FitResult
 from castalia.utils.text import did_you_mean, listing, plural, shorten
 
-__all__ = ["check_columns", "find_target", "load_model", "unseen_categories"]
+__all__ = ["check_columns", "find_target", "find_text", "load_model", "unseen_categories"]
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -30,10 +30,22 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 def find_target(path: str | os.PathLike[str]) -> str | None:
     """Return the target's name of the run a model belongs to, or None."""
+    found = _result(path)
+    return None if found is None else found.report.target
+
+
+def find_text(path: str | os.PathLike[str]) -> str | None:
+    """Return the column of texts of the run a model belongs to, or None."""
+    found = _result(path)
+    return None if found is None else found.summary.get("text")
+
+
+def _result(path: str | os.PathLike[str]) -> FitResult | None:
+    """Return what is known of the run a model belongs to, or None."""
     path = Path(path)
     for folder in (path, path.parent):
         if (folder / RESULT).is_file():
-            return FitResult.load(folder).report.target
+            return FitResult.load(folder)
     return None
 
 

@@ -29,17 +29,30 @@ class Part:
     test: np.ndarray
 
 
-def make_parts(data: Any, task: Task, plan: FitPlan) -> tuple[list[Part], list[str]]:
+def make_parts(
+    data: Any, task: Task, plan: FitPlan, groups: np.ndarray | None = None
+) -> tuple[list[Part], list[str]]:
     """Cut the rows once, or into folds; return the parts and remarks.
 
     Classes keep their proportions, groups stay together, and by time the latest rows are tested.
+
+    Parameters
+    ----------
+    data
+        The rows, with the columns that the plan splits by.
+    task
+        What is predicted.
+    plan
+        How to split.
+    groups
+        What stays together where the plan names no column for it.
     """
     if len(data) < LEAST_ROWS:
         raise InvalidData(
-            f"fit: {data.source} must have {LEAST_ROWS} rows at least to train and test; got "
-            f"{len(data)}."
+            f"fit: {data.source} must have {LEAST_ROWS} {task.unit}s at least to train and test; "
+            f"got {len(data)}."
         )
-    groups = _column(data, plan.group)
+    groups = groups if plan.group is None else _column(data, plan.group)
     order = _column(data, plan.time)
     if plan.cv:
         return _folds(task, plan, groups, order)
@@ -127,7 +140,7 @@ def _folds(task: Task, plan: FitPlan, groups: Any, order: Any) -> tuple[list[Par
     if groups is not None:
         if len(np.unique(groups)) < k:
             raise InvalidData(
-                f"fit: `--cv {k}` needs {k} groups at least; `{plan.group}` has "
+                f"fit: `--cv {k}` needs {k} groups at least; `{plan.group or 'the data'}` has "
                 f"{len(np.unique(groups))}."
             )
         cuts = GroupKFold(k).split(place, groups=groups)

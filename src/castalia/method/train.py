@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from castalia.base import save
-from castalia.data import Dataset
 from castalia.data.adapters import TableAdapter
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import CastaliaWarning
@@ -38,14 +37,14 @@ class TimeLimit(Callback):
 
 def train_network(
     model: Any,
-    rows: tuple[Dataset, np.ndarray],
-    test: Dataset,
+    rows: tuple[Any, np.ndarray],
+    test: Any,
     task: Task,
     *,
     run: Path,
     verbose: Any = False,
     time_limit: float | None = None,
-    validation: tuple[Dataset, np.ndarray] | None = None,
+    validation: tuple[Any, np.ndarray] | None = None,
 ) -> dict[str, Any]:
     """Train in a run folder, save the model there and return its answers on the test rows.
 
@@ -91,11 +90,17 @@ def train_network(
 
 
 def fit_directly(
-    model: Any, rows: tuple[Dataset, np.ndarray], test: Dataset, task: Task, *, run: Path
+    model: Any,
+    rows: tuple[Any, np.ndarray],
+    test: Any,
+    task: Task,
+    *,
+    run: Path,
+    adapter: Any = TableAdapter,
 ) -> dict[str, Any]:
-    """Fit a model that takes numbers only, save it and return its answers on the test rows.
+    """Fit a model with a direct solver, save it and return its answers on the test rows.
 
-    The table becomes standardised numbers, marks of what is missing, and a column a category. What
+    A table becomes standardised numbers, marks of what is missing, and a column a category. What
     made them is kept in ``model.adapter_``, so the saved model answers tables as they are.
 
     Parameters
@@ -110,13 +115,16 @@ def fit_directly(
         The task.
     run
         Folder to save the model in.
+    adapter
+        What makes numbers of rows; None for a model that takes them as they are.
     """
     begin = time.perf_counter()
-    adapter = TableAdapter().fit(rows[0])
+    made = None if adapter is None else adapter().fit(rows[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CastaliaWarning)  # dummy columns are collinear, for one
-        model.fit(adapter.matrix(rows[0]), rows[1])
-    model.adapter_ = adapter
+        model.fit(rows[0] if made is None else made.matrix(rows[0]), rows[1])
+    if made is not None:
+        model.adapter_ = made
     seconds = time.perf_counter() - begin
     save(model, run / "model")
     answers = answers_of(model, test, task, seconds)

@@ -187,6 +187,11 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
     """
     narrator = narrator or Narrator()
     data = open_data(plan.fit, narrator)
+    if not data.searched:
+        raise InvalidParameter(
+            "tune: a search takes tables, pictures and tables of texts; got "
+            f"{plan.fit.name}, for {data.task.kind}. Use `castalia fit` with --set."
+        )
     first = Fit(data, narrator)
     work = Tuning(plan, first)
     folder = plan.fit.folder

@@ -18,7 +18,7 @@ from math import exp, log
 
 from castalia.errors import InvalidData, InvalidParameter
 
-__all__ = ["Bleu", "bleu", "tokenize_13a"]
+__all__ = ["Bleu", "bleu", "bleu_of_counts", "count_matches", "tokenize_13a"]
 
 _ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
 _SIGNS = re.compile(r"([!-&(-+/:-@\[-`{-~ ])")  # punctuation but the apostrophe, comma, dash, stop
@@ -111,22 +111,71 @@ def bleu(
             f"bleu: `order` must be a whole number of at least 1; got {order!r}."
         )
     _check(translations, references)
-    found, whole, length, wanted = [0] * order, [0] * order, 0, 0
+    totals = [0] * (2 * order + 2)
     for text, alternatives in zip(translations, references, strict=True):
-        chosen = [alternatives] if isinstance(alternatives, str) else alternatives
-        ours, theirs = _words(text, lowercase), [_words(other, lowercase) for other in chosen]
-        length += len(ours)
-        wanted += min((abs(len(other) - len(ours)), len(other)) for other in theirs)[1]
-        for n in range(1, order + 1):
-            counts, most = _ngrams(ours, n), Counter[tuple[str, ...]]()
-            for other in theirs:
-                most |= _ngrams(other, n)
-            found[n - 1] += (counts & most).total()
-            whole[n - 1] += counts.total()
-    return _score(found, whole, length, wanted, smoothing)
+        counts = count_matches(text, alternatives, order=order, lowercase=lowercase)
+        totals = [a + b for a, b in zip(totals, counts, strict=True)]
+    return bleu_of_counts(totals, smoothing)
 
 
-def _score(found: list[int], whole: list[int], length: int, wanted: int, smoothing: str) -> Bleu:
+def count_matches(
+    text: str, references: str | Sequence[str], *, order: int = 4, lowercase: bool = False
+) -> list[int]:
+    """Count what BLEU is made of in one translation; the counts of several texts add up.
+
+    Parameters
+    ----------
+    text
+        A translation.
+    references
+        What it should be, or a list of alternatives.
+    order
+        Longest n-grams.
+    lowercase
+        Whether capitals do not matter.
+
+    Returns
+    -------
+    list of int
+        n-grams found for n = 1 … order, n-grams there are, words, and words of the reference
+        nearest in length.
+
+    Examples
+    --------
+    >>> count_matches("the cat sat", "the cat ate", order=2)
+    [2, 1, 3, 2, 3, 3]
+    """
+    chosen = [references] if isinstance(references, str) else references
+    ours, theirs = _words(text, lowercase), [_words(other, lowercase) for other in chosen]
+    found, whole = [], []
+    for n in range(1, order + 1):
+        counts, most = _ngrams(ours, n), Counter[tuple[str, ...]]()
+        for other in theirs:
+            most |= _ngrams(other, n)
+        found.append((counts & most).total())
+        whole.append(counts.total())
+    wanted = min((abs(len(other) - len(ours)), len(other)) for other in theirs)[1]
+    return [*found, *whole, len(ours), wanted]
+
+
+def bleu_of_counts(counts: Sequence[int], smoothing: str = "exp") -> Bleu:
+    """Return BLEU from the sums of `count_matches` over all texts.
+
+    Parameters
+    ----------
+    counts
+        Sums, 2 order + 2 of them.
+    smoothing
+        As in `bleu`.
+    """
+    order = len(counts) // 2 - 1
+    found, whole = counts[:order], counts[order : 2 * order]
+    return _score(found, whole, counts[-2], counts[-1], smoothing)
+
+
+def _score(
+    found: Sequence[int], whole: Sequence[int], length: int, wanted: int, smoothing: str
+) -> Bleu:
     brevity = 1.0 if length >= wanted else exp(1 - wanted / length) if length else 0.0
     precisions, halves = [], 1.0
     for hits, total in zip(found, whole, strict=True):

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from castalia.method.kinds.base import Kind, NewRows
+from castalia.data import datasets
+from castalia.data.images import available_images
+from castalia.data.texts import available_texts
+from castalia.errors import InvalidData
+from castalia.method.kinds.base import Asked, Kind, NewRows
+from castalia.method.kinds.parallel import ParallelTexts
 from castalia.method.kinds.pictures import Pictures
+from castalia.method.kinds.prose import Prose
 from castalia.method.kinds.table import Table
+from castalia.method.kinds.texts import LabelledTexts
 from castalia.method.narrator import Narrator
 from castalia.method.plan import FitPlan
+from castalia.utils.text import did_you_mean
 
-__all__ = ["KINDS", "Kind", "NewRows", "Pictures", "Table", "kind_of", "open_data"]
+__all__ = [
+    "KINDS",
+    "Asked",
+    "Kind",
+    "LabelledTexts",
+    "NewRows",
+    "ParallelTexts",
+    "Pictures",
+    "Prose",
+    "Table",
+    "kind_of",
+    "open_data",
+]
 
-KINDS: tuple[type[Kind], ...] = (Pictures, Table)  # the first that holds, reads
+# The first that holds, reads.
+KINDS: tuple[type[Kind], ...] = (ParallelTexts, Prose, Pictures, LabelledTexts, Table)
 
 
 def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
@@ -25,12 +47,35 @@ def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
     narrator
         Who is told that it is being read, where that takes a while.
     """
+    _check_folder(plan.data)
     kind = next(kind for kind in KINDS if kind.holds(plan))
     if narrator is not None and kind.slow:
         narrator.reading(plan.name)
     return kind(plan)
 
 
+def _check_folder(data: Any) -> None:
+    """Refuse a name without an ending that is neither there nor known: probably a folder."""
+    if not isinstance(data, str | os.PathLike) or os.path.exists(data):
+        return
+    name = os.fspath(data)
+    known = [*datasets.available(), *available_images(), *available_texts()]
+    if os.path.splitext(name.rstrip("/"))[1] and not name.endswith("/") or name in known:
+        return
+    here = os.path.dirname(name.rstrip("/")) or "."
+    near = [*known, *(os.listdir(here) if os.path.isdir(here) else [])]
+    raise InvalidData(
+        f"fit: `{name}` must be a folder, a file or a known name; it does not exist."
+        f"{did_you_mean(os.path.basename(name.rstrip('/')), near)}"
+    )
+
+
 def kind_of(model: Any) -> type[Kind]:
     """Return the kind of data that a fitted model takes."""
-    return next(kind for kind in KINDS if kind.answered_by(model))
+    found = next((kind for kind in KINDS if kind.answered_by(model)), None)
+    if found is None:
+        raise InvalidData(
+            f"predict: a {type(model).__name__} answers nothing that a file can hold. Load it with "
+            "`castalia.load` and use it in Python."
+        )
+    return found

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from castalia.catalog import System, system_for
-from castalia.method.baselines import GUESSES
+from castalia.data.adapters import TableAdapter
+from castalia.errors import InvalidData
+from castalia.method.baselines import BASELINES, GUESSES, baseline_name
 from castalia.method.compare import Verdict
 from castalia.method.plan import FitPlan
 from castalia.method.scores import Answers
 from castalia.method.split import Part
 from castalia.method.task import Task
+from castalia.utils.text import listing
 
-__all__ = ["Kind", "NewRows"]
+__all__ = ["Asked", "Kind", "NewRows"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How the rows of a table are to be read for a saved model.
+
+    Attributes
+    ----------
+    target
+        The column with the truth; None where nobody said, neither now nor in the fit.
+    text
+        The column with the texts; None likewise.
+    header
+        Whether a text file starts with column names.
+    """
+
+    target: str | None = None
+    text: str | None = None
+    header: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,7 +98,11 @@ class Kind(ABC):
     catalog: ClassVar[str]  # kind of input in the catalogue
     hint: ClassVar[str]  # settings to try where the network loses
     slow: ClassVar[bool] = False  # whether reading takes a while
+    searched: ClassVar[bool] = True  # whether rows can be cut into folds to search settings
+    checked: ClassVar[bool] = True  # whether there are checks before the training
     mistakes: ClassVar[int] = 10  # how many of the worst are shown
+    direct: ClassVar[Any] = TableAdapter  # makes numbers for models without a network; or None
+    column: str | None = None  # of a table, which holds texts
 
     plan: FitPlan
     X: Any
@@ -123,6 +151,11 @@ class Kind(ABC):
 
     # -- the contenders ------------------------------------------------------------------
 
+    @property
+    def baselines(self) -> dict[str, str]:
+        """The baselines, in the order they are fitted: what people call each, by its key."""
+        return {key: baseline_name(key, self.task.kind) for key in BASELINES}
+
     @abstractmethod
     def baseline(self, key: str, part: Part) -> Answers:
         """Fit a baseline and let it answer the test rows of a part."""
@@ -170,9 +203,24 @@ class Kind(ABC):
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """Return each row as the list of mistakes shows it: ``row``, perhaps ``picture``."""
 
-    def sections(self, model: Any, tested: np.ndarray) -> dict[str, Any]:
-        """Return further fields of the report, about the fitted model."""
+    def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
+        """Return further fields of the report, about the fitted model and its answers."""
         return {}
+
+    def split_words(self) -> str:
+        """Say which rows are tested."""
+        plan, unit = self.plan, self.task.unit
+        how = f"{plan.cv} folds" if plan.cv else f"{100 * plan.test:.0f} % of the {unit}s tested"
+        if plan.group:
+            return f"{how}, groups of `{plan.group}` kept together"
+        return f"{how}, the latest by `{plan.time}`" if plan.time else how
+
+    def split_sizes(self, facts: Mapping[str, Any]) -> dict[str, int]:
+        """Return how large each part of the split is, from what the training left."""
+        tested = sum(len(part.test) for part in self.parts)
+        if self.plan.cv:
+            return {f"each of {self.plan.cv} folds tested": tested // self.plan.cv}
+        return {"train": facts["train"], "validation": facts["validation"], "test": tested}
 
     # -- saved models --------------------------------------------------------------------
 
@@ -183,13 +231,34 @@ class Kind(ABC):
 
     @staticmethod
     @abstractmethod
-    def new_rows(model: Any, data: Sequence[Any], header: bool) -> NewRows:
+    def new_rows(model: Any, data: Sequence[Any], asked: Asked) -> NewRows:
         """Read rows to be predicted."""
 
     @staticmethod
     @abstractmethod
-    def known_rows(model: Any, data: Any, target: str | None, header: bool) -> NewRows:
+    def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read rows whose target is known."""
+
+    @staticmethod
+    def known_task(model: Any, rows: NewRows) -> Task:
+        """Read the target as the model knows it."""
+        y: Any = rows.y
+        if not is_classifier(model):
+            return Task("regression", "", y, np.array([]))
+        classes = model.classes_
+        if classes.dtype.kind in "UO":
+            y = np.array([str(v) for v in y])
+        else:
+            with suppress(ValueError):  # words where the model knows numbers: told below
+                y = y.astype(classes.dtype)
+        strange = sorted({str(v) for v in y[~np.isin(y, classes)].tolist()})
+        if strange:
+            raise InvalidData(
+                f"evaluate: `{rows.target}` must hold classes the model knows, "
+                f"{listing(classes.tolist(), 'and', 6)}; "
+                f"got {listing(strange, 'and', 5)}."
+            )
+        return Task("classification", "", y, np.asarray(classes))
 
     @staticmethod
     @abstractmethod

@@ -14,7 +14,7 @@ from castalia.data.splits import holdout
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.baselines import answer
 from castalia.method.compare import Verdict
-from castalia.method.kinds.base import Kind, NewRows
+from castalia.method.kinds.base import Asked, Kind, NewRows
 from castalia.method.pictures.baselines import MOST_TRAINED, SIDE, coarse_pixels, pixel_model
 from castalia.method.pictures.copies import without_copies
 from castalia.method.pictures.model import (
@@ -191,7 +191,7 @@ class Pictures(Kind):
             for name, row in zip(names, rows, strict=True)
         ]
 
-    def sections(self, model: Any, tested: np.ndarray) -> dict[str, Any]:
+    def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
         """Show examples of the classes, and what the first layers make of one picture."""
         return {
             "examples": examples(self.X, self.task, self.plan.seed),
@@ -201,18 +201,18 @@ class Pictures(Kind):
     @staticmethod
     def answered_by(model: Any) -> bool:
         """Whether a model takes pictures."""
-        return isinstance(model.adapter_, ImageAdapter)
+        return isinstance(getattr(model, "adapter_", None), ImageAdapter)
 
     @staticmethod
-    def new_rows(model: Any, data: Sequence[Any], header: bool) -> NewRows:
+    def new_rows(model: Any, data: Sequence[Any], asked: Asked) -> NewRows:
         """Read folders and files of pictures."""
         images, notes = read_unlabelled(data)
         return NewRows(images, {"path": names_of(images)}, notes)
 
     @staticmethod
-    def known_rows(model: Any, data: Any, target: str | None, header: bool) -> NewRows:
+    def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read pictures with their classes."""
-        images, name, notes = read_labelled(data, target)
+        images, name, notes = read_labelled(data, asked.target)
         y = np.asarray(images.target)
         return NewRows(images.features(), {}, notes, [], name, y, "picture")
 

@@ -12,7 +12,7 @@ from castalia.data.schema import Column
 from castalia.errors import InvalidParameter
 from castalia.method.baselines import fit_baseline
 from castalia.method.compare import Verdict
-from castalia.method.kinds.base import Kind, NewRows
+from castalia.method.kinds.base import Asked, Kind, NewRows
 from castalia.method.model import DEFAULT, build_model
 from castalia.method.plan import FitPlan
 from castalia.method.saved import check_columns, unseen_categories
@@ -113,7 +113,8 @@ class Table(Kind):
         if text:
             found.append(
                 f"Free text is not used ({listing(text, 'and', 5)}); columns made from it, such as "
-                "a title or a length, may help."
+                f"a title or a length, may help. --text {text[0]} learns from it instead of the "
+                "other columns."
             )
         return [*found, *_rows(len(self), verdict)]
 
@@ -133,33 +134,33 @@ class Table(Kind):
     @staticmethod
     def answered_by(model: Any) -> bool:
         """Whether a model has learnt columns."""
-        return hasattr(model.adapter_, "encoder")
+        return hasattr(getattr(model, "adapter_", None), "encoder")
 
     @staticmethod
-    def new_rows(model: Any, data: Sequence[Any], header: bool) -> NewRows:
+    def new_rows(model: Any, data: Sequence[Any], asked: Asked) -> NewRows:
         """Read one table; columns are found by name, others are ignored."""
         if len(data) != 1:
             raise InvalidParameter(
                 f"predict: a model of tables takes one table; got {len(data)}. Call it once for "
                 "each."
             )
-        table, notes = load_table(data[0], header=header)
+        table, notes = load_table(data[0], header=asked.header)
         check_columns(model, table)
         unseen = unseen_categories(model, table)
         return NewRows(table.select(model.adapter_.encoder.used), {}, notes, unseen)
 
     @staticmethod
-    def known_rows(model: Any, data: Any, target: str | None, header: bool) -> NewRows:
+    def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read a table with its target."""
-        if target is None:
+        if asked.target is None:
             raise InvalidParameter(
                 "evaluate: the model does not say what it predicts; name the column with --target."
             )
-        table, notes = load_table(data, target=target, header=header)
+        table, notes = load_table(data, target=asked.target, header=asked.header)
         check_columns(model, table)
         X = table.select(model.adapter_.encoder.used)
         y = table.labels() if is_classifier(model) else find_task(table, "regression").y
-        return NewRows(X, {}, notes, unseen_categories(model, X), target, y)
+        return NewRows(X, {}, notes, unseen_categories(model, X), asked.target, y)
 
     @staticmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:

@@ -85,7 +85,7 @@ def curves(report: RunReport) -> Drawing | None:
 
 def diagnostics(report: RunReport) -> list[Drawing]:
     """Draw what the predictions on the test rows allow for this task."""
-    if not report.y_true:
+    if not report.y_true or report.task not in ("classification", "regression"):
         return []
     if report.task == "regression":
         return _regression(report) if report.y_pred else []

@@ -39,8 +39,9 @@ def score(found: Any, metric: str, sign: bool = False) -> str:
     """
     if not finite(found):
         return NOTHING
-    share = metric in METRICS and METRICS[metric].fraction and abs(found) < 100
-    text = f"{found:.3f}" if share else _quantity(found)
+    known = METRICS.get(metric)
+    decimals = 3 if known and known.fraction and abs(found) < 100 else known and known.decimals
+    text = _quantity(found) if decimals is None else f"{found:.{decimals}f}"
     if sign and found > 0:
         text = f"+{text}"
     if not text.strip("-0."):

@@ -68,6 +68,7 @@ def _context(report: RunReport) -> dict[str, Any]:
         "diagnostics": figures.diagnostics(report),
         "feature_maps": figures.feature_maps(report),
         "examples": views.example_rows(report),
+        "panels": views.panels(report),
         "gallery": views.gallery(report),
         "columns": views.column_rows(report),
         "balance": views.balance_rows(report),

@@ -102,6 +102,9 @@ class RunReport:
     feature_maps
         What layers make of one picture, as ``castalia.evaluate.FeatureMaps`` shows it: name, maps,
         image, hidden.
+    panels
+        What there is to read about texts: title, words, and either heads and rows of a table, or
+        samples, each with ``prompt`` and ``text``.
 
     Examples
     --------
@@ -135,6 +138,7 @@ class RunReport:
     unit: str = "row"
     examples: list[dict[str, Any]] = field(default_factory=list)
     feature_maps: list[dict[str, Any]] = field(default_factory=list)
+    panels: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -28,6 +28,7 @@ __all__ = [
     "gallery",
     "mistake_table",
     "pairs",
+    "panels",
     "score_table",
     "split_rows",
     "tiles",
@@ -37,6 +38,7 @@ __all__ = [
 
 _MOST_CLASSES = 15
 _MOST_MISTAKE_COLUMNS = 12
+_LONGEST = 400  # characters of a text
 _PICTURE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+")
 
 
@@ -227,6 +229,7 @@ def mistake_table(report: RunReport) -> dict[str, Any]:
     shown = names[:_MOST_MISTAKE_COLUMNS]
     columns = {k: [(m.get("row") or {}).get(k) for m in report.mistakes] for k in shown}
     kinds = {k: _cell_kind(cells) for k, cells in columns.items()}
+    width = _LONGEST if len(shown) == 1 else 160  # one column is a text, and has the room
     rows = [
         {
             "index": value(m.get("index")),
@@ -234,7 +237,7 @@ def mistake_table(report: RunReport) -> dict[str, Any]:
             "prediction": value(m.get("prediction"), 40),
             "sure": _percent(m.get("confidence")),
             "loss": value(m.get("loss")),
-            "row": [{"text": value(columns[k][i], 160), "kind": kinds[k]} for k in shown],
+            "row": [{"text": value(columns[k][i], width), "kind": kinds[k]} for k in shown],
         }
         for i, m in enumerate(report.mistakes)
     ]
@@ -273,6 +276,27 @@ def example_rows(report: RunReport) -> list[dict[str, Any]]:
         }
         for row in report.examples
     ]
+
+
+def panels(report: RunReport) -> list[dict[str, Any]]:
+    """Return what there is to read about texts, long ones cut."""
+    found = []
+    for panel in report.panels:
+        rows, heads = panel.get("rows") or [], panel.get("heads") or []
+        columns = [_cell_kind([row[i] for row in rows]) for i in range(len(heads))]
+        found.append(
+            {
+                "title": panel.get("title", ""),
+                "words": panel.get("words", ""),
+                "heads": list(zip(heads, columns, strict=True)),
+                "rows": [
+                    [(value(cell, _LONGEST), kind) for cell, kind in zip(row, columns, strict=True)]
+                    for row in rows
+                ],
+                "samples": panel.get("samples") or [],
+            }
+        )
+    return found
 
 
 def _is_picture(uri: Any) -> bool:

@@ -1,0 +1,1 @@
+"""What the method does with text: reading, passages, baselines, networks, samples."""

@@ -1,0 +1,98 @@
+"""What a network for text has to beat: guessing, counted n-grams, weighed words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.dummy import DummyClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from castalia.data.tokenizers import CharTokenizer, Tokenizer
+from castalia.method.texts.passages import Passages
+from castalia.method.texts.surprise import surprises
+from castalia.models.language import NGramLanguageModel
+
+__all__ = ["LETTERS", "count_ngrams", "ngram_order", "telling_words", "word_model"]
+
+LETTERS, PIECES = 6, 4  # lengths of n-grams of characters and of longer tokens
+RARE = 1_000  # texts from which words seen once are left out
+MOST_WORDS = 200_000  # words and pairs of words
+_WORD = r"\w+|[^\w\s]"  # words, and signs one by one
+
+
+def ngram_order(tokenizer: Tokenizer) -> int:
+    """Return how many tokens the n-grams of a baseline have."""
+    return LETTERS if isinstance(tokenizer, CharTokenizer) else PIECES
+
+
+def count_ngrams(
+    order: int, tokenizer: Tokenizer, train: Passages, test: Passages
+) -> tuple[np.ndarray, float]:
+    """Count n-grams of some passages; return the bits of others, (n, 2), and the seconds it took.
+
+    Parameters
+    ----------
+    order
+        Their length; 1 counts single tokens.
+    tokenizer
+        That of the network, so that perplexities can be compared.
+    train, test
+        Passages to count and to score.
+    """
+    begin = time.perf_counter()
+    model = NGramLanguageModel(order=order, tokenizer=tokenizer).fit(train.texts())
+    seconds = time.perf_counter() - begin
+    return surprises(model, test), seconds
+
+
+def word_model(key: str, texts: int) -> Any:
+    """Return a classifier of texts by scikit-learn, not yet fitted.
+
+    Parameters
+    ----------
+    key
+        ``"guess"``, or ``"words"``: logistic regression on tf-idf of words and pairs of words.
+    texts
+        How many there are to learn from.
+    """
+    if key == "guess":
+        return DummyClassifier(strategy="prior")
+    words = TfidfVectorizer(
+        token_pattern=_WORD,
+        ngram_range=(1, 2),
+        sublinear_tf=True,
+        min_df=1 if texts < RARE else 2,
+        max_features=MOST_WORDS,
+    )
+    return make_pipeline(words, LogisticRegression(C=10.0, max_iter=1000))
+
+
+def telling_words(model: Pipeline, classes: Sequence[Any], most: int = 10) -> list[list[str]]:
+    """Return the words that speak most for each class, by the weights of the regression.
+
+    Parameters
+    ----------
+    model
+        A fitted ``"words"``.
+    classes
+        Those to tell of, as the model knows them.
+    most
+        Words of a class.
+    """
+    vectorizer, regression = model[0], model[-1]
+    names, weights = vectorizer.get_feature_names_out(), regression.coef_
+    words = np.array([all(part[0].isalnum() for part in name.split()) for name in names])
+    if len(weights) == 1:  # of two classes only the second has weights
+        weights = np.concatenate([-weights, weights])
+    known = regression.classes_.tolist()
+    found = []
+    for label in classes:
+        row = weights[known.index(label)] if label in known else np.zeros(len(names))
+        best = np.argsort(np.where(words, -row, 0.0), kind="stable")[:most]
+        found.append([str(names[i]) for i in best if row[i] > 0])
+    return found

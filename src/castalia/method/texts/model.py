@@ -1,0 +1,211 @@
+"""The networks for text: which one, how large, for how long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from castalia.catalog import System
+from castalia.data.text import TOKENIZERS
+from castalia.data.tokenizers import BPETokenizer, WordPunctTokenizer
+from castalia.method.model import loop, made, with_known
+from castalia.method.plan import FitPlan
+from castalia.method.settings import apply_settings
+from castalia.method.texts.baselines import LETTERS
+from castalia.train import Training
+from castalia.utils.devices import resolve_device
+
+__all__ = [
+    "build_classifier",
+    "build_language_model",
+    "build_translator",
+    "choose_language_model",
+    "on_gpu",
+]
+
+FEW = 100_000  # tokens up to which batches are small
+MUCH = 1_000_000  # characters from which attention pays, on a GPU
+STEPS = {False: 2_500, True: 10_000}  # most steps of a training without and with a GPU
+
+
+def on_gpu(device: str) -> bool:
+    """Whether a training takes place on a GPU."""
+    return bool(resolve_device(device).type != "cpu")
+
+
+def choose_language_model(characters: int, device: str) -> tuple[str, str]:
+    """Return the language model that suits a text, and why.
+
+    Parameters
+    ----------
+    characters
+        Length of the text.
+    device
+        As a training takes it.
+
+    Examples
+    --------
+    >>> choose_language_model(20_000, "cpu")
+    ('RNNLanguageModel', 'the text has fewer than 1,000,000 characters')
+    """
+    if characters < MUCH:
+        return "RNNLanguageModel", f"the text has fewer than {MUCH:,} characters"
+    if not on_gpu(device):
+        return "RNNLanguageModel", "attention takes long without a GPU"
+    return "GPTLanguageModel", f"the text has {MUCH:,} characters or more"
+
+
+def _epochs(tokens: int, step: int, gpu: bool, least: int, most: int) -> int:
+    steps = max(1, tokens // step)
+    return int(np.clip(STEPS[gpu] // steps, least, most))
+
+
+def _built(system: System, own: dict[str, Any], plan: FitPlan) -> Any:
+    """Return an estimator with settings of ours, and those of the plan over them."""
+    own = {name: value for name, value in own.items() if name not in plan.settings}
+    return apply_settings(with_known(made(system), own), plan.settings)
+
+
+class Reader(NamedTuple):
+    """Sizes of a language model."""
+
+    dim: int
+    depth: int
+    heads: int
+    context: int
+    batch: int
+    dropout: float
+    lr: float
+
+
+SMALL = Reader(128, 2, 4, 64, 32, 0.1, 3e-3)
+LARGE = Reader(384, 6, 6, 256, 64, 0.2, 1e-3)  # nanoGPT's for a million characters
+
+
+def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int = 0) -> Any:
+    """Return an unfitted language model with sensible settings.
+
+    Parameters
+    ----------
+    plan
+        Its ``settings`` override any of them.
+    system
+        Which one.
+    tokens
+        Tokens to learn from.
+    seed
+        Of the training.
+    """
+    gpu, recurrent = on_gpu(plan.device), system.name == "RNNLanguageModel"
+    size = LARGE if gpu and not recurrent else SMALL
+    size = size._replace(batch=16) if tokens < FEW else size
+    hidden = 512 if gpu else 192
+    own = {
+        "random_state": seed,
+        "hidden": hidden if recurrent else 4 * size.dim,
+        "dim": None if recurrent else size.dim,
+        "depth": 1 if recurrent else size.depth,
+        "heads": size.heads,
+        "context": size.context,
+        "dropout": size.dropout,
+        "batch_size": size.batch,
+        "lr": size.lr,
+        "epochs": _epochs(tokens, size.context * size.batch, gpu, 3, 100),
+        "training": Training(
+            **loop(plan) | {"validation": 0.1},
+            schedule="warmup_cosine",
+            clip=1.0,
+            patience=10,
+        ),
+    }
+    if system.name == "NGramLanguageModel":  # which takes no name of a tokenizer
+        own["order"] = LETTERS
+        asked = plan.settings.get("tokenizer", "characters")
+        if asked in TOKENIZERS:
+            plan = replace(plan, settings={**plan.settings, "tokenizer": TOKENIZERS[asked]()})
+    return _built(system, own, plan)
+
+
+def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed: int = 0) -> Any:
+    """Return an unfitted classifier of texts with sensible settings.
+
+    Parameters
+    ----------
+    plan
+        Its ``settings`` override any of them.
+    system
+        Which classifier.
+    rows
+        Training texts.
+    words
+        Length of all but the longest texts.
+    seed
+        Of the training.
+    """
+    gpu = on_gpu(plan.device)
+    large = gpu and rows > 5_000
+    batch = 16 if rows <= 500 else 32 if rows <= 5_000 else 64
+    own = {
+        "random_state": seed,
+        "dim": 256 if large else 64,
+        "depth": 4 if large else 1,
+        "heads": 4,
+        "hidden": 64,
+        "dropout": 0.3,
+        "label_smoothing": 0.1,
+        "context": int(np.clip(-(-words // 8) * 8, 16, 512 if gpu else 256)),
+        "tokenizer": WordPunctTokenizer(
+            min_count=1 if rows < 1_000 else 2, normalise=("nfc", "lowercase")
+        ),
+        "batch_size": batch,
+        "lr": 5e-4 if large else 2e-3,
+        "epochs": _epochs(rows, batch, gpu, 4, 40),
+        "training": Training(**loop(plan), schedule="warmup_cosine", clip=1.0, patience=6),
+    }
+    return _built(system, own, plan)
+
+
+def build_translator(
+    plan: FitPlan, system: System, rows: int, words: int, characters: int, seed: int = 0
+) -> Any:
+    """Return an unfitted translator with sensible settings.
+
+    Parameters
+    ----------
+    plan
+        Its ``settings`` override any of them.
+    system
+        Which translator.
+    rows
+        Training pairs.
+    words
+        Length of all but the longest texts.
+    characters
+        Of both sides together, which decide how many pieces of words are told apart.
+    seed
+        Of the training.
+    """
+    gpu = on_gpu(plan.device)
+    pieces = int(np.clip(characters // 300, 500, 10_000 if gpu else 6_000))
+    batch = 32 if rows <= 5_000 else 64 if not gpu else 128
+    own = {
+        "random_state": seed,
+        "dim": 256 if gpu else 128,
+        "hidden": 1024 if gpu else 256,
+        "depth": 3 if gpu else 2,
+        "heads": 4,
+        "dropout": 0.3 if gpu else 0.1,
+        "pre_norm": True,
+        "beams": 4 if gpu else 1,
+        "context": int(np.clip(2 * words, 16, 256 if gpu else 128)),
+        "tokenizer": BPETokenizer(vocabulary_size=pieces, min_count=2),
+        "batch_size": batch,
+        "lr": 1e-3,
+        "epochs": _epochs(rows, batch, gpu, 3, 60),
+        "training": Training(
+            **loop(plan) | {"validation": 0.05}, schedule="warmup_cosine", clip=1.0, patience=6
+        ),
+    }
+    return _built(system, own, plan)
