@@ -80,7 +80,8 @@ def _gains(case: Case) -> float:
     """Return what as many steps again may gain, over the loss of guessing; 0 where it is noise."""
     before, after = case.level(0.5, 0.75), case.level(0.75, 1.0)
     error = case.noise * after / np.sqrt(len(case.finite) / 4)
-    if not before - after > 3 * error or case.labels is None or not case.comparable:
+    pairs = case.head.outputs[:1] == case.head.outputs[1:2]  # of a batch, told from one another
+    if not before - after > 3 * error or case.labels is None or pairs or not case.comparable:
         return 0.0  # of other losses it is not known how low they can go
     return 2 * (before - after) / max(case.guess, 1e-12)  # half as fast as in the last half
 
