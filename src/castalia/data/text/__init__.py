@@ -3,6 +3,7 @@
 from castalia.data.text.choosing import TOKENIZERS, choose_tokenizer
 from castalia.data.text.documents import DocumentAdapter
 from castalia.data.text.language import LanguageAdapter
+from castalia.data.text.layouts import LAYOUTS, LayoutAdapter, as_choices
 from castalia.data.text.marked import SpanAdapter, WordAdapter, as_sentences
 from castalia.data.text.padded import TextAdapter
 from castalia.data.text.pairs import PairAdapter, as_pairs, sentence_pairs
@@ -10,14 +11,17 @@ from castalia.data.text.reading import as_texts, read_text
 from castalia.data.text.rows import TokenRows, cut_blocks
 
 __all__ = [
+    "LAYOUTS",
     "TOKENIZERS",
     "DocumentAdapter",
     "LanguageAdapter",
+    "LayoutAdapter",
     "PairAdapter",
     "SpanAdapter",
     "TextAdapter",
     "TokenRows",
     "WordAdapter",
+    "as_choices",
     "as_pairs",
     "as_sentences",
     "as_texts",

@@ -8,6 +8,7 @@ from castalia.models.language.denoisers import BART, T5
 from castalia.models.language.fasttext import FastText
 from castalia.models.language.glove import GloVe
 from castalia.models.language.gpt import GPTLanguageModel
+from castalia.models.language.gpt_classifier import GPTClassifier
 from castalia.models.language.ngram import NGramLanguageModel
 from castalia.models.language.recurrent import RNNLanguageModel
 from castalia.models.language.translators import Seq2Seq, Transformer
@@ -23,6 +24,7 @@ __all__ = [
     "BERTQuestionAnswerer",
     "BERTTagger",
     "FastText",
+    "GPTClassifier",
     "GPTLanguageModel",
     "GloVe",
     "NGramLanguageModel",
