@@ -1,7 +1,7 @@
 """T5's comparisons in small: what pretraining owes to its objective, network, mixture and compute.
 
 An invented language is learnt from sentences, and then a task from twelve labels. Each arm changes
-one thing of the baseline: an encoder and a decoder that write damaged sentences whole again, and are
+one thing of the baseline: an encoder and a decoder that write damaged sentences whole again and are
 then fine-tuned. Parameters and operations are counted, not assumed.
 Reference: 2020, Raffel et al., Exploring the limits of transfer learning, arXiv 1910.10683, 3.
 """

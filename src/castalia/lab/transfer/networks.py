@@ -69,7 +69,7 @@ def _t5(depth: int) -> T5:
 
 
 def _lm(depth: int, sees_source: bool) -> TextToTextLM:
-    same: dict[str, Any] = {"activation": "relu", "bias": False, "rotary": True}
+    same: dict[str, Any] = {"activation": "relu", "bias": False}  # as T5's blocks
     decoder = GPT(VOCABULARY, context=2 * WIDTH, depth=depth, **SIZES, **same)
     as_wide(decoder)
     return TextToTextLM(decoder, sees_source=sees_source)
