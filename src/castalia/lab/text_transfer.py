@@ -82,8 +82,10 @@ def _bars(ax: Axes, arms: list[Arm], baseline: float) -> None:
         ax.annotate(
             f"{arm.score:.0%}",
             (arm.score, place),
-            xytext=(3, 0),
+            xytext=(-4, 0),
             textcoords="offset points",
+            ha="right",
             va="center",
+            color="white",
             fontsize=8,
         )

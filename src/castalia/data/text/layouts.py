@@ -77,7 +77,7 @@ def _is_row(value: Any) -> bool:
 
 def _kind(X: Any) -> str:
     """Say what the first row is: ``"text"``, ``"pair"`` or ``"choice"``."""
-    first = X[0] if isinstance(X, list | tuple | np.ndarray) and len(X) else None
+    first: Any = X[0] if isinstance(X, list | tuple | np.ndarray) and len(X) else None
     if not _is_row(first) or not len(first):
         return "text"
     return "choice" if any(_is_row(part) for part in first) else "pair"

@@ -148,8 +148,10 @@ def _labelled(name: str, plan: Plan, rows: int) -> Pairs:
 def _mixed(parts: Sequence[Part], rows: int) -> Pairs:
     """Return equal shares of several kinds of pairs."""
     shares = [part(len(range(k, rows, len(parts)))) for k, part in enumerate(parts)]
-    sources, answers = (torch.cat([share[i] for share in shares]) for i in (0, 1))
-    return Pairs(sources, answers)
+    return Pairs(
+        torch.cat([share.sources for share in shares]),
+        torch.cat([share.answers for share in shares]),
+    )
 
 
 def _tune(learner: Learner, plan: Plan) -> Learner:
