@@ -8,6 +8,7 @@ from castalia.data.signals import SignalAdapter
 from castalia.data.text import (
     DocumentAdapter,
     LanguageAdapter,
+    LayoutAdapter,
     PairAdapter,
     SpanAdapter,
     TextAdapter,
@@ -51,6 +52,7 @@ register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
 register(WordAdapter, "WordAdapter")
 register(SpanAdapter, "SpanAdapter")
+register(LayoutAdapter, "LayoutAdapter")
 for _adaptation in (LoRA, BottleneckAdapters, Prompts):
     register(_adaptation, f"nn.{_adaptation.__name__}")
 for _name in tokenizers.__all__:

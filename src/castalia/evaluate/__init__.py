@@ -10,6 +10,7 @@ from castalia.base.average_precision import (
     detection_scores,
     mean_average_precision,
 )
+from castalia.evaluate.answers import answer_f1, exact_match, task_scores
 from castalia.evaluate.decisions import (
     expected_cost,
     f_beta,
@@ -94,6 +95,7 @@ __all__ = [
     "UpdateRatios",
     "WorstMistakes",
     "aic",
+    "answer_f1",
     "bic",
     "bleu",
     "bootstrap",
@@ -102,6 +104,7 @@ __all__ = [
     "class_iou",
     "coverage_accuracy",
     "detection_scores",
+    "exact_match",
     "expected_cost",
     "f_beta",
     "gaussian_log_likelihood",
@@ -120,6 +123,7 @@ __all__ = [
     "runs_test",
     "scores",
     "structural_risk",
+    "task_scores",
     "to_svg",
     "worst_mistakes",
 ]

@@ -38,6 +38,7 @@ EXPERIMENTS: dict[str, str] = {
     "conv-features": "The first filters of a trained network are edges, random ones are not",
     "sliding-window": "A classifier as a convolution looks everywhere in a larger picture",
     "style-transfer": "Pixels are changed until a network sees one content and another's style",
+    "text-transfer": "What pretraining on texts owes to objective, network, mixture and compute",
     "word-analogies": "Paris - France + Italy is Rome: sums of vectors that predict neighbours",
     "in-context": "Examples in the prompt teach a large enough model, and no weight changes",
 }

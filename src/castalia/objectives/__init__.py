@@ -2,6 +2,7 @@
 
 from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
+from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
 from castalia.objectives.denoising import Denoising
@@ -50,6 +51,7 @@ __all__ = [
     "Adversarial",
     "AnchorYOLOLoss",
     "Augmented",
+    "AuxiliaryLM",
     "BatchPenalty",
     "BernoulliLikelihood",
     "BinaryCrossEntropy",

@@ -8,6 +8,7 @@ from castalia.models.language.denoisers import BART, T5
 from castalia.models.language.fasttext import FastText
 from castalia.models.language.glove import GloVe
 from castalia.models.language.gpt import GPTLanguageModel
+from castalia.models.language.gpt_classifier import GPTClassifier
 from castalia.models.language.ngram import NGramLanguageModel
 from castalia.models.language.prompting import answer, choose, ending_scores
 from castalia.models.language.recurrent import RNNLanguageModel
@@ -24,6 +25,7 @@ __all__ = [
     "BERTQuestionAnswerer",
     "BERTTagger",
     "FastText",
+    "GPTClassifier",
     "GPTLanguageModel",
     "GloVe",
     "NGramLanguageModel",

@@ -29,7 +29,15 @@ from castalia.nn.prompts import Prompts
 from castalia.protocols import Spec
 from castalia.utils.text import plural
 
-__all__ = ["Adaptation", "EncoderSizes", "Start", "Startable", "Trained", "open_start"]
+__all__ = [
+    "Adaptation",
+    "EncoderSizes",
+    "Start",
+    "Startable",
+    "Trained",
+    "as_wide",
+    "open_start",
+]
 
 BASE = 768  # width of BERT base
 _BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -203,7 +211,7 @@ class EncoderSizes:
         self.encoder_ = self._own_sizes(spec) if opened is None else sizes_of(opened.net)
         net = self._build(self.encoder_, heads)
         if opened is None:
-            _as_wide(net)
+            as_wide(net)
         else:
             known = net.state_dict()
             given = {k: v for k, v in opened.net.state_dict().items() if k in known}
@@ -236,10 +244,15 @@ class EncoderSizes:
 
 
 @torch.no_grad()
-def _as_wide(net: nets.BERT) -> None:
+def as_wide(net: nets.BERT | nets.GPT) -> None:
     """Scale the first weights, N(0, 0.02^2) at width 768, so that a sum over ``dim`` is as large.
 
     In a narrow network 0.02 lets the first token hear almost nothing of the others.
+
+    Parameters
+    ----------
+    net
+        Changed in place.
     """
     for parameter in net.parameters():
         if parameter.ndim == 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Any, ClassVar
@@ -20,6 +20,7 @@ from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
 from castalia.models.language.tokenizing import TokenizerLike, make_tokenizer
 from castalia.nets.language import beam_search, generate
+from castalia.objectives.tokens import shift_right, token_losses
 from castalia.protocols import Spec
 from castalia.utils.bleu import bleu
 
@@ -202,6 +203,43 @@ class TextToText:
             yield index, adapter.pad([rows[i] for i in index]).long()
             start += len(index)
 
+    def score_answers(self, X: Any, answers: Sequence[str]) -> np.ndarray:
+        """Return log p of each answer to each text, its end included, (n, K).
+
+        Where a task has few answers, such as the words of its labels, the best of them is what the
+        model says: softmax over the K scores gives their probabilities among each other.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        answers
+            The K answers that are scored.
+        """
+        check_is_fitted(self, "module_")
+        adapter: Any = self.adapter_  # type: ignore[attr-defined]
+        net: Any = self.module_.eval()  # type: ignore[attr-defined]
+        wanted = np.array(as_texts(answers, f"{type(self).__name__}.score_answers"), dtype=object)
+        rows = self._answer_rows(adapter.tokenizer, wanted)
+        ids = self._padded(adapter.tokenizer, rows)  # (K, T)
+        texts = adapter.check(X, type(self).__name__)
+        found = np.empty((len(texts), len(rows)))
+        for index, source in self._by_length(adapter, texts):
+            found[index] = _answer_logs(net, source, ids, adapter.padding, self._start_of(adapter))
+        return found
+
+    def choose(self, X: Any, answers: Sequence[str]) -> np.ndarray:
+        """Return the most probable of a few answers to each text, (n,).
+
+        Parameters
+        ----------
+        X
+            Texts.
+        answers
+            What may be answered.
+        """
+        return np.array(answers)[self.score_answers(X, answers).argmax(axis=1)]
+
     def score(self, X: Any, y: Any) -> float:
         """Return the BLEU of the answers, from 0 to 100, as sacreBLEU computes it.
 
@@ -218,3 +256,17 @@ class TextToText:
     def _ids(self, spec: Spec) -> dict[str, int]:
         """Return what an objective on answers needs."""
         return {"pad": spec.extra["padding"], "start": self._start_of(self.adapter_)}  # type: ignore[attr-defined]
+
+
+@torch.inference_mode()
+def _answer_logs(net: Any, source: Tensor, answers: Tensor, pad: int, start: int) -> np.ndarray:
+    """Return log p of K answers, (K, T), to each of some sources, (B, S), as (B, K)."""
+    device = next(net.parameters()).device
+    source, answers = source.to(device), answers.to(device)
+    keep, memory = source != pad, net.encode(source, keep=source != pad)
+    found = []
+    for answer in answers:  # the sources are read once, and each answer is written by all of them
+        row = answer[answer != pad].expand(len(source), -1)
+        h = net.decode(shift_right(row, start), memory, memory_keep=keep)
+        found.append(-token_losses(net.head(h).float(), row).sum(dim=1))
+    return torch.stack(found, dim=1).double().cpu().numpy()

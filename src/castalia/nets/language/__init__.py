@@ -2,6 +2,7 @@
 
 from castalia.nets.language.bart import BART
 from castalia.nets.language.bert import BERT
+from castalia.nets.language.causal_classifier import CausalClassifier
 from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
 from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.gpt import GPT
@@ -21,6 +22,7 @@ __all__ = [
     "GPT",
     "T5",
     "Beams",
+    "CausalClassifier",
     "EncoderClassifier",
     "EncoderSpans",
     "EncoderTagger",
