@@ -9,6 +9,7 @@ from castalia.data.text import (
     DocumentAdapter,
     LanguageAdapter,
     PairAdapter,
+    SentenceAdapter,
     SpanAdapter,
     TextAdapter,
     WordAdapter,
@@ -51,6 +52,7 @@ register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
 register(WordAdapter, "WordAdapter")
 register(SpanAdapter, "SpanAdapter")
+register(SentenceAdapter, "SentenceAdapter")
 for _adaptation in (LoRA, BottleneckAdapters, Prompts):
     register(_adaptation, f"nn.{_adaptation.__name__}")
 for _name in tokenizers.__all__:

@@ -4,6 +4,7 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
+from castalia.objectives.bidirectional import BidirectionalLM
 from castalia.objectives.denoising import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
@@ -52,6 +53,7 @@ __all__ = [
     "Augmented",
     "BatchPenalty",
     "BernoulliLikelihood",
+    "BidirectionalLM",
     "BinaryCrossEntropy",
     "CarriedLM",
     "CausalLM",

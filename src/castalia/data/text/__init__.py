@@ -8,12 +8,15 @@ from castalia.data.text.padded import TextAdapter
 from castalia.data.text.pairs import PairAdapter, as_pairs, sentence_pairs
 from castalia.data.text.reading import as_texts, read_text
 from castalia.data.text.rows import TokenRows, cut_blocks
+from castalia.data.text.sentences import LETTERS, SentenceAdapter, spell
 
 __all__ = [
+    "LETTERS",
     "TOKENIZERS",
     "DocumentAdapter",
     "LanguageAdapter",
     "PairAdapter",
+    "SentenceAdapter",
     "SpanAdapter",
     "TextAdapter",
     "TokenRows",
@@ -25,4 +28,5 @@ __all__ = [
     "cut_blocks",
     "read_text",
     "sentence_pairs",
+    "spell",
 ]

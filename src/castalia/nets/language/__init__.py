@@ -3,6 +3,7 @@
 from castalia.nets.language.bart import BART
 from castalia.nets.language.bert import BERT
 from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
+from castalia.nets.language.elmo import ELMo, ELMoReader, SpelledTokens
 from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.gpt import GPT
 from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
@@ -21,6 +22,8 @@ __all__ = [
     "GPT",
     "T5",
     "Beams",
+    "ELMo",
+    "ELMoReader",
     "EncoderClassifier",
     "EncoderSpans",
     "EncoderTagger",
@@ -29,6 +32,7 @@ __all__ = [
     "RecurrentLM",
     "RoBERTa",
     "Seq2Seq",
+    "SpelledTokens",
     "Transformer",
     "TransformerEncoder",
     "WindowNetwork",
