@@ -165,8 +165,8 @@ class ELMo(nn.Module):
             zip(self.forwards, self.backwards, strict=True)
         ):
             below = (ahead, back) if layer else (0.0, 0.0)
-            ahead = self.dropout(forwards(ahead)[0]) + below[0]
-            back = self.dropout(backwards(back)[0]) + below[1]
+            ahead = self.dropout(_along(forwards, ahead)) + below[0]
+            back = self.dropout(_along(backwards, back)) + below[1]
             found.append(torch.cat([ahead, back.take_along_dim(mirror, dim=1)], dim=-1))
         return found
 
@@ -235,6 +235,18 @@ def _table(vocabulary: int, dim: int) -> nn.Embedding:
     table = nn.Embedding(vocabulary, dim)
     nn.init.normal_(table.weight, 0, dim**-0.5)
     return table
+
+
+def _along(lstm: nn.Module, x: Tensor) -> Tensor:
+    """Return the outputs of an LSTM; oneDNN has none with projections, and would say so."""
+    if not lstm.proj_size or x.device.type != "cpu":
+        return lstm(x)[0]
+    before = torch._C._get_mkldnn_enabled()
+    try:
+        torch._C._set_mkldnn_enabled(False)
+        return lstm(x)[0]
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 def _mirror(keep: Tensor) -> Tensor:  # (B, T)
