@@ -38,6 +38,7 @@ EXPERIMENTS: dict[str, str] = {
     "conv-features": "The first filters of a trained network are edges, random ones are not",
     "sliding-window": "A classifier as a convolution looks everywhere in a larger picture",
     "style-transfer": "Pixels are changed until a network sees one content and another's style",
+    "encoder-bottleneck": "One vector cannot hold a long sentence; attention looks where it must",
     "word-analogies": "Paris - France + Italy is Rome: sums of vectors that predict neighbours",
 }
 

@@ -47,6 +47,10 @@ class Sentence(NamedTuple):
     numbers: list[int]
     pieces: list[str]
 
+    def cut(self, room: int) -> Sentence:
+        """Return its first tokens."""
+        return Sentence(self.ids[:room], self.numbers[:room], self.pieces[:room])
+
 
 def spell(pieces: Sequence[str], width: int) -> np.ndarray:
     """Return how pieces are written, (n, width): ``BEGINS``, the bytes of UTF-8 + 1, ``ENDS``.
@@ -167,8 +171,7 @@ class SentenceAdapter:
         for place, text in enumerate(X):
             words = [next(read) for _ in text] if listed else [next(read)]
             sentence = _joined(words) if listed else _counted(*words[0])
-            room = self._room(place, len(sentence.ids))
-            found.append(Sentence(*(part[:room] for part in sentence)))
+            found.append(sentence.cut(self._room(place, len(sentence.ids))))
         return found
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
@@ -218,7 +221,7 @@ class SentenceAdapter:
             bytes_[:, 0, 0], bytes_[np.arange(len(X)), sizes + 1, 0] = FIRST, LAST
             pieces = [piece for sentence in sentences for piece in sentence[2]]
             known, which = np.unique(np.array(pieces, dtype=object), return_inverse=True)
-            bytes_[inside] = spell(known, self.letters)[which]
+            bytes_[inside] = spell(known.tolist(), self.letters)[which]
         return torch.from_numpy(found)
 
     def rows(self, X: np.ndarray, dtype: Any) -> Rows:
