@@ -1,10 +1,11 @@
 """The encoder's bottleneck: one vector cannot hold a long sentence, and attention need not try.
 
-Recurrent encoders and decoders copy symbols, or write them backwards. Without attention all the
-decoder knows of the source is one vector of fixed width, and its answers get worse the longer the
-source is; with attention it looks at each place when it needs it: along the diagonal for a copy,
-against it for a reversal. A decoder that reads its own answers instead of the true ones does worse,
-and the more so the longer they get: it was never trained on its own mistakes (exposure bias).
+Recurrent encoders and decoders copy symbols from a noisy source, or write them backwards. Without
+attention all the decoder knows of the source is one vector of fixed width, and its answers get
+worse the longer the source is; with attention it looks at each place when it needs it: along the
+diagonal for a copy, against it for a reversal. A decoder that reads its own answers instead of the
+true ones does worse, and the more so the longer they get: it was never trained on its own mistakes
+(exposure bias).
 References: 2015, Bahdanau, Cho, Bengio, Neural machine translation by jointly learning to align and
 translate, arXiv 1409.0473; 2015, Bengio, Vinyals, Jaitly, Shazeer, Scheduled sampling, arXiv
 1506.03099.
@@ -25,20 +26,23 @@ from castalia.utils.seeds import seed_scope
 __all__ = ["run"]
 
 SYMBOLS, START = 32, 32
+NOISE = 0.05  # share of the source's symbols that are replaced by any
 LENGTHS = (4, 8, 12, 16, 20, 30)
 ALIGNED = 8  # symbols of the sentences whose alignments are drawn
 
 
 @dataclass(frozen=True)
 class Task:
-    """Symbols, none of them twice, and what is to be written."""
+    """Symbols, none of them twice but for some noise, and what is to be written without it."""
 
     backwards: bool = False
 
     def draw(self, rows: int, length: int, source: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return sources and answers, (rows, length) each."""
-        x = torch.rand(rows, SYMBOLS, generator=source).argsort(dim=1)[:, :length]
-        return x, x.flip(1) if self.backwards else x
+        true = torch.rand(rows, SYMBOLS, generator=source).argsort(dim=1)[:, :length]
+        wrong = torch.rand(rows, length, generator=source) < NOISE
+        x = torch.where(wrong, torch.randint(SYMBOLS, (rows, length), generator=source), true)
+        return x, true.flip(1) if self.backwards else true
 
 
 def given(y: Tensor) -> Tensor:
