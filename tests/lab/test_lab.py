@@ -297,3 +297,27 @@ def test_painting_lowers_the_loss_and_never_raises_it():
     for style in ("drawn", "flower"):
         assert found[f"{style}: rises"] == 0
         assert found[f"{style}: style left"] < 0.2
+
+
+def test_one_vector_forgets_long_sentences_that_attention_reads():
+    found = numbers("encoder-bottleneck")
+    attention, fixed = (
+        [found[f"{name}, length {n}"] for n in (4, 8, 30)] for name in ("attention", "fixed")
+    )
+    assert min(attention[0], fixed[0]) > 0.7
+    assert attention[1] > fixed[1] + 0.25
+    assert attention[2] > 2 * fixed[2]
+
+
+def test_attention_goes_along_the_diagonal_for_a_copy_and_against_it_for_a_reversal():
+    found = numbers("encoder-bottleneck")
+    assert found["copy: places for each answer"] == pytest.approx(1, abs=0.3)
+    assert found["reversal: places for each answer"] == pytest.approx(-1, abs=0.3)
+
+
+def test_own_answers_cost_more_the_longer_the_sentence():
+    found = numbers("encoder-bottleneck")
+    forced = [found[f"attention, length {n}"] for n in (8, 12, 16)]
+    free = [found[f"attention, length {n}, own answers"] for n in (8, 12, 16)]
+    gaps = np.subtract(forced, free)
+    assert 0 < gaps[0] < gaps[1] < gaps[2]

@@ -10,6 +10,7 @@ from castalia.data.text import (
     LanguageAdapter,
     LayoutAdapter,
     PairAdapter,
+    SentenceAdapter,
     SpanAdapter,
     TextAdapter,
     WordAdapter,
@@ -53,6 +54,7 @@ register(PairAdapter, "PairAdapter")
 register(WordAdapter, "WordAdapter")
 register(SpanAdapter, "SpanAdapter")
 register(LayoutAdapter, "LayoutAdapter")
+register(SentenceAdapter, "SentenceAdapter")
 for _adaptation in (LoRA, BottleneckAdapters, Prompts):
     register(_adaptation, f"nn.{_adaptation.__name__}")
 for _name in tokenizers.__all__:

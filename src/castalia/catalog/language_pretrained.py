@@ -8,7 +8,49 @@ _TINY = {"context": 16, "dim": 16, "depth": 1, "heads": 2, "dropout": 0.0}
 _BASE = {"dim": 768, "depth": 12, "heads": 12, "context": 512}
 _LARGE = {"dim": 1024, "depth": 24, "heads": 16, "context": 512}
 
+_ELMO = {"context": 16, "dim": 16, "depth": 1, "dropout": 0.0, "batch_size": 40, "lr": 3e-2}
+
 LANGUAGE_PRETRAINED = (
+    System(
+        name="ELMo",
+        path="castalia.models.language:ELMo",
+        family="language",
+        tasks=("pretraining", "embedding"),
+        data="text",
+        summary="Language models in both directions, whose layers are vectors of words in context",
+        reference="2018, Peters et al., Deep contextualized representations, arXiv 1802.05365",
+        small={**_ELMO, "epochs": 12},
+        toy="chain",
+        pass_mark=0.28,
+        sizes={"ELMo": {"dim": 512, "hidden": 4096, "depth": 2, "spelled": True}},
+        rows=("PRE-01", "LM-33"),
+    ),
+    System(
+        name="ELMoClassifier",
+        path="castalia.models.language:ELMoClassifier",
+        family="language",
+        tasks=("classification",),
+        data="text",
+        summary="Texts classified by a learnt mix of ELMo's layers, pretrained or not",
+        reference="2018, Peters et al., Deep contextualized representations, arXiv 1802.05365",
+        small={**_ELMO, "epochs": 10},
+        toy="opinions",
+        pass_mark=0.85,
+        rows=("PRE-02",),
+    ),
+    System(
+        name="ELMoTagger",
+        path="castalia.models.language:ELMoTagger",
+        family="language",
+        tasks=("tagging",),
+        data="text",
+        summary="Tags of words by a learnt mix of ELMo's layers, pretrained or not",
+        reference="2018, Peters et al., Deep contextualized representations, arXiv 1802.05365",
+        small={**_ELMO, "epochs": 10},
+        toy="tagged",
+        pass_mark=0.95,
+        rows=("PRE-02", "SEQ-23"),
+    ),
     System(
         name="BERT",
         path="castalia.models.language:BERT",

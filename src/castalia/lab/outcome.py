@@ -39,6 +39,7 @@ EXPERIMENTS: dict[str, str] = {
     "sliding-window": "A classifier as a convolution looks everywhere in a larger picture",
     "style-transfer": "Pixels are changed until a network sees one content and another's style",
     "text-transfer": "What pretraining on texts owes to objective, network, mixture and compute",
+    "encoder-bottleneck": "One vector cannot hold a long sentence; attention looks where it must",
     "word-analogies": "Paris - France + Italy is Rome: sums of vectors that predict neighbours",
     "in-context": "Examples in the prompt teach a large enough model, and no weight changes",
 }

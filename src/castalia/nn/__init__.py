@@ -80,6 +80,7 @@ from castalia.nn.recurrent import (
     Recurrent,
 )
 from castalia.nn.residual import Residual, residual_block
+from castalia.nn.scalar_mix import ScalarMix
 from castalia.nn.separable import SeparableConv1d, SeparableConv2d
 from castalia.nn.signals import layer_gradients, recording, saturation
 from castalia.nn.sizes import output_size, receptive_field, transposed_size
@@ -138,6 +139,7 @@ __all__ = [
     "RelativeBias",
     "Residual",
     "Rotary",
+    "ScalarMix",
     "SeparableConv1d",
     "SeparableConv2d",
     "Sigmoid",

@@ -5,6 +5,7 @@ from castalia.objectives.augmented import Augmented
 from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
+from castalia.objectives.bidirectional import BidirectionalLM
 from castalia.objectives.denoising import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
@@ -54,6 +55,7 @@ __all__ = [
     "AuxiliaryLM",
     "BatchPenalty",
     "BernoulliLikelihood",
+    "BidirectionalLM",
     "BinaryCrossEntropy",
     "CarriedLM",
     "CausalLM",

@@ -18,10 +18,12 @@ from castalia.data.text.pairs import PairAdapter, as_pairs, sentence_pairs
 from castalia.data.text.readers import read_conll, read_folder, read_parallel
 from castalia.data.text.reading import as_texts, read_text
 from castalia.data.text.rows import TokenRows, cut_blocks, real_lengths
+from castalia.data.text.sentences import LETTERS, SentenceAdapter, spell
 from castalia.data.text.tasks import TASKS, TextTask, text_task, translation_prompt
 
 __all__ = [
     "LAYOUTS",
+    "LETTERS",
     "TASKS",
     "TOKENIZERS",
     "Corpus",
@@ -29,6 +31,7 @@ __all__ = [
     "LanguageAdapter",
     "LayoutAdapter",
     "PairAdapter",
+    "SentenceAdapter",
     "SpanAdapter",
     "TextAdapter",
     "TextTask",
@@ -51,6 +54,7 @@ __all__ = [
     "read_text",
     "real_lengths",
     "sentence_pairs",
+    "spell",
     "text_task",
     "translation_prompt",
 ]

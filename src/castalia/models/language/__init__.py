@@ -5,6 +5,8 @@ from castalia.models.language.bert_classifier import BERTClassifier
 from castalia.models.language.bert_marks import BERTQuestionAnswerer, BERTTagger
 from castalia.models.language.classifiers import AttentionClassifier, TransformerClassifier
 from castalia.models.language.denoisers import BART, T5
+from castalia.models.language.elmo import ELMo
+from castalia.models.language.elmo_tasks import ELMoClassifier, ELMoTagger
 from castalia.models.language.fasttext import FastText
 from castalia.models.language.glove import GloVe
 from castalia.models.language.gpt import GPTLanguageModel
@@ -24,6 +26,9 @@ __all__ = [
     "BERTClassifier",
     "BERTQuestionAnswerer",
     "BERTTagger",
+    "ELMo",
+    "ELMoClassifier",
+    "ELMoTagger",
     "FastText",
     "GPTClassifier",
     "GPTLanguageModel",

@@ -4,6 +4,7 @@ from castalia.nets.language.bart import BART
 from castalia.nets.language.bert import BERT
 from castalia.nets.language.causal_classifier import CausalClassifier
 from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
+from castalia.nets.language.elmo import ELMo, ELMoReader, SpelledTokens
 from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.gpt import GPT
 from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
@@ -23,6 +24,8 @@ __all__ = [
     "T5",
     "Beams",
     "CausalClassifier",
+    "ELMo",
+    "ELMoReader",
     "EncoderClassifier",
     "EncoderSpans",
     "EncoderTagger",
@@ -31,6 +34,7 @@ __all__ = [
     "RecurrentLM",
     "RoBERTa",
     "Seq2Seq",
+    "SpelledTokens",
     "Transformer",
     "TransformerEncoder",
     "WindowNetwork",
