@@ -25,7 +25,8 @@ def too_high(case: Case) -> Iterator[Finding]:
     if ratio < 0.03 and case.spike > limit("gradient.spike"):
         return  # steps were small until one gradient exploded
     # Weights of a linear model begin near zero, so their first steps are large against them.
-    large = len(case.depth) > 1 and np.isfinite(ratio) and ratio > limit("rate.ratio")
+    layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
+    large = layered and np.isfinite(ratio) and ratio > limit("rate.ratio")
     if large:
         evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
     died = _died(case) if ratio > 0.03 else []
