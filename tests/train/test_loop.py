@@ -400,3 +400,12 @@ def test_a_first_validation_that_is_not_a_number_is_no_best():
     )
     assert state.best["epoch"] == 3
     assert len(state.history) == 4
+
+
+def test_the_work_of_a_step_counts_the_tokens_of_a_row():
+    """A small network on long texts is no small step: it may use every thread."""
+    from castalia.models.language import GPTLanguageModel
+
+    model = GPTLanguageModel(dim=64, depth=2, heads=2, context=128, batch_size=32, epochs=1)
+    model.fit(["a b c d " * 200])
+    assert model.settings_["onednn"]

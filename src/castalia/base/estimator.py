@@ -251,8 +251,8 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         parameter = next(self.module_.parameters())
         device, dtype = parameter.device, parameter.dtype
         self.module_.eval()
-        work = step_work(self.module_, torch.Size(), len(X))
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
+            work = step_work(self.module_, self.adapter_.shape, len(block))
             with torch.inference_mode(), cpu_scope(device, work):
                 outputs = self.module_(torch.as_tensor(block).to(device)).detach().cpu()
             yield outputs

@@ -158,7 +158,7 @@ class _Loop:
     def run(self, stages: list[tuple[Stage, int, float]]) -> TrainState:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
-        work = step_work(self.net, _row_shape(self.data), self.batch_size)
+        work = step_work(self.net, _places(self.data), self.batch_size)
         with (
             cpu_scope(self.device, work) as cores,
             self.precision.products(self.device),
@@ -183,7 +183,7 @@ class _Loop:
             try:
                 for number, (stage, epochs, lr) in enumerate(stages):
                     if number >= state.stage_index:
-                        self._stage(number, stage, epochs, lr, saved, work)
+                        self._stage(number, stage, epochs, lr, saved)
                         saved = None
                         if number + 1 < len(stages) and state.stopped == self._stale:
                             state.stopped = None  # patience ends its stage, not the training
@@ -201,14 +201,13 @@ class _Loop:
         epochs: int,
         lr: float,
         saved: dict[str, Any] | None,
-        work: float,
     ) -> None:
         state = self.state
         if number != state.stage_index:
             state.epoch = state.step = 0
         state.stage, state.stage_index, state.epochs = stage.name, number, epochs
         state.steps = self.data.n_batches(self.batch_size)
-        self.stepper = state.stepper = self._build_stepper(stage, lr, work)
+        self.stepper = state.stepper = self._build_stepper(stage, lr)
         self.statistics = running_statistics(self.net)
         trained = [p for p in self.net.parameters() if p.requires_grad]
         self.average = build_average(self.training.average, [*trained, *self.statistics])
@@ -230,7 +229,7 @@ class _Loop:
         elif self.average is not None:
             self.average.swap()
 
-    def _build_stepper(self, stage: Stage, lr: float, work: float) -> Stepper:
+    def _build_stepper(self, stage: Stage, lr: float) -> Stepper:
         listens = self.dispatch.listens("on_gradients")
         capture = (
             self.training.compile in ("auto", True)
@@ -491,6 +490,13 @@ def _mean(values: list[float], rows: list[int]) -> float:
 def _row_shape(data: Samples) -> torch.Size:
     x = getattr(data.x, "x", data.x)
     return x.shape[1:] if hasattr(x, "shape") else torch.Size()
+
+
+def _places(data: Samples) -> torch.Size:
+    """Shape of a row with its channels first; tokens have one channel."""
+    kind = getattr(getattr(data.x, "x", data.x), "dtype", None)
+    row = _row_shape(data)
+    return torch.Size([1, *row]) if kind in (torch.int32, torch.int64) else row
 
 
 def _fits(data: Samples, device: torch.device) -> bool:

@@ -212,6 +212,8 @@ class CorpusRows:
     def __len__(self) -> int:
         return len(self.starts)
 
+    dtype = torch.int64  # of a batch
+
     @property
     def shape(self) -> torch.Size:
         """Number of blocks and of ids of each."""
