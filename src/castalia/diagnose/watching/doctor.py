@@ -24,7 +24,7 @@ from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.watching import facts
 from castalia.diagnose.watching.asking import future_change, random_change
-from castalia.diagnose.watching.backward import is_inside, listen
+from castalia.diagnose.watching.backward import is_inside, is_transformed, listed, listen
 from castalia.diagnose.watching.graph import reaches
 from castalia.diagnose.watching.hooks import Ear, detach
 from castalia.diagnose.watching.keeping import Keeper
@@ -128,6 +128,8 @@ class Doctor:
         self._step = self._last = Step(-1)  # under way, and the one before
         self._pace: Any = None  # the optimizer whose steps are counted: the first to make one
         self._passes = 0
+        self._thread = 0  # who called the module at the last step that was not quiet
+        self._calm = bool(self.optimizers)  # whether the steps between samples may be quiet
         self._broken = False  # whether a loss was not finite
         self._troubles = 0
         self._handles: list[Any] = []
@@ -247,10 +249,14 @@ class Doctor:
 
     def _begin(self, number: int) -> None:
         """Begin a step, and decide whether it is looked at."""
-        self._step, self._last = Step(number), self._step
+        self._last = last = self._step
+        if number < self._sampling.soon and self._calm and not self._measuring:
+            self._step = Step(number, quiet=True)
+            return
+        self._step = Step(number)
         if self._sampling.look(number):
             self._begin_look()
-        elif self._measuring and self._last.look is None:
+        elif last.look is None:
             detach(self._measuring)
 
     def _begin_look(self) -> None:
@@ -266,17 +272,22 @@ class Doctor:
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that the module is about to run."""
+        step = self._step
+        if step.quiet and module.training and torch.is_grad_enabled():
+            step.entered = True
+            return
+        step.quiet = False
         if not torch.is_grad_enabled():
             self._validating.forward(module.training, facts.first_tensor(args, kwargs))
             return
-        step = self._step
         if step.evaluating is not None or not step.entered:
-            if is_inside() or torch._C._functorch.peek_interpreter_stack() is not None:
-                return  # a checkpoint recomputed, a transformed function
+            if is_inside() or is_transformed():  # a checkpoint recomputed, a transformed function
+                self._calm = False
+                return
             self._forgotten()
+            if not step.entered:
+                step.entered, self._thread = True, get_ident()
         step.training = module.training
-        if not step.entered:
-            step.entered, step.thread = True, get_ident()
         if step.look is not None or not step.training or self._sampling.glance(step.number):
             step.inputs = facts.first_tensor(args, kwargs)
             step.evaluating = None if step.training else step.inputs
@@ -304,6 +315,7 @@ class Doctor:
         self._keeper.succeeded()
         if len(args) < 2:
             return
+        self._step.quiet = False
         if torch.is_grad_enabled():
             self._step.told = {**self._step.told, "outputs": args[0], "targets": args[1]}
         else:
@@ -311,15 +323,23 @@ class Doctor:
 
     # ---------------------------------------------------------------- gradients are computed
 
-    def _before_backward(self, tensors: tuple[Tensor, ...], gradients: tuple[Any, ...]) -> bool:
+    def _before_backward(self, tensors: Any, gradients: Any) -> bool:
         """Read the loss, and at a sampled step the graph below it, while it is still whole."""
+        step = self._step
+        if step.quiet and type(tensors) is Tensor and tensors.ndim == 0 and self._follows(step):
+            step.loss = loss = tensors.item() if tensors.is_cpu else tensors.detach()
+            if type(loss) is Tensor or -math.inf < loss < math.inf:
+                step.passes = 1
+                return False
+        return not is_inside() and self._backward(listed(tensors), listed(gradients))
+
+    def _backward(self, tensors: list[Any], gradients: list[Any]) -> bool:
+        step, loss = self._step, loss_of(tensors, gradients)
         root = tensors[0] if len(tensors) == 1 else _first_with_graph(tensors)
-        loss = loss_of(tensors, gradients)
         if root is None or root.grad_fn is None or loss is None:
             if not self.record.losses:
                 facts.note(self.record, facts.not_a_loss(tensors))
             return False
-        step = self._step
         if step.look is not None:
             self._parameters.refresh()
         glance = self._sampling.glance(step.number)
@@ -328,6 +348,7 @@ class Doctor:
         step.evaluating = None
         self._keeper.succeeded()
         self._validating.end_phase()
+        step.quiet = False
         if not self._broken and isinstance(loss, float) and not math.isfinite(loss):
             self._broken = True
             if step.look is None:
@@ -350,12 +371,16 @@ class Doctor:
         The module may be called by another door, as by module.forward; other networks may have
         losses of their own, in this step or in another thread.
         """
-        followed = step.entered and step.thread == get_ident() and not step.passes
+        followed = self._follows(step)
         if followed and not careful and step.look is None:
             return True
         if not step.entered:
             step.training = self.module.training
         return reaches(root, self._parameters.names) or (followed and self._is_frozen())
+
+    def _follows(self, step: Step) -> bool:
+        """Whether a backward pass is the first after a call of the module in this thread."""
+        return step.entered and not step.passes and get_ident() == self._thread
 
     def _is_frozen(self) -> bool:
         return not any(p.requires_grad for p in self._parameters.named.values())
@@ -431,6 +456,13 @@ class Doctor:
             step.look.applied.update({n: v for n, v in norms.items() if v is not None})
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        step = self._step
+        if step.quiet and step.passes and optimizer is self._pace:
+            step.stepped = (id(optimizer),)
+            self.record.trained_in_training_mode += 1
+            self._losses.add(step.loss)
+            self._begin(step.number + 1)
+            return
         step = self._stepping(optimizer)
         if step.look is not None and step.seen:
             ratios, sizes = update_ratios(step.before, self._parameters.held_by(optimizer))
@@ -463,7 +495,7 @@ class Doctor:
             self.record.looks.append(step.look)
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
-        step.inputs, step.told = None, NOTHING
+        step.inputs, step.told = None, NOTHING  # nothing of it is kept alive
         self._begin(step.number + 1)
 
     def _read_losses(self) -> None:
@@ -475,6 +507,7 @@ class Doctor:
     # ---------------------------------------------------------------- the user tells something
 
     def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
+        self._step.quiet = False
         if not torch.is_grad_enabled() or (
             not self.module.training and not facts.needs_gradient(loss, outputs)
         ):
@@ -504,6 +537,7 @@ class Doctor:
             self._keeper.complete(step.number, told)
 
     def _epoch(self, loss: Any, score: Any) -> None:
+        self._step.quiet = False
         self._losses.read()
         self._forgotten()
         step = self._step
@@ -558,5 +592,5 @@ class Doctor:
             self.record.final[name] = answer
 
 
-def _first_with_graph(tensors: tuple[Tensor, ...]) -> Tensor | None:
+def _first_with_graph(tensors: list[Tensor]) -> Tensor | None:
     return next((tensor for tensor in tensors if tensor.grad_fn is not None), None)

@@ -164,7 +164,7 @@ def spread(outputs: Any) -> Tensor:
     return flat[:, :1024].float().std(dim=0).mean()
 
 
-def not_a_loss(tensors: tuple[Tensor, ...]) -> str:
+def not_a_loss(tensors: Iterable[Tensor]) -> str:
     """Say that backward was called on something that is no loss."""
     shape = next((tuple(t.shape) for t in tensors if t.numel() != 1), None)
     if shape is not None:

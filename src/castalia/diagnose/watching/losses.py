@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -60,7 +61,7 @@ class Losses:
             self.values[-1] = loss
 
 
-def loss_of(tensors: tuple[Tensor, ...], gradients: tuple[Any, ...]) -> Tensor | float | None:
+def loss_of(tensors: Sequence[Tensor], gradients: Sequence[Any]) -> Tensor | float | None:
     """Return the number whose gradient a backward pass takes; None where it cannot.
 
     On a device it stays a tensor: reading it would hold up the device.
