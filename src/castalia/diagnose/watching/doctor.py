@@ -2,8 +2,9 @@
 
 Events come in this order, step after step: the module is called (`_enter`, `_leave`), perhaps the
 loss function (`_before_loss`, `_after_loss`), the backward pass (`_before_backward`,
-`_after_backward`), the optimizer (`_before_step`, `_after_step`). Most steps are only counted;
-at some a few rows are kept (a glance), at few everything is measured (a look).
+`_after_backward`), the optimizer (`_before_step`, `_after_step`). At few steps everything is
+measured (a look), at some a few rows are kept (a glance). Between these a training that does one
+pass a step is quiet: its losses are kept, each counts as a step, and the optimizer has no hook.
 """
 
 from __future__ import annotations
@@ -129,12 +130,14 @@ class Doctor:
         self._pace: Any = None  # the optimizer whose steps are counted: the first to make one
         self._passes = 0
         self._thread = 0  # who called the module at the last step that was not quiet
-        self._calm = bool(self.optimizers)  # whether the steps between samples may be quiet
+        self._calm = False  # whether the steps between samples may be quiet
         self._broken = False  # whether a loss was not finite
         self._troubles = 0
         self._handles: list[Any] = []
+        self._counting: list[Any] = []  # hooks that are not there while it is quiet
         self._measuring: list[Any] = []  # hooks that are there only around a look
-        self._farewell = weakref.finalize(self, detach, self._handles, self._measuring)
+        hooks = self._handles, self._counting, self._measuring
+        self._farewell = weakref.finalize(self, detach, *hooks)
         self._farewell.atexit = False
         self._try(Doctor._describe, task)
         self._try(Doctor._attach)
@@ -238,8 +241,6 @@ class Doctor:
         add, module, loss_fn = self._handles.append, self.module, self.loss_fn
         add(listen(Ear(self, Doctor._before_backward), Ear(self, Doctor._after_backward)))
         add(module.register_forward_pre_hook(Ear(self, Doctor._enter), with_kwargs=True))
-        for optimizer in self.optimizers:
-            add(optimizer.register_step_post_hook(Ear(self, Doctor._after_step)))
         if isinstance(loss_fn, nn.Module):
             add(loss_fn.register_forward_pre_hook(Ear(self, Doctor._before_loss)))
             add(loss_fn.register_forward_hook(Ear(self, Doctor._after_loss)))
@@ -254,10 +255,18 @@ class Doctor:
             self._step = Step(number, quiet=True)
             return
         self._step = Step(number)
+        self._rouse()
         if self._sampling.look(number):
             self._begin_look()
         elif last.look is None:
             detach(self._measuring)
+
+    def _rouse(self) -> None:
+        """Attend to the step under way, whatever was planned for it."""
+        self._step.quiet = False
+        if not self._counting:
+            ear = Ear(self, Doctor._after_step)
+            self._counting += [o.register_step_post_hook(ear) for o in self.optimizers]
 
     def _begin_look(self) -> None:
         """Measure this step; what is not needed at others is attached only now."""
@@ -276,13 +285,13 @@ class Doctor:
         if step.quiet and module.training and torch.is_grad_enabled():
             step.entered = True
             return
-        step.quiet = False
+        self._rouse()
         if not torch.is_grad_enabled():
             self._validating.forward(module.training, facts.first_tensor(args, kwargs))
             return
         if step.evaluating is not None or not step.entered:
-            if is_inside() or is_transformed():  # a checkpoint recomputed, a transformed function
-                self._calm = False
+            if is_inside() or is_transformed():
+                step.plain = False  # a checkpoint recomputed, a transformed function
                 return
             self._forgotten()
             if not step.entered:
@@ -313,12 +322,13 @@ class Doctor:
 
     def _after_loss(self, module: nn.Module, args: tuple[Any, ...], loss: Any) -> None:
         self._keeper.succeeded()
-        if len(args) < 2:
+        step = self._step
+        if len(args) < 2 or (step.quiet and torch.is_grad_enabled()):
             return
-        self._step.quiet = False
         if torch.is_grad_enabled():
-            self._step.told = {**self._step.told, "outputs": args[0], "targets": args[1]}
+            step.told = {**step.told, "outputs": args[0], "targets": args[1]}
         else:
+            self._rouse()
             self._validating.batch(loss, args[0], args[1], None)
 
     # ---------------------------------------------------------------- gradients are computed
@@ -327,11 +337,18 @@ class Doctor:
         """Read the loss, and at a sampled step the graph below it, while it is still whole."""
         step = self._step
         if step.quiet and type(tensors) is Tensor and tensors.ndim == 0 and self._follows(step):
-            step.loss = loss = tensors.item() if tensors.is_cpu else tensors.detach()
+            loss = tensors.item() if tensors.is_cpu else tensors.detach()
             if type(loss) is Tensor or -math.inf < loss < math.inf:
-                step.passes = 1
+                if self._counting:
+                    detach(self._counting)  # not when it is called: torch is going through them
+                self.record.trained_in_training_mode += 1
+                self._losses.add(loss)
+                self._begin(step.number + 1)
                 return False
-        return not is_inside() and self._backward(listed(tensors), listed(gradients))
+        if is_inside():
+            return False
+        self._rouse()
+        return self._backward(listed(tensors), listed(gradients))
 
     def _backward(self, tensors: list[Any], gradients: list[Any]) -> bool:
         step, loss = self._step, loss_of(tensors, gradients)
@@ -348,7 +365,6 @@ class Doctor:
         step.evaluating = None
         self._keeper.succeeded()
         self._validating.end_phase()
-        step.quiet = False
         if not self._broken and isinstance(loss, float) and not math.isfinite(loss):
             self._broken = True
             if step.look is None:
@@ -456,13 +472,6 @@ class Doctor:
             step.look.applied.update({n: v for n, v in norms.items() if v is not None})
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        step = self._step
-        if step.quiet and step.passes and optimizer is self._pace:
-            step.stepped = (id(optimizer),)
-            self.record.trained_in_training_mode += 1
-            self._losses.add(step.loss)
-            self._begin(step.number + 1)
-            return
         step = self._stepping(optimizer)
         if step.look is not None and step.seen:
             ratios, sizes = update_ratios(step.before, self._parameters.held_by(optimizer))
@@ -475,11 +484,11 @@ class Doctor:
         step.stepped += (id(optimizer),)
         if self._pace is None:
             self._pace = optimizer
-        if optimizer is self._pace:
+        if optimizer is self._pace and step is self._step:
             self._end_of_step()
 
     def _stepping(self, optimizer: Optimizer) -> Step:
-        """Return the step an optimizer belongs to: that just ended if it is its second one."""
+        """Return the step an optimizer belongs to: that just ended if it is a late one."""
         second = self._step.untouched and self._last.number >= 0
         return self._last if second and id(optimizer) not in self._last.stepped else self._step
 
@@ -495,6 +504,7 @@ class Doctor:
             self.record.looks.append(step.look)
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
+        self._calm = step.plain and step.entered and step.passes == len(self.optimizers) == 1
         step.inputs, step.told = None, NOTHING  # nothing of it is kept alive
         self._begin(step.number + 1)
 
@@ -507,19 +517,20 @@ class Doctor:
     # ---------------------------------------------------------------- the user tells something
 
     def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
-        self._step.quiet = False
+        self._rouse()
         if not torch.is_grad_enabled() or (
             not self.module.training and not facts.needs_gradient(loss, outputs)
         ):
             self._validating.batch(loss, outputs, targets, inputs)
             return
+        self._step.plain = False
         if loss is None and outputs is not None and targets is not None:
             self._keeper.attempt(outputs, targets)  # in case the loss function raises
         told = {"outputs": outputs, "targets": targets, "inputs": inputs}
         told = {name: value for name, value in told.items() if value is not None}
         step = self._step
         if step.untouched and self._last.number >= 0 and self._passes:  # after the step
-            self._losses.complete(facts.number(loss))
+            self._losses.complete(loss)
             self._add(self._last, told)
             return
         if not self._passes and step.loss is not None and loss is not None:
@@ -537,7 +548,7 @@ class Doctor:
             self._keeper.complete(step.number, told)
 
     def _epoch(self, loss: Any, score: Any) -> None:
-        self._step.quiet = False
+        self._rouse()
         self._losses.read()
         self._forgotten()
         step = self._step

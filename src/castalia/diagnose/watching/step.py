@@ -26,6 +26,8 @@ class Step:
         Steps before this one.
     quiet
         Whether nothing but its loss is wanted, and nothing unusual has happened in it so far.
+    plain
+        Whether nothing happened in it that the next one should be attended to for.
     look
         Measurements, if this step was sampled.
     seen
@@ -50,6 +52,7 @@ class Step:
         Samples of the parameters before a step of the optimizer.
     """
 
+    plain: bool = True
     look: Look | None = None
     seen: bool = False
     entered: bool = False
