@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["GLANCE_EVERY", "Sampling"]
 
-DENSE = 64  # steps after which looks get rarer
 FIRST = 8  # steps that are all glanced at
 GLANCE_EVERY = 32
 LATER = 1024  # steps after which glances get rarer
@@ -12,9 +11,7 @@ GLANCE_LATER = 128
 
 
 class Sampling:
-    """Steps 0 to 3, then each half as far again as the one before, later twice as far.
-
-    They are at most 500 apart.
+    """Steps 0 to 3, then each half as far again as the one before, at most 500 apart.
 
     A look costs about as much as two or three small steps; a glance, which keeps a few rows, a
     fraction of one.
@@ -29,7 +26,7 @@ class Sampling:
     Parameters
     ----------
     growth
-        Ratio of one looked-at step to the next, at the start.
+        Ratio of one looked-at step to the next.
     most_apart
         Largest distance.
 
@@ -48,8 +45,7 @@ class Sampling:
         """Whether to look at this step; asked in order, at steps before ``soon`` if one likes."""
         looks = step >= self.next
         if looks:
-            growth = self.growth if step < DENSE else max(self.growth, 2.0)
-            further = min(int(step * growth + 0.5), step + self.most_apart)
+            further = min(int(step * self.growth + 0.5), step + self.most_apart)
             self.next = max(step + 1, further)
         if step >= self.soon:
             every = GLANCE_EVERY if step < LATER else GLANCE_LATER
