@@ -13,6 +13,7 @@ import castalia
 from castalia.diagnose import Diagnosis, diagnose
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import Diverged, InvalidData, InvalidParameter
+from castalia.testing.toys import scenes
 from castalia.train import Callback, Training
 
 X, Y = make_moons(200, noise=0.2, random_state=0)
@@ -202,6 +203,16 @@ def test_a_healthy_fit_is_left_alone():
     found = diagnose(moons(False, lr=1e-3, epochs=15), *rows)
     assert not found
     assert found.apply().get_params()["lr"] == 1e-3
+
+
+def test_squared_errors_of_boxes_confidences_and_classes_are_no_regression():
+    pictures, boxes = scenes(n=40)
+    training = Training(watch=True, verbose=False, validation=0)
+    own = {"width": 4, "strides": (8,), "lr": 1e-2, "epochs": 8, "batch_size": 16}
+    model = castalia.YOLODetector(design="grid", training=training, random_state=0, **own)
+    model.fit(pictures, boxes)
+    assert [head.others for look in model._record.looks if (head := look.head)][0]
+    assert not {"CST109", "CST403"} & set(model.diagnosis_.codes)
 
 
 def test_rows_to_validate_on_are_used():

@@ -1,4 +1,4 @@
-"""The parts of the examination: reading rows, naming tasks, copying, ordering."""
+"""The parts of the examination: reading rows, naming tasks, copying, severity."""
 
 import copy
 
@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from castalia.diagnose.examination.copies import copied
-from castalia.diagnose.examination.ordering import arranged
+from castalia.diagnose.examination.examiner import _milder
 from castalia.diagnose.examination.probes.generalisation import calibration_error
 from castalia.diagnose.examination.reading import Unreadable, read_rows
 from castalia.diagnose.examination.subject import Subject
@@ -144,30 +144,11 @@ def test_a_wrapped_module_is_taken_out():
     assert isinstance(Subject(wrapped, nn.CrossEntropyLoss(), rows, None).module, nn.Linear)
 
 
-# ---- ordering ----
+# ---- what does no harm ----
 
 
-def test_symptoms_stand_under_their_cause():
-    (cause,) = arranged([found("CST403"), found("CST101", "error"), found("CST406", "error")])
-    assert cause.code == "CST101"
-    assert [s.code for s in cause.symptoms] == ["CST406", "CST403"]
-
-
-def test_the_worst_and_surest_come_first():
-    several = [found("CST203"), found("CST205", confidence=0.9), found("CST505", "error", 0.5)]
-    assert [f.code for f in arranged(several)] == ["CST505", "CST205", "CST203"]
-
-
-def test_what_does_no_harm_is_only_worth_a_word():
-    assert [f.severity for f in arranged([found("CST201"), found("CST206")], well=True)] == [
-        "warning",
-        "info",
-    ]
-
-
-def test_a_remark_explains_nothing_away():
-    codes = [f.code for f in arranged([found("CST201", "info"), found("CST101", "error")])]
-    assert codes == ["CST101", "CST201"]
+def test_what_usually_does_harm_is_only_worth_a_word_if_all_is_well():
+    assert [_milder(found(code)).severity for code in ("CST201", "CST206")] == ["info", "warning"]
 
 
 # ---- calibration ----

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from castalia.diagnose.findings import Finding
 from castalia.utils.text import number
 
-__all__ = ["Outcome", "saw", "skipped"]
+__all__ = ["Outcome", "joined", "saw", "skipped"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,17 @@ class Outcome:
         verdict = ("passed" if self.passed else "failed") if self.ran else "not run"
         shown = ", ".join(f"{k} {_show(v)}" for k, v in self.numbers.items())
         return f"{self.name}: {verdict}" + (f" ({shown})" if shown else "")
+
+
+def joined(name: str, done: Sequence[Outcome], notes: Sequence[str]) -> Outcome:
+    """Return what several probes saw as one outcome, with notes about the whole."""
+    return Outcome(
+        name,
+        {key: value for outcome in done for key, value in outcome.numbers.items()},
+        tuple(found for outcome in done for found in outcome.findings),
+        (*notes, *(note for outcome in done for note in outcome.notes)),
+        bool(done) and all(outcome.ran for outcome in done),
+    )
 
 
 def _show(value: Any) -> str:

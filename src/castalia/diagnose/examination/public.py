@@ -1,31 +1,66 @@
-"""Single probes under names of their own."""
+"""Single probes under names of their own; their arguments are those of ``examine``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 
 from castalia.diagnose.examination.examiner import outcomes
-from castalia.diagnose.examination.outcomes import Outcome
+from castalia.diagnose.examination.outcomes import Outcome, joined
 
 __all__ = ["baseline_test", "lr_range", "more_data_test", "shuffle_test", "tiny_fit"]
 
 Module = nn.Module | Callable[[], Sequence[Any]]
 
 
-def tiny_fit(
-    module: Module,
-    loss_fn: Callable[..., Any] | None = None,
-    train: Any = None,
-    validation: Any = None,
-    *,
-    optimizer: Any = None,
-    task: str | None = None,
-    seconds: float = 10.0,
-    seed: int = 0,
-) -> Outcome:
+class Probing(Protocol):
+    """A function with the arguments of ``examine`` that makes some of its probes."""
+
+    def __call__(
+        self,
+        module: Module,
+        loss_fn: Callable[..., Any] | None = None,
+        train: Any = None,
+        validation: Any = None,
+        *,
+        optimizer: Any = None,
+        task: str | None = None,
+        seconds: float = ...,
+        seed: int = 0,
+    ) -> Outcome:
+        """Return what the probes saw as one outcome."""
+
+
+def _making(*probes: str, seconds: float) -> Callable[[Callable[[], None]], Probing]:
+    """Make these probes, under the name and with the description of the decorated function."""
+    usual = seconds
+
+    def make(
+        module: Module,
+        loss_fn: Callable[..., Any] | None = None,
+        train: Any = None,
+        validation: Any = None,
+        *,
+        optimizer: Any = None,
+        task: str | None = None,
+        seconds: float = usual,
+        seed: int = 0,
+    ) -> Outcome:
+        asked = (module, loss_fn, train, validation, optimizer, task, seconds, probes, seed)
+        _, done, notes = outcomes(*asked)
+        return joined(probes[-1], done, notes)
+
+    def described(by: Callable[[], None]) -> Probing:
+        make.__name__, make.__qualname__, make.__doc__ = by.__name__, by.__qualname__, by.__doc__
+        return make
+
+    return described
+
+
+@_making("tiny-fit", seconds=10.0)
+def tiny_fit() -> None:
     """Test whether the network can learn 16 rows by heart, without dropout and with Adam.
 
     A network that cannot is too small, has wrong or missing gradients, or outputs that cannot take
@@ -46,20 +81,10 @@ def tiny_fit(
     >>> bool(found), found.numbers["accuracy"]
     (True, 1.0)
     """
-    return _one(("tiny-fit",), module, loss_fn, train, validation, optimizer, task, seconds, seed)
 
 
-def lr_range(
-    module: Module,
-    loss_fn: Callable[..., Any] | None = None,
-    train: Any = None,
-    validation: Any = None,
-    *,
-    optimizer: Any = None,
-    task: str | None = None,
-    seconds: float = 15.0,
-    seed: int = 0,
-) -> Outcome:
+@_making("lr-range", seconds=15.0)
+def lr_range() -> None:
     """Compare the user's learning rate with others, by short trainings on the same batches.
 
     Arguments are those of ``examine``.
@@ -82,20 +107,10 @@ def lr_range(
     >>> bool(found), found.findings[0].code
     (False, 'CST102')
     """
-    return _one(("lr-range",), module, loss_fn, train, validation, optimizer, task, seconds, seed)
 
 
-def shuffle_test(
-    module: Module,
-    loss_fn: Callable[..., Any] | None = None,
-    train: Any = None,
-    validation: Any = None,
-    *,
-    optimizer: Any = None,
-    task: str | None = None,
-    seconds: float = 15.0,
-    seed: int = 0,
-) -> Outcome:
+@_making("input-blind", "shuffle-test", seconds=15.0)
+def shuffle_test() -> None:
     """Test that the network needs its inputs, and that shuffled labels leave it at chance.
 
     On mixed-up inputs a network that looks at them does worse (else CST406). Trained on shuffled
@@ -116,30 +131,10 @@ def shuffle_test(
     >>> bool(shuffle_test(net, nn.CrossEntropyLoss(), (X[:150], y[:150]), (X[150:], y[150:])))
     True
     """
-    return _one(
-        ("input-blind", "shuffle-test"),
-        module,
-        loss_fn,
-        train,
-        validation,
-        optimizer,
-        task,
-        seconds,
-        seed,
-    )
 
 
-def baseline_test(
-    module: Module,
-    loss_fn: Callable[..., Any] | None = None,
-    train: Any = None,
-    validation: Any = None,
-    *,
-    optimizer: Any = None,
-    task: str | None = None,
-    seconds: float = 15.0,
-    seed: int = 0,
-) -> Outcome:
+@_making("baseline-test", seconds=15.0)
+def baseline_test() -> None:
     """Compare the network with guessing, a linear model and boosting on the validation rows.
 
     The network as it is, if it has learned already; otherwise a copy after a short training.
@@ -162,22 +157,10 @@ def baseline_test(
     >>> bool(found), found.numbers["boosting"] < found.numbers["network"]
     (False, True)
     """
-    return _one(
-        ("baseline-test",), module, loss_fn, train, validation, optimizer, task, seconds, seed
-    )
 
 
-def more_data_test(
-    module: Module,
-    loss_fn: Callable[..., Any] | None = None,
-    train: Any = None,
-    validation: Any = None,
-    *,
-    optimizer: Any = None,
-    task: str | None = None,
-    seconds: float = 15.0,
-    seed: int = 0,
-) -> Outcome:
+@_making("more-data-test", seconds=15.0)
+def more_data_test() -> None:
     """Train on a quarter, a half and all of the rows, and see if the error still falls.
 
     Arguments are those of ``examine``; validation data are needed.
@@ -198,21 +181,3 @@ def more_data_test(
     >>> bool(found), found.numbers["rows"]
     (True, [75, 150, 300])
     """
-    return _one(
-        ("more-data-test",), module, loss_fn, train, validation, optimizer, task, seconds, seed
-    )
-
-
-def _one(probes: Sequence[str], *arguments: Any) -> Outcome:
-    """Make probes and return what they saw as one outcome, under the name of the last."""
-    module, loss_fn, train, validation, optimizer, task, seconds, seed = arguments
-    _, done, notes = outcomes(
-        module, loss_fn, train, validation, optimizer, task, seconds, probes, seed
-    )
-    return Outcome(
-        probes[-1],
-        {key: value for outcome in done for key, value in outcome.numbers.items()},
-        tuple(found for outcome in done for found in outcome.findings),
-        (*notes, *(note for outcome in done for note in outcome.notes)),
-        bool(done) and all(outcome.ran for outcome in done),
-    )

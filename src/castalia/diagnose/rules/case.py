@@ -180,7 +180,7 @@ class Case:
         if self.labels is not None and len(self.shares):
             return float(-(self.shares * np.log(self.shares)).sum())
         targets = self.targets
-        if targets is None or targets.dtype.kind != "f":
+        if targets is None or targets.dtype.kind != "f" or self._weighed:
             return np.nan
         flat = targets.reshape(len(targets), -1)
         if self.head.loss == "mse":
@@ -191,6 +191,11 @@ class Case:
             p = np.clip(flat.mean(axis=0), 1e-6, 1 - 1e-6)
             return float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean())
         return np.nan
+
+    @property
+    def _weighed(self) -> bool:
+        """Whether some of the targets count more than others, or not at all."""
+        return self.head.weighted and self.head.loss in REGRESSIONS
 
     @cached_property
     def fit_loss(self) -> float:
@@ -206,6 +211,8 @@ class Case:
     def data_loss(self, outputs: np.ndarray | None, targets: np.ndarray | None) -> float:
         """Return the loss of one kept batch by its plain definition; NaN where unknown."""
         if outputs is None or targets is None or not len(outputs) or not len(targets):
+            return np.nan
+        if self._weighed:
             return np.nan
         n, loss = min(len(outputs), len(targets)), self.head.loss
         o, t = outputs[:n].astype(float), targets[:n]

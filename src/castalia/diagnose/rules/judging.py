@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
+from castalia.diagnose.causes import arrange
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.findings import Finding
 from castalia.diagnose.record import Record
@@ -31,7 +33,7 @@ from castalia.diagnose.rules import (
     units,
 )
 from castalia.diagnose.rules.case import Case
-from castalia.diagnose.rules.causes import arrange
+from castalia.diagnose.rules.contradictions import holds
 
 __all__ = ["RULES", "judge"]
 
@@ -101,7 +103,7 @@ def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
         except Exception as error:  # a rule's mistake must not cost the user the diagnosis
             notes.append(f"Rule {rule.__name__} failed: {type(error).__name__}: {error}")
     found = [f for f in found if f.code not in mute]
-    return Diagnosis(tuple(arrange(found, case)), (*notes, *_unseen(case)))
+    return Diagnosis(arrange(found, partial(holds, case)), (*notes, *_unseen(case)))
 
 
 def _unseen(case: Case) -> list[str]:

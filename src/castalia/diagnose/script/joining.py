@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from castalia.diagnose.causes import weight
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.findings import Finding
-from castalia.diagnose.vocabulary import SEVERITIES
 
 __all__ = ["joined"]
 
@@ -44,15 +44,11 @@ def joined(parts: Sequence[tuple[str, Diagnosis]], notes: Sequence[str] = ()) ->
             known = found.get((named.code, named.where))
             if known is None or named.confidence > known.confidence:
                 found[named.code, named.where] = named
-    ordered = sorted(found.values(), key=_rank)
+    ordered = sorted(found.values(), key=weight)
     said = [f"{name}: {note}" if several else note for name, one in parts for note in one.notes]
     return replace(
         parts[0][1], findings=tuple(ordered), notes=tuple(dict.fromkeys((*said, *notes)))
     )
-
-
-def _rank(found: Finding) -> tuple[int, float]:
-    return SEVERITIES.index(found.severity), -found.confidence
 
 
 def _named(found: Finding, module: str) -> Finding:

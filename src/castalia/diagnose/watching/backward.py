@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Listening", "is_inside", "listen"]
+__all__ = ["Listening", "is_inside", "is_transformed", "listed", "listen"]
 
-# Told before a pass: the tensors and their gradients. Answers whether to be told after it as well.
-Before = Callable[[tuple[Tensor, ...], tuple[Any, ...]], Any]
+# Told before a pass: the tensors and their gradients as backward was given them, passes within
+# passes too. Answers whether to be told after it as well.
+Before = Callable[[Any, Any], Any]
 After = Callable[[], Any]
 
-_listeners: list[Listening] = []
+_listeners: tuple[Listening, ...] = ()
 _original: Callable[..., None] | None = None
 
 
@@ -37,9 +38,8 @@ class Listening:
 
     def remove(self) -> None:
         """Listen no more; the last to go restores torch's own function."""
-        global _original
-        if self in _listeners:
-            _listeners.remove(self)
+        global _listeners, _original
+        _listeners = tuple(one for one in _listeners if one is not self)
         ours = getattr(torch.autograd.backward, "__wrapped__", None) is _original
         if not _listeners and _original is not None and ours:
             torch.autograd.backward = _original
@@ -54,12 +54,12 @@ def listen(before: Before, after: After) -> Listening:
     before, after
         As in ``Listening``.
     """
-    global _original
+    global _listeners, _original
     if _original is None:
         _original = torch.autograd.backward
         torch.autograd.backward = _wrapped(_original)
     listening = Listening(before, after)
-    _listeners.append(listening)
+    _listeners += (listening,)
     return listening
 
 
@@ -68,22 +68,24 @@ def is_inside() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
+def is_transformed() -> bool:
+    """Whether a function is being transformed, as by ``torch.func.grad``."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 def _wrapped(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        if is_inside():
-            return original(tensors, grad_tensors, *args, **kwargs)
-        roots, gradients = _tuple(tensors), _tuple(grad_tensors)
-        told = [one for one in tuple(_listeners) if one.before(roots, gradients)]
+        told = [one for one in _listeners if one.before(tensors, grad_tensors)]
         original(tensors, grad_tensors, *args, **kwargs)
         for one in told:
             one.after()
-        return None
 
     return backward
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
+def listed(value: Any) -> list[Any]:
+    """Return one tensor, several or none as a list."""
     if value is None or isinstance(value, Tensor):
-        return () if value is None else (value,)
-    return tuple(value) if isinstance(value, tuple | list) else ()
+        return [] if value is None else [value]
+    return list(value) if isinstance(value, tuple | list) else []

@@ -2,8 +2,9 @@
 
 Events come in this order, step after step: the module is called (`_enter`, `_leave`), perhaps the
 loss function (`_before_loss`, `_after_loss`), the backward pass (`_before_backward`,
-`_after_backward`), the optimizer (`_before_step`, `_after_step`). Most steps are only counted;
-at some a few rows are kept (a glance), at few everything is measured (a look).
+`_after_backward`), the optimizer (`_before_step`, `_after_step`). At few steps everything is
+measured (a look), at some a few rows are kept (a glance). Between these a training that does one
+pass a step is quiet: its losses are kept, each counts as a step, and the optimizer has no hook.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.watching import facts
 from castalia.diagnose.watching.asking import future_change, random_change
-from castalia.diagnose.watching.backward import is_inside, listen
+from castalia.diagnose.watching.backward import is_inside, is_transformed, listed, listen
 from castalia.diagnose.watching.graph import reaches
 from castalia.diagnose.watching.hooks import Ear, detach
 from castalia.diagnose.watching.keeping import Keeper
@@ -128,11 +129,15 @@ class Doctor:
         self._step = self._last = Step(-1)  # under way, and the one before
         self._pace: Any = None  # the optimizer whose steps are counted: the first to make one
         self._passes = 0
+        self._thread = 0  # who called the module at the last step that was not quiet
+        self._calm = False  # whether the steps between samples may be quiet
         self._broken = False  # whether a loss was not finite
         self._troubles = 0
         self._handles: list[Any] = []
+        self._counting: list[Any] = []  # hooks that are not there while it is quiet
         self._measuring: list[Any] = []  # hooks that are there only around a look
-        self._farewell = weakref.finalize(self, detach, self._handles, self._measuring)
+        hooks = self._handles, self._counting, self._measuring
+        self._farewell = weakref.finalize(self, detach, *hooks)
         self._farewell.atexit = False
         self._try(Doctor._describe, task)
         self._try(Doctor._attach)
@@ -236,8 +241,6 @@ class Doctor:
         add, module, loss_fn = self._handles.append, self.module, self.loss_fn
         add(listen(Ear(self, Doctor._before_backward), Ear(self, Doctor._after_backward)))
         add(module.register_forward_pre_hook(Ear(self, Doctor._enter), with_kwargs=True))
-        for optimizer in self.optimizers:
-            add(optimizer.register_step_post_hook(Ear(self, Doctor._after_step)))
         if isinstance(loss_fn, nn.Module):
             add(loss_fn.register_forward_pre_hook(Ear(self, Doctor._before_loss)))
             add(loss_fn.register_forward_hook(Ear(self, Doctor._after_loss)))
@@ -247,11 +250,23 @@ class Doctor:
 
     def _begin(self, number: int) -> None:
         """Begin a step, and decide whether it is looked at."""
-        self._step, self._last = Step(number), self._step
+        self._last = last = self._step
+        if number < self._sampling.soon and self._calm and not self._measuring:
+            self._step = Step(number, quiet=True)
+            return
+        self._step = Step(number)
+        self._rouse()
         if self._sampling.look(number):
             self._begin_look()
-        elif self._measuring and self._last.look is None:
+        elif last.look is None:
             detach(self._measuring)
+
+    def _rouse(self) -> None:
+        """Attend to the step under way, whatever was planned for it."""
+        self._step.quiet = False
+        if not self._counting:
+            ear = Ear(self, Doctor._after_step)
+            self._counting += [o.register_step_post_hook(ear) for o in self.optimizers]
 
     def _begin_look(self) -> None:
         """Measure this step; what is not needed at others is attached only now."""
@@ -266,17 +281,22 @@ class Doctor:
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that the module is about to run."""
+        step = self._step
+        if step.quiet and module.training and torch.is_grad_enabled():
+            step.entered = True
+            return
+        self._rouse()
         if not torch.is_grad_enabled():
             self._validating.forward(module.training, facts.first_tensor(args, kwargs))
             return
-        step = self._step
         if step.evaluating is not None or not step.entered:
-            if is_inside() or torch._C._functorch.peek_interpreter_stack() is not None:
-                return  # a checkpoint recomputed, a transformed function
+            if is_inside() or is_transformed():
+                step.plain = False  # a checkpoint recomputed, a transformed function
+                return
             self._forgotten()
+            if not step.entered:
+                step.entered, self._thread = True, get_ident()
         step.training = module.training
-        if not step.entered:
-            step.entered, step.thread = True, get_ident()
         if step.look is not None or not step.training or self._sampling.glance(step.number):
             step.inputs = facts.first_tensor(args, kwargs)
             step.evaluating = None if step.training else step.inputs
@@ -302,24 +322,41 @@ class Doctor:
 
     def _after_loss(self, module: nn.Module, args: tuple[Any, ...], loss: Any) -> None:
         self._keeper.succeeded()
-        if len(args) < 2:
+        step = self._step
+        if len(args) < 2 or (step.quiet and torch.is_grad_enabled()):
             return
         if torch.is_grad_enabled():
-            self._step.told = {**self._step.told, "outputs": args[0], "targets": args[1]}
+            step.told = {**step.told, "outputs": args[0], "targets": args[1]}
         else:
+            self._rouse()
             self._validating.batch(loss, args[0], args[1], None)
 
     # ---------------------------------------------------------------- gradients are computed
 
-    def _before_backward(self, tensors: tuple[Tensor, ...], gradients: tuple[Any, ...]) -> bool:
+    def _before_backward(self, tensors: Any, gradients: Any) -> bool:
         """Read the loss, and at a sampled step the graph below it, while it is still whole."""
+        step = self._step
+        if step.quiet and type(tensors) is Tensor and tensors.ndim == 0 and self._follows(step):
+            loss = tensors.item() if tensors.is_cpu else tensors.detach()
+            if type(loss) is Tensor or -math.inf < loss < math.inf:
+                if self._counting:
+                    detach(self._counting)  # not when it is called: torch is going through them
+                self.record.trained_in_training_mode += 1
+                self._losses.add(loss)
+                self._begin(step.number + 1)
+                return False
+        if is_inside():
+            return False
+        self._rouse()
+        return self._backward(listed(tensors), listed(gradients))
+
+    def _backward(self, tensors: list[Any], gradients: list[Any]) -> bool:
+        step, loss = self._step, loss_of(tensors, gradients)
         root = tensors[0] if len(tensors) == 1 else _first_with_graph(tensors)
-        loss = loss_of(tensors, gradients)
         if root is None or root.grad_fn is None or loss is None:
             if not self.record.losses:
                 facts.note(self.record, facts.not_a_loss(tensors))
             return False
-        step = self._step
         if step.look is not None:
             self._parameters.refresh()
         glance = self._sampling.glance(step.number)
@@ -350,12 +387,16 @@ class Doctor:
         The module may be called by another door, as by module.forward; other networks may have
         losses of their own, in this step or in another thread.
         """
-        followed = step.entered and step.thread == get_ident() and not step.passes
+        followed = self._follows(step)
         if followed and not careful and step.look is None:
             return True
         if not step.entered:
             step.training = self.module.training
         return reaches(root, self._parameters.names) or (followed and self._is_frozen())
+
+    def _follows(self, step: Step) -> bool:
+        """Whether a backward pass is the first after a call of the module in this thread."""
+        return step.entered and not step.passes and get_ident() == self._thread
 
     def _is_frozen(self) -> bool:
         return not any(p.requires_grad for p in self._parameters.named.values())
@@ -443,11 +484,11 @@ class Doctor:
         step.stepped += (id(optimizer),)
         if self._pace is None:
             self._pace = optimizer
-        if optimizer is self._pace:
+        if optimizer is self._pace and step is self._step:
             self._end_of_step()
 
     def _stepping(self, optimizer: Optimizer) -> Step:
-        """Return the step an optimizer belongs to: that just ended if it is its second one."""
+        """Return the step an optimizer belongs to: that just ended if it is a late one."""
         second = self._step.untouched and self._last.number >= 0
         return self._last if second and id(optimizer) not in self._last.stepped else self._step
 
@@ -463,7 +504,8 @@ class Doctor:
             self.record.looks.append(step.look)
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
-        step.inputs, step.told = None, NOTHING
+        self._calm = step.plain and step.entered and step.passes == len(self.optimizers) == 1
+        step.inputs, step.told = None, NOTHING  # nothing of it is kept alive
         self._begin(step.number + 1)
 
     def _read_losses(self) -> None:
@@ -475,18 +517,20 @@ class Doctor:
     # ---------------------------------------------------------------- the user tells something
 
     def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
+        self._rouse()
         if not torch.is_grad_enabled() or (
             not self.module.training and not facts.needs_gradient(loss, outputs)
         ):
             self._validating.batch(loss, outputs, targets, inputs)
             return
+        self._step.plain = False
         if loss is None and outputs is not None and targets is not None:
             self._keeper.attempt(outputs, targets)  # in case the loss function raises
         told = {"outputs": outputs, "targets": targets, "inputs": inputs}
         told = {name: value for name, value in told.items() if value is not None}
         step = self._step
         if step.untouched and self._last.number >= 0 and self._passes:  # after the step
-            self._losses.complete(facts.number(loss))
+            self._losses.complete(loss)
             self._add(self._last, told)
             return
         if not self._passes and step.loss is not None and loss is not None:
@@ -504,6 +548,7 @@ class Doctor:
             self._keeper.complete(step.number, told)
 
     def _epoch(self, loss: Any, score: Any) -> None:
+        self._rouse()
         self._losses.read()
         self._forgotten()
         step = self._step
@@ -558,5 +603,5 @@ class Doctor:
             self.record.final[name] = answer
 
 
-def _first_with_graph(tensors: tuple[Tensor, ...]) -> Tensor | None:
+def _first_with_graph(tensors: list[Tensor]) -> Tensor | None:
     return next((tensor for tensor in tensors if tensor.grad_fn is not None), None)

@@ -160,11 +160,11 @@ def spread(outputs: Any) -> Tensor:
     many = isinstance(outputs, Tensor) and outputs.is_floating_point() and outputs.ndim >= 1
     if not many or outputs.shape[0] < 2 or not outputs.numel():
         return torch.tensor(math.nan)
-    flat = outputs.detach()[:1024].reshape(min(outputs.shape[0], 1024), -1)
-    return flat[:, :1024].float().std(dim=0).mean()
+    some = outputs.detach()[:1024]
+    return some.reshape(len(some), -1)[:, :1024].float().std(dim=0).mean()
 
 
-def not_a_loss(tensors: tuple[Tensor, ...]) -> str:
+def not_a_loss(tensors: Iterable[Tensor]) -> str:
     """Say that backward was called on something that is no loss."""
     shape = next((tuple(t.shape) for t in tensors if t.numel() != 1), None)
     if shape is not None:

@@ -20,6 +20,10 @@ def gather(tensors: Sequence[Tensor]) -> list[np.ndarray]:
     if not tensors:
         return []
     device = tensors[0].device
-    flat = torch.cat([t.detach().to(device, torch.float32).reshape(-1) for t in tensors])
-    parts = np.split(flat.cpu().numpy(), np.cumsum([t.numel() for t in tensors])[:-1])
-    return [part.reshape(tuple(t.shape)) for part, t in zip(parts, tensors, strict=True)]
+    flat = torch.cat([t.detach().to(device, torch.float32).ravel() for t in tensors]).cpu().numpy()
+    found, start = [], 0
+    for tensor in tensors:
+        end = start + tensor.numel()
+        found.append(flat[start:end].reshape(tensor.shape))
+        start = end
+    return found

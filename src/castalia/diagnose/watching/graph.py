@@ -112,23 +112,25 @@ class Operation:
         Operations whose results it takes, parameters left out.
     weights
         Names of the parameters it takes directly, through a transpose, a view or a cast.
-    shape
-        Of its (first) result.
     users
         Operations that take its result.
     layer
         Name of the nearest layer with weights at or below it.
     """
 
-    __slots__ = ("inputs", "kind", "layer", "node", "shape", "users", "weights")
+    __slots__ = ("inputs", "kind", "layer", "node", "users", "weights")
 
     def __init__(self, kind: str, node: Any) -> None:
         self.kind, self.node = kind, node
         self.inputs: list[Operation] = []
         self.weights: list[str] = []
         self.users: list[Operation] = []
-        self.shape = _shape(node)
         self.layer: str | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the (first) result."""
+        return _shape(self.node)
 
     def saved(self, name: str) -> Any:
         """Return a saved value, or None where it is gone or reading it would disturb the training.
@@ -144,6 +146,10 @@ class Operation:
         except RuntimeError:  # freed, or changed in place since
             return None
         return value.detach() if isinstance(value, Tensor) else value
+
+    def forget(self) -> None:
+        """Let go of its neighbours: in a circle with them it would keep the graph alive."""
+        self.inputs, self.users = [], []
 
     def __repr__(self) -> str:
         """Return kind, shape and layer."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from castalia.diagnose.record import Activation, Head
 from castalia.diagnose.watching.graph import Operation, is_layer, is_transparent
+from castalia.diagnose.watching.terms import has_other_terms, is_weighed, number, reduction_of
 
 __all__ = ["LOSSES", "NAMES", "Ending", "activation_of", "read_head"]
 
@@ -110,15 +111,28 @@ def read_head(order: list[Operation]) -> Ending:
     known = [operation for operation in above if operation.kind in LOSSES]
     scale, negated = _scale(root)
     if known:
+        term: Operation | None = known[0]
         ending = _known(known[0], above)
-        others = tuple(LOSSES[o.kind] for o in known[1:])
     else:
-        ending, others = _by_hand(above), ()
+        term, ending = _by_hand(above)
         # Minus a log-probability is as it should be; minus a square is not.
         negated = negated and ending.head.loss in ("mse", "l1")
-    broadcast = ending.head.broadcast or _broadcast(above)
+    head = ending.head
+    others = tuple(LOSSES[o.kind] for o in known[1:])
+    weighted, reduction = head.weighted, head.reduction
+    if term is not None:
+        others = others or (("unknown",) if has_other_terms(term) else ())
+        weighted = weighted or (reduction == "none" and is_weighed(term))
+        if head.loss in ("mse", "l1") and reduction == "none":
+            reduction = reduction_of(term, scale)
     ending.head = replace(
-        ending.head, others=others, scale=scale, negated=negated, broadcast=broadcast
+        head,
+        others=others,
+        weighted=weighted,
+        reduction=reduction,
+        scale=scale,
+        negated=negated,
+        broadcast=head.broadcast or _broadcast(above),
     )
     return ending
 
@@ -151,7 +165,7 @@ def _scale(root: Operation) -> tuple[float, bool]:
         if current.kind == "Neg":
             negated = not negated
         elif current.kind in ("Mul", "Div"):
-            factor = _number(current.saved("other"), current.saved("self"))
+            factor = number(current.saved("other"), current.saved("self"))
             if factor is None or factor == 0:
                 break
             scale = scale * factor if current.kind == "Mul" else scale / factor
@@ -162,15 +176,6 @@ def _scale(root: Operation) -> tuple[float, bool]:
             divisor = 1.0  # was no part of a mean
         current = current.inputs[0]
     return scale, negated
-
-
-def _number(*candidates: Any) -> float | None:
-    for candidate in candidates:
-        if isinstance(candidate, int | float):
-            return float(candidate)
-        if isinstance(candidate, Tensor) and candidate.numel() == 1 and not candidate.is_meta:
-            return float(candidate)
-    return None
 
 
 def _known(main: Operation, above: list[Operation]) -> Ending:
@@ -246,15 +251,15 @@ def activation_of(operation: Operation, weighs: bool = False) -> Activation:
     if dim is not None and dim < 0:
         dim += len(operation.shape)
     kind = NAMES.get(operation.kind, operation.kind.lower())
-    if kind == "clamp" and _number(operation.saved("min")) == 0 and operation.saved("max") is None:
+    if kind == "clamp" and number(operation.saved("min")) == 0 and operation.saved("max") is None:
         kind = "relu"
     return Activation(kind, operation.shape, dim, weighs)
 
 
-def _by_hand(above: list[Operation]) -> Ending:
-    """Recognise losses written as plain arithmetic."""
+def _by_hand(above: list[Operation]) -> tuple[Operation | None, Ending]:
+    """Recognise losses written as plain arithmetic, and the operation each number comes from."""
     for operation in above:
-        if operation.kind == "Pow" and _number(operation.saved("exponent")) == 2:
+        if operation.kind == "Pow" and number(operation.saved("exponent")) == 2:
             found = _of_difference(operation, "mse", above)
         elif operation.kind == "Abs":
             found = _of_difference(operation, "l1", above)
@@ -265,10 +270,10 @@ def _by_hand(above: list[Operation]) -> Ending:
         else:
             continue
         if found is not None:
-            return found
+            return operation, found
     chain, layer = _chain(_through(above[0].inputs[0]) if above and above[0].inputs else None)
     shape = above[0].inputs[0].shape if above and above[0].inputs else ()
-    return Ending(Head(chain=chain, outputs=shape, layer=layer), None, None, above)
+    return None, Ending(Head(chain=chain, outputs=shape, layer=layer), None, None, above)
 
 
 def _squared(operation: Operation) -> bool:
@@ -285,7 +290,14 @@ def _of_difference(square: Operation, loss: str, above: list[Operation]) -> Endi
     broadcast = None
     if prediction.shape != source.shape and len(source.shape) >= len(prediction.shape):
         broadcast = (prediction.shape, source.shape)
-    head = Head(loss=loss, chain=chain, outputs=prediction.shape, broadcast=broadcast, layer=layer)
+    head = Head(
+        loss=loss,
+        chain=chain,
+        outputs=prediction.shape,
+        broadcast=broadcast,
+        reduction="none",
+        layer=layer,
+    )
     difference = square.saved("self")
     if difference is not None and source.node.next_functions[0][0] is None:
         difference = -difference  # target minus output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -49,18 +50,23 @@ class Losses:
         waiting, self._waiting = self._waiting, []
         if waiting:
             device = waiting[-1][1].device
-            there = torch.stack([loss.to(device, torch.float64) for _, loss in waiting])
-            for (step, _), value in zip(waiting, there.tolist(), strict=True):
+            there = torch.stack([loss.to(device) for _, loss in waiting]).tolist()
+            for (step, _), value in zip(waiting, there, strict=True):
                 self.values[step] = value
 
-    def complete(self, loss: float | None) -> None:
+    def complete(self, loss: Tensor | float | None) -> None:
         """Take what was told after the step for its loss, where none was seen."""
-        self.read()
-        if loss is not None and self.values and math.isnan(self.values[-1]):
-            self.values[-1] = loss
+        last = len(self.values) - 1
+        unknown = last >= 0 and math.isnan(self.values[last])
+        if loss is None or not unknown or any(step == last for step, _ in self._waiting[-1:]):
+            return
+        if isinstance(loss, Tensor):
+            self._waiting.append((last, loss.detach().float().mean()))
+        else:
+            self.values[last] = float(loss)
 
 
-def loss_of(tensors: tuple[Tensor, ...], gradients: tuple[Any, ...]) -> Tensor | float | None:
+def loss_of(tensors: Sequence[Tensor], gradients: Sequence[Any]) -> Tensor | float | None:
     """Return the number whose gradient a backward pass takes; None where it cannot.
 
     On a device it stays a tensor: reading it would hold up the device.

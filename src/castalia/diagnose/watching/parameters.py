@@ -46,6 +46,8 @@ class Parameters:
 
     def refresh(self) -> None:
         """Look for parameters that were added, replaced or removed."""
+        if list(map(id, self.module.parameters())) == list(self.names):
+            return
         found = named_parameters(self.module)
         new = {n: p for n, p in found.items() if self.named.get(n) is not p}
         if not new and len(found) == len(self.named):

@@ -120,7 +120,7 @@ def read(loss: Tensor, names: Mapping[int, str]) -> Reading:
     order = read_graph(loss, names)
     ending = read_head(order)
     softmaxes = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]
-    return Reading(
+    reading = Reading(
         ending=ending,
         units=UnitReader(order, ending.operations),
         used={name for operation in order for name in operation.weights if name},
@@ -133,6 +133,9 @@ def read(loss: Tensor, names: Mapping[int, str]) -> Reading:
         strangers=_strangers(order, names),
         dropped=any(_is_dropout(o) for o in order),
     )
+    for operation in order:
+        operation.forget()
+    return reading
 
 
 def _strangers(order: list[Operation], names: Mapping[int, str]) -> list[Tensor]:

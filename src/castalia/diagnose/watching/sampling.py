@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["GLANCE_EVERY", "Sampling"]
 
+FIRST = 8  # steps that are all glanced at
 GLANCE_EVERY = 32
 LATER = 1024  # steps after which glances get rarer
 GLANCE_LATER = 128
@@ -14,6 +15,13 @@ class Sampling:
 
     A look costs about as much as two or three small steps; a glance, which keeps a few rows, a
     fraction of one.
+
+    Attributes
+    ----------
+    next
+        The next step to look at.
+    soon
+        The next step to look or glance at.
 
     Parameters
     ----------
@@ -31,20 +39,24 @@ class Sampling:
 
     def __init__(self, growth: float = 1.5, most_apart: int = 500) -> None:
         self.growth, self.most_apart = growth, most_apart
-        self.next = 0
+        self.next = self.soon = 0
 
     def look(self, step: int) -> bool:
-        """Whether to look at this step; asked once a step, in order."""
-        if step < self.next:
-            return False
-        further = max(step + 1, min(int(step * self.growth + 0.5), step + self.most_apart))
-        self.next = further
-        return True
+        """Whether to look at this step; asked in order, at steps before ``soon`` if one likes."""
+        looks = step >= self.next
+        if looks:
+            further = min(int(step * self.growth + 0.5), step + self.most_apart)
+            self.next = max(step + 1, further)
+        if step >= self.soon:
+            every = GLANCE_EVERY if step < LATER else GLANCE_LATER
+            glance = step + 1 if step < FIRST else (step // every + 1) * every
+            self.soon = min(self.next, glance)
+        return looks
 
     def glance(self, step: int) -> bool:
         """Whether to keep some rows of this step."""
-        return step % (GLANCE_EVERY if step < LATER else GLANCE_LATER) == 0 or step < 8
+        return step % (GLANCE_EVERY if step < LATER else GLANCE_LATER) == 0 or step < FIRST
 
     def hasten(self) -> None:
         """Look at the next step, whichever it is: something is wrong."""
-        self.next = 0
+        self.next = self.soon = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -13,25 +12,28 @@ from castalia.diagnose.record import Look
 
 __all__ = ["NOTHING", "Step"]
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})  # steps are made by the million
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)
 class Step:
     """What is known of a step until the optimizer has been called.
+
+    Steps are made by the million: what nothing is known of lies in the class.
 
     Attributes
     ----------
     number
         Steps before this one.
+    quiet
+        Whether nothing but its loss is wanted, and nothing unusual has happened in it so far.
+    plain
+        Whether nothing happened in it that the next one should be attended to for.
     look
         Measurements, if this step was sampled.
     seen
         Whether the graph of its loss has been read into them.
     entered, training
         Whether the module has been called, and in which mode.
-    thread
-        Who called it.
     inputs, output
         First tensor given to it and returned by it, where wanted.
     evaluating
@@ -50,21 +52,23 @@ class Step:
         Samples of the parameters before a step of the optimizer.
     """
 
-    number: int
+    plain: bool = True
     look: Look | None = None
     seen: bool = False
     entered: bool = False
     training: bool = True
-    thread: int = 0
     inputs: Any = None
     output: Any = None
     evaluating: Any = None
-    told: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    told: Mapping[str, Any] = NOTHING
     loss: Tensor | float | None = None
     passes: int = 0
     reset: tuple[int, ...] = ()
     stepped: tuple[int, ...] = ()
-    before: Mapping[str, Tensor] = field(default_factory=lambda: NOTHING)
+    before: Mapping[str, Tensor] = NOTHING
+
+    def __init__(self, number: int, quiet: bool = False) -> None:
+        self.number, self.quiet = number, quiet
 
     @property
     def untouched(self) -> bool:

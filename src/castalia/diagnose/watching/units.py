@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -104,34 +105,32 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 def _units(sums: _Sums, values: np.ndarray) -> Units:
-    """Values of (4, units): mean, mean square, active share, saturated share."""
-    mean, square, active, saturated = values.astype(float)  # a square may overflow float32
-    spread = float(np.sqrt(max(float(square.mean() - mean.mean() ** 2), 0.0)))
-    bounded = sums.kind in ("sigmoid", "tanh")
+    """Mean, mean square, active share and, of bounded ones, saturated share, of each unit."""
+    mean, square, active, *saturated = values.astype(float)  # a square may overflow float32
+    middle = float(mean.mean())
     return Units(
         layer=sums.layer,
         kind=sums.kind,
-        mean=float(mean.mean()),
-        std=spread,
+        mean=middle,
+        std=math.sqrt(max(float(square.mean()) - middle**2, 0.0)),
         active=active,
-        saturated=saturated if bounded else np.zeros(0),
+        saturated=saturated[0] if saturated else np.zeros(0),
         gate=sums.gate,
         calls=len(sums.tensors),
     )
 
 
 def _summary(result: Tensor, kind: str, axis: int) -> Tensor:
-    """Mean, mean square, share not zero and share at a limit, of each unit."""
+    """Mean, mean square, share not zero and, of a bounded one, share at a limit, of each unit."""
     flat = result.detach().movedim(axis, -1).reshape(-1, result.shape[axis])
     if flat.shape[1] > MOST_UNITS:
         flat = flat[:, :: -(-flat.shape[1] // MOST_UNITS)]
     flat = flat.float()
-    mean, square = flat.mean(dim=0), flat.square().mean(dim=0)
-    active, saturated = (flat != 0).float().mean(dim=0), torch.zeros_like(mean)
+    found = [flat.mean(dim=0), flat.square().mean(dim=0), (flat != 0).float().mean(dim=0)]
     if kind in LIMITS:
         low, high = LIMITS[kind]
-        saturated = ((flat < low) | (flat > high)).float().mean(dim=0)
-    return torch.stack([mean, square, active, saturated])
+        found.append(((flat < low) | (flat > high)).float().mean(dim=0))
+    return torch.stack(found)
 
 
 def _unit_axis(operation: Operation, result: Tensor) -> int:

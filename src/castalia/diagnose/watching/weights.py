@@ -30,10 +30,9 @@ COMPARED = 64  # numbers of a parameter's gradient kept to compare with other st
 
 def gradient_norms(parameters: Mapping[str, nn.Parameter]) -> dict[str, float | None]:
     """Norm of each gradient; None where there is none."""
-    norms: dict[str, float | None] = dict.fromkeys(parameters)
-    there = {n: _dense(p.grad) for n, p in parameters.items() if p.grad is not None}
-    norms.update(zip(there, _norms(list(there.values())).tolist(), strict=True))
-    return norms
+    there = {n: _dense(g) for n, p in parameters.items() if (g := p.grad) is not None}
+    norms = _norms(list(there.values())).tolist()
+    return {**dict.fromkeys(parameters), **dict(zip(there, norms, strict=True))}
 
 
 def any_gradient(parameters: Mapping[str, nn.Parameter]) -> bool:
@@ -49,12 +48,12 @@ def all_finite(parameters: Sequence[Tensor]) -> list[bool]:
 
 def sample(parameters: Mapping[str, nn.Parameter], most: int = SAMPLED) -> dict[str, Tensor]:
     """Copy an even sample of each parameter."""
-    return {name: _thin(p.detach(), most).clone() for name, p in parameters.items()}
+    return {name: _thin(p, most).clone() for name, p in parameters.items()}
 
 
 def moved(before: Tensor, parameter: nn.Parameter, most: int) -> bool:
     """Whether a sampled parameter has changed."""
-    now = _thin(parameter.detach(), most)
+    now = _thin(parameter, most)
     return now.shape != before.shape or not torch.equal(now.to(before), before)
 
 
@@ -62,13 +61,13 @@ def update_ratios(
     before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Size of the step over the size of the parameter, and root mean square of the parameter."""
-    new = {n: _thin(parameters[n].detach(), SAMPLED) for n in before if n in parameters}
+    new = {n: _thin(parameters[n], SAMPLED) for n in before if n in parameters}
     names = [n for n in new if new[n].shape == before[n].shape and new[n].numel()]
-    steps = _norms([new[n] - before[n] for n in names])
-    sizes = _norms([before[n] for n in names])
     if not names:
         return {}, {}
-    step, size = torch.stack([steps, sizes]).cpu().double().numpy()
+    old = [before[n] for n in names]
+    steps = list(torch._foreach_sub([new[n] for n in names], old))
+    step, size = _norms([*steps, *old]).cpu().double().numpy().reshape(2, -1)
     count = np.array([before[n].numel() for n in names])
     ratio = step / np.maximum(size, 1e-12)
     # A parameter at zero has no size of its own: a bias that only just begins is not a large step.
@@ -78,10 +77,10 @@ def update_ratios(
 
 def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
     """Return some numbers of every gradient, one after another."""
-    there = [
-        _thin(_dense(p.grad), COMPARED).float() for p in parameters.values() if p.grad is not None
-    ]
-    return torch.cat(there).cpu().numpy() if there else np.zeros(0, np.float32)
+    there = [_thin(_dense(g), COMPARED) for p in parameters.values() if (g := p.grad) is not None]
+    if not there:
+        return np.zeros(0, np.float32)
+    return torch.cat([g.ravel() for g in there]).float().cpu().numpy()
 
 
 def equal_rows(weight: Tensor) -> float:
@@ -129,17 +128,14 @@ def spectral_radius(weight: Tensor) -> float | None:
 
 
 def _norms(tensors: list[Tensor], order: float = 2.0) -> Tensor:
-    """Norm of each, without a copy of any."""
+    """Norm of each, without a copy of any; a device is not waited for."""
     if not tensors:
         return torch.zeros(0)
-    if (
-        any(t.dtype in HALF or not t.numel() for t in tensors)
-        or len({t.device for t in tensors}) > 1
-    ):
-        return torch.stack([_norm(t, order).cpu() for t in tensors])
-    norms = torch._foreach_norm(tensors, order)
-    same = len({n.dtype for n in norms}) == 1
-    return torch.stack(norms).float() if same else torch.stack([n.float() for n in norms])
+    first = tensors[0]
+    alike = all(t.dtype == first.dtype and t.device == first.device for t in tensors)
+    if alike and first.dtype not in HALF and all(t.numel() for t in tensors):
+        return torch.stack(torch._foreach_norm(tensors, order)).float()
+    return torch.stack([_norm(t, order).to(first.device) for t in tensors])
 
 
 def _norm(value: Tensor, order: float) -> Tensor:
@@ -150,7 +146,6 @@ def _norm(value: Tensor, order: float) -> Tensor:
 
 
 def _dense(gradient: Tensor) -> Tensor:
-    gradient = gradient.detach()
     if gradient.is_sparse:
         gradient = gradient.coalesce().values()
     return _local(gradient)
@@ -159,21 +154,23 @@ def _dense(gradient: Tensor) -> Tensor:
 def _local(value: Tensor) -> Tensor:
     """Return this process's part of a distributed tensor, and a complex one as pairs of reals."""
     value = value.detach()
-    if hasattr(value, "to_local"):
+    if type(value) is not Tensor and hasattr(value, "to_local"):
         value = value.to_local()
     return torch.view_as_real(value) if value.is_complex() else value
 
 
 def _thin(value: Tensor, most: int) -> Tensor:
     """Take at most so many numbers, evenly, without copying the others."""
-    flat = _local(value)
-    flat = flat.reshape(-1) if flat.is_contiguous() else _by_rows(flat, most)
-    return flat[:: -(-flat.numel() // most)] if flat.numel() > most else flat
+    value = _local(value)
+    if value.numel() <= most:
+        return value
+    flat = value.reshape(-1) if value.is_contiguous() else _by_rows(value, most)
+    return flat[:: -(-flat.numel() // most)]
 
 
 def _by_rows(value: Tensor, most: int) -> Tensor:
     """Flatten a tensor that is not contiguous, and so is copied, of which rows are left out."""
-    if value.ndim < 2 or value.numel() <= most:
+    if value.ndim < 2:
         return value.flatten()
     rows = max(1, value.shape[0] * most // value.numel())
     return value[:: -(-value.shape[0] // rows)].flatten()

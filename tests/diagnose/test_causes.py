@@ -1,6 +1,7 @@
 """Which finding explains which, on findings made up by hand."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,13 +20,14 @@ from tests.diagnose.rules.records import (
 
 from castalia.diagnose import NAMES, finding
 from castalia.diagnose.calibration import limit
+from castalia.diagnose.causes import EXPLAINS, arrange
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
-from castalia.diagnose.rules.causes import EXPLAINS, arrange
+from castalia.diagnose.rules.contradictions import holds
 from castalia.diagnose.vocabulary import SEVERITIES
 
-NOTHING = Case(Record())
+NOTHING = partial(holds, Case(Record()))
 A_CYCLE = {"CST103", "CST106", "CST404"}
 
 
@@ -131,6 +133,16 @@ def test_a_finding_made_twice_is_told_once_and_two_places_twice():
     assert sorted(f.where for f in found) == ["a", "b"]
 
 
+def test_of_a_finding_made_twice_the_surest_is_told():
+    (found,) = arrange([made_up("CST115", sure=0.3), made_up("CST115", sure=0.9)])
+    assert found.confidence == 0.9
+
+
+def test_a_remark_explains_nothing_away():
+    found = arrange([made_up("CST201", "info"), made_up("CST101", "error")])
+    assert codes(found) == [("CST101", []), ("CST201", [])]
+
+
 @given(st.sets(st.sampled_from(sorted(EXPLAINS)), min_size=2, max_size=8), st.data())
 def test_what_is_only_worth_knowing_is_never_a_cause(chosen, data):
     severity = {c: data.draw(st.sampled_from(("warning", "info"))) for c in sorted(chosen)}
@@ -160,8 +172,8 @@ some_findings = st.lists(
 @given(some_findings, st.sampled_from((None, 0.001, 1.0)))
 def test_every_finding_is_told_exactly_once(found, ratio):
     assume(not {f.code for f in found if f.severity != "info"} >= A_CYCLE)
-    case = NOTHING if ratio is None else Case(set_updates(poor(), ratio))
-    told = [(f.code, f.where) for f in flat(arrange(found, case))]
+    how = NOTHING if ratio is None else partial(holds, Case(set_updates(poor(), ratio)))
+    told = [(f.code, f.where) for f in flat(arrange(found, how))]
     assert sorted(told, key=str) == sorted([(f.code, f.where) for f in found], key=str)
 
 

@@ -1,0 +1,131 @@
+"""Which finding explains which: causes first, their symptoms under them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from castalia.diagnose.findings import Finding
+from castalia.diagnose.vocabulary import SEVERITIES
+
+__all__ = ["EXPLAINS", "arrange", "weight"]
+
+Holds = Callable[[str, str], bool]  # whether a cause may explain a symptom, by their codes
+
+_NOTHING_LEARNT = "111 402 403 404 406"
+_NOT_TRAINED = f"{_NOTHING_LEARNT} 204 401"
+_UNSTABLE = "101 104 105 106 107 109 113 114"
+
+# What each finding, if it is there, is enough to explain. Earlier causes are asked first.
+EXPLAINS = {
+    f"CST{cause}": tuple(f"CST{code}" for code in " ".join(symptoms).split())
+    for cause, symptoms in {
+        "304": (_NOT_TRAINED, "101 102 109 113 202 207"),
+        "305": (_NOTHING_LEARNT, "102 103 109 301 401 405"),
+        "301": (_NOT_TRAINED, _UNSTABLE, "102 103 110 202 302 405"),
+        "112": (_NOTHING_LEARNT, _UNSTABLE, "401 405"),
+        "110": (_NOT_TRAINED, "102 103 106 107 108 109"),
+        "108": (_NOT_TRAINED, "101 102 103 106 107 109 110"),
+        "302": (_NOTHING_LEARNT, "101 102 109 202 204 405"),
+        "306": (_NOT_TRAINED, "101 102 109"),
+        "504": (_NOT_TRAINED, "102 209 405"),
+        "505": (_NOTHING_LEARNT, "206 208 401 405"),
+        "503": (_NOTHING_LEARNT,),
+        "209": (_NOT_TRAINED, "101 104 113 206 208 306 405"),
+        "202": (_NOTHING_LEARNT, _UNSTABLE, "102 103"),
+        "201": (_NOTHING_LEARNT, _UNSTABLE, "102 103 208 401"),
+        "203": (_NOTHING_LEARNT, _UNSTABLE, "201 208 401"),
+        "109": (_NOTHING_LEARNT, "101 102 103 104 106 107"),
+        "115": (_NOTHING_LEARNT, "101 113 208 401 405"),
+        "114": (_NOTHING_LEARNT, "101 102"),
+        "101": (_NOT_TRAINED, "103 104 105 106 107 109 113 114 115 405"),
+        "404": ("102 106 111 402 403 406",),
+        "104": (_NOTHING_LEARNT, "101 105 106 107 109"),
+        "105": (_NOT_TRAINED,),
+        "103": (_NOTHING_LEARNT, "102 107 109 401"),
+        "106": (_NOTHING_LEARNT, "103 109"),
+        "107": (_NOTHING_LEARNT, "102 103 109"),
+        "102": (_NOTHING_LEARNT, "103"),
+        "116": (_NOTHING_LEARNT, "102 103 106 115 401 405"),
+        "113": ("111 402 403 406",),
+        "303": ("402 403",),
+        "207": ("111 401 403 405",),
+        "205": ("401 402 403 405",),
+        "208": ("401 403 405",),
+        "206": ("401",),
+        "401": ("111 403 405",),
+        "405": ("401",),
+        "204": ("402 403 406",),
+        "111": ("402 403 405",),
+        "406": ("103 106 402 403",),
+        "402": ("403",),
+    }.items()
+}
+
+
+def arrange(
+    found: Iterable[Finding], holds: Holds = lambda cause, symptom: True
+) -> tuple[Finding, ...]:
+    """Order findings: causes by severity and confidence, each with its symptoms.
+
+    Parameters
+    ----------
+    found
+        In any order; of several with one code and place the surest is kept.
+    holds
+        Leaves out explanations that the case at hand contradicts.
+    """
+    distinct: dict[tuple[str, str | None], Finding] = {}
+    for one in sorted(found, key=weight):
+        distinct.setdefault((one.code, one.where), one)
+    causes = [one for one in distinct.values() if one.severity != "info"]
+    under: dict[int, list[Finding]] = {}
+    roots = []
+    for one in distinct.values():
+        cause = _cause(one, causes, holds)
+        (roots if cause is None else under.setdefault(id(cause), [])).append(one)
+    return tuple(_nested(root, under) for root in roots)
+
+
+def weight(found: Finding) -> tuple[int, float]:
+    """What findings are sorted by: the gravest first, then the surest."""
+    return SEVERITIES.index(found.severity), -found.confidence
+
+
+def _cause(found: Finding, causes: Sequence[Finding], holds: Holds) -> Finding | None:
+    """Return the first cause that explains this one.
+
+    Of two that explain each other the one named earlier in `EXPLAINS` is the cause; with that,
+    only an earlier one or one that does not lead back here is taken, so nothing goes in a circle.
+    """
+    by_code = {c.code: c for c in reversed(causes)}
+    for code, explained in EXPLAINS.items():
+        if code in by_code and found.code in explained and holds(code, found.code):
+            back = found.severity != "info" and _leads(found.code, code, set(by_code), holds)
+            if not (back and _later(code, found.code)):
+                return by_code[code]
+    return None
+
+
+def _later(code: str, other: str) -> bool:
+    order = list(EXPLAINS)
+    return order.index(code) > order.index(other) if other in order else False
+
+
+def _leads(start: str, goal: str, present: set[str], holds: Holds) -> bool:
+    """Whether explanations lead from one finding to another, over findings that are present."""
+    seen, queue = {start}, [start]
+    while queue:
+        code = queue.pop()
+        for symptom in EXPLAINS.get(code, ()):
+            if symptom in present and symptom not in seen and holds(code, symptom):
+                if symptom == goal:
+                    return True
+                seen.add(symptom)
+                queue.append(symptom)
+    return False
+
+
+def _nested(found: Finding, under: dict[int, list[Finding]]) -> Finding:
+    symptoms = tuple(_nested(symptom, under) for symptom in under.get(id(found), []))
+    return replace(found, symptoms=(*found.symptoms, *symptoms))

@@ -1,0 +1,43 @@
+"""Explanations that a case contradicts, though its findings would allow them."""
+
+from __future__ import annotations
+
+from castalia.diagnose.calibration import limit
+from castalia.diagnose.rules.case import Case
+
+__all__ = ["holds"]
+
+SAME_GAP = 0.08  # between the accuracies of training and validation
+AMPLIFIES = 1.2  # spectral radius of recurrent weights
+SMALL_STEPS = 0.05  # over the size of the weights
+
+
+def holds(case: Case, cause: str, symptom: str) -> bool:
+    """Whether a cause may explain a symptom in this case, by their codes."""
+    if cause == "CST201" and symptom == "CST102":
+        return False
+    if {cause, symptom} == {"CST401", "CST405"}:
+        return _only_sure(case) == (cause == "CST405")
+    if cause == "CST406" and symptom in ("CST103", "CST106"):
+        return case.unchanging > limit("inputs.same")
+    if symptom == "CST406" and case.unchanging > limit("inputs.same"):
+        return False
+    if cause == "CST109" and symptom in ("CST104", "CST101"):
+        return case.weights_radius <= AMPLIFIES
+    if cause == "CST104" and symptom in ("CST101", "CST107", "CST109"):
+        return _explodes_by_itself(case)
+    if cause == "CST101" and symptom == "CST104":
+        return not _explodes_by_itself(case)
+    return True
+
+
+def _only_sure(case: Case) -> bool:
+    """As accurate as in training but too sure: a matter of temperature, not of fit."""
+    train, n = case.accuracy(case.record.train, 8)
+    held, m = case.accuracy(case.record.validation, 8)
+    return n > 0 and m > 0 and train - held < SAME_GAP
+
+
+def _explodes_by_itself(case: Case) -> bool:
+    """Whether the weights amplify, or steps are small: then the rate is not to blame."""
+    return case.weights_radius > AMPLIFIES or case.early_ratio < SMALL_STEPS
