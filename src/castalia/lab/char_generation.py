@@ -90,7 +90,7 @@ def known_words(text: str, made: list[str]) -> float:
 
 def run(*, quick: bool = False) -> Outcome:
     """Fit the models, compare their losses, and let them write at several temperatures."""
-    name, text, test = plays(*((12_000, 3_000) if quick else (150_000, 20_000)))
+    name, text, test = plays(*((12_000, 3_000) if quick else (100_000, 15_000)))
     fitted = {kind: model.fit([text]) for kind, model in models(test, quick).items()}
     losses = {kind: -model.score([test]) for kind, model in fitted.items()}
     best = min((kind for kind in fitted if kind.endswith("gram")), key=losses.__getitem__)

@@ -138,7 +138,7 @@ class ImageCaptioner(ImageEstimator):
     Examples
     --------
     >>> from castalia.testing import toy
-    >>> X, y = toy("captions")  # (600, 16, 16, 3) and 'a red square left of a blue disc' …
+    >>> X, y = toy("captions")  # (600, 16, 16, 3) and 'a red square left of a blue cross' …
     >>> model = ImageCaptioner(widths=(8, 8), convs=1, dim=8, hidden=16, epochs=1, random_state=0)
     >>> model.fit(X[:64], y[:64]).predict(X[:3]).shape
     (3,)

@@ -2,11 +2,12 @@
 
 Maps of the picture give a vector a_i for each place i; s_t is the state of an LSTM.
 
-without attention   s_0 = tanh(W [a_1 … a_S]),             s_t = LSTM(s_{t-1}, E y_{t-1})
-with attention      s_0 = tanh(W mean_i a_i),              s_t = LSTM(s_{t-1}, [E y_{t-1}, z_t])
+without attention   s_0 = tanh(f([a_1 … a_S])),  s_t = LSTM(s_{t-1}, E y_{t-1})
+with attention      s_0 = tanh(f(mean_i a_i)),   s_t = LSTM(s_{t-1}, [E y_{t-1}, z_t])
                     e_ti = v' tanh(U a_i + V s_{t-1}),  z_t = b_t sum_i softmax_i(e_ti) a_i,
                     b_t = sigmoid(w' s_{t-1})
-Both write a word with probability softmax(L tanh(R [s_t, z_t, E y_{t-1}])), z_t where there is one.
+Both write a word with probability softmax(L tanh(R [s_t, E y_{t-1}, z_t])), z_t where there is one;
+f is linear between two layer norms.
 
 Shapes: B batch, C channels, H height, W width, S places, D maps, T words, V vocabulary.
 References: 2015, Vinyals, Toshev, Bengio, Erhan, Show and tell: a neural image caption generator,
@@ -85,10 +86,16 @@ class Captioner(nn.Module):
         self.attention = AdditiveAttention(seen, query_dim=hidden) if attention else None
         self.gate = nn.Linear(hidden, 1) if attention else None
         places = 1 if attention else self.grid[0] * self.grid[1]
-        self.begin = nn.Linear(seen * places, 2 * hidden)
+        self.begin = nn.Sequential(
+            nn.LayerNorm(seen * places),
+            nn.Linear(seen * places, 2 * hidden),
+            nn.LayerNorm(2 * hidden),  # or tanh is saturated before the first details are learnt
+        )
         self.cell = LSTMCell(dim + gathered, hidden)
         self.readout = nn.Linear(hidden + gathered + dim, dim)
         self.output = nn.Linear(dim, vocabulary)
+        with torch.no_grad():  # at first the state is kept, for the picture came in with it
+            self.cell.u.bias[hidden : 2 * hidden] += 1
 
     def forward(
         self, x: Tensor, decoder_ids: Tensor, *, keep: Tensor | None = None

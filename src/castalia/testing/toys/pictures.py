@@ -123,7 +123,7 @@ def captions(n: int = 600, size: int = 16, seed: int = 0) -> tuple[np.ndarray, n
 
     >>> X, y = captions()
     >>> X.shape, X.dtype, y[0]
-    ((600, 16, 16, 3), dtype('uint8'), 'a red square left of a blue disc')
+    ((600, 16, 16, 3), dtype('uint8'), 'a red cross above a green cross')
     """
     X, y, _ = paint_pairs(n, size, seed)
     return X, y
@@ -134,7 +134,7 @@ def paint_pairs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Paint the pictures of ``captions``; also say where things are, (N, 2, H, W) of truths.
 
-    A thing is red, green or blue, a square or a disc, and fills most of a quarter of the picture;
+    A thing is red, green or blue, a square or a cross, and fills most of a quarter of the picture;
     the one that is named first is to the left of the other, or above it.
     """
     random = np.random.default_rng(seed)
@@ -144,16 +144,15 @@ def paint_pairs(
     half, down_across = size // 2, np.mgrid[:size, :size]
     for picture in range(n):
         above = int(random.integers(2))
-        aside = random.integers(2)  # which half the other coordinate lies in
         words = []
         for i in range(2):
-            corner = np.array([i, aside] if above else [aside, i]) * half
+            corner = np.array([i, 0.5] if above else [0.5, i]) * half
             middle = corner + half / 2 - 0.5 + random.integers(-1, 2, 2) / 2
             far = np.abs(down_across - middle[:, None, None])
             name, square = random.choice(list(colours)), random.random() < 0.5
-            reach = far.max(axis=0) if square else np.hypot(*far)
-            where[picture, i] = reach <= half / 2 - 1
+            inside = far.max(axis=0) <= half / 2 - 1
+            where[picture, i] = inside if square else inside & (far.min(axis=0) <= half / 8)
             X[picture][where[picture, i]] = colours[name]
-            words.append(f"a {name} {'square' if square else 'disc'}")
+            words.append(f"a {name} {'square' if square else 'cross'}")
         y[picture] = f"{words[0]} {'above' if above else 'left of'} {words[1]}"
     return X, y, where
