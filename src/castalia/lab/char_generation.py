@@ -4,7 +4,7 @@ Three models predict the next character of plays. Counts are made in a moment an
 on little text; the networks go on learning. Text is drawn from softmax(logits / temperature): cool,
 it says the usual in words that exist; hot, it makes words up.
 
-The plays are tiny Shakespeare where it is in the cache, else the first act of Coriolanus.
+The plays are tiny Shakespeare where it is in the cache, else the beginning of Coriolanus.
 References: 2015, Karpathy, The unreasonable effectiveness of recurrent neural networks; 1951,
 Shannon, Prediction and entropy of printed English.
 """
@@ -97,12 +97,9 @@ def run(*, quick: bool = False) -> Outcome:
     writers = {kind: fitted[kind] for kind in (best, "LSTM", "GPT")}
     count = 4 if quick else 40
     made = {
-        kind: {t: samples(model, t, count) for t in TEMPERATURES}
-        for kind, model in writers.items()
+        kind: {t: samples(model, t, count) for t in TEMPERATURES} for kind, model in writers.items()
     }
-    known = {
-        kind: {t: known_words(text, made[kind][t]) for t in TEMPERATURES} for kind in writers
-    }
+    known = {kind: {t: known_words(text, made[kind][t]) for t in TEMPERATURES} for kind in writers}
     figure, (left, middle, right) = panels(3, (14, 4.2))
     _draw_losses(left, fitted, losses)
     for (kind, share), colour in zip(known.items(), COLOURS, strict=False):
@@ -131,11 +128,10 @@ def _draw_losses(ax: Axes, fitted: dict[str, Any], losses: dict[str, float]) -> 
     for kind, colour in (("LSTM", COLOURS[1]), ("GPT", COLOURS[2])):
         curve = [line["val_loss"] for line in fitted[kind].history_]
         ax.plot(range(1, len(curve) + 1), curve, "o-", ms=3.5, color=colour, label=kind)
-    end = len(curve) + 0.08
     grams = [loss for kind, loss in losses.items() if kind.endswith("gram")]
     for n, loss in zip(ORDERS, grams, strict=True):
         ax.axhline(loss, color=COLOURS[0], lw=0.9, alpha=0.7, label="n-gram" if n == 1 else None)
-        ax.text(end, loss, str(n), color=COLOURS[0], size=8.5, va="bottom", ha="right")
+        ax.text(0.8, loss, str(n), color=COLOURS[0], size=8.5, va="bottom")
     ax.set(xlabel="epoch", ylabel="loss on a new scene, nats a character")
     whole_ticks(ax.xaxis)
     caption(ax)

@@ -38,8 +38,10 @@ EXPERIMENTS: dict[str, str] = {
     "conv-features": "The first filters of a trained network are edges, random ones are not",
     "sliding-window": "A classifier as a convolution looks everywhere in a larger picture",
     "style-transfer": "Pixels are changed until a network sees one content and another's style",
-    "positional-encoding": "A shift turns sinusoidal codes; only what knows distances goes on",
     "word-analogies": "Paris - France + Italy is Rome: sums of vectors that predict neighbours",
+    "positional-encoding": "A shift turns sinusoidal codes; only what knows distances goes on",
+    "attention-map": "Heads of a transformer find the letter they write next, by place or by order",
+    "char-generation": "Counts and networks write Shakespeare letter by letter, cool and hot",
 }
 
 

@@ -68,7 +68,11 @@ class LooksBack(nn.Module):
             self.positions = LearnedPositions(LENGTH, DIM)
         elif kind == "sinusoidal":
             self.positions = SinusoidalPositions(DIM)
-        self.bias = RelativeBias(2, buckets=16, furthest=16, both_ways=False) if kind == "relative" else None
+        self.bias = (
+            RelativeBias(2, buckets=16, furthest=16, both_ways=False)
+            if kind == "relative"
+            else None
+        )
         turn = Rotary(DIM // 2) if kind == "rotary" else None
         self.attention = MultiHeadAttention(DIM, heads=2, rotary=turn)
         self.output = nn.Linear(DIM, WORDS)
@@ -95,9 +99,9 @@ def right_by_place(kind: str, texts: int, epochs: int) -> tuple[nn.Module, np.nd
     training = Training(validation=0, verbose=False)
     data = write(texts, SEEN, seed=0)
     train_tensors(
-        net, CrossEntropy(), *data, training=training, epochs=epochs, batch_size=64, lr=1e-2
+        net, CrossEntropy(), *data, training=training, epochs=epochs, batch_size=32, lr=1e-2
     )
-    x, asked = write(300, LENGTH, seed=1)
+    x, asked = write(200, LENGTH, seed=1)
     with torch.no_grad():
         right = net.eval()(x).argmax(dim=1) == asked
     share: np.ndarray = right.double().mean(dim=0).numpy()
@@ -125,7 +129,7 @@ def run(*, quick: bool = False) -> Outcome:
     figure, axes = panels(4, (13.5, 3.4))
     _draw_codes(axes[0], codes.numpy())
     _draw_turns(axes[1], float(code.frequencies[2]))
-    trained = {kind: right_by_place(kind, *((300, 15) if quick else (1000, 20))) for kind in KINDS}
+    trained = {kind: right_by_place(kind, *((160, 15) if quick else (500, 20))) for kind in KINDS}
     learnt = trained["learned"][0].positions.weight.detach()[:SEEN]  # type: ignore[union-attr]
     tables = {"learned": learnt, "sinusoidal": codes[:SEEN]}
     spread: dict[str, float] = {}
@@ -146,15 +150,17 @@ def run(*, quick: bool = False) -> Outcome:
     numbers = {
         "error of the rotation": float((turned(codes, BACK, code.frequencies) - later).abs().max()),
         **{f"{kind}: spread of cosines": value for kind, value in spread.items()},
-        **{f"{kind}: right in training": float(s[:SEEN].mean()) for kind, (_, s) in trained.items()},
+        **{
+            f"{kind}: right in training": float(s[:SEEN].mean()) for kind, (_, s) in trained.items()
+        },
         **{f"{kind}: right beyond": float(s[SEEN:].mean()) for kind, (_, s) in trained.items()},
     }
     beyond = {kind: numbers[f"{kind}: right beyond"] for kind in KINDS}
     said = (
-        f"A shift is a rotation to {numbers['error of the rotation']:.0e}; beyond the {SEEN} places "
-        f"of training a look {BACK} places back is right in {beyond['rotary']:.0%} of cases with "
-        f"rotary positions, {beyond['relative']:.0%} with relative, {beyond['sinusoidal']:.0%} with "
-        f"sinusoidal and {beyond['learned']:.0%} with learned ones."
+        f"A shift is a rotation to {numbers['error of the rotation']:.0e}; beyond the {SEEN} places"
+        f" of training a look {BACK} places back is right in {beyond['rotary']:.0%} of cases with "
+        f"rotary positions, {beyond['relative']:.0%} with relative, {beyond['sinusoidal']:.0%} "
+        f"with sinusoidal and {beyond['learned']:.0%} with learned ones."
     )
     return Outcome(figure, numbers, said)
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import Constraint, Interval, OneOf, Sizes, Target

@@ -129,9 +129,7 @@ def captions(n: int = 600, size: int = 16, seed: int = 0) -> tuple[np.ndarray, n
     return X, y
 
 
-def paint_pairs(
-    n: int, size: int = 16, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def paint_pairs(n: int, size: int = 16, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Paint the pictures of ``captions``; also say where things are, (N, 2, H, W) of truths.
 
     A thing is red, green or blue, a square or a cross, and fills most of a quarter of the picture;
