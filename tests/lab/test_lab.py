@@ -14,7 +14,7 @@ from castalia import lab
 from castalia.cli import app
 from castalia.data import read
 from castalia.errors import InvalidParameter
-from castalia.lab import conv_features, double_descent, noise_cancelling
+from castalia.lab import char_generation, conv_features, double_descent, noise_cancelling
 from castalia.lab.digits import digits
 
 
@@ -321,3 +321,41 @@ def test_own_answers_cost_more_the_longer_the_sentence():
     free = [found[f"attention, length {n}, own answers"] for n in (8, 12, 16)]
     gaps = np.subtract(forced, free)
     assert 0 < gaps[0] < gaps[1] < gaps[2]
+
+
+def test_a_shift_turns_sinusoids_and_only_distances_go_on():
+    found = numbers("positional-encoding")
+    assert found["error of the rotation"] < 1e-5
+    assert found["sinusoidal: spread of cosines"] < 1e-5
+    assert found["learned: spread of cosines"] > 0.3
+    kinds = ("learned", "sinusoidal", "relative", "rotary")
+    assert all(found[f"{kind}: right in training"] > 0.95 for kind in kinds)
+    beyond = {kind: found[f"{kind}: right beyond"] for kind in kinds}
+    assert beyond["rotary"] > 0.95
+    assert beyond["relative"] > beyond["sinusoidal"] + 0.15
+    assert beyond["learned"] < 0.2 < beyond["sinusoidal"]  # 1 in 12 is guessing
+
+
+def test_heads_look_at_what_they_write_next():
+    found = numbers("attention-map")
+    for task in ("reversed", "sorted"):
+        assert found[f"{task}: right"] > 0.9
+        assert found[f"{task}: on the next letter"] > 3 * found["of all weights alike"]
+
+
+def test_longer_contexts_predict_letters_better_and_heat_makes_words_up():
+    found = numbers("char-generation")
+    assert found["5-gram: loss"] < found["3-gram: loss"] < found["2-gram: loss"] < 2.6
+    assert found["LSTM: loss"] < found["1-gram: loss"]
+    assert found["GPT: loss"] < found["1-gram: loss"]
+    assert found["5-gram: known words at 0.25"] > found["5-gram: known words at 1.5"] + 0.5
+    assert found["known words, cool"] > found["known words, hot"] + 0.15
+
+
+def test_plays_are_read_from_the_cache_or_come_with_the_library(tmp_path, monkeypatch):
+    monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
+    name, text, test = char_generation.plays(1000, 100)
+    assert (name, len(text), len(test)) == ("Coriolanus", 1000, 100)
+    assert test.startswith("First Citizen:\nBefore we proceed any further, hear me speak.")
+    monkeypatch.setattr(char_generation, "load_text", lambda name: "to be or not to be " * 9)
+    assert char_generation.plays(8, 6) == ("tiny Shakespeare", "or not t", "to be ")

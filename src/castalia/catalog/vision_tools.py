@@ -1,4 +1,4 @@
-"""What is made of classifiers of pictures: maps of larger pictures, paintings."""
+"""What is made of networks that see: maps of larger pictures, paintings, captions."""
 
 from castalia.catalog.records import System
 
@@ -33,5 +33,26 @@ VISION_TOOLS = (
         toy="textures",
         pass_mark=0.7,
         rows=("VIS-13", "VIS-14", "VIS-15"),
+    ),
+    System(
+        name="ImageCaptioner",
+        path="castalia.models.vision:ImageCaptioner",
+        family="vision",
+        tasks=("captioning",),
+        data="image",
+        summary="Convolutional and recurrent network that tell pictures in words",
+        reference="2015, Xu et al., Show, attend and tell, arXiv 1502.03044",
+        small={
+            "widths": (12, 16, 24),
+            "convs": 1,
+            "dim": 16,
+            "hidden": 32,
+            "epochs": 10,
+            "batch_size": 20,
+            "lr": 1e-2,
+        },
+        toy="captions",
+        pass_mark=90.0,
+        rows=("VIS-30", "VIS-31"),
     ),
 )

@@ -42,6 +42,9 @@ EXPERIMENTS: dict[str, str] = {
     "encoder-bottleneck": "One vector cannot hold a long sentence; attention looks where it must",
     "word-analogies": "Paris - France + Italy is Rome: sums of vectors that predict neighbours",
     "in-context": "Examples in the prompt teach a large enough model, and no weight changes",
+    "positional-encoding": "A shift turns sinusoidal codes; only what knows distances goes on",
+    "attention-map": "Heads of a transformer find the letter they write next, by place or by order",
+    "char-generation": "Counts and networks write Shakespeare letter by letter, cool and hot",
 }
 
 

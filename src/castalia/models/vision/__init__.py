@@ -10,6 +10,7 @@ from castalia.models.vision.classifiers import (
 )
 from castalia.models.vision.frames import smooth_frames
 from castalia.models.vision.fully_convolutional import FullyConvolutional
+from castalia.models.vision.image_captioner import ImageCaptioner
 from castalia.models.vision.segmenters import (
     DilatedSegmenter,
     FCNSegmenter,
@@ -31,6 +32,7 @@ __all__ = [
     "FCNSegmenter",
     "FullyConvolutional",
     "GoogLeNetClassifier",
+    "ImageCaptioner",
     "LeNetClassifier",
     "ResNetClassifier",
     "SegNetSegmenter",

@@ -2,6 +2,7 @@
 
 from castalia.nets.vision.alexnet import AlexNet
 from castalia.nets.vision.anchor_yolo import AnchorYOLO
+from castalia.nets.vision.captioner import Captioner
 from castalia.nets.vision.convnet import ConvNet, ConvNet1d
 from castalia.nets.vision.dilated import DilatedNet
 from castalia.nets.vision.fcn import FCN
@@ -22,6 +23,7 @@ __all__ = [
     "YOLO_LAYERS",
     "AlexNet",
     "AnchorYOLO",
+    "Captioner",
     "ConvNet",
     "ConvNet1d",
     "DilatedNet",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from castalia.errors import InvalidParameter
-from castalia.testing.toys.pictures import scenes, shapes, stripes, textures, tones
+from castalia.testing.toys.pictures import captions, scenes, shapes, stripes, textures, tones
 from castalia.testing.toys.tables import blobs, counts, echo, moons, plane, sine
 from castalia.testing.toys.texts import (
     chain,
@@ -22,6 +22,7 @@ from castalia.utils.text import did_you_mean, listing
 __all__ = [
     "TOYS",
     "blobs",
+    "captions",
     "chain",
     "counts",
     "echo",
@@ -54,6 +55,7 @@ TOYS: dict[str, Callable[[], Any]] = {
     "textures": textures,
     "tones": tones,
     "scenes": scenes,
+    "captions": captions,
     "chain": chain,
     "topics": topics,
     "reviews": reviews,

@@ -6,7 +6,7 @@ import numpy as np
 
 from castalia.data.images import Boxes
 
-__all__ = ["scenes", "shapes", "stripes", "textures", "tones"]
+__all__ = ["captions", "paint_pairs", "scenes", "shapes", "stripes", "textures", "tones"]
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -116,3 +116,41 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
             corners = np.vstack([corners, box])
         y[picture] = Boxes(np.array(labels), corners)
     return X, y
+
+
+def captions(n: int = 600, size: int = 16, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures of two things beside or above each other, and sentences that say so.
+
+    >>> X, y = captions()
+    >>> X.shape, X.dtype, y[0]
+    ((600, 16, 16, 3), dtype('uint8'), 'a red cross above a green cross')
+    """
+    X, y, _ = paint_pairs(n, size, seed)
+    return X, y
+
+
+def paint_pairs(n: int, size: int = 16, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Paint the pictures of ``captions``; also say where things are, (N, 2, H, W) of truths.
+
+    A thing is red, green or blue, a square or a cross, and fills most of a quarter of the picture;
+    the one that is named first is to the left of the other, or above it.
+    """
+    random = np.random.default_rng(seed)
+    colours = {"red": (220, 40, 40), "green": (40, 190, 40), "blue": (50, 60, 220)}
+    X = random.integers(0, 50, (n, size, size, 3)).astype(np.uint8)
+    y, where = np.empty(n, dtype=object), np.zeros((n, 2, size, size), dtype=bool)
+    half, down_across = size // 2, np.mgrid[:size, :size]
+    for picture in range(n):
+        above = int(random.integers(2))
+        words = []
+        for i in range(2):
+            corner = np.array([i, 0.5] if above else [0.5, i]) * half
+            middle = corner + half / 2 - 0.5 + random.integers(-1, 2, 2) / 2
+            far = np.abs(down_across - middle[:, None, None])
+            name, square = random.choice(list(colours)), random.random() < 0.5
+            inside = far.max(axis=0) <= half / 2 - 1
+            where[picture, i] = inside if square else inside & (far.min(axis=0) <= half / 8)
+            X[picture][where[picture, i]] = colours[name]
+            words.append(f"a {name} {'square' if square else 'cross'}")
+        y[picture] = f"{words[0]} {'above' if above else 'left of'} {words[1]}"
+    return X, y, where
