@@ -48,7 +48,7 @@ def plays(size: int, held: int) -> tuple[str, str, str]:
 
 def models(test: str, quick: bool) -> dict[str, Any]:
     """Return the models, not yet fitted; networks are told how they do on the test as they go."""
-    common = {
+    common: dict[str, Any] = {
         "tokenizer": "characters",
         "training": Training(validation=([test], None), verbose=False),
         "batch_size": 16,
@@ -70,8 +70,10 @@ def models(test: str, quick: bool) -> dict[str, Any]:
 def samples(model: Any, temperature: float, count: int) -> list[str]:
     """Return so many continuations of the name of who speaks."""
     if isinstance(model, NGramLanguageModel):
-        drawn = {"length": LONG, "temperature": temperature}
-        return [model.generate("\n", **drawn, random_state=i)[1:] for i in range(count)]
+        return [
+            model.generate("\n", LONG, temperature=temperature, random_state=i)[1:]
+            for i in range(count)
+        ]
     prompts = ["\n"] * count
     found = model.generate(prompts, tokens=LONG, temperature=temperature, random_state=0)
     return [text[1:] for text in found]

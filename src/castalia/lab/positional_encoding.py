@@ -12,7 +12,7 @@ RoFormer, arXiv 2104.09864.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -92,7 +92,7 @@ def write(n: int, length: int, seed: int) -> tuple[Tensor, Tensor]:
     return one_hot(ids, WORDS).float(), ids[:, (torch.arange(length) - BACK).clamp_min(0)]
 
 
-def right_by_place(kind: str, texts: int, epochs: int) -> tuple[nn.Module, np.ndarray]:
+def right_by_place(kind: str, texts: int, epochs: int) -> tuple[LooksBack, np.ndarray]:
     """Train on short texts; return the network and its share of right answers at every place."""
     with seed_scope(0):
         net = LooksBack(kind)
@@ -130,7 +130,8 @@ def run(*, quick: bool = False) -> Outcome:
     _draw_codes(axes[0], codes.numpy())
     _draw_turns(axes[1], float(code.frequencies[2]))
     trained = {kind: right_by_place(kind, *((160, 15) if quick else (500, 20))) for kind in KINDS}
-    learnt = trained["learned"][0].positions.weight.detach()[:SEEN]  # type: ignore[union-attr]
+    learned: Any = trained["learned"][0].positions
+    learnt = learned.weight.detach()[:SEEN]
     tables = {"learned": learnt, "sinusoidal": codes[:SEEN]}
     spread: dict[str, float] = {}
     for i, (kind, table) in enumerate(tables.items()):

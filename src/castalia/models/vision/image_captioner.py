@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import Constraint, Interval, OneOf, Sizes, Target
@@ -267,11 +268,13 @@ class ImageCaptioner(ImageEstimator):
                 f"{type(self).__name__}: `attention` must be True for attention maps; got False."
             )
         found = []
+        check_is_fitted(self, "module_")
+        net: Any = self.module_
         for x, ids in self._written(X):
             begin = torch.full_like(ids[:, :1], self.tokenizer_.id_of("begin"))
             with torch.inference_mode():
                 read = torch.cat([begin, ids[:, :-1]], dim=1).clamp_max(self.spec_.outputs - 1)
-                weights = self.module_.alignments(x, read).cpu().double().numpy()
+                weights = net.alignments(x, read).cpu().double().numpy()
             for row, looked in zip(ids.tolist(), weights, strict=True):
                 words = [*self._words(row), self.tokenizer_.id_of("end")][: len(row)]
                 names = [self.tokenizer_.decode([i], special=True) for i in words]
@@ -293,7 +296,7 @@ class ImageCaptioner(ImageEstimator):
     def _written(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield pictures block by block, and the tokens of their captions, (B, T)."""
         X = self._checked(X)
-        net = self.module_.eval()
+        net: Any = self.module_.eval()
         parameter = next(net.parameters())
         end = self.tokenizer_.id_of("end")
         settings: dict[str, Any] = {
@@ -310,8 +313,8 @@ class ImageCaptioner(ImageEstimator):
             if self.beams == 1:
                 yield x, generate(seen, pictures, **settings)
             else:
-                search = {"beams": self.beams, "length_penalty": self.length_penalty}
-                yield x, beam_search(seen, pictures, **settings, **search).ids[:, 0]
+                search = {**settings, "length_penalty": self.length_penalty}
+                yield x, beam_search(seen, pictures, beams=self.beams, **search).ids[:, 0]
 
     def _words(self, row: list[int]) -> list[int]:
         """Return the tokens before the end."""
