@@ -15,6 +15,7 @@ CROSS_ENTROPIES = ("cross_entropy", "nll", "soft_cross_entropy")
 BINARY_LOSSES = ("bce", "bce_logits", "soft_margin")
 REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
+TRIFLE = 0.1  # of the loss of guessing
 NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
 
 
@@ -63,11 +64,16 @@ class Case:
 
     @cached_property
     def start(self) -> float:
-        """Loss at the start that others can be held against: the first may be of a lucky row."""
-        if self.pooled == 1 or not len(self.finite):
+        """Loss at the start that others can be held against.
+
+        The first may be of a lucky row, or next to nothing in a network trained before.
+        """
+        if not len(self.finite):
             return self.initial
-        usual = self.guess if np.isfinite(self.guess) else np.median(self.finite[: self.pooled])
-        return max(self.initial, float(usual))
+        lucky = self.pooled > 1
+        if np.isfinite(self.guess):
+            return max(self.initial, (1.0 if lucky else TRIFLE) * self.guess)
+        return max(self.initial, float(np.median(self.finite[: self.pooled])))
 
     @cached_property
     def final(self) -> float:
