@@ -14,7 +14,8 @@ __all__ = ["Case"]
 CROSS_ENTROPIES = ("cross_entropy", "nll", "soft_cross_entropy")
 BINARY_LOSSES = ("bce", "bce_logits", "soft_margin")
 REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
-BOUNDED = ("sigmoid", "tanh")
+LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
+TRIFLE = 0.1  # of the loss of guessing
 NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
 
 
@@ -54,6 +55,25 @@ class Case:
     def initial(self) -> float:
         """Loss at the start: of the first step."""
         return float(self.finite[0]) if len(self.finite) else np.nan
+
+    @cached_property
+    def pooled(self) -> int:
+        """Steps whose losses must be taken together to be of enough rows to be compared."""
+        sizes = [look.size for look in self.looks if look.size]
+        return max(1, round(LEAST_ROWS / float(np.median(sizes)))) if sizes else 1
+
+    @cached_property
+    def start(self) -> float:
+        """Loss at the start that others can be held against.
+
+        The first may be of a lucky row, or next to nothing in a network trained before.
+        """
+        if not len(self.finite):
+            return self.initial
+        lucky = self.pooled > 1
+        if np.isfinite(self.guess):
+            return max(self.initial, (1.0 if lucky else TRIFLE) * self.guess)
+        return max(self.initial, float(np.median(self.finite[: self.pooled])))
 
     @cached_property
     def final(self) -> float:

@@ -13,11 +13,19 @@ from castalia.utils.text import number
 
 __all__ = ["noisy", "too_short"]
 
+MEDIAN = 1.25  # standard error of a median over that of a mean
+
 
 def _fall(case: Case) -> float:
     """Relative fall of the loss over the last fifth of the steps."""
     before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
     return (before - after) / before if before > 0 else 0.0
+
+
+def _by_chance(case: Case) -> float:
+    """Relative fall that the noise of the losses alone may well give: two standard errors."""
+    window = max(len(case.finite) // 5, 1)
+    return float(2 * MEDIAN * np.nan_to_num(case.noise) * np.sqrt(2 / window))
 
 
 def _validation_fall(case: Case) -> float | None:
@@ -57,7 +65,7 @@ def too_short(case: Case) -> Iterator[Finding]:
     plain = few and held is not None and held > bar and fall > 0.4 * bar and case.learnt < 0.6
     falling = fall > bar or begun or plain or _gains(case) > limit("end.gain")
     least = 0.01 if begun or not fall > bar else bar if case.learnt > 0.6 else 0.4 * bar
-    confirmed = held is None or held > least
+    confirmed = fall > _by_chance(case) if held is None else held > least
     left = _much_left(case) or (fall > 3 * bar and (held or 0.0) > 3 * bar and case.learnt < 0.95)
     if not falling or not confirmed or not left or _nearly_right(case):
         return

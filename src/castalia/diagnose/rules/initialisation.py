@@ -32,16 +32,19 @@ def poor_start(case: Case) -> Iterator[Finding]:
 
 
 def _loss(case: Case) -> list[Evidence]:
-    """Return the first loss over that of guessing."""
+    """Return the first loss over that of guessing, or of an answer of zero."""
     if not case.comparable:
         return []
     reference = case.guess
     if case.head.loss in BINARY_LOSSES:
         reference = max(reference, float(np.log(2)))  # what even odds cost
     if case.head.loss in ("cross_entropy", "nll") and len(case.head.outputs) >= 2:
+        if case.head.chain:
+            return []  # not the plain results of a layer: cosines times thirty, say
         reference = float(np.log(max(case.head.outputs[1], 2)))
-    if case.head.loss == "mse" and case.targets is not None:
-        reference = float((case.targets.astype(float) ** 2).mean())
+    if case.head.loss in ("mse", "l1") and case.targets is not None:
+        power = 2 if case.head.loss == "mse" else 1
+        reference = float((np.abs(case.targets.astype(float)) ** power).mean())
     if not np.isfinite(reference) or reference <= 1e-9 or not np.isfinite(case.initial):
         return []
     rows = case.record.train

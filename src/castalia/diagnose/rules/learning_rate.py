@@ -55,8 +55,8 @@ def _diverged(case: Case) -> list[Evidence]:
     late = case.final
     if case.broken and len(case.finite) > 1:
         late = float(case.finite[-3:].max())
-    if case.initial > 0 and late > limit("rate.grown") * case.initial:
-        grown = late / case.initial
+    if case.start > 0 and late > limit("rate.grown") * case.start:
+        grown = late / case.start
         return [Evidence("last loss over the first", grown, limit("rate.grown"))]
     leaps = case.early_ratio > 0.03  # else one bad batch explains the end as well
     if case.broken and 1 < len(case.finite) <= 3 and leaps and case.finite[-1] > 1.2 * case.initial:
@@ -67,8 +67,9 @@ def _diverged(case: Case) -> list[Evidence]:
 def _leapt(case: Case) -> list[Evidence]:
     """Return the highest loss of the first tenth over the first loss: steps that jump too far."""
     early = case.finite[: max(20, len(case.finite) // 10)]
-    if case.initial > 0 and len(early) > 2:
-        leap = float(early.max()) / case.initial
+    if case.start > 0 and len(early) > max(2, case.pooled):
+        together = np.convolve(early, np.full(case.pooled, 1 / case.pooled), "valid")
+        leap = float(together.max()) / case.start
         if leap > limit("rate.spike"):
             return [Evidence("highest early loss over the first", leap, limit("rate.spike"))]
     return []

@@ -89,7 +89,12 @@ def _all_alike(case: Case, held: list[np.ndarray], known: set[bytes]) -> bool:
 
 
 def _giveaway(case: Case) -> Iterator[Finding]:
-    """One column that alone gives the answer, while no other comes near."""
+    """One column that alone gives the answer, while no other comes near.
+
+    An answer of many numbers, such as the row itself of an autoencoder, is more than its first.
+    """
+    if case.targets is None or case.targets.size != len(case.targets):
+        return
     if case.pairs is None or not case.tabular or not 4 <= case.pairs[0].shape[1] <= 512:
         return
     x, y = (part.astype(float) for part in case.pairs)

@@ -304,7 +304,10 @@ class Doctor:
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep the outputs, and the latent code of an encoder that returns mean and spread."""
         step = self._step
-        if step.look is not None and torch.is_grad_enabled() and step.output is None:
+        if step.look is None or not torch.is_grad_enabled():
+            return
+        step.returned = [*step.returned, *(tensor.grad_fn for tensor in facts.tensors(output))]
+        if step.output is None:
             step.output = facts.first_tensor(output)
             self._keeper.latent(output)
 
@@ -374,7 +377,7 @@ class Doctor:
         elif glance:
             self._keep(*quick_ending(root))
         step.loss = loss
-        step.output = None  # nothing large outlives its usual time
+        step.output, step.returned = None, ()  # nothing large outlives its usual time
         if "outputs" in step.told:
             step.told = {name: told for name, told in step.told.items() if name != "outputs"}
         step.passes += 1
@@ -406,7 +409,7 @@ class Doctor:
         fresh = self._find_reset(step)
         if step.seen and not fresh:
             return  # a further part of an accumulated batch
-        reading = read(root, self._parameters.names)
+        reading = read(root, self._parameters.names, step.returned)
         step.seen = True
         look.training = step.training
         reading.ending.complete(step.output)

@@ -26,6 +26,7 @@ __all__ = [
     "rows",
     "spread",
     "tensor",
+    "tensors",
 ]
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
@@ -125,6 +126,24 @@ def first_tensor(*values: Any) -> Tensor | None:
         if found is not None:
             return found
     return None
+
+
+def tensors(value: Any) -> list[Tensor]:
+    """Return every tensor in nested results, in order.
+
+    >>> len(tensors({"mask": None, "x": [torch.zeros(2), (torch.zeros(1),)]}))
+    2
+    """
+    if isinstance(value, Tensor):
+        return [value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, f.name) for f in dataclasses.fields(value)]
+    parts = value.values() if isinstance(value, Mapping) else value
+    return [t for part in parts for t in tensors(part)] if _nests(value) else []
+
+
+def _nests(value: Any) -> bool:
+    return isinstance(value, Mapping | tuple | list)
 
 
 def tensor(value: Any) -> Tensor | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -107,7 +108,7 @@ class Reading:
         )
 
 
-def read(loss: Tensor, names: Mapping[int, str]) -> Reading:
+def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -> Reading:
     """Read the graph below a loss.
 
     Parameters
@@ -116,15 +117,17 @@ def read(loss: Tensor, names: Mapping[int, str]) -> Reading:
         The scalar, before its backward pass.
     names
         Name of each parameter by its ``id``.
+    returned
+        Nodes of the graph whose results the module returned: these are wanted as they are.
     """
-    order = read_graph(loss, names)
+    order, wanted = read_graph(loss, names), set(returned)
     ending = read_head(order)
     softmaxes = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]
     reading = Reading(
         ending=ending,
         units=UnitReader(order, ending.operations),
         used={name for operation in order for name in operation.weights if name},
-        structure=[_feeders(o) for o in order if is_layer(o)],
+        structure=[_feeders(o, wanted) for o in order if is_layer(o)],
         softmaxes=[activation_of(o, weighs=_weighs(o)) for o in softmaxes],
         batch_norms=[found for o in order if (found := _batch_norm(o)) is not None],
         singular=_singular(order),
@@ -178,15 +181,15 @@ def quick_ending(loss: Tensor) -> tuple[Tensor | None, Tensor | None]:
     return None, None
 
 
-def _feeders(layer: Operation) -> tuple[str, str, tuple[str, ...]]:
+def _feeders(layer: Operation, wanted: set[Any]) -> tuple[str, str, tuple[str, ...]]:
     """Return a layer, its kind, and the linear layers that feed it with nothing between."""
     found: list[str] = []
     if is_linear_layer(layer) and _groups(layer) == 1:
         for source in layer.inputs:
-            current: Operation | None = source
-            while current is not None and _stays_linear(current):
+            current: Operation = source
+            while _stays_linear(current) and current.node not in wanted:
                 current = current.inputs[0]
-            if current is None or not is_linear_layer(current) or _groups(current) != 1:
+            if not is_linear_layer(current) or _groups(current) != 1 or current.node in wanted:
                 continue
             if not _skips(current):
                 found.append(str(current.layer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +36,8 @@ class Step:
         Whether the module has been called, and in which mode.
     inputs, output
         First tensor given to it and returned by it, where wanted.
+    returned
+        What gave the tensors that it returned.
     evaluating
         Inputs of a call in evaluation mode with gradients on, until a backward pass follows it.
     told
@@ -59,6 +61,7 @@ class Step:
     training: bool = True
     inputs: Any = None
     output: Any = None
+    returned: Sequence[Any] = ()
     evaluating: Any = None
     told: Mapping[str, Any] = NOTHING
     loss: Tensor | float | None = None

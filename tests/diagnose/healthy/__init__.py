@@ -1,0 +1,1 @@
+"""Trainings in which nothing is wrong, of kinds that a doctor may mistake."""
