@@ -1,4 +1,4 @@
-"""Small healthy trainings with unusual outputs, targets and networks; each returns its diagnosis."""
+"""Small healthy trainings with unusual outputs, targets or networks; each gives its diagnosis."""
 
 from __future__ import annotations
 
