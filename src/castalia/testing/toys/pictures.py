@@ -123,7 +123,7 @@ def captions(n: int = 600, size: int = 16, seed: int = 0) -> tuple[np.ndarray, n
 
     >>> X, y = captions()
     >>> X.shape, X.dtype, y[0]
-    ((600, 16, 16, 3), dtype('uint8'), 'a red cross above a green cross')
+    ((600, 16, 16, 3), dtype('uint8'), 'a red square above a green cross')
     """
     X, y, _ = paint_pairs(n, size, seed)
     return X, y
