@@ -80,7 +80,7 @@ def arrange(
         distinct.setdefault((one.code, one.where), one)
     causes = [one for one in distinct.values() if one.severity != "info"]
     under: dict[int, list[Finding]] = {}
-    roots = []
+    roots: list[Finding] = []
     for one in distinct.values():
         cause = _cause(one, causes, holds)
         (roots if cause is None else under.setdefault(id(cause), [])).append(one)
