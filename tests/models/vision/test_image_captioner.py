@@ -23,7 +23,7 @@ def fitted(attention):
     if attention:
         kind = {"widths": (12, 16, 24), "epochs": 16, "lr": 1e-2}
         return ImageCaptioner(**{**TINY, **kind}).fit(X[:300], y[:300])
-    kind = {"widths": (12, 16), "epochs": 9, "lr": 5e-3, "hidden": 64, "attention": False}
+    kind = {"widths": (12, 16), "epochs": 12, "lr": 5e-3, "hidden": 64, "attention": False}
     return ImageCaptioner(**{**TINY, **kind}).fit(X, y)
 
 

@@ -165,17 +165,18 @@ class Captioner(nn.Module):
         """Go along the words; return vectors (B, T, dim) and weights (B, T, S)."""
         state = self._begin(memory) if cache is None or not cache.state else tuple(cache.state)
         keys = None if self.attention is None else self.attention.of_key(memory)
-        found, weights = [], []
+        known, weights = [], []
         for y in self.dropout(self.tokens(ids)).unbind(dim=1):  # (B, dim)
             z, a = self._look(state[0], memory, keys)
             read = torch.cat([y, z], dim=-1)
             h, state = self.cell.step(self.cell.lift(read), state)
-            found.append(torch.tanh(self.readout(torch.cat([h, read], dim=-1))))
+            known.append(torch.cat([h, read], dim=-1))
             weights.append(a)
         if cache is not None:
             cache.keep(list(state))
             cache.seen += ids.shape[1]
-        return torch.stack(found, dim=1), torch.stack(weights, dim=1)
+        found = torch.tanh(self.readout(torch.stack(known, dim=1)))
+        return found, torch.stack(weights, dim=1)
 
     def _begin(self, memory: Tensor) -> tuple[Tensor, ...]:
         """Return the state before the first word, twice (B, hidden)."""
