@@ -6,6 +6,7 @@ from castalia.base.direct import DirectEstimator
 from castalia.base.estimator import Estimator
 from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters
 from castalia.base.segmenting import Segmenter
+from castalia.base.starting import Start, Trained
 from castalia.base.store import load, save
 from castalia.base.tasks import Classifier, Regressor, Target
 
@@ -21,7 +22,9 @@ __all__ = [
     "Regressor",
     "Segmenter",
     "Sizes",
+    "Start",
     "Target",
+    "Trained",
     "check_parameters",
     "load",
     "save",

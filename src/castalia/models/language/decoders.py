@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import copy
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base import load
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
+from castalia.models.language.starts import read_start
 from castalia.nets import language as nets
 from castalia.nn.bottleneck import Bottleneck
 from castalia.nn.lora import merge_lora
@@ -43,24 +40,10 @@ def open_decoder(start: Any, owner: str) -> OpenedDecoder | None:
     owner
         Whom errors name.
     """
-    if start is None:
+    given = read_start(start)
+    if given is None:
         return None
-    if isinstance(start, str | os.PathLike):
-        folder = Path(start)
-        if not (folder / "model.json").exists():
-            net: Any = nets.load_pretrained(folder, extra="ignore")
-            has_tokenizer = (folder / "tokenizer.json").is_file()
-            return _opened(net, Tokenizer.load(folder) if has_tokenizer else None, start, owner)
-        start = load(folder)
-    check_is_fitted(start, "module_")
-    net = getattr(start.module_, "decoder", start.module_)
-    known = getattr(start.adapter_, "known", None)  # of a start that has tokens for a task already
-    return _opened(net, start.adapter_.tokenizer, start, owner, known)
-
-
-def _opened(
-    net: Any, tokenizer: Tokenizer | None, start: Any, owner: str, known: int | None = None
-) -> OpenedDecoder:
+    net = given.net if given.model is None else getattr(given.net, "decoder", given.net)
     if isinstance(net, Prompted) or any(isinstance(m, Bottleneck) for m in net.modules()):
         raise InvalidParameter(
             f"{owner}: `start` must hold a GPT without added parts; got {start!r}, with learnt "
@@ -70,7 +53,9 @@ def _opened(
         raise InvalidParameter(
             f"{owner}: `start` must hold a GPT; got {start!r} with a {type(net).__name__}."
         )
-    return OpenedDecoder(net, tokenizer, net.vocabulary if known is None else known)
+    # A start that was made for a task has further tokens of that task.
+    known = getattr(getattr(given.model, "adapter_", None), "known", None)
+    return OpenedDecoder(net, given.tokenizer, net.vocabulary if known is None else known)
 
 
 def sizes_of(net: nets.GPT) -> dict[str, Any]:

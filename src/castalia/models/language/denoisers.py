@@ -12,11 +12,11 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from castalia.base import Estimator, Interval, Target, load
+from castalia.base import Estimator, Interval, Target
 from castalia.data.text import PairAdapter
-from castalia.data.tokenizers import Tokenizer, sentinels
+from castalia.data.tokenizers import sentinels
 from castalia.errors import InvalidParameter
-from castalia.models.language.encoders import Start
+from castalia.models.language.starts import STARTS, Given, read_start
 from castalia.models.language.text_to_text import TextToText
 from castalia.nets import language as nets
 from castalia.objectives import Denoising, Objective, SequenceCrossEntropy, SpanCorruption
@@ -47,7 +47,7 @@ class Denoiser(TextToText, Estimator):
 
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
-    start: Annotated[Any, Start()] = None
+    start: Annotated[Any, STARTS] = None
 
     def _sizes(self, spec: Spec) -> dict[str, Any]:
         """Return the arguments of a new network."""
@@ -65,27 +65,22 @@ class Denoiser(TextToText, Estimator):
         self._opened = self._open()
         made = super()._adapter()
         if self._opened is not None:
-            made.asked = self._opened[1]
+            made.asked = self._opened.tokenizer
         return made
 
-    def _open(self) -> tuple[nn.Module, Tokenizer] | None:
+    def _open(self) -> Given | None:
         """Return the network and the tokenizer of the start."""
-        start = self.start
-        if start is None:
-            return None
-        if isinstance(start, str | os.PathLike) and not (Path(start) / "model.json").exists():
-            net: Any = nets.load_pretrained(start, extra="ignore")
-            tokenizer = Tokenizer.load(Path(start))
-        else:
-            start = load(start) if isinstance(start, str | os.PathLike) else start
-            check_is_fitted(start, "module_")
-            net, tokenizer = start.module_, start.adapter_.tokenizer
-        if type(net) is not self._kind:
+        given, name = read_start(self.start), type(self).__name__
+        if given is not None and type(given.net) is not self._kind:
             raise InvalidParameter(
-                f"{type(self).__name__}: `start` must hold a {self._kind.__name__}; got "
-                f"{self.start!r} with a {type(net).__name__}."
+                f"{name}: `start` must hold a {self._kind.__name__}; got {self.start!r} with a "
+                f"{type(given.net).__name__}."
             )
-        return net, tokenizer  # type: ignore[return-value]
+        if given is not None and given.tokenizer is None:
+            raise InvalidParameter(
+                f"{name}: `start` must hold a tokenizer; {self.start!r} has no tokenizer.json."
+            )
+        return given
 
     def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
         self.pretraining_ = y is None
@@ -109,10 +104,11 @@ class Denoiser(TextToText, Estimator):
         if hasattr(self, "n_iter_") and not hasattr(self, "module_"):  # it is being loaded
             return self._kind(**vars(self)["sizes_"], dropout=self.dropout)
         opened = getattr(self, "_opened", None)
-        self.sizes_ = self._sizes(spec) if opened is None else self._sizes_of(opened[0])
+        self.sizes_ = self._sizes(spec) if opened is None else self._sizes_of(opened.net)
         net: nn.Module = self._kind(**self.sizes_, dropout=self.dropout)
         if opened is not None:
-            net.to(next(opened[0].parameters()).dtype).load_state_dict(opened[0].state_dict())
+            given = opened.net
+            net.to(next(given.parameters()).dtype).load_state_dict(given.state_dict())
         self._opened = None
         return net
 
@@ -133,9 +129,9 @@ class Denoiser(TextToText, Estimator):
             A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
         """
         made = cls(start=path)
-        net, tokenizer = made._open()  # type: ignore[misc]
-        made.start = None
-        made.adapter_ = PairAdapter(context=made.context).adopt(tokenizer)
+        given: Any = made._open()
+        net, made.start = given.net, None
+        made.adapter_ = PairAdapter(context=made.context).adopt(given.tokenizer)
         made.sizes_ = made._sizes_of(net)
         made.spec_ = Spec(1, 0, extra={**made.adapter_.extra, "vocabulary": net.vocabulary})
         made.module_, made.history_, made.n_iter_ = net, [], 0

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from castalia.base import Constraint, Interval, OneOf, load
+from castalia.base import Interval, OneOf, Start, load
 from castalia.data.text import SentenceAdapter
 from castalia.errors import InvalidParameter
 from castalia.models.language.choices import TokenizerChoice
@@ -18,21 +18,8 @@ from castalia.protocols import Spec
 
 __all__ = ["ELMoSizes", "open_elmo"]
 
+STARTS = Start("a fitted ELMo or model made from one, or the folder of a saved one")
 SPELLED = 50  # most letters of a token, its begin and its end, as in the paper
-
-
-class ELMoStart(Constraint):
-    """Where weights may come from."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a fitted ELMo or model made from one, the folder of a saved one, or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether there is something at the path, or something that can be fitted."""
-        if isinstance(value, str | os.PathLike):
-            return Path(value).exists()
-        return value is None or (hasattr(value, "fit") and not isinstance(value, type))
 
 
 def open_elmo(start: Any, owner: str) -> Any:
@@ -95,7 +82,7 @@ class ELMoSizes:
     hidden: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
     spelled: Annotated[bool, OneOf(True, False)] = False
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
-    start: Annotated[Any, ELMoStart()] = None
+    start: Annotated[Any, STARTS] = None
 
     def _reader(self, **settings: Any) -> SentenceAdapter:
         """Make the adapter, with the tokenizer and the spelling of the start."""

@@ -8,19 +8,17 @@ a frozen encoder (LoRA, bottleneck adapters, learnt prompts).
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from castalia.base import Constraint, Interval, load
+from castalia.base import Constraint, Interval, Trained
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
+from castalia.models.language.starts import STARTS, read_start
 from castalia.models.language.tokenizing import TokenizerLike, make_tokenizer
 from castalia.nets import language as nets
 from castalia.nn.bottleneck import BottleneckAdapters
@@ -32,9 +30,7 @@ from castalia.utils.text import plural
 __all__ = [
     "Adaptation",
     "EncoderSizes",
-    "Start",
     "Startable",
-    "Trained",
     "as_wide",
     "open_start",
 ]
@@ -42,32 +38,6 @@ __all__ = [
 BASE = 768  # width of BERT base
 _BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-
-
-class Start(Constraint):
-    """Where weights may come from."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a fitted model, the folder of a saved one or of Hugging Face's libraries, or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether there is something at the path, or something that can be fitted."""
-        if isinstance(value, str | os.PathLike):
-            return Path(value).exists()
-        return value is None or (hasattr(value, "fit") and not isinstance(value, type))
-
-
-class Trained(Constraint):
-    """How much of an encoder is trained."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "'all', 'head' or a whole number of at least 1"
-
-    def holds(self, value: Any) -> bool:
-        """Whether it is a word or a number of blocks."""
-        return value in ("all", "head") or Interval(1, whole=True).holds(value)
 
 
 class Adaptation(Constraint):
@@ -100,27 +70,17 @@ def open_start(start: Any, owner: str) -> Opened | None:
     owner
         Whom errors name.
     """
-    if start is None:
+    given = read_start(start)
+    if given is None:
         return None
-    if isinstance(start, str | os.PathLike):
-        folder = Path(start)
-        if not (folder / "model.json").exists():
-            net: Any = nets.load_pretrained(folder, extra="ignore")
-            known = (folder / "tokenizer.json").exists()
-            return _opened(net, Tokenizer.load(folder) if known else None, start, owner)
-        start = load(folder)
-    check_is_fitted(start, "module_")
-    net = getattr(start.module_, "encoder", start.module_)
-    return _opened(getattr(net, "net", net), start.adapter_.tokenizer, start, owner)
-
-
-def _opened(net: Any, tokenizer: Tokenizer | None, start: Any, owner: str) -> Opened:
+    net = getattr(given.net, "encoder", given.net)
+    net = getattr(net, "net", net)  # below learnt prompts
     if not isinstance(net, nets.BERT):
         raise InvalidParameter(
             f"{owner}: `start` must hold a BERT or RoBERTa; got {start!r} with a "
             f"{type(net).__name__}."
         )
-    return Opened(net, tokenizer)
+    return Opened(net, given.tokenizer)
 
 
 def sizes_of(net: nets.BERT) -> dict[str, Any]:
@@ -171,7 +131,7 @@ class EncoderSizes:
     heads: Annotated[int, Interval(1, whole=True)] = 4
     hidden: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
-    start: Annotated[Any, Start()] = None
+    start: Annotated[Any, STARTS] = None
     batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
 
     def _family(self) -> str:

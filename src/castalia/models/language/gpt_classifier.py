@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from castalia.base import Classifier, Estimator, Interval, OneOf, Target
+from castalia.base import Classifier, Estimator, Interval, OneOf, Target, Trained
 from castalia.data.text import LAYOUTS, LayoutAdapter
 from castalia.data.text.layouts import ADDED
 from castalia.errors import InvalidData, InvalidParameter
@@ -20,7 +20,8 @@ from castalia.models.language.decoders import (
     open_decoder,
     sizes_of,
 )
-from castalia.models.language.encoders import Adaptation, Start, Trained, as_wide
+from castalia.models.language.encoders import Adaptation, as_wide
+from castalia.models.language.starts import STARTS
 from castalia.models.language.tokenizing import TokenizerLike
 from castalia.nets.language import GPT, CausalClassifier
 from castalia.nn.prompts import Prompts
@@ -130,7 +131,7 @@ class GPTClassifier(Classifier, Estimator):
     heads: Annotated[int, Interval(1, whole=True)] = 4
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
-    start: Annotated[Any, Start()] = None
+    start: Annotated[Any, STARTS] = None
     train: Annotated[Any, Trained()] = "all"
     adapt: Annotated[Any, Adaptation()] = None
     lr_decay: Annotated[float, Interval(0, 1, closed="right")] = 1.0

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from castalia.base import Constraint, Interval, load
+from castalia.base import Interval, Start, Trained, load
 from castalia.errors import InvalidParameter
 from castalia.nets.transfer import freeze, parts, rate_scales
 from castalia.nets.vision.weights import load_weights
@@ -26,31 +26,7 @@ from castalia.utils.text import plural
 
 __all__ = ["Transferable"]
 
-
-class Start(Constraint):
-    """Where weights may come from."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a fitted classifier, the path of a saved one or of a safetensors file, or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether there is something at the path, or something that can be fitted."""
-        if isinstance(value, str | os.PathLike):
-            return Path(value).exists()
-        return value is None or (hasattr(value, "fit") and not isinstance(value, type))
-
-
-class Trained(Constraint):
-    """How much of a network is trained."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "'all', 'head' or a whole number of at least 1"
-
-    def holds(self, value: Any) -> bool:
-        """Whether it is a word or a number of parts."""
-        return value in ("all", "head") or Interval(1, whole=True).holds(value)
+STARTS = Start("a fitted classifier, the path of a saved one or of a safetensors file")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -73,7 +49,7 @@ class Transferable:
         smaller values move early layers less.
     """
 
-    start: Annotated[Any, Start()] = None
+    start: Annotated[Any, STARTS] = None
     train: Annotated[Any, Trained()] = "all"
     lr_decay: Annotated[float, Interval(0, 1, closed="right")] = 1.0
 

@@ -1,0 +1,58 @@
+"""What a model of language may begin with, read in one way."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from castalia.base import Start, load
+from castalia.data.tokenizers import Tokenizer
+from castalia.nets import language as nets
+
+__all__ = ["STARTS", "Given", "read_start"]
+
+STARTS = Start("a fitted model, the folder of a saved one or of Hugging Face's libraries")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a start holds.
+
+    Attributes
+    ----------
+    net
+        The whole network.
+    tokenizer
+        Its tokenizer; None where it has none.
+    model
+        The fitted model; None of a Hugging Face folder.
+    """
+
+    net: Any
+    tokenizer: Tokenizer | None
+    model: Any = None
+
+
+def read_start(start: Any) -> Given | None:
+    """Return what a start holds, or None without one.
+
+    Parameters
+    ----------
+    start
+        A fitted model, the folder of a saved one or of Hugging Face's libraries, or None.
+    """
+    if start is None:
+        return None
+    if isinstance(start, str | os.PathLike):
+        folder = Path(start)
+        if not (folder / "model.json").exists():
+            has_tokenizer = (folder / "tokenizer.json").is_file()
+            net = nets.load_pretrained(folder, extra="ignore")
+            return Given(net, Tokenizer.load(folder) if has_tokenizer else None)
+        start = load(folder)
+    check_is_fitted(start, "module_")
+    return Given(start.module_, start.adapter_.tokenizer, start)
