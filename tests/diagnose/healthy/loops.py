@@ -345,13 +345,13 @@ def mixed_precision_with_a_scaler() -> Diagnosis:
 
 def warmed_up_and_cooled_down() -> Diagnosis:
     """A tiny transformer with a tenth of warm-up and a cosine."""
-    x = torch.randint(0, 12, (800, 10))
+    x = torch.randint(0, 12, (800, 6))
     y = (x == 3).any(1).long() + (x == 5).any(1).long()
 
     class Reader(nn.Module):
         def __init__(self):
             super().__init__()
-            self.embed, self.place = nn.Embedding(12, 24), nn.Parameter(torch.randn(10, 24) * 0.02)
+            self.embed, self.place = nn.Embedding(12, 24), nn.Parameter(torch.randn(6, 24) * 0.02)
             self.block = nn.TransformerEncoderLayer(24, 2, 48, 0.1, batch_first=True)
             self.out = nn.Linear(24, 3)
 
@@ -359,7 +359,7 @@ def warmed_up_and_cooled_down() -> Diagnosis:
             return self.out(self.block(self.embed(tokens) + self.place).mean(1))
 
     net = Reader()
-    steps = 400
+    steps = 250
 
     def rate(step):
         if step < steps // 10:
@@ -423,14 +423,14 @@ def mixed_up_rows() -> Diagnosis:
 
 def masked_words() -> Diagnosis:
     """A masked language model: most targets are left out."""
-    x = torch.cumsum(torch.randint(1, 3, (600, 12)), 1) % 10
+    x = torch.cumsum(torch.randint(1, 3, (600, 8)), 1) % 10
 
     class Filler(nn.Module):
         def __init__(self):
             super().__init__()
-            self.embed = nn.Embedding(11, 24)
-            self.read = nn.GRU(24, 24, batch_first=True, bidirectional=True)
-            self.out = nn.Linear(48, 10)
+            self.embed = nn.Embedding(11, 16)
+            self.read = nn.GRU(16, 16, batch_first=True, bidirectional=True)
+            self.out = nn.Linear(32, 10)
 
         def forward(self, tokens):
             return self.out(self.read(self.embed(tokens))[0])
@@ -438,12 +438,12 @@ def masked_words() -> Diagnosis:
     net = Filler()
 
     def loss(index):
-        hidden = torch.rand(32, 12) < 0.2
+        hidden = torch.rand(32, 8) < 0.2
         seen = x[index].masked_fill(hidden, 10)
         wanted = x[index].masked_fill(~hidden, -100)
         return F.cross_entropy(net(seen).flatten(0, 1), wanted.flatten())
 
-    return trained(net, loss, len(x), lr=1e-2)
+    return trained(net, loss, len(x), lr=2e-2, steps=150)
 
 
 def words_by_negative_sampling() -> Diagnosis:

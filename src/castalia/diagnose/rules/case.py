@@ -273,6 +273,8 @@ class Case:
         """Share of the loss of guessing that training took away; NaN where unknown."""
         if not np.isfinite(self.guess) or self.guess <= 1e-9 or not len(self.finite):
             return np.nan
+        if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
+            return 1.0 - float(self.finite[-max(5, len(self.finite) // 4) :].mean()) / self.guess
         if np.isfinite(self.fit_loss):
             return 1.0 - self.fit_loss / self.guess
         return 1.0 - self.final / self.guess if self.comparable else np.nan

@@ -264,6 +264,7 @@ def _simple_model(case: Case) -> tuple[str, float, float] | None:
         accuracy, n = case.accuracy(case.record.train, 8)
         if not n or len(np.unique(y)) < 2 or np.unique(y, return_counts=True)[1].min() < 4:
             return None
+        accuracy += 2 * np.sqrt(accuracy * (1 - accuracy) / n)  # the few rows kept may be hard ones
         floor = float(np.unique(y, return_counts=True)[1].max() / len(y))
         held, m = case.accuracy(case.record.validation, 8)  # without dropout
         scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
