@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
+    CLASSES,
     above,
     ask,
     below,
@@ -48,6 +49,14 @@ def test_a_validation_loss_that_falls_too_makes_it_surer_and_a_level_one_denies_
     assert ask(too_short, ending(above("end.falling"), held=0.0)) == []
 
 
+def test_a_fall_within_the_noise_of_the_losses_may_be_chance():
+    record = ending(above("end.falling"))
+    noise = np.random.default_rng(0).choice([0.02, 1.98], len(record.losses))
+    record.losses[:] = list(np.asarray(record.losses) * noise)
+    record.losses[-40:] = list(0.5 * np.asarray(record.losses[-80:-40]))
+    assert ask(too_short, record) == []
+
+
 def test_a_training_with_nothing_left_to_learn_was_long_enough():
     assert ask(too_short, ending(2 * limit("end.falling"), learnt=0.9)) == []
 
@@ -86,8 +95,8 @@ def test_enough_steps_or_small_batches_are_not_blamed_on_the_batch(more, size):
 
 def jumping(noise, size=2, learnt=0.3):
     """Losses that alternate about their mean with that relative spread of a step."""
-    swing = noise / np.sqrt(2)
-    record = classification(learnt, list(1.0 + swing * (-1.0) ** np.arange(200)))
+    mean, swing = (1 - learnt) * np.log(CLASSES), noise / np.sqrt(2)
+    record = classification(learnt, list(mean * (1.0 + swing * (-1.0) ** np.arange(200))))
     for look in record.looks:
         look.size = size
     return record

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
     CLASSES,
+    ROWS,
     above,
     ask,
     below,
@@ -18,7 +19,7 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose.calibration import limit
-from castalia.diagnose.record import Layer
+from castalia.diagnose.record import Activation, Layer
 from castalia.diagnose.rules.initialisation import poor_start
 
 
@@ -50,6 +51,18 @@ def test_a_regression_is_held_against_an_answer_of_zero():
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(30 * limit("start.loss"))  # the mean square is 1
     assert ask(poor_start, regression(losses=falling(above("start.loss")))) == []
+
+
+def test_absolute_errors_are_held_against_an_answer_of_zero():
+    record = set_head(regression(losses=falling(above("start.loss"))), loss="l1")
+    (evidence,) = only(poor_start, record).evidence
+    mean = np.abs(np.concatenate(record.train.targets)).mean()
+    assert evidence.value == pytest.approx(above("start.loss") / mean)
+
+
+def test_logits_that_are_no_plain_results_of_a_layer_may_begin_anywhere():
+    chain = (Activation("cos", (ROWS, CLASSES)),)
+    assert ask(poor_start, set_head(starting(above("start.loss")), chain=chain)) == []
 
 
 def spreading(record, change):

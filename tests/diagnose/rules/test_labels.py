@@ -99,13 +99,18 @@ def test_the_labels_of_a_network_that_learnt_nothing_are_not_judged():
     assert ask(mislabelled, record) == []
 
 
-def in_batches(statistic):
-    """Targets whose batch means lie at ±s: s² = T / (n - T) gives the statistic T exactly."""
+def in_batches(statistic, inputs=True):
+    """Targets whose batch means lie at ±s: s² = T / (n - T) gives the statistic T exactly.
+
+    A column of the inputs differs as they do, or none.
+    """
     n, record = ROWS, regression()
     s = np.sqrt(statistic / (n - statistic))
     signs = np.repeat((-1.0) ** np.arange(BATCHES), n)
     within = np.tile(standard(n, 1)[:, 0], BATCHES)
-    return set_rows(record, targets=(within + s * signs)[:, None])
+    x = np.concatenate(record.train.inputs)
+    x[:, 0] += 5 * signs * inputs
+    return set_rows(record, inputs=x, targets=(within + s * signs)[:, None])
 
 
 def test_batches_whose_targets_differ_are_not_shuffled():
@@ -118,6 +123,10 @@ def test_batches_whose_targets_differ_are_not_shuffled():
     assert evidence.threshold == bar
     assert "shuffle=True" in found.remedy.text
     assert ask(ordered, in_batches(0.99 * bar)) == []
+
+
+def test_targets_that_drift_over_rows_in_no_order_are_made_in_training():
+    assert ask(ordered, in_batches(3 * limit("order.between"), inputs=False)) == []
 
 
 def test_batches_of_one_class_each_are_an_error():

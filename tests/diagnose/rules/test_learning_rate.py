@@ -69,6 +69,16 @@ def test_an_early_leap_beside_large_steps_makes_it_surer():
     assert leapt.confidence > plain.confidence
 
 
+def test_a_lucky_first_row_or_a_first_loss_next_to_nothing_is_nothing_to_leap_from():
+    leap = 2 * limit("rate.spike")
+    for first, size, seen in ((1.0, 32, 1), (1.0, 1, 0), (0.01, 32, 0)):
+        record = set_updates(poor([*[first] * 10, leap * first, *[first] * 189]), 1.0)
+        for look in record.looks:
+            look.size = size
+        found = only(too_high, record)
+        assert ("highest early" in str(found.evidence)) == seen
+
+
 def test_gradients_that_point_back_are_evidence_when_the_loss_has_risen_again():
     record = set_turning(poor(stairs(1.4, 0.7, 1.4, 1.4)), below("rate.turning"))
     (cosine, _) = only(too_high, set_updates(record, above("rate.ratio"))).evidence

@@ -92,6 +92,12 @@ def test_a_column_that_alone_gives_the_class_leaks():
     assert found.evidence[0].value == 1.0
 
 
+def test_a_column_that_gives_one_number_of_many_is_no_leak():
+    record = telling(1.0)
+    y = np.concatenate(record.train.targets)
+    assert ask(leaks, set_rows(record, targets=np.hstack([y, np.roll(y, 1)]))) == []
+
+
 def test_two_columns_that_give_the_answer_are_an_easy_task():
     record = telling(1.0)
     x = np.concatenate(record.train.inputs)
