@@ -146,3 +146,16 @@ def test_a_score_near_one_leaves_nothing_to_gain_whatever_the_task():
     assert len(ask(too_short, record)) == 1
     record.evaluations.append(Evaluation(200, score=0.96))
     assert ask(too_short, record) == []
+
+
+def slow(gain):
+    """A classifier that learnt little and would still gain that share of guessing."""
+    step = gain * np.log(CLASSES) / 2
+    record = classification(0.1, stairs(1.4, 1.36, 1.3 + step, 1.3))
+    record.evaluations = []
+    return record
+
+
+def test_a_classifier_that_learnt_little_and_would_still_gain_was_stopped_too_early():
+    assert only(too_short, slow(above("end.gain"))).code == "CST111"
+    assert ask(too_short, slow(below("end.gain"))) == []

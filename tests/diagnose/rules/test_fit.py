@@ -208,3 +208,15 @@ def test_a_penalty_that_has_won_is_seen_where_it_began():
 def test_a_weighted_loss_is_not_held_against_guessing():
     assert only(no_better, poor()).code == "CST403"
     assert ask(no_better, set_head(poor(), weighted=True)) == []
+
+
+def test_sums_over_other_numbers_of_rows_are_no_gap():
+    record = set_evaluations(classification(), [3.0, 2.4, 2.4], [1.0, 0.9, 0.8])
+    assert len(ask(overfits, record)) == 1
+    assert ask(overfits, set_head(record, reduction="sum")) == []
+
+
+def test_one_lucky_epoch_is_no_turn():
+    values = [1.0, 0.8, 0.7, 0.5, 0.7, 0.69, 0.7]  # the fourth is luck
+    record = set_evaluations(classification(), values, [0.9, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5])
+    assert ask(overfits, record) == []

@@ -163,3 +163,23 @@ def test_a_rare_class_that_is_learnt_late_is_not_given_up():
         for i in range(BATCHES // 2):  # the first half of the training knew one class only
             rows.outputs[i] = logits(np.zeros(len(rows.outputs[i]), int), 0.01, 2)
     assert only(imbalanced, record).severity == "info"
+
+
+def masks(share, found):
+    """Masks of sixty-four pixels with a share of ones, of which the network finds a share."""
+    draw = np.random.default_rng(0)
+    y = (draw.random((BATCHES * ROWS, 64)) < share).astype(np.float32)
+    outputs = np.where((y == 1) & (draw.random(y.shape) < found), 3.0, -3.0)
+    record = set_rows(classification(), outputs=outputs, targets=y)
+    return set_head(record, loss="bce_logits", outputs=(ROWS, 64), targets=(ROWS, 64))
+
+
+def test_rare_pixels_that_are_never_found_are_an_imbalance():
+    found = only(imbalanced, masks(0.02, 0.0))
+    assert (found.code, found.severity) == ("CST204", "warning")
+    assert found.evidence[0].value == pytest.approx(0.02, rel=0.2)
+
+
+@pytest.mark.parametrize("share, found", [(0.02, 0.8), (0.3, 0.0)])
+def test_pixels_that_are_found_or_not_rare_are_no_imbalance(share, found):
+    assert ask(imbalanced, masks(share, found)) == []

@@ -1,5 +1,7 @@
 """CST101 and CST102 on planted losses and update-to-weight ratios."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
@@ -156,3 +158,29 @@ def test_a_loss_that_breaks_after_small_steps_is_not_blamed_on_the_rate():
     wild = set_updates(classification(0.0, losses), 0.5)
     assert ask(too_high, calm) == []
     assert only(too_high, wild).code == "CST101"
+
+
+def test_steps_of_a_linear_model_are_not_measured_by_weights_that_begin_near_zero():
+    record = set_updates(poor(), above("rate.ratio"))
+    assert len(ask(too_high, record)) == 1
+    record.weights = [w for w in record.weights if len(w.shape) == 2][:1]
+    assert ask(too_high, record) == []
+
+
+def test_a_training_that_had_learnt_before_it_broke_has_no_rate_too_high():
+    record = set_updates(classification(losses=[*stairs(1.0, 0.5), np.nan]), above("rate.ratio"))
+    assert ask(too_high, record) == []
+
+
+def test_a_schedule_that_takes_the_rate_back_early_is_a_rate_too_low():
+    record = poor()
+    for look in record.looks:
+        look.lr = LR * 0.9**look.step
+    last = LR * limit("rate.taken_back") / 2
+    record.optimizers = [replace(record.optimizers[0], lr=last)]
+    found = only(too_low, record)
+    assert (found.code, found.severity) == ("CST102", "error")
+    assert "The schedule takes the learning rate" in found.summary
+    for look in record.looks:  # the same end, by a drop after nearly all of the steps
+        look.lr = LR
+    assert ask(too_low, record) == []

@@ -42,7 +42,7 @@ def test_one_model_answers_two_tasks_by_the_words_of_their_labels(model):
     for name in ("sst2", "rte"):
         rows = [(x, label) for x, label in zip(X, y, strict=True) if x.startswith(name)]
         said = model.choose([x for x, _ in rows], TASKS[name].labels)
-        assert np.mean(said == np.array([label for _, label in rows])) > 0.95
+        assert np.mean(said == np.array([label for _, label in rows])) > 0.85
 
 
 def test_the_score_of_an_answer_is_its_log_probability_token_by_token(model):

@@ -89,8 +89,10 @@ def _gains(case: Case) -> float:
     before, after = case.level(0.5, 0.75), case.level(0.75, 1.0)
     error = case.noise * after / np.sqrt(len(case.finite) / 4)
     pairs = case.head.outputs[:1] == case.head.outputs[1:2]  # of a batch, told from one another
-    if not before - after > 3 * error or case.labels is None or pairs or not case.comparable:
+    if case.labels is None or pairs or not case.comparable or not case.learnt < 0.6:
         return 0.0  # of other losses it is not known how low they can go
+    if not before - after > 3 * error:
+        return 0.0
     return 2 * (before - after) / max(case.guess, 1e-12)  # half as fast as in the last half
 
 

@@ -49,8 +49,9 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
     rise = end / least if least > 0 else 1.0
     train = np.asarray([np.nan if e.train_loss is None else e.train_loss for e in known])
     train = np.maximum(train / (case.head.scale if case.head.scale > 0 else np.nan), 1e-12)
-    # Losses summed over other numbers of rows differ from the start.
-    gap = last / train[-1] / max(1.0, values[0] / train[0])
+    # Sums over other numbers of rows differ from the start.
+    rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
+    gap = last / train[-1] / rows
     falling = train[-1] < 0.9 * train[int(values.argmin())]
     found = []
     turned = rise > limit("fit.rise") and end - least > 0.02 * abs(least)
