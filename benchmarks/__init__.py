@@ -24,4 +24,5 @@ NAMES = (
     "buckets",
     "word2vec",
     "gpt",
+    "generation",
 )

@@ -1,72 +1,110 @@
-"""Tokens a second of `generate` against transformers' own, GPT-2 124M, greedy, bf16 on CUDA.
+"""Tokens a second of ``generate`` against transformers' own: GPT-2 124M, greedy, bf16 on CUDA.
 
-    python -m benchmarks.generation [--small] [--tokens 256] [--batches 1,64] [--skip-peer]
-
-Both write the same number of tokens after the same prompts with the same random weights, in one
-process; the better of `--repeats` runs counts, after one run that is not timed.
+Both write as many tokens after the same prompts with the same random weights, taking turns in one
+process, after a run each that is not timed. Without a GPU only the tiny size is worth running.
 """
 
-import argparse
+from __future__ import annotations
+
 import tempfile
-import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 
+from benchmarks.harness import Bar, Contender, Report, Spread, installed, main, race
 from castalia.nets.language import GPT, generate, save_pretrained
 
+CUDA = torch.cuda.is_available()
 PROMPT = 16
+BARS = {1: 50.0, 64: 20.0}  # times as fast, by batch
 
 
-def clock(write, repeats):
-    best = float("inf")
-    for timed in [False] + [True] * repeats:
-        start = time.perf_counter()
-        found = write()
-        if found.is_cuda:
-            torch.cuda.synchronize()
-        best = min(best, time.perf_counter() - start) if timed else best
-    return best, found
+@dataclass(frozen=True)
+class Setting:
+    network: dict[str, Any]
+    tokens: int
+    batches: tuple[int, ...]
+    rounds: int
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="a tiny network, to try the script")
-    parser.add_argument("--tokens", type=int, default=256)
-    parser.add_argument("--batches", default="1,64")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--skip-peer", action="store_true")
-    args = parser.parse_args()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+SETTINGS = {
+    "full": Setting({"vocabulary": 50_257}, 256, (1, 64), 3),
+    "quick": Setting({"vocabulary": 50_257}, 64, (1, 64), 1),
+    "tiny": Setting(
+        {"vocabulary": 97, "context": 64, "dim": 16, "depth": 1, "heads": 2}, 4, (1, 2), 1
+    ),
+}
+
+
+def run(scale: str = "full") -> Report:
+    """Time both at every batch size."""
+    setting = SETTINGS[scale]
     torch.manual_seed(0)
-    net = GPT(97, context=512, dim=32, depth=2, heads=2) if args.small else GPT(50257)
-    net = net.eval()
-    model = None
-    if not args.skip_peer:
-        from transformers import GPT2LMHeadModel
+    net = GPT(**setting.network).eval()
+    peer = _peer(net) if installed("transformers") else None
+    net = net.to("cuda", torch.bfloat16) if CUDA else net
+    lines = ["| batch | contender | tokens/s | same tokens |", "|---|---|---|---|"]
+    bars, figures = [], {}
+    for batch in setting.batches:
+        speeds, same = measure(net, peer, batch, setting)
+        figures[str(batch)] = {"tokens/s": speeds, "same": same}
+        lines += [
+            f"| {batch} | {name} | {Spread.of(found):,.0f} | {same:.3f} |"
+            for name, found in speeds.items()
+        ]
+        if CUDA and peer is not None and batch in BARS:
+            ours, theirs = (Spread.of(found).median for found in speeds.values())
+            what = f"tokens/s over transformers' generate, batch {batch}"
+            bars.append(Bar(what, ours / theirs, ">=", BARS[batch]))
+    words = f"{setting.tokens} tokens after prompts of {PROMPT}, {setting.rounds} rounds."
+    return Report("generation", words, "\n".join(lines), bars, figures)
 
-        with tempfile.TemporaryDirectory() as folder:
-            save_pretrained(net, folder)
-            model = GPT2LMHeadModel.from_pretrained(folder).to(device, dtype).eval()
-    net = net.to(device, dtype)
-    for batch in map(int, args.batches.split(",")):
-        compare(net, model, batch, args)
 
-
-def compare(net, model, batch, args):
+def measure(
+    net: GPT, peer: Any, batch: int, setting: Setting
+) -> tuple[dict[str, list[float]], float]:
+    """Return tokens a second of each contender by round, and the share of equal tokens."""
     ids = torch.randint(net.vocabulary, (batch, PROMPT), device=next(net.parameters()).device)
-    seconds, ours = clock(lambda: generate(net, ids, tokens=args.tokens), args.repeats)
-    rate = batch * args.tokens / seconds
-    line = f"batch {batch}: castalia {rate:,.0f} tokens/s"
-    if model is not None:
-        settings = {"max_new_tokens": args.tokens, "min_new_tokens": args.tokens}
+    written: dict[str, Tensor] = {}
+    sides: dict[str, Callable[[], Tensor]] = {
+        "castalia": lambda: generate(net, ids, tokens=setting.tokens)
+    }
+    if peer is not None:
+        settings = {"max_new_tokens": setting.tokens, "min_new_tokens": setting.tokens}
         settings |= {"attention_mask": torch.ones_like(ids), "do_sample": False, "pad_token_id": 0}
-        seconds, theirs = clock(lambda: model.generate(ids, **settings), args.repeats)
-        other = batch * args.tokens / seconds
-        same = (theirs[:, PROMPT:] == ours).float().mean().item()
-        line += f", transformers {other:,.0f}, ratio {rate / other:.1f}, same tokens {same:.3f}"
-    print(line, flush=True)
+        sides["transformers"] = lambda: peer.generate(ids, **settings)[:, PROMPT:]
+    contenders = [Contender(name, _kept(name, write, written)) for name, write in sides.items()]
+    found = race(contenders, setting.rounds)
+    first, *others = written.values()
+    same = float((first == others[0]).float().mean()) if others else float("nan")
+    speeds = {
+        name: [batch * setting.tokens / wall for wall in result.wall]
+        for name, result in found.items()
+    }
+    return speeds, same
+
+
+def _kept(name: str, write: Callable[[], Tensor], written: dict[str, Tensor]) -> Callable[[], None]:
+    def act() -> None:
+        written[name] = write()
+        if CUDA:
+            torch.cuda.synchronize()
+
+    return act
+
+
+def _peer(net: GPT) -> Any:
+    """Return transformers' network with the same weights."""
+    from transformers import GPT2LMHeadModel
+
+    with tempfile.TemporaryDirectory() as folder:
+        save_pretrained(net, folder)
+        model = GPT2LMHeadModel.from_pretrained(folder).eval()
+    return model.to("cuda", torch.bfloat16) if CUDA else model
 
 
 if __name__ == "__main__":
-    main()
+    main(run)
