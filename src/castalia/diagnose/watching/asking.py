@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.diagnose.watching.facts import first_tensor
+from castalia.diagnose.record import Record
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.watching.facts import first_tensor, has_dropout
 from castalia.nn.modes import evaluating
 
-__all__ = ["future_change", "random_change"]
+__all__ = ["ask", "future_change", "random_change"]
 
 ROWS = 4
+Question = Callable[[nn.Module, np.ndarray], float | None]
+
+
+def ask(module: nn.Module, record: Record) -> None:
+    """Ask a network what a record leaves open, and note the answers in it.
+
+    Parameters
+    ----------
+    module
+        The network; left as it was.
+    record
+        What was seen of its training.
+    """
+    for name, question, rows in _open_questions(module, record):
+        try:
+            answer = question(module, rows)
+        except Exception:  # a module that wants other arguments cannot be asked
+            continue
+        if answer is not None:
+            record.final[name] = answer
+
+
+def _open_questions(
+    module: nn.Module, record: Record
+) -> Iterator[tuple[str, Question, np.ndarray]]:
+    """Yield the questions worth asking, each with its rows."""
+    kept = [x for x in record.train.inputs if x is not None and len(x)]
+    tokens = next((x for x in reversed(kept) if x.dtype.kind in "iu"), None)
+    if tokens is not None and tokens.ndim == 2 and tokens.shape[1] >= 4 and Case(record).shifted:
+        yield "future", future_change, tokens
+    shape, by_function = record.input_shape, record.dropped and not has_dropout(module)
+    if by_function and kept and kept[-1][0].size == math.prod(shape):
+        yield "random_evaluation", random_change, kept[-1].reshape(-1, *shape)
 
 
 def future_change(module: nn.Module, tokens: np.ndarray) -> float | None:

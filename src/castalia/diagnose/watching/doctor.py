@@ -22,9 +22,8 @@ from torch.optim import Optimizer
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
-from castalia.diagnose.rules.case import Case
 from castalia.diagnose.watching import facts
-from castalia.diagnose.watching.asking import future_change, random_change
+from castalia.diagnose.watching.asking import ask
 from castalia.diagnose.watching.backward import is_inside, is_transformed, listed, listen
 from castalia.diagnose.watching.graph import reaches
 from castalia.diagnose.watching.hooks import Ear, detach
@@ -193,10 +192,8 @@ class Doctor:
         self._farewell()
 
     def _finish(self) -> None:
-        """Bring the record up to date and ask the network what only it can tell."""
         self._try(Doctor._conclude)
-        self._try(Doctor._look_ahead)
-        self._try(Doctor._ask_twice)
+        self._try(Doctor._ask)
 
     def __enter__(self) -> Doctor:
         """Return the doctor; leaving the block stops watching."""
@@ -575,35 +572,13 @@ class Doctor:
         self.record.optimizers = facts.optimizers_of(self.optimizers, self.record.optimizers)
         self._parameters.conclude()
 
-    def _ask_twice(self) -> None:
-        """Ask a network that drops numbers by function whether it still does in evaluation mode."""
-        if not self.record.dropped or facts.has_dropout(self.module):
-            return
-        rows = [x for x in self.record.train.inputs if x is not None and len(x)]
-        shape = self.record.input_shape
-        if rows and rows[-1][0].size == math.prod(shape):
-            self._ask("random_evaluation", random_change, rows[-1].reshape(-1, *shape))
-
-    def _look_ahead(self) -> None:
-        """Ask a language model whether it sees the future."""
-        rows = self.record.train.inputs
-        tokens = next((x for x in reversed(rows) if x is not None and x.dtype.kind in "iu"), None)
-        if tokens is None or tokens.ndim != 2 or tokens.shape[1] < 4:
-            return
-        if Case(self.record).shifted:
-            self._ask("future", future_change, tokens)
-
-    def _ask(self, name: str, question: Callable[..., float | None], rows: Any) -> None:
-        """Ask the network something about some rows and note the answer."""
+    def _ask(self) -> None:
+        """Ask the network what only it can tell."""
         self.closed = True  # our own hooks must not see this
         try:
-            answer = question(self.module, rows)
-        except Exception:  # a module that wants other arguments cannot be asked
-            return
+            ask(self.module, self.record)
         finally:
             self.closed = False
-        if answer is not None:
-            self.record.final[name] = answer
 
 
 def _first_with_graph(tensors: list[Tensor]) -> Tensor | None:
