@@ -160,3 +160,14 @@ def test_the_calibration_error_of_a_calibrated_network_is_small():
     hit = source.random(20_000) < confidence
     assert calibration_error(confidence, hit) < 0.01
     assert calibration_error(np.full(500, 0.9), np.arange(500) % 2 == 0) == pytest.approx(0.4)
+
+
+def test_an_attempt_that_the_clock_ended_while_it_was_learning_tells_nothing():
+    from castalia.diagnose.examination.probes.tiny_fit import Fit
+    from castalia.diagnose.examination.thresholds import TINY_STEPS
+
+    half = TINY_STEPS // 2
+    learning, stuck = (Fit(0.5, 1.0, "accuracy", half, 1.0, last) for last in (0.2, 0.9))
+    assert learning.unfinished
+    assert not stuck.unfinished
+    assert not Fit(0.5, 1.0, "accuracy", TINY_STEPS, 1.0, 0.2).unfinished

@@ -27,6 +27,7 @@ __all__ = ["tiny_fit_probe"]
 
 NAME = "tiny-fit"
 LOOK_EVERY = 20
+STILL_LEARNING = 0.7  # of the first loss, when time was up
 GENERATIVE = ("vae", "gan")
 
 
@@ -45,6 +46,12 @@ class Fit:
     @property
     def passed(self) -> bool:
         return self.score >= self.bar
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the clock ended it before it could be told that it gets nowhere."""
+        learning = self.last < STILL_LEARNING * self.first
+        return self.steps < limits.TINY_STEPS // (1 if learning else 4)
 
 
 def tiny_fit_probe(subject: Subject) -> Outcome:
@@ -68,7 +75,7 @@ def tiny_fit_probe(subject: Subject) -> Outcome:
         return saw(NAME, numbers, causes)
     if not math.isfinite(fit.last):
         return saw(NAME, numbers, [*causes, None if any(causes) else _broke(fit)])
-    if fit.steps < limits.TINY_STEPS // 4:
+    if fit.unfinished:
         late = f"time was up after {plural(fit.steps, 'step')}"
         return Outcome(NAME, numbers, tuple(c for c in causes if c), (f"{NAME}: {late}.",), False)
     again = _attempts(subject, x, y, fresh=own)
