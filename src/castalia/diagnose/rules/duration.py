@@ -88,8 +88,10 @@ def _gains(case: Case) -> float:
     """Return what as many steps again may gain, over the loss of guessing; 0 where it is noise."""
     before, after = case.level(0.5, 0.75), case.level(0.75, 1.0)
     error = case.noise * after / np.sqrt(len(case.finite) / 4)
-    pairs = case.head.outputs[:1] == case.head.outputs[1:2]  # of a batch, told from one another
-    if case.labels is None or pairs or not case.comparable or not case.learnt < 0.6:
+    outputs, rows = case.head.outputs[:2], [look.size for look in case.looks]
+    # One class a row: neither the words of a text nor the pairs of a batch told from one another.
+    classes = len(set(outputs)) == 2 and outputs[0] in rows
+    if case.labels is None or not classes or not case.comparable or not case.learnt < 0.6:
         return 0.0  # of other losses it is not known how low they can go
     if not before - after > 3 * error:
         return 0.0
