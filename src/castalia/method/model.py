@@ -15,7 +15,7 @@ from castalia.method.settings import apply_settings
 from castalia.method.task import Task
 from castalia.train import Training
 
-__all__ = ["DEFAULT", "VALIDATION", "build_model", "is_network", "loop", "made", "with_known"]
+__all__ = ["DEFAULT", "VALIDATION", "build_model", "built", "is_network", "loop"]
 
 MOST_STEPS = 20_000
 DEFAULT = {"classification": "MLPClassifier", "regression": "MLPRegressor"}
@@ -51,6 +51,12 @@ def build_model(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
     elif task.kind == "classification" and not is_classifier(model):
         own["loss"] = "logistic"  # GradientBoost: its trees are regressors in both tasks
     return apply_settings(with_known(model, own), plan.settings)
+
+
+def built(record: System, own: dict[str, Any], plan: FitPlan) -> Any:
+    """Return an estimator of a system with settings of ours, and those of the plan over them."""
+    own = {name: value for name, value in own.items() if name not in plan.settings}
+    return apply_settings(with_known(made(record), own), plan.settings)
 
 
 def made(record: System) -> Any:

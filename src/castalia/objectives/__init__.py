@@ -38,6 +38,7 @@ from castalia.objectives.supervised import (
     BinaryCrossEntropy,
     CrossEntropy,
     SquaredError,
+    class_loss,
     smooth_labels,
 )
 from castalia.objectives.surrogate import Surrogate
@@ -94,6 +95,7 @@ __all__ = [
     "ZeroOne",
     "bayes_error",
     "bayes_optimal",
+    "class_loss",
     "conditional",
     "cross_entropy",
     "entropy",

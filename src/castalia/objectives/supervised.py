@@ -186,6 +186,24 @@ class BinaryCrossEntropy(Supervised):
         return loss.flatten(1).mean(dim=1)
 
 
+def class_loss(several: bool, label_smoothing: float = 0.0) -> Supervised:
+    """Return the loss of a classifier: of one class a row, or of several labels at once.
+
+    Parameters
+    ----------
+    several
+        Whether a row may have several labels, or none.
+    label_smoothing
+        Share of a label's mass that is spread over all classes, where a row has one.
+
+    Examples
+    --------
+    >>> type(class_loss(True)).__name__, type(class_loss(False, 0.1)).__name__
+    ('BinaryCrossEntropy', 'CrossEntropy')
+    """
+    return BinaryCrossEntropy() if several else CrossEntropy(label_smoothing=label_smoothing)
+
+
 def smooth_labels(
     targets: Tensor,
     classes: int,

@@ -10,9 +10,8 @@ import torch
 from castalia.catalog import System
 from castalia.data.augment import Flip, Shift, Zoom
 from castalia.errors import ShapeMismatch
-from castalia.method.model import VALIDATION, loop, made, with_known
+from castalia.method.model import VALIDATION, built, loop
 from castalia.method.plan import FitPlan
-from castalia.method.settings import apply_settings
 from castalia.protocols import Spec
 from castalia.train import Training
 from castalia.utils.devices import resolve_device
@@ -164,8 +163,7 @@ def build_picture_model(
     }
     if system.name == "ConvNetClassifier":
         own["widths"] = _widths(plan.settings.get("image_size") or size, rows)
-    own = {name: value for name, value in own.items() if name not in plan.settings}
-    return apply_settings(with_known(made(system), own), plan.settings)
+    return built(system, own, plan)
 
 
 def _widths(size: Any, rows: int) -> tuple[int, ...]:

@@ -10,9 +10,8 @@ import numpy as np
 from castalia.catalog import System
 from castalia.data.text import TOKENIZERS
 from castalia.data.tokenizers import BPETokenizer, WordPunctTokenizer
-from castalia.method.model import loop, made, with_known
+from castalia.method.model import built, loop
 from castalia.method.plan import FitPlan
-from castalia.method.settings import apply_settings
 from castalia.method.texts.baselines import LETTERS
 from castalia.train import Training
 from castalia.utils.devices import resolve_device
@@ -60,12 +59,6 @@ def choose_language_model(characters: int, device: str) -> tuple[str, str]:
 def _epochs(tokens: int, step: int, gpu: bool, least: int, most: int) -> int:
     steps = max(1, tokens // step)
     return int(np.clip(STEPS[gpu] // steps, least, most))
-
-
-def _built(system: System, own: dict[str, Any], plan: FitPlan) -> Any:
-    """Return an estimator with settings of ours, and those of the plan over them."""
-    own = {name: value for name, value in own.items() if name not in plan.settings}
-    return apply_settings(with_known(made(system), own), plan.settings)
 
 
 class Reader(NamedTuple):
@@ -125,7 +118,7 @@ def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int =
         asked = plan.settings.get("tokenizer", "characters")
         if asked in TOKENIZERS:
             plan = replace(plan, settings={**plan.settings, "tokenizer": TOKENIZERS[asked]()})
-    return _built(system, own, plan)
+    return built(system, own, plan)
 
 
 def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed: int = 0) -> Any:
@@ -164,7 +157,7 @@ def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed:
         "epochs": _epochs(rows, batch, gpu, 4, 40),
         "training": Training(**loop(plan), schedule="warmup_cosine", clip=1.0, patience=6),
     }
-    return _built(system, own, plan)
+    return built(system, own, plan)
 
 
 def build_translator(
@@ -208,4 +201,4 @@ def build_translator(
             **loop(plan) | {"validation": 0.05}, schedule="warmup_cosine", clip=1.0, patience=6
         ),
     }
-    return _built(system, own, plan)
+    return built(system, own, plan)

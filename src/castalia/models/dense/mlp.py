@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from castalia.base import Classifier, Regressor
 from castalia.models.dense.dense import Dense
-from castalia.objectives import BinaryCrossEntropy, CrossEntropy, Objective, SquaredError
+from castalia.objectives import Objective, SquaredError, class_loss
 from castalia.protocols import Spec
 
 __all__ = ["MLPClassifier", "MLPRegressor"]
@@ -73,7 +73,7 @@ class MLPClassifier(Classifier, Dense):
     """
 
     def _objective(self, spec: Spec) -> Objective:
-        return BinaryCrossEntropy() if self.multilabel_ else CrossEntropy()
+        return class_loss(self.multilabel_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

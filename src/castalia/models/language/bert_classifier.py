@@ -11,7 +11,7 @@ from castalia.base import Classifier, Estimator, Interval
 from castalia.data.text import PairAdapter
 from castalia.models.language.encoders import Startable
 from castalia.nets.language import EncoderClassifier
-from castalia.objectives import BinaryCrossEntropy, CrossEntropy, Objective
+from castalia.objectives import Objective, class_loss
 from castalia.protocols import Spec
 
 __all__ = ["BERTClassifier"]
@@ -112,6 +112,4 @@ class BERTClassifier(Startable, Classifier, Estimator):
         )
 
     def _objective(self, spec: Spec) -> Objective:
-        if self.multilabel_:
-            return BinaryCrossEntropy()
-        return CrossEntropy(label_smoothing=self.label_smoothing)
+        return class_loss(self.multilabel_, self.label_smoothing)

@@ -14,7 +14,7 @@ from castalia.data.text import DocumentAdapter, TextAdapter
 from castalia.errors import InvalidParameter
 from castalia.models.language.choices import TokenizerChoice
 from castalia.nets.language import HierarchicalAttention, TransformerEncoder
-from castalia.objectives import BinaryCrossEntropy, CrossEntropy
+from castalia.objectives import class_loss
 from castalia.objectives.base import Objective
 from castalia.protocols import Spec
 
@@ -38,9 +38,7 @@ class TextClassifier(Classifier, Estimator):
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _objective(self, spec: Spec) -> Objective:
-        if self.multilabel_:
-            return BinaryCrossEntropy()
-        return CrossEntropy(label_smoothing=self.label_smoothing)
+        return class_loss(self.multilabel_, self.label_smoothing)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,7 +14,7 @@ from castalia.errors import InvalidParameter
 from castalia.models.language.elmo_sizes import ELMoSizes
 from castalia.models.language.tagging import WordTagger
 from castalia.nets.language import ELMoReader
-from castalia.objectives import BinaryCrossEntropy, CrossEntropy, Objective
+from castalia.objectives import Objective, class_loss
 from castalia.protocols import Spec
 
 __all__ = ["ELMoClassifier", "ELMoTagger"]
@@ -144,9 +144,7 @@ class ELMoClassifier(ELMoTask, Classifier, Estimator):
         return self._mixed(spec, self.pool)
 
     def _objective(self, spec: Spec) -> Objective:
-        if self.multilabel_:
-            return BinaryCrossEntropy()
-        return CrossEntropy(label_smoothing=self.label_smoothing)
+        return class_loss(self.multilabel_, self.label_smoothing)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -25,7 +25,7 @@ from castalia.models.language.starts import STARTS
 from castalia.models.language.tokenizing import TokenizerLike
 from castalia.nets.language import GPT, CausalClassifier
 from castalia.nn.prompts import Prompts
-from castalia.objectives import AuxiliaryLM, BinaryCrossEntropy, CrossEntropy, Layered, Objective
+from castalia.objectives import AuxiliaryLM, Layered, Objective, class_loss
 from castalia.protocols import Spec
 
 __all__ = ["GPTClassifier"]
@@ -239,8 +239,7 @@ class GPTClassifier(Classifier, Estimator):
         return net
 
     def _objective(self, spec: Spec) -> Objective:
-        smoothing = self.label_smoothing
-        task = BinaryCrossEntropy() if self.multilabel_ else CrossEntropy(label_smoothing=smoothing)
+        task = class_loss(self.multilabel_, self.label_smoothing)
         found: Objective = task
         if self.auxiliary and self.train != "head":
             found = AuxiliaryLM(task, self.auxiliary, pad=spec.extra["padding"])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from castalia.base import Classifier, Interval
 from castalia.models.vision.image_estimator import ImageEstimator
-from castalia.objectives import Augmented, BinaryCrossEntropy, CrossEntropy
+from castalia.objectives import Augmented, class_loss
 from castalia.objectives.base import Objective
 from castalia.protocols import Spec
 
@@ -32,9 +32,5 @@ class ImageClassifier(Classifier, ImageEstimator):
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _objective(self, spec: Spec) -> Objective:
-        loss: Objective = (
-            BinaryCrossEntropy()
-            if self.multilabel_
-            else CrossEntropy(label_smoothing=self.label_smoothing)
-        )
+        loss = class_loss(self.multilabel_, self.label_smoothing)
         return loss if self.augment is None else Augmented(loss, self.augment)

@@ -11,7 +11,7 @@ from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes
 from castalia.data.signals import SignalAdapter
 from castalia.models.vision.transferable import Transferable
 from castalia.nets.vision import ConvNet1d
-from castalia.objectives import BinaryCrossEntropy, CrossEntropy
+from castalia.objectives import class_loss
 from castalia.objectives.base import Objective
 from castalia.protocols import Spec
 
@@ -25,7 +25,7 @@ class SignalClassifier(Classifier, Estimator):
     adapter: ClassVar[type] = SignalAdapter
 
     def _objective(self, spec: Spec) -> Objective:
-        return BinaryCrossEntropy() if self.multilabel_ else CrossEntropy()
+        return class_loss(self.multilabel_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
