@@ -1,6 +1,8 @@
 """Texts come out as the rules say, with and without a cache, alone and in batches."""
 
+import gc
 import itertools
+import weakref
 
 import pytest
 import torch
@@ -389,14 +391,30 @@ class Watching(TorchDispatchMode):
 @pytest.mark.parametrize("stop", [(), (7,)])
 def test_recording_writes_as_many_tokens_in_the_same_order(monkeypatch, tokens, stop):
     monkeypatch.setattr("castalia.nets.language.decoding.loop._aside", lambda step: step())
-    monkeypatch.setattr(Loop, "_captured", lambda self, step: step)  # as where recording fails
+    monkeypatch.setattr(Loop, "_record", lambda self, cache: None)  # as where recording fails
     net, _ = network("gpt")
     with torch.no_grad():
         read = Reader(net, as_prompt(PROMPTS, None, torch.device("cpu")), None)
         cache = read.cache(tokens)
-        loop = Loop(read, Picker(), tokens=tokens, stop=stop, pad=0, cache=cache, context=None)
+        loop = Loop(read, Picker(), room=tokens, stop=stop, cache=cache)
         loop.records = True
-        assert loop.run().equal(generate(net, PROMPTS, tokens=tokens, stop=stop))
+        assert loop.run(tokens).equal(generate(net, PROMPTS, tokens=tokens, stop=stop))
+
+
+@pytest.mark.parametrize("name", ONE_PART)
+@pytest.mark.parametrize("settings", [{}, {"repetition_penalty": 1.3}])
+def test_a_loop_begins_again_with_other_prompts(name, settings):
+    net, _ = network(name)
+    others = [[3, 3], [2, 9, 4, 8, 8], [6, 1, 1]]
+    with torch.no_grad():
+        first, second = (
+            Reader(net, as_prompt(p, None, torch.device("cpu")), None) for p in (PROMPTS, others)
+        )
+        loop = Loop(first, Picker(**settings), room=20, stop=(7,), cache=first.cache(20))
+        for tokens, read, prompts in ((12, first, PROMPTS), (9, second, others)):
+            loop.restart(read)
+            plain = generate(net, prompts, tokens=tokens, stop=7, cached=False, **settings)
+            assert loop.run(tokens).equal(plain)
 
 
 @pytest.mark.parametrize("settings", [{}, {"temperature": 0.7, "top_k": 5, "top_p": 0.9}])
@@ -408,11 +426,9 @@ def test_a_step_reads_nothing_back_and_is_the_same_every_time(name, settings):
         loop = Loop(
             read,
             Picker(repetition_penalty=1.2, **settings),
-            tokens=9,
+            room=9,
             stop=(3, 4),
-            pad=0,
             cache=read.cache(9),
-            context=None,
         )
         loop.take(read(read.first.ids, None, loop.cache))
         notes = []
@@ -437,3 +453,34 @@ def test_a_recorded_step_writes_what_eager_steps_write(name):
     ]
     assert drawn[0].equal(drawn[1])
     assert not drawn[0].equal(drawn[2])
+
+
+@pytest.mark.gpu
+def test_a_call_of_the_same_sizes_replays_what_the_last_one_recorded(monkeypatch):
+    net, _ = network("gpt")
+    net = net.cuda()
+    others = [[3, 3], [2, 9, 4, 8, 8], [6, 1, 1]]
+    plain = [generate(net, p, tokens=20, cached=False) for p in (PROMPTS, others)]
+    assert generate(net, PROMPTS, tokens=20).equal(plain[0])
+    record, recorded = Loop._record, []
+    monkeypatch.setattr(Loop, "_record", lambda *args: recorded.append(1) or record(*args))
+    assert generate(net, others, tokens=20).equal(plain[1])
+    assert generate(net, PROMPTS, tokens=18).equal(plain[0][:, :18])
+    with torch.no_grad():
+        net.tokens.weight.mul_(-1)  # in place: the recording sees it
+    assert generate(net, others, tokens=20).equal(generate(net, others, tokens=20, cached=False))
+    assert not recorded
+    net.tokens.weight = nn.Parameter(-net.tokens.weight.detach())
+    assert generate(net, others, tokens=20).equal(plain[1])
+    assert recorded
+
+
+@pytest.mark.gpu
+def test_a_kept_recording_does_not_keep_its_network():
+    net, _ = network("gpt")
+    net = net.cuda()
+    generate(net, PROMPTS, tokens=8)
+    gone = weakref.ref(net)
+    del net
+    gc.collect()
+    assert gone() is None

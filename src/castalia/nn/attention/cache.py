@@ -163,6 +163,13 @@ class Cache:
         self.position.fill_(position)
         self.seen = position
 
+    def restart(self, keep: Tensor | None) -> None:
+        """Forget everything; ``keep``, of the same shape as before, says which tokens are real."""
+        self.rewind(0)
+        if keep is not None and self.keep is not None and self.skipped is not None:
+            self.keep[:, : keep.shape[1]] = keep
+            self.skipped.copy_((~keep).sum(dim=1, keepdim=True))
+
     def reorder(self, rows: Tensor) -> None:
         """Let row b go on from what was row ``rows[b]``, as beam search needs."""
         for layer in self.layers:

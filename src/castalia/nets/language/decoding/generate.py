@@ -12,6 +12,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.nets.language.decoding.loop import Loop
 from castalia.nets.language.decoding.picking import Picker
 from castalia.nets.language.decoding.prompts import Reader, as_prompt
+from castalia.nets.language.decoding.recordings import recorded_loop
 from castalia.nn.modes import evaluating
 from castalia.utils.seeds import seed_from, seed_scope
 
@@ -40,7 +41,8 @@ def generate(
 
     A network of one part (``features``, ``head``, ``cache``) continues the prompt; one of two parts
     (``encode``, ``decode``, ``head``, ``cache``) answers it. On CUDA a decode step is recorded once
-    and replayed. No global random state is read or changed.
+    and replayed; the recording and its cache are kept for the next call of the same sizes. No
+    global random state is read or changed.
 
     Parameters
     ----------
@@ -89,17 +91,13 @@ def generate(
     device = next(net.parameters()).device
     with evaluating(net), seed_scope(seed_from(random_state), device):
         read = Reader(net, as_prompt(ids, keep, device), start)
-        slides = _slides(net, read, tokens, slide)
-        loop = Loop(
-            read,
-            pick,
-            tokens=tokens,
-            stop=(stop,) if isinstance(stop, int) else tuple(stop),
-            pad=pad,
-            cache=read.cache(tokens) if cached and not slides else None,
-            context=getattr(net, "context", None) if slides else None,
-        )
-        return loop.run()
+        stops = (stop,) if isinstance(stop, int) else tuple(stop)
+        if _slides(net, read, tokens, slide) or not cached:
+            context = getattr(net, "context", None)
+            loop = Loop(read, pick, room=tokens, stop=stops, cache=None, context=context)
+            return loop.run(tokens, pad)
+        with recorded_loop(read, pick, tokens, stops) as loop:
+            return loop.run(tokens, pad)
 
 
 def _slides(net: Any, read: Reader, tokens: int, slide: bool) -> bool:

@@ -2,7 +2,7 @@
 
 A step reads nothing back: the last token, what was written, which rows have ended and whether a
 score was no number are tensors. On CUDA a step is therefore recorded once as a graph and replayed,
-which costs one launch a token instead of hundreds.
+which costs one launch a token instead of hundreds; `recordings` keeps the graph for later calls.
 """
 
 from __future__ import annotations
@@ -32,12 +32,10 @@ class Loop:
         The network and the prompts.
     pick
         How a token is chosen.
-    tokens
+    room
         New tokens at most.
     stop
         Tokens that end a row.
-    pad
-        What is written after the end.
     cache
         What was seen; None computes everything anew for each token.
     context
@@ -49,43 +47,57 @@ class Loop:
         read: Reader,
         pick: Picker,
         *,
-        tokens: int,
-        stop: tuple[int, ...],
-        pad: int,
+        room: int,
+        stop: tuple[int, ...] = (),
         cache: Cache | None,
-        context: int | None,
+        context: int | None = None,
     ) -> None:
-        self.read, self.pick, self.tokens, self.pad = read, pick, tokens, pad
-        self.cache, self.context = cache, context
+        self.read, self.pick, self.cache, self.context = read, pick, cache, context
         ids = read.first.ids
         rows, device = len(ids), ids.device
         self.stop = torch.tensor(stop, dtype=torch.long, device=device) if stop else None
-        self.written = torch.zeros(tokens, rows, dtype=torch.long, device=device)
+        self.written = torch.zeros(room, rows, dtype=torch.long, device=device)
         self.cursor = torch.zeros(1, dtype=torch.long, device=device)
         self.last = torch.zeros(rows, 1, dtype=torch.long, device=device)
         self.ended = torch.zeros(rows, dtype=torch.bool, device=device)
         self.broken = torch.zeros(rows, dtype=torch.bool, device=device)
         self.used: Tensor | None = None  # (B, V): tokens that occurred
         self.records = cache is not None and ids.is_cuda
+        self.graph: torch.cuda.CUDAGraph | None = None
 
-    def run(self) -> Tensor:
-        """Return the new tokens, (B, N)."""
-        step = self.step if self.cache is not None else self.step_anew
+    def restart(self, read: Reader) -> None:
+        """Begin with other prompts of the same sizes; what was recorded stays."""
+        self.read = read
+        for state in (self.cursor, self.ended, self.broken):
+            state.zero_()
+        if self.used is not None:
+            self.used.copy_(self._occurring(self.used))
+        if self.cache is not None:
+            self.cache.restart(read.first.keep)
+
+    def run(self, tokens: int, pad: int = 0) -> Tensor:
+        """Return the new tokens, (B, N); after the end of a row stands ``pad``."""
         if self.cache is None:
             self.step_anew()
         else:
             self.take(self.read(self.read.first.ids, None, self.cache))
-        for count in range(1, self.tokens):
+        for count in range(1, tokens):
             if (count % LOOK == 0 or not self.records) and self._all_ended():
                 break
-            if self.records and count <= WARM_UP:
-                _aside(step)
-                continue
-            if self.records and count == WARM_UP + 1:
-                step = self._captured(step)
-            step()
+            self._next(count)
         self._check()
-        return self._result()
+        return self._result(tokens, pad)
+
+    def _next(self, count: int) -> None:
+        if self.cache is None:
+            self.step_anew()
+        elif not self.records:
+            self.step()
+        elif self.graph is None and count <= WARM_UP:
+            _aside(self.step)
+        else:
+            self.graph = self.graph or self._record(self.cache)
+            self.step() if self.graph is None else self.graph.replay()
 
     def step(self) -> None:
         """Read the last token and write the next."""
@@ -120,37 +132,40 @@ class Loop:
     def _note(self, logits: Tensor) -> Tensor | None:
         """Return which tokens have occurred, where a penalty needs it."""
         if self.used is None and self.pick.repetition_penalty != 1:
-            first = self.read.first
-            real = torch.ones_like(first.ids) if first.keep is None else first.keep.long()
-            seen = torch.zeros_like(logits, dtype=torch.long).scatter_add_(1, first.ids, real)
-            self.used = seen > 0
+            self.used = self._occurring(logits)
         return self.used
 
-    def _captured(self, step: Callable[[], None]) -> Callable[[], None]:
-        """Return the replay of a recorded step, or the step where it cannot be recorded."""
-        graph, cache = torch.cuda.CUDAGraph(), self.cache
-        seen = 0 if cache is None else cache.seen
+    def _occurring(self, like: Tensor) -> Tensor:
+        """Return which tokens the prompts hold, (B, V)."""
+        first = self.read.first
+        real = torch.ones_like(first.ids) if first.keep is None else first.keep.long()
+        return torch.zeros_like(like, dtype=torch.long).scatter_add_(1, first.ids, real) > 0
+
+    def _record(self, cache: Cache) -> torch.cuda.CUDAGraph | None:
+        """Return a recorded step, which computed nothing; None where it cannot be recorded."""
+        graph, seen = torch.cuda.CUDAGraph(), cache.seen
         torch.cuda.synchronize()
         try:
             with torch.cuda.graph(graph):
-                step()
+                self.step()
         except Exception:  # a network of the user's own that reads back or changes shapes
             torch.cuda.synchronize()
             chance = torch.cuda.default_generators[torch.cuda.current_device()]
             chance.graphsafe_set_state(chance.clone_state())  # or it waits for the recording's end
-            return step
+            self.records = False
+            return None
         finally:
-            if cache is not None:
-                cache.seen = seen  # recording computes nothing
-        return graph.replay
+            cache.seen = seen
+        return graph
 
-    def _result(self) -> Tensor:
+    def _result(self, tokens: int, pad: int) -> Tensor:
         """Return what was written, (B, N), with padding after the first stop token."""
+        written = self.written[:tokens]
         if self.stop is None:
-            return self.written.T
-        stops = torch.isin(self.written, self.stop)
+            return written.T.clone()
+        stops = torch.isin(written, self.stop)
         after = stops.cumsum(dim=0) - stops.long() > 0
-        return self.written.masked_fill(after, self.pad).T
+        return written.masked_fill(after, pad).T
 
     def _all_ended(self) -> bool:
         return self.stop is not None and bool(self.ended.all())

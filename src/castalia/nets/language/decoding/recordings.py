@@ -1,0 +1,72 @@
+"""The last recorded generation of each network, for a call of the same sizes to replay.
+
+Recording costs a few tokens' time at every call otherwise. A recording reads weights where they
+lie, so it holds as long as they are changed in place; it is let go when one of them moves, when a
+call has other sizes, and with the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+from castalia.nets.language.decoding.loop import Loop
+from castalia.nets.language.decoding.picking import Picker
+from castalia.nets.language.decoding.prompts import Reader
+
+__all__ = ["recorded_loop"]
+
+ROOM = 64  # new tokens are counted in such steps, so that calls of nearly equal sizes share
+_KEPT: WeakKeyDictionary[nn.Module, tuple[Any, Loop]] = WeakKeyDictionary()
+
+
+@contextmanager
+def recorded_loop(
+    read: Reader, pick: Picker, tokens: int, stop: tuple[int, ...]
+) -> Iterator[Loop]:
+    """Lend a loop with a cache; what it records is kept for the next call.
+
+    Parameters
+    ----------
+    read
+        The network and the prompts.
+    pick
+        How a token is chosen.
+    tokens
+        New tokens at most.
+    stop
+        Tokens that end a row.
+    """
+    net, sizes = read.net, None
+    if read.first.ids.is_cuda and read.memory is None:
+        tokens = _room(net, read, tokens)
+        sizes = (*_sizes(net, read), pick, tokens, stop)
+    kept = _KEPT.pop(net, None)  # nobody else replays it meanwhile
+    if kept is not None and sizes is not None and kept[0] == sizes:
+        loop = kept[1]
+        loop.restart(read)
+    else:
+        del kept  # its memory serves the new one
+        loop = Loop(read, pick, room=tokens, stop=stop, cache=read.cache(tokens))
+    yield loop
+    if sizes is not None and loop.graph is not None:
+        del loop.read  # it holds the network, which would then live for ever
+        _KEPT[net] = (sizes, loop)
+
+
+def _room(net: nn.Module, read: Reader, tokens: int) -> int:
+    context = getattr(net, "context", None)
+    room = -(-tokens // ROOM) * ROOM
+    return room if context is None else min(room, context + 1 - read.first.ids.shape[1])
+
+
+def _sizes(net: nn.Module, read: Reader) -> tuple[Any, ...]:
+    """Return what a recording depends on besides the settings of a call."""
+    first = read.first
+    where = tuple((w.data_ptr(), w.dtype) for w in (*net.parameters(), *net.buffers()))
+    return tuple(first.ids.shape), first.keep is None, torch.is_autocast_enabled("cuda"), where
