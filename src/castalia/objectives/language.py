@@ -52,18 +52,15 @@ class CausalLM(Objective):
         x, y = batch.x, batch.y
         if y is None or y.shape != x.shape:
             x, y = x[:, :-1], x[:, 1:]
-        if torch.is_grad_enabled():
-            losses = self.compare(net, net(x), y)
+        if getattr(net, "_compiled_call_impl", None) is not None:
+            losses = _compiled()(net, x, y, self.ignore)
+        elif torch.is_grad_enabled():
+            losses = row_losses(net(x), y, self.ignore)
         else:  # some rows at a time, for logits are large
             step = max(1, LOGITS // (x.shape[1] * getattr(net, "vocabulary", 1)))
             parts = zip(x.split(step), y.split(step), strict=True)
-            losses = torch.cat([self.compare(net, net(some), wanted) for some, wanted in parts])
+            losses = torch.cat([row_losses(net(some), wanted, self.ignore) for some, wanted in parts])
         return {"loss": weighted_mean(losses, batch.weight)}
-
-    def compare(self, net: Any, logits: Tensor, targets: Tensor) -> Tensor:  # (B, T, V), (B, T)
-        """Return the loss of each row, (B,), by a compiled function where the network is one."""
-        compiled = getattr(net, "_compiled_call_impl", None) is not None
-        return (_compiled() if compiled else row_losses)(logits, targets, self.ignore)
 
 
 def row_losses(logits: Tensor, targets: Tensor, ignore: int | None) -> Tensor:
@@ -79,9 +76,14 @@ def row_losses(logits: Tensor, targets: Tensor, ignore: int | None) -> Tensor:
     return losses.sum(dim=1) / (targets != ignore).sum(dim=1).clamp_min(1)
 
 
+def _network_losses(net: Any, x: Tensor, targets: Tensor, ignore: int | None) -> Tensor:
+    return row_losses(net.forward(x), targets, ignore)
+
+
 @cache
 def _compiled() -> Any:
-    return torch.compile(row_losses)
+    """Network and loss in one piece: between two, the logits would be written once more."""
+    return torch.compile(_network_losses)
 
 
 class CarriedLM(CausalLM):
@@ -133,4 +135,5 @@ class CarriedLM(CausalLM):
         logits, last = net.carry(x, state)
         for kept, part in zip(self.state, last, strict=True):
             kept.index_copy_(1, stream, part.detach().to(kept.dtype))
-        return {"loss": weighted_mean(self.compare(net, logits, targets), batch.weight)}
+        losses = row_losses(logits, targets, self.ignore)
+        return {"loss": weighted_mean(losses, batch.weight)}
