@@ -21,7 +21,7 @@ from castalia.models.language import RNNLanguageModel
 from castalia.optim import plateau
 from evidence.rows import print_table
 
-FULL = {"hidden": 650, "depth": 2, "dropout": 0.5, "context": 35, "batch_size": 20, "epochs": 40}
+FULL = {"hidden": 650, "depth": 2, "dropout": 0.5, "context": 35, "batch_size": 20, "epochs": 24}
 QUICK = {**FULL, "hidden": 32, "depth": 1, "epochs": 1}
 PARTS = ("train", "validation", "test")
 
@@ -62,7 +62,7 @@ def build(validation: str, quick: bool = False) -> RNNLanguageModel:
         random_state=0,
         training=Training(
             optimizer="sgd",
-            schedule=plateau(factor=0.25, patience=1, threshold=0.0),
+            schedule=plateau(factor=0.25, patience=1, threshold=0.001),
             clip=0.25,
             patience=8,
             validation=([validation], None),

@@ -1,10 +1,11 @@
-"""Sentences about films: a transformer from scratch, and one that read WikiText-2 before.
+"""Sentences about films: networks from scratch, and one that read WikiText-2 before.
 
 SST-2 is trained on all judged phrases of the treebank, as the published networks were, and tested
-on its 1,821 sentences; MR, which has no test set, by ten folds. The epoch is chosen by validation
-accuracy: of SST-2's own validation sentences, of a tenth of MR's training folds. Published:
-CNN-rand 83.5 on SST-2 and 75.9 on MR (README of harvardnlp/sent-conv-torch). The second network is
-the same size in both columns: once from random weights, once after masked pretraining.
+on its 1,821 sentences; MR, which has no test set, by ten folds. The epoch is chosen by the
+validation loss: on SST-2's own validation sentences, on a tenth of MR's training folds. Settings
+were chosen on these too. Published: CNN-rand 83.5 on SST-2 and 75.9 on MR (README of
+harvardnlp/sent-conv-torch). On a GPU, BERT's shape follows: once from random weights, once after
+masked pretraining.
 """
 
 from __future__ import annotations
@@ -13,29 +14,35 @@ import time
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.model_selection import StratifiedKFold
 
 from castalia import Training
 from castalia.data.reviews import load_reviews
 from castalia.data.texts import load_text
 from castalia.data.tokenizers import WhitespaceTokenizer
-from castalia.models.language import BERT, BERTClassifier, TransformerClassifier
+from castalia.models.language import BERT, AttentionClassifier, BERTClassifier
 from evidence.rows import print_table, spread
 
 SEEDS = (0, 1, 2)
 CONTEXT = 64
-SMALL: dict[str, Any] = {"dim": 128, "depth": 1, "heads": 4, "dropout": 0.5, "context": CONTEXT}
+SMALL: dict[str, Any] = {"dim": 300, "hidden": 150, "dropout": 0.5}
 LARGE: dict[str, Any] = {"dim": 256, "depth": 4, "heads": 4, "dropout": 0.2, "context": CONTEXT}
 
 
 def run(quick: bool = False) -> None:
     """Train every model on both data sets and print their accuracies."""
-    base = pretrained(quick)
     models = {
-        "transformer from scratch": lambda seed, held: small(seed, held, quick),
-        "BERT's shape from scratch": lambda seed, held: tuned(None, seed, held, quick),
-        "the same, pretrained on WikiText-2": lambda seed, held: tuned(base, seed, held, quick),
+        "AttentionClassifier from scratch": lambda seed, held, rare: small(seed, held, rare, quick)
     }
+    if torch.cuda.is_available() or quick:
+        base = pretrained(quick)
+        models |= {
+            "BERT's shape from scratch": lambda seed, held, _: tuned(None, seed, held, quick),
+            "the same, pretrained on WikiText-2": lambda seed, held, _: tuned(
+                base, seed, held, quick
+            ),
+        }
     rows = []
     for name, make in models.items():
         start = time.perf_counter()
@@ -51,7 +58,12 @@ def on_sst(make: Any, quick: bool) -> list[float]:
     if quick:
         X, y = X[::100], y[::100]
     held, test = load_reviews("sst-2", "validation"), load_reviews("sst-2", "test")
-    return [make(seed, held).fit(X, y).score(*test) for seed in (SEEDS[:1] if quick else SEEDS)]
+    found = []
+    for seed in SEEDS[:1] if quick else SEEDS:
+        # A word of one sentence stands in several of its phrases: rare means fewer than eight.
+        found.append(make(seed, held, 8).fit(X, y).score(*test))
+        print(f"SST-2, seed {seed}: {found[-1]:.4f}", flush=True)
+    return found
 
 
 def on_mr(make: Any, quick: bool) -> list[float]:
@@ -67,8 +79,9 @@ def on_mr(make: Any, quick: bool) -> list[float]:
             break
         held = np.random.default_rng(seed).permutation(train)[: len(train) // 10]
         rest = np.setdiff1d(train, held)
-        model = make(seed, (texts[held].tolist(), y[held]))
+        model = make(seed, (texts[held].tolist(), y[held]), 2)
         found.append(model.fit(texts[rest].tolist(), y[rest]).score(texts[test].tolist(), y[test]))
+        print(f"MR, fold {seed}: {found[-1]:.4f}", flush=True)
     return found
 
 
@@ -86,15 +99,15 @@ def training(held: Any, **settings: Any) -> Training:
     return Training(**{**common, **settings})
 
 
-def small(seed: int, held: Any, quick: bool) -> TransformerClassifier:
-    """One block on words."""
-    return TransformerClassifier(
+def small(seed: int, held: Any, rare: int, quick: bool) -> AttentionClassifier:
+    """Gated recurrence both ways and attention over the words; rare words are one unknown word."""
+    return AttentionClassifier(
         **SMALL,
-        tokenizer=WhitespaceTokenizer(),
+        tokenizer=WhitespaceTokenizer(min_count=rare),
         epochs=1 if quick else 10,
         batch_size=64,
         lr=1e-3,
-        training=training(held),
+        training=training(held, weight_decay=0.2, average=("ema", 0.999)),
         random_state=seed,
     )
 

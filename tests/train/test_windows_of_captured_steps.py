@@ -1,5 +1,6 @@
-"""The records of replayed steps, without a CUDA device: the recording is played by hand."""
+"""Recorded steps without a CUDA device: the recording is played by hand."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -50,3 +51,16 @@ def test_steps_of_a_window_left_before_collecting_are_kept():
     values, rows = stepper.collect()
     assert values["loss"].tolist() == [0.0, 1.0, 2.0, 10.0, 11.0, 12.0]
     assert rows == [2] * 6
+
+
+@pytest.mark.parametrize(("launched", "done", "recorded"), [(1.0, 1.2, True), (1.0, 4.0, False)])
+def test_steps_that_keep_the_device_busy_are_not_recorded(monkeypatch, launched, done, recorded):
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    clock = iter([0.0, launched, done])
+    monkeypatch.setattr("castalia.train.capture.time.perf_counter", lambda: next(clock))
+    stepper, samples = make(8)
+    stepper.warm = 0
+    stepper.begin(samples, torch.arange(8))
+    for i in range(WARM_UP):
+        stepper.step(i, i)
+    assert (stepper.failed is None) is recorded

@@ -59,7 +59,8 @@ class CausalLM(Objective):
         else:  # some rows at a time, for logits are large
             step = max(1, LOGITS // (x.shape[1] * getattr(net, "vocabulary", 1)))
             parts = zip(x.split(step), y.split(step), strict=True)
-            losses = torch.cat([row_losses(net(some), wanted, self.ignore) for some, wanted in parts])
+            found = [row_losses(net(some), wanted, self.ignore) for some, wanted in parts]
+            losses = torch.cat(found)
         return {"loss": weighted_mean(losses, batch.weight)}
 
 

@@ -1,6 +1,7 @@
 """Small CUDA steps recorded once as a graph and replayed.
 
-A small step is bound by launching its kernels one by one; a recorded step is one launch. The
+A small step is bound by launching its kernels one by one; a recorded step is one launch. A step
+that keeps the device busy is left as it is: recorded, it would need its memory twice. The
 batch's rows are chosen inside the graph: a cursor on the device walks through the epoch's order, so
 a replay needs nothing from the host. Batches of padded rows have one of a few widths, each of which
 has a graph of its own.
@@ -8,6 +9,7 @@ has a graph of its own.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +23,7 @@ from castalia.train.step import Stepper
 __all__ = ["CapturedStepper", "own_stream"]
 
 WARM_UP = 3  # eager steps before recording, as torch asks for
+BUSY = 2.0  # a device that works so many times as long as its kernels take to launch needs no graph
 
 
 @contextmanager
@@ -133,8 +136,19 @@ class CapturedStepper(Stepper):
 
     def _warm_step(self, i: int, number: int) -> Tensor:
         self.warm += 1
-        loss = super().step(i, number)
+        loss = super().step(i, number) if self.warm < WARM_UP else self._timed_step(i, number)
         self.names = list(self.record[-1])
+        return loss
+
+    def _timed_step(self, i: int, number: int) -> Tensor:
+        """Take a step and see whether the host or the device makes it as long as it is."""
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        loss = super().step(i, number)
+        launched = time.perf_counter() - started
+        torch.cuda.synchronize()
+        if time.perf_counter() - started > BUSY * launched:
+            self.failed = "steps that keep the device busy as they are"
         return loss
 
     def _capture(self) -> bool:

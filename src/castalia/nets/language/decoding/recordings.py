@@ -26,9 +26,7 @@ _KEPT: WeakKeyDictionary[nn.Module, tuple[Any, Loop]] = WeakKeyDictionary()
 
 
 @contextmanager
-def recorded_loop(
-    read: Reader, pick: Picker, tokens: int, stop: tuple[int, ...]
-) -> Iterator[Loop]:
+def recorded_loop(read: Reader, pick: Picker, tokens: int, stop: tuple[int, ...]) -> Iterator[Loop]:
     """Lend a loop with a cache; what it records is kept for the next call.
 
     Parameters
