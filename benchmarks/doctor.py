@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from benchmarks.harness import Bar, Report, main
 
 ROUNDS = {"full": 9, "quick": 3, "tiny": 1}
-STEPS = {"mlp": 1500, "resnet18": 120, "gpt124m": 60}
+STEPS = {"mlp": 1500, "resnet18": 600, "gpt124m": 300}
 
 Loop = tuple[nn.Module, Callable[[], Tensor]]
 
