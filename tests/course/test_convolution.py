@@ -268,6 +268,46 @@ def test_a_pooled_head_has_fewer_weights_and_a_smaller_gap_than_a_flattened_one(
     assert gaps["flat"] > gaps["pooled"] + 0.2
 
 
+def spirals(n, seed):
+    """Two arms that wind one and a half times around each other, (n, 2), and which it is."""
+    random = np.random.default_rng(seed)
+    turn, arm = random.uniform(0.5, 3.2 * np.pi, n), random.integers(0, 2, n)
+    x = np.stack([turn * np.cos(turn + np.pi * arm), turn * np.sin(turn + np.pi * arm)], axis=1)
+    noise = random.normal(0, 0.03, (n, 2))
+    return torch.tensor(x / 6 + noise, dtype=torch.float32), torch.tensor(arm)
+
+
+class Short(nn.Module):
+    """A change of at most a fifth in every direction."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return 0.2 * torch.tanh(self.linear(x))
+
+
+def test_of_short_steps_a_multistep_network_gets_farther_than_a_residual_one():
+    (x, y), (fresh, truth) = spirals(600, 0), spirals(2000, 1)
+
+    def build(kind):
+        blocks = [Short() for _ in range(6)]
+        stack = kind(blocks) if kind is MultistepResidual else kind(*map(Residual, blocks))
+        return nn.Sequential(nn.Linear(2, 4), stack, nn.Linear(4, 2))
+
+    found = {}
+    for kind in (nn.Sequential, MultistepResidual):
+        nets = [
+            trained(lambda k=kind: build(k), x, y, epochs=30, lr=2e-2, seed=seed)
+            for seed in range(4)
+        ]
+        found[kind] = np.mean([accuracy(net, fresh, truth) for net in nets])
+    weights = [sum(p.numel() for p in build(kind).parameters()) for kind in found]
+    assert weights == [142, 142 + 5]  # a k for every block but the first
+    assert found[MultistepResidual] > found[nn.Sequential] + 0.1
+
+
 def test_a_multistep_network_is_as_accurate_as_a_residual_one_with_as_many_weights(digits):
     x, y = digits[0].flatten(1), digits[1]
 
