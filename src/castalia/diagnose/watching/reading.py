@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -60,7 +61,7 @@ class Reading:
     structure, softmaxes
         As in a look.
     batch_norms
-        Name, numbers per channel, and distance of running from batch statistics.
+        Name, numbers per channel, and running and batch statistics, (4, C).
     singular
         Layer, what may be infinite there, and whether it is.
     data_normalised
@@ -88,17 +89,17 @@ class Reading:
     def fill(self, look: Look) -> None:
         """Write what was read into a look."""
         units = self.units.pending()
-        norms = [far for *_, far in self.batch_norms]
+        norms = [statistics for *_, statistics in self.batch_norms]
         flags = [flag for *_, flag in self.singular]
         spread, *values = gather([spread_of(self.ending.outputs), *units, *norms, *flags])
         look.head = self.ending.head
         look.structure, look.softmaxes = self.structure, self.softmaxes
         look.output_spread = float(spread)
         look.units = self.units.read(values[: len(units)])
-        distances = values[len(units) : len(units) + len(norms)]
+        statistics = values[len(units) : len(units) + len(norms)]
         look.batch_norms = {
-            name: (n, float(far))
-            for (name, n, _), far in zip(self.batch_norms, distances, strict=True)
+            name: (n, _distance(both))
+            for (name, n, _), both in zip(self.batch_norms, statistics, strict=True)
         }
         are = values[len(units) + len(norms) :]
         look.suspects = tuple(
@@ -224,21 +225,26 @@ def _groups(layer: Operation) -> int:
 
 
 def _batch_norm(operation: Operation) -> tuple[str, int, Tensor] | None:
-    """Numbers per channel, and the distance of running from batch statistics."""
+    """Numbers per channel, and the statistics that ``_distance`` compares."""
     if operation.kind not in ("NativeBatchNorm", "CudnnBatchNorm"):
         return None
     if operation.kind == "NativeBatchNorm" and not operation.saved("training"):
         return None
     shape = operation.shape
     numbers = math.prod(shape[:1] + shape[2:])
-    running = operation.saved("running_mean")
-    mean, inverse = operation.saved("result1"), operation.saved("result2")
-    variance = operation.saved("running_var")
-    if running is None or variance is None or mean is None or inverse is None or not mean.numel():
-        return str(operation.layer), numbers, torch.tensor(float("nan"))
-    off = ((running - mean).abs() * inverse).mean()
-    ratio = (variance * inverse.square()).clamp(1e-9, 1e9).log().abs().mean() / 2
-    return str(operation.layer), numbers, torch.maximum(off, ratio)
+    names = ("running_mean", "result1", "running_var", "result2")
+    found = [operation.saved(name) for name in names]
+    if any(part is None or not part.numel() for part in found):
+        return str(operation.layer), numbers, torch.full((4, 1), math.nan)
+    return str(operation.layer), numbers, torch.stack([part.float() for part in found])
+
+
+def _distance(statistics: np.ndarray) -> float:  # (4, C)
+    """Distance of running from batch statistics, in deviations or, of a variance, factors e^2."""
+    running, mean, variance, inverse = statistics.astype(float)
+    off = np.mean(np.abs(running - mean) * inverse)
+    ratio = np.mean(np.abs(np.log(np.clip(variance * inverse**2, 1e-9, 1e9)))) / 2
+    return float(np.maximum(off, ratio))
 
 
 def _singular(order: list[Operation]) -> list[tuple[str, str, Tensor]]:

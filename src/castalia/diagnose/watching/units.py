@@ -105,14 +105,14 @@ def _mean(tensors: list[Tensor]) -> Tensor:
 
 
 def _units(sums: _Sums, values: np.ndarray) -> Units:
-    """Mean, mean square, active share and, of bounded ones, saturated share, of each unit."""
-    mean, square, active, *saturated = values.astype(float)  # a square may overflow float32
+    """Mean, root mean square, active share and, of bounded ones, saturated share, of each unit."""
+    mean, size, active, *saturated = values.astype(float)
     middle = float(mean.mean())
     return Units(
         layer=sums.layer,
         kind=sums.kind,
         mean=middle,
-        std=math.sqrt(max(float(square.mean()) - middle**2, 0.0)),
+        std=math.sqrt(max(float(np.mean(size**2)) - middle**2, 0.0)),
         active=active,
         saturated=saturated[0] if saturated else np.zeros(0),
         gate=sums.gate,
@@ -121,16 +121,24 @@ def _units(sums: _Sums, values: np.ndarray) -> Units:
 
 
 def _summary(result: Tensor, kind: str, axis: int) -> Tensor:
-    """Mean, mean square, share not zero and, of a bounded one, share at a limit, of each unit."""
-    flat = result.detach().movedim(axis, -1).reshape(-1, result.shape[axis])
-    if flat.shape[1] > MOST_UNITS:
-        flat = flat[:, :: -(-flat.shape[1] // MOST_UNITS)]
-    flat = flat.float()
-    found = [flat.mean(dim=0), flat.square().mean(dim=0), (flat != 0).float().mean(dim=0)]
+    """Mean, root mean square, share not zero and, of a bounded one, at a limit, of each unit."""
+    result = _fewer_units(result.detach(), axis)
+    over = [a for a in range(result.ndim) if a != axis]
+    count = result.numel() // max(result.shape[axis], 1)
+    exact = torch.promote_types(result.dtype, torch.float32)
+    size, active = (
+        torch.linalg.vector_norm(result, order, dim=over, dtype=exact) for order in (2, 0)
+    )
+    found = [result.mean(dim=over, dtype=exact), size / math.sqrt(count), active / count]
     if kind in LIMITS:
         low, high = LIMITS[kind]
-        found.append(((flat < low) | (flat > high)).float().mean(dim=0))
+        found.append(((result < low) | (result > high)).mean(dim=over, dtype=exact))
     return torch.stack(found)
+
+
+def _fewer_units(result: Tensor, axis: int) -> Tensor:
+    step = -(-result.shape[axis] // MOST_UNITS)
+    return result if step <= 1 else result[(slice(None),) * axis + (slice(None, None, step),)]
 
 
 def _unit_axis(operation: Operation, result: Tensor) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,8 +48,17 @@ def all_finite(parameters: Sequence[Tensor]) -> list[bool]:
 
 
 def sample(parameters: Mapping[str, nn.Parameter], most: int = SAMPLED) -> dict[str, Tensor]:
-    """Copy an even sample of each parameter."""
-    return {name: _thin(p, most).clone() for name, p in parameters.items()}
+    """Copy an even sample of each parameter; those of one kind by one kernel."""
+    thin = {name: _thin(p, most) for name, p in parameters.items()}
+    kinds: dict[Any, list[str]] = {}
+    for name, value in thin.items():
+        kinds.setdefault((value.device, value.dtype), []).append(name)
+    found: dict[str, Tensor] = {}
+    for names in kinds.values():
+        copy = torch.cat([thin[name].reshape(-1) for name in names])
+        parts = copy.split([thin[name].numel() for name in names])
+        found |= {n: part.view(thin[n].shape) for n, part in zip(names, parts, strict=True)}
+    return found
 
 
 def moved(before: Tensor, parameter: nn.Parameter, most: int) -> bool:
@@ -61,7 +71,7 @@ def update_ratios(
     before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Size of the step over the size of the parameter, and root mean square of the parameter."""
-    new = {n: _thin(parameters[n], SAMPLED) for n in before if n in parameters}
+    new = sample({n: parameters[n] for n in before if n in parameters})
     names = [n for n in new if new[n].shape == before[n].shape and new[n].numel()]
     if not names:
         return {}, {}
@@ -80,7 +90,7 @@ def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
     there = [_thin(_dense(g), COMPARED) for p in parameters.values() if (g := p.grad) is not None]
     if not there:
         return np.zeros(0, np.float32)
-    return torch.cat([g.ravel() for g in there]).float().cpu().numpy()
+    return torch.cat([g.reshape(-1) for g in there]).float().cpu().numpy()
 
 
 def equal_rows(weight: Tensor) -> float:
