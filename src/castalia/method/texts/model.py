@@ -10,7 +10,7 @@ import numpy as np
 from castalia.catalog import System
 from castalia.data.text import TOKENIZERS
 from castalia.data.tokenizers import BPETokenizer, WordPunctTokenizer
-from castalia.method.model import built, loop
+from castalia.method.model import VALIDATION, built, loop
 from castalia.method.plan import FitPlan
 from castalia.method.texts.baselines import LETTERS
 from castalia.train import Training
@@ -135,11 +135,12 @@ class Size(NamedTuple):
 
 
 CLASSIFIERS = (
-    Size(500, 0, 64, 0.5, 1, 16, 2e-3),
+    Size(500, 0, 256, 0.5, 1, 16, 2e-3),  # none can be spared for validation
     Size(5_000, 0, 64, 0.5, 1, 32, 2e-3),
     Size(50_000, 0, 128, 0.5, 2, 64, 2e-3),
     Size(float("inf"), 0, 256, 0.3, 2, 128, 2e-3),
 )
+BLIND = 15  # epochs of a bag of words without validation
 WITH_BLOCKS = Size(float("inf"), 4, 256, 0.3, 2, 64, 5e-4)  # on a GPU, for more than the third
 
 
@@ -178,22 +179,27 @@ def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed:
     gpu = on_gpu(plan.device)
     size = classifier_size(rows, gpu)
     depth = plan.settings.get("depth", size.depth)
+    bag = not depth and system.name == "TransformerClassifier"
+    if not bag and not size.depth:  # another network was asked for
+        size = size._replace(dim=64, dropout=0.3)
+    blind = bag and rows <= CLASSIFIERS[0].texts
+    ending = {"validation": 0.0} if blind else {"validation": VALIDATION, "patience": 6}
     own = {
         "random_state": seed,
         "depth": depth,
         "dim": size.dim,
         "hidden": 64,
         "heads": 4,
-        "positions": "sinusoidal" if depth else "none",
-        "pool": "mean" if depth else "sum",
+        "positions": "none" if bag else "sinusoidal",
+        "pool": "sum" if bag else "mean",
         "dropout": size.dropout,
         "label_smoothing": 0.1,
         "context": int(np.clip(-(-words // 8) * 8, 16, 512 if gpu else 256)),
         "tokenizer": WordPunctTokenizer(min_count=size.min_count, normalise=("nfc", "lowercase")),
         "batch_size": size.batch,
         "lr": size.lr,
-        "epochs": _epochs(rows, size.batch, gpu, 4, 40),
-        "training": Training(**loop(plan), schedule="warmup_cosine", clip=1.0, patience=6),
+        "epochs": BLIND if blind else _epochs(rows, size.batch, gpu, 4, 40),
+        "training": Training(**loop(plan) | ending, schedule="warmup_cosine", clip=1.0),
     }
     return built(system, own, plan)
 
