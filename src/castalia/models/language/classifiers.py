@@ -181,15 +181,8 @@ class AttentionClassifier(TextClassifier):
         Most sentences of a document; the others are left out.
     words
         Most words of a sentence; the others are left out.
-    tokenizer
-        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
-        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: words and punctuation marks.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
-    class_weight
-        None, ``"balanced"``, or a dict from class to weight.
-    calibrate
-        Fit one temperature on the validation rows after training.
+    tokenizer, label_smoothing, class_weight, calibrate
+        As for ``TransformerClassifier``.
 
     Attributes
     ----------
