@@ -173,7 +173,7 @@ def test_without_blocks_it_is_a_bag_of_words():
     ]
 
 
-@pytest.mark.parametrize("pool", ["mean", "attention", "first"])
+@pytest.mark.parametrize("pool", ["mean", "sum", "attention", "first"])
 def test_padding_has_no_share_in_the_summary(pool):
     net = lively(TransformerEncoder(30, 5, pool=pool, **SMALL))
     keep = torch.arange(9)[None] < 6
