@@ -306,7 +306,8 @@ def test_one_vector_forgets_long_sentences_that_attention_reads():
     )
     assert min(attention[0], fixed[0]) > 0.7
     assert attention[1] > fixed[1] + 0.25
-    assert attention[2] > 2 * fixed[2]
+    assert attention[2] > 0.5  # of 30 symbols, additive attention
+    assert fixed[2] < 0.25
 
 
 def test_attention_goes_along_the_diagonal_for_a_copy_and_against_it_for_a_reversal():

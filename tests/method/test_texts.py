@@ -27,6 +27,7 @@ from castalia.method.result import FitResult
 from castalia.method.scores import Answers, measure, stacked
 from castalia.method.texts.baselines import telling_words, word_model
 from castalia.method.texts.labelled import without_copies
+from castalia.method.texts.model import classifier_size
 from castalia.method.texts.passages import Passages, cut_passages
 from castalia.method.texts.surprise import surprises
 from castalia.models.language import NGramLanguageModel
@@ -298,6 +299,66 @@ def test_a_counted_model_can_be_asked_for(book, tmp_path):
     found = run(plan)
     assert found.report.contenders[-1].name == "NGramLanguageModel"
     assert evaluate(found.folder, str(book)).scores["bits_per_character"] < 2
+
+
+def test_a_counted_model_that_does_as_well_is_handed_over(read_book, book):
+    assert read_book.report.outcome in ("equal", "worse")  # the network saw one epoch
+    place = read_book.folder / "baseline"
+    assert read_book.verdict.endswith(
+        f"It is saved, too: give {place} in place of {read_book.folder}."
+    )
+    model = castalia.load(place)
+    assert isinstance(model, NGramLanguageModel)
+    kind = open_data(text_plan(str(book), TINY_READER))
+    bits = surprises(model, kind.X.take(kind.parts[0].test))
+    shown = next(c for c in read_book.report.contenders if c.name.startswith("6-gram"))
+    assert bits[:, 0].sum() / kind.X.take(kind.parts[0].test).sizes().sum() == pytest.approx(
+        shown.scores["bits_per_character"]
+    )
+    assert evaluate(place, str(book)).metric == "bits_per_character"
+    assert predict(place, str(book)).rows()[0]["tokens"] > 0
+
+
+def test_what_cannot_be_saved_is_not_handed_over(told_apart):
+    assert not (told_apart.folder / "baseline").exists()
+    assert "It is saved" not in told_apart.verdict
+
+
+def test_few_texts_get_a_bag_of_words_and_many_on_a_gpu_attention(table):
+    sizes = [classifier_size(n, gpu=False) for n in (100, 2_000, 20_000, 200_000)]
+    assert [size.depth for size in sizes] == [0, 0, 0, 0]
+    assert [size.batch for size in sizes] == sorted({size.batch for size in sizes})
+    assert [size.min_count for size in sizes] == [1, 1, 2, 2]
+    assert classifier_size(50_000, gpu=True).depth == 0
+    assert classifier_size(50_001, gpu=True).depth > 0
+    bag = open_data(text_plan(str(table), {}, "label"))
+    model = bag.build(60)
+    assert (model.depth, model.positions, model.pool) == (0, "none", "sum")
+    assert (model.training.validation, model.training.patience) == (0.0, None)
+    assert bag.build(501).training.patience  # more texts can spare some for validation
+    assert "weighs words and not their order" in " ".join(bag.notes)
+    asked = open_data(text_plan(str(table), {"depth": 2}, "label"))
+    model = asked.build(60)
+    assert (model.depth, model.positions, model.pool) == (2, "sinusoidal", "mean")
+    assert (model.dim, model.dropout) == (64, 0.3)
+    assert model.training.patience
+    assert "weighs words" not in " ".join(asked.notes)
+
+
+def test_the_default_classifier_keeps_up_with_weighed_words(place):
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(300)])
+    lean = rng.normal(size=300)  # every word speaks a little for one class
+    path = place / "leaning.csv"
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["review", "label"])
+        for _ in range(400):
+            drawn = rng.integers(300, size=20)
+            out.writerow([" ".join(words[drawn]), "yes" if lean[drawn].sum() > 0 else "no"])
+    found = run(text_plan(str(path), {}, "label", run=place / "runs" / "leaning"))
+    score = {c.name: c.scores["accuracy"] for c in found.report.contenders}
+    assert score["TransformerClassifier"] > score["Logistic regression"] - 0.05
 
 
 def test_folds_of_a_text_test_every_passage_once(book):

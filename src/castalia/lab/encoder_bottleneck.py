@@ -28,6 +28,7 @@ __all__ = ["run"]
 SYMBOLS, START = 32, 32
 NOISE = 0.05  # share of the source's symbols that are replaced by any
 LENGTHS = (4, 8, 12, 16, 20, 30)
+SHORT = (4, 8)
 ALIGNED = 8  # symbols of the sentences whose alignments are drawn
 
 
@@ -50,21 +51,26 @@ def given(y: Tensor) -> Tensor:
     return torch.cat([torch.full((len(y), 1), START), y[:, :-1]], dim=1)
 
 
-def train(task: Task, attention: str, *, quick: bool) -> Seq2Seq:
-    """Train on short sentences, and in the last fifth of the steps on some long ones too."""
-    steps, short, long = (
-        (120, (4, 8), (30, 8, 4, 8)) if quick else (600, (4, 8, 4, 12), (30, 12, 12))
-    )
+def length_of(step: int, steps: int, longest: int) -> int:
+    """Return how many symbols a batch has: one in three stays short, the others grow."""
+    if step % 3 == 0:
+        return SHORT[step // 3 % len(SHORT)]
+    return round(6 * (longest / 6) ** (step / steps))
+
+
+def train(task: Task, attention: str, *, steps: int, longest: int = LENGTHS[-1]) -> Seq2Seq:
+    """Train on sentences that get longer; the learning rate falls in the last third."""
     with seed_scope(0):
-        net = Seq2Seq(SYMBOLS + 1, dim=32, hidden=32, cell="gru", attention=attention)
+        net = Seq2Seq(SYMBOLS + 1, dim=32, hidden=64, cell="gru", attention=attention)
     adam, source = torch.optim.Adam(net.parameters(), lr=1e-2), torch.Generator().manual_seed(0)
+    rate = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 3 * (1 - step / steps)))
     for step in range(steps):
-        lengths = short if step < 0.8 * steps else long
-        x, y = task.draw(64, lengths[step % len(lengths)], source)
+        x, y = task.draw(64, length_of(step, steps, longest), source)
         adam.zero_grad()
         nn.functional.cross_entropy(net(x, given(y)).flatten(0, 1), y.flatten()).backward()
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         adam.step()
+        rate.step()
     return net.eval()
 
 
@@ -93,9 +99,9 @@ def slope(weights: Tensor) -> float:
 def run(*, quick: bool = False) -> Outcome:
     """Train three translators, and draw accuracy by length and alignments."""
     copy, reverse = Task(), Task(backwards=True)
-    attention = "multiplicative" if quick else "additive"  # which wants more steps
-    looking, turning = (train(task, attention, quick=quick) for task in (copy, reverse))
-    fixed = train(copy, "none", quick=quick)
+    steps = 120 if quick else 600
+    looking, fixed = (train(copy, kind, steps=steps) for kind in ("additive", "none"))
+    turning = train(reverse, "additive", steps=steps // 2, longest=ALIGNED)
     figure, (left, *maps) = panels(3, (11, 3.4))
     numbers: dict[str, float] = {}
     for name, net, colour in (("attention", looking, COLOURS[0]), ("fixed", fixed, COLOURS[1])):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -32,7 +32,7 @@ from castalia.method.report import Contender
 from castalia.method.report.formats import duration, score
 from castalia.method.report.plain import plain
 from castalia.method.reporting import make_report
-from castalia.method.result import RESULT, FitResult
+from castalia.method.result import BASELINE, RESULT, FitResult
 from castalia.method.scores import Answers, answers_of, joined, mean_scores, row_interval
 from castalia.method.settings import apply_settings
 from castalia.method.split import Part
@@ -59,8 +59,6 @@ def fit(data: Any, target: str | None = None, *, plan: FitPlan | None = None) ->
     plan
         Further settings; its data and target are not used.
     """
-    from dataclasses import replace
-
     base = plan if plan is not None else FitPlan(data=data, target=target)
     return run(replace(base, data=data, target=target))
 
@@ -173,6 +171,7 @@ class Fit:
         noun = "the network" if self.network else model.name
         pair, unit = (model, rival), self.task.unit
         verdict = compare(self.metric, self.truth, seeds, baselines[key], pair, noun, unit)
+        verdict = self._hand_over(verdict, key)
         chosen = self._choose(seeds)
         return self._finish(created, contenders, checks, seeds, chosen, verdict)
 
@@ -354,6 +353,18 @@ class Fit:
             return 0
         losses = [(a.facts["best"] or {}).get("val_loss", np.inf) for a in seeds]
         return int(np.argmin(losses))
+
+    def _hand_over(self, verdict: Verdict, key: str) -> Verdict:
+        """Save the baseline that is to be used instead of the network, where it can be saved."""
+        if verdict.outcome not in ("worse", "equal"):
+            return verdict
+        rows = np.arange(len(self.kind)) if self.plan.cv else self.parts[0].train
+        model = self.kind.handed_over(key, rows)
+        if model is None:
+            return verdict
+        save(model, self.folder / BASELINE)
+        said = f"It is saved, too: give {self.folder / BASELINE} in place of {self.folder}."
+        return replace(verdict, words=f"{verdict.words} {said}")
 
     def _finish(
         self,

@@ -13,9 +13,10 @@ from castalia.method.report.plain import from_text, to_text
 from castalia.utils.files import atomic_write, writing
 from castalia.utils.text import did_you_mean
 
-__all__ = ["MODEL", "PAGE", "RESULT", "FitResult"]
+__all__ = ["BASELINE", "MODEL", "PAGE", "RESULT", "FitResult"]
 
 RESULT, PAGE, MODEL = "result.json", "report.html", "model"
+BASELINE = "baseline"  # beside the model, where it is the better one and can be saved
 _FORMAT = 1
 
 
@@ -26,7 +27,8 @@ class FitResult:
     Attributes
     ----------
     folder
-        The run's folder: ``model/``, ``report.html``, ``result.json``.
+        The run's folder: ``model/``, ``report.html``, ``result.json``; ``baseline/`` where that is
+        the better model and can be saved.
     report
         Everything the page shows.
     summary

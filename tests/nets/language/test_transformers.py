@@ -159,7 +159,21 @@ def test_without_positions_an_encoder_reads_a_bag_of_tokens():
     assert (ordered(IDS[:, order]) - ordered(IDS)).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("pool", ["mean", "attention", "first"])
+def test_without_blocks_it_is_a_bag_of_words():
+    net = TransformerEncoder(
+        30, 5, dim=8, depth=0, heads=2, positions="none", pool="sum", pre_norm=True, pad=0
+    )
+    ids = torch.tensor([[3, 1, 4, 1, 0, 0]])  # two of padding
+    words = net.tokens.weight[[3, 1, 4, 1]].sum(dim=0) / 2  # the root of 4
+    assert_close(net(ids)[0], net.output(words))
+    assert sorted(name for name, _ in net.named_parameters()) == [
+        "output.bias",
+        "output.weight",
+        "tokens.weight",
+    ]
+
+
+@pytest.mark.parametrize("pool", ["mean", "sum", "attention", "first"])
 def test_padding_has_no_share_in_the_summary(pool):
     net = lively(TransformerEncoder(30, 5, pool=pool, **SMALL))
     keep = torch.arange(9)[None] < 6

@@ -33,6 +33,14 @@ def test_the_additive_score_is_its_formula():
     assert_close(layer.scores(QUERIES, KEYS), torch.tensor(expected))
 
 
+@pytest.mark.parametrize("hidden", [16, 256])
+def test_additive_scores_of_untrained_states_spread_by_about_one(hidden):
+    draw = torch.Generator().manual_seed(0)
+    queries, keys = (0.3 * torch.randn(8, 30, hidden, generator=draw) for _ in range(2))
+    spread = [AdditiveAttention(hidden).scores(queries, keys).std().item() for _ in range(20)]
+    assert 0.6 < sum(spread) / len(spread) < 1.6  # 0.2 by the usual weights of torch
+
+
 def test_the_gradient_of_the_additive_score_is_that_of_differences():
     layer = AdditiveAttention(3, hidden=2).double()
     q, k = (torch.randn(1, 2, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -18,12 +19,13 @@ from castalia.method.plan import FitPlan
 from castalia.method.scores import Answers
 from castalia.method.split import LEAST_ROWS, Part
 from castalia.method.task import Task
-from castalia.method.texts.baselines import count_ngrams, ngram_order
+from castalia.method.texts.baselines import ngram_order
 from castalia.method.texts.model import build_language_model, choose_language_model
 from castalia.method.texts.panels import continuations, hardest
 from castalia.method.texts.passages import SHORTEST, Passages, cut_passages
 from castalia.method.texts.reading import holds_text, read_lines, read_running
 from castalia.method.texts.surprise import surprises
+from castalia.models.language import NGramLanguageModel
 from castalia.utils.text import listing, plural, shorten
 
 __all__ = ["Prose"]
@@ -140,11 +142,16 @@ class Prose(Kind):
 
     def baseline(self, key: str, part: Part) -> Answers:
         """Count n-grams of the training passages."""
-        tokenizer = self._tokenizer(part.train)
+        begin = time.perf_counter()
+        model = self.handed_over(key, part.train)
+        seconds = time.perf_counter() - begin
+        return Answers(surprises(model, self.X.take(part.test)), seconds=seconds)
+
+    def handed_over(self, key: str, rows: np.ndarray) -> Any:
+        """Return the counted model, which can be saved, asked and made to write."""
+        tokenizer = self._tokenizer(rows)
         order = 1 if key == "guess" else ngram_order(tokenizer)
-        train, test = self.X.take(part.train), self.X.take(part.test)
-        bits, seconds = count_ngrams(order, tokenizer, train, test)
-        return Answers(bits, seconds=seconds)
+        return NGramLanguageModel(order=order, tokenizer=tokenizer).fit(self.X.take(rows).texts())
 
     def baseline_note(self, key: str) -> str:
         """Say what a baseline counts."""

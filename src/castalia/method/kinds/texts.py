@@ -46,7 +46,7 @@ class LabelledTexts(Kind):
     """A table with a column of texts, each of one class."""
 
     catalog = "text"
-    hint: ClassVar[str] = "--model attention, --set dim=128, --set depth=2, --set dropout=0.5"
+    hint: ClassVar[str] = "--model attention, --set depth=2, --set dim=128, --set lr=1e-3"
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
@@ -79,7 +79,7 @@ class LabelledTexts(Kind):
         self.lengths = np.array([len(text.split()) for text in self.X])
         split_by = [name for name in (plan.group, plan.time) if name is not None]
         self.others = others(self.data.schema, [self.target, self.column, *split_by])
-        self.notes = [*notes, self._taken(), *empty, *copies, *more, *self._long()]
+        self.notes = [*notes, self._taken(), *empty, *copies, *more, *self._read()]
         self._words: dict[bytes, Any] = {}
 
     @staticmethod
@@ -100,16 +100,22 @@ class LabelledTexts(Kind):
             "table without its texts)."
         )
 
-    def _long(self) -> list[str]:
-        """Say how many texts are longer than the network reads."""
-        context = getattr(self.build(len(self)), "context", None)
+    def _read(self) -> list[str]:
+        """Say how the network reads, and how many texts are longer than that."""
+        model, found = self.build(len(self)), []
+        if getattr(model, "depth", 1) == 0 and "depth" not in self.plan.settings:
+            found.append(
+                "The network weighs words and not their order, which pays on more texts or a GPU "
+                "(--set depth=2 reads it)."
+            )
+        context = getattr(model, "context", None)
         cut = 0 if context is None else int((self.lengths > context).sum())
-        if not cut:
-            return []
-        return [
-            f"{plural(cut, 'text')} of more than {context} words "
-            f"{'is' if cut == 1 else 'are'} cut there (--set context=N for another length)."
-        ]
+        if cut:
+            found.append(
+                f"{plural(cut, 'text')} of more than {context} words "
+                f"{'is' if cut == 1 else 'are'} cut there (--set context=N for another length)."
+            )
+        return found
 
     def fingerprint(self) -> str:
         """Return a mark of the content."""

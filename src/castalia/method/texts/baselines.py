@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from castalia.data.tokenizers import CharTokenizer, Tokenizer
-from castalia.method.texts.passages import Passages
-from castalia.method.texts.surprise import surprises
-from castalia.models.language import NGramLanguageModel
 
-__all__ = ["LETTERS", "count_ngrams", "ngram_order", "telling_words", "word_model"]
+__all__ = ["LETTERS", "ngram_order", "telling_words", "word_model"]
 
 LETTERS, PIECES = 6, 4  # lengths of n-grams of characters and of longer tokens
 RARE = 1_000  # texts from which words seen once are left out
@@ -28,26 +24,6 @@ _WORD = r"\w+|[^\w\s]"  # words, and signs one by one
 def ngram_order(tokenizer: Tokenizer) -> int:
     """Return how many tokens the n-grams of a baseline have."""
     return LETTERS if isinstance(tokenizer, CharTokenizer) else PIECES
-
-
-def count_ngrams(
-    order: int, tokenizer: Tokenizer, train: Passages, test: Passages
-) -> tuple[np.ndarray, float]:
-    """Count n-grams of some passages; return the bits of others, (n, 2), and the seconds it took.
-
-    Parameters
-    ----------
-    order
-        Their length; 1 counts single tokens.
-    tokenizer
-        That of the network, so that perplexities can be compared.
-    train, test
-        Passages to count and to score.
-    """
-    begin = time.perf_counter()
-    model = NGramLanguageModel(order=order, tokenizer=tokenizer).fit(train.texts())
-    seconds = time.perf_counter() - begin
-    return surprises(model, test), seconds
 
 
 def word_model(key: str, texts: int) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from castalia.catalog import System
 from castalia.data.text import TOKENIZERS
 from castalia.data.tokenizers import BPETokenizer, WordPunctTokenizer
-from castalia.method.model import built, loop
+from castalia.method.model import VALIDATION, built, loop
 from castalia.method.plan import FitPlan
 from castalia.method.texts.baselines import LETTERS
 from castalia.train import Training
@@ -21,6 +21,7 @@ __all__ = [
     "build_language_model",
     "build_translator",
     "choose_language_model",
+    "classifier_size",
     "on_gpu",
 ]
 
@@ -121,6 +122,44 @@ def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int =
     return built(system, own, plan)
 
 
+class Size(NamedTuple):
+    """Sizes of a classifier of texts; without blocks it is a bag of words."""
+
+    texts: float  # up to so many
+    depth: int
+    dim: int
+    dropout: float
+    min_count: int
+    batch: int
+    lr: float
+
+
+CLASSIFIERS = (
+    Size(500, 0, 256, 0.5, 1, 16, 2e-3),  # none can be spared for validation
+    Size(5_000, 0, 64, 0.5, 1, 32, 2e-3),
+    Size(50_000, 0, 128, 0.5, 2, 64, 2e-3),
+    Size(float("inf"), 0, 256, 0.3, 2, 128, 2e-3),
+)
+BLIND = 15  # epochs of a bag of words without validation
+WITH_BLOCKS = Size(float("inf"), 4, 256, 0.3, 2, 64, 5e-4)  # on a GPU, for more than the third
+
+
+def classifier_size(texts: int, gpu: bool) -> Size:
+    """Return the sizes that suit so many texts.
+
+    Words and their weights are hard to beat from scratch: blocks of attention, which read their
+    order, come in where there is much text and a GPU.
+
+    Examples
+    --------
+    >>> classifier_size(2_000, gpu=True).depth, classifier_size(100_000, gpu=True).depth
+    (0, 4)
+    """
+    if gpu and texts > CLASSIFIERS[-2].texts:
+        return WITH_BLOCKS
+    return next(size for size in CLASSIFIERS if texts <= size.texts)
+
+
 def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed: int = 0) -> Any:
     """Return an unfitted classifier of texts with sensible settings.
 
@@ -138,24 +177,29 @@ def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed:
         Of the training.
     """
     gpu = on_gpu(plan.device)
-    large = gpu and rows > 5_000
-    batch = 16 if rows <= 500 else 32 if rows <= 5_000 else 64
+    size = classifier_size(rows, gpu)
+    depth = plan.settings.get("depth", size.depth)
+    bag = not depth and system.name == "TransformerClassifier"
+    if not bag and not size.depth:  # another network was asked for
+        size = size._replace(dim=64, dropout=0.3)
+    blind = bag and rows <= CLASSIFIERS[0].texts
+    ending = {"validation": 0.0} if blind else {"validation": VALIDATION, "patience": 6}
     own = {
         "random_state": seed,
-        "dim": 256 if large else 64,
-        "depth": 4 if large else 1,
-        "heads": 4,
+        "depth": depth,
+        "dim": size.dim,
         "hidden": 64,
-        "dropout": 0.3,
+        "heads": 4,
+        "positions": "none" if bag else "sinusoidal",
+        "pool": "sum" if bag else "mean",
+        "dropout": size.dropout,
         "label_smoothing": 0.1,
         "context": int(np.clip(-(-words // 8) * 8, 16, 512 if gpu else 256)),
-        "tokenizer": WordPunctTokenizer(
-            min_count=1 if rows < 1_000 else 2, normalise=("nfc", "lowercase")
-        ),
-        "batch_size": batch,
-        "lr": 5e-4 if large else 2e-3,
-        "epochs": _epochs(rows, batch, gpu, 4, 40),
-        "training": Training(**loop(plan), schedule="warmup_cosine", clip=1.0, patience=6),
+        "tokenizer": WordPunctTokenizer(min_count=size.min_count, normalise=("nfc", "lowercase")),
+        "batch_size": size.batch,
+        "lr": size.lr,
+        "epochs": BLIND if blind else _epochs(rows, size.batch, gpu, 4, 40),
+        "training": Training(**loop(plan) | ending, schedule="warmup_cosine", clip=1.0),
     }
     return built(system, own, plan)
 

@@ -330,22 +330,11 @@ class RoBERTa(MaskedEncoder):
     ----------
     tokenizer
         A tokenizer with a mask token, fitted or not, or the name of one; None: byte BPE.
-    context
-        Most tokens of a text; longer ones are cut.
-    dim, depth, heads
-        Width of the vectors, number of blocks and attention heads; not used with a ``start``.
-    hidden
-        Units of the position-wise networks; None: 4 ``dim``.
-    dropout
-        Probability for embeddings, attention weights and the output of each part.
     start
         What to continue from: a fitted ``RoBERTa``, the folder of a saved one, or a Hugging Face
         folder; None: random weights.
-    batch_tokens
-        Most tokens of a batch, padding included; short texts then make batches of more rows.
-        None: batches of ``batch_size`` rows.
-    rate
-        Share of a text's tokens that are hidden.
+    context, dim, depth, heads, hidden, dropout, batch_tokens, rate
+        As for ``BERT``.
 
     Attributes
     ----------

@@ -31,26 +31,10 @@ class BERTTagger(Startable, WordTagger):
 
     Parameters
     ----------
-    tokenizer
-        A tokenizer, fitted or not, or the name of one; None: word pieces. A ``start`` has its own.
     context
         Most tokens of a sentence; words after them get the tag that is commonest.
-    dim, depth, heads
-        Width of the vectors, number of blocks and attention heads; not used with a ``start``.
-    hidden
-        Units of the position-wise networks; None: 4 ``dim``.
-    dropout
-        Probability for embeddings, attention weights, the output of each part and the last layer.
-    start
-        A fitted ``BERT``, ``RoBERTa`` or model made from one, the folder of a saved one, or a
-        Hugging Face folder; None: random weights.
-    batch_tokens
-        Most tokens of a batch, padding included; short texts then make batches of more rows.
-        None: batches of ``batch_size`` rows.
-    train
-        ``"all"``, ``"head"``, or the number of last blocks to train with the head.
-    adapt
-        ``LoRA(…)``, ``BottleneckAdapters(…)`` or ``Prompts(…)``, trained in a frozen start.
+    tokenizer, dim, depth, heads, hidden, dropout, start, batch_tokens, train, adapt
+        As for ``BERTClassifier``.
 
     Attributes
     ----------
@@ -109,30 +93,14 @@ class BERTQuestionAnswerer(Startable, Estimator):
 
     Parameters
     ----------
-    tokenizer
-        A tokenizer, fitted or not, or the name of one; None: word pieces. A ``start`` has its own.
     context
         Most tokens of question and text; longer texts are cut.
-    dim, depth, heads
-        Width of the vectors, number of blocks and attention heads; not used with a ``start``.
-    hidden
-        Units of the position-wise networks; None: 4 ``dim``.
-    dropout
-        Probability for embeddings, attention weights, the output of each part and the last layer.
-    start
-        A fitted ``BERT``, ``RoBERTa`` or model made from one, the folder of a saved one, or a
-        Hugging Face folder; None: random weights.
-    batch_tokens
-        Most tokens of a batch, padding included; short texts then make batches of more rows.
-        None: batches of ``batch_size`` rows.
-    train
-        ``"all"``, ``"head"``, or the number of last blocks to train with the head.
-    adapt
-        ``LoRA(…)``, ``BottleneckAdapters(…)`` or ``Prompts(…)``, trained in a frozen start.
     longest
         Most tokens of an answer.
     threshold
         How much better than no answer an answer must score; larger values answer less often.
+    tokenizer, dim, depth, heads, hidden, dropout, start, batch_tokens, train, adapt
+        As for ``BERTClassifier``.
 
     Attributes
     ----------

@@ -54,14 +54,14 @@ class TransformerClassifier(TextClassifier):
 
     Blocks of self-attention over the tokens, pooled to one vector, and a linear layer;
     cross-entropy is minimised. Right where the order of words matters and there is much text; on
-    little data start from a pre-trained network instead.
+    little data start from a pre-trained network, or take no blocks: a bag of words.
 
     Parameters
     ----------
     dim
         Width of the vectors; a multiple of ``heads``.
     depth
-        Number of blocks.
+        Number of blocks; 0, best with ``positions="none"`` and ``pool="sum"``, is a bag of words.
     heads
         Attention heads of a block.
     dropout
@@ -69,8 +69,8 @@ class TransformerClassifier(TextClassifier):
     positions
         ``"sinusoidal"``, ``"learned"``, or ``"none"``: a bag of tokens.
     pool
-        How tokens become one vector: their ``"mean"``, a learnt ``"attention"`` over them, or the
-        ``"first"``.
+        How tokens become one vector: their ``"mean"``, their ``"sum"`` over the root of their
+        number, a learnt ``"attention"`` over them, or the ``"first"``.
     context
         Most tokens of a text.
     long
@@ -128,11 +128,11 @@ class TransformerClassifier(TextClassifier):
     adapter: ClassVar[type] = TextAdapter
 
     dim: Annotated[int, Interval(1, whole=True)] = 128
-    depth: Annotated[int, Interval(1, whole=True)] = 2
+    depth: Annotated[int, Interval(0, whole=True)] = 2
     heads: Annotated[int, Interval(1, whole=True)] = 4
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
     positions: Annotated[str, OneOf("sinusoidal", "learned", "none")] = "sinusoidal"
-    pool: Annotated[str, OneOf("mean", "attention", "first")] = "mean"
+    pool: Annotated[str, OneOf("mean", "sum", "attention", "first")] = "mean"
     context: Annotated[int, Interval(1, whole=True)] = 512
     long: Annotated[str, OneOf("cut", "refuse")] = "cut"
     batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
@@ -181,15 +181,8 @@ class AttentionClassifier(TextClassifier):
         Most sentences of a document; the others are left out.
     words
         Most words of a sentence; the others are left out.
-    tokenizer
-        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
-        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: words and punctuation marks.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
-    class_weight
-        None, ``"balanced"``, or a dict from class to weight.
-    calibrate
-        Fit one temperature on the validation rows after training.
+    tokenizer, label_smoothing, class_weight, calibrate
+        As for ``TransformerClassifier``.
 
     Attributes
     ----------

@@ -164,15 +164,6 @@ class T5(Denoiser):
     tokenizer
         A tokenizer with an end and sentinels ``<extra_id_0>`` …, fitted or not, or the name of one;
         None: BPE. A ``start`` has its own.
-    context
-        Most tokens of a source and of an answer; longer ones are cut.
-    beams
-        Answers that are kept while searching; 1 takes the most probable token at each step.
-    length_penalty
-        The exponent a of log p / n^a, by which answers of n tokens compete.
-    batch_tokens
-        Most tokens of a batch, padding included, of texts and answers each; short texts then make
-        batches of more rows. None: batches of ``batch_size`` rows.
     dim, depth, heads, head_dim
         Width of the vectors, blocks of each half, attention heads and the width of one.
     hidden
@@ -186,6 +177,8 @@ class T5(Denoiser):
         None: random weights.
     rate, mean_span
         Share of the tokens that are cut out, and the mean length of a stretch.
+    context, beams, length_penalty, batch_tokens
+        As for ``Transformer``.
 
     Attributes
     ----------
@@ -282,23 +275,10 @@ class BART(Denoiser):
     tokenizer
         A tokenizer with begin, end and mask, fitted or not, or the name of one; None: byte BPE. A
         ``start`` has its own.
-    context
-        Most tokens of a source and of an answer; longer ones are cut.
-    beams
-        Answers that are kept while searching; 1 takes the most probable token at each step.
-    length_penalty
-        The exponent a of log p / n^a, by which answers of n tokens compete.
-    batch_tokens
-        Most tokens of a batch, padding included, of texts and answers each; short texts then make
-        batches of more rows. None: batches of ``batch_size`` rows.
     dim, depth, heads
         Width of the vectors, blocks of each half, and attention heads.
     hidden
         Units of the position-wise networks; None: 4 ``dim``.
-    dropout
-        Probability for embeddings, attention weights and the output of each part.
-    label_smoothing
-        Share of a token's mass that is spread over the vocabulary, when there is a y.
     start
         What to continue from: a fitted ``BART``, the folder of a saved one, or a Hugging Face
         folder; None: random weights.
@@ -308,6 +288,10 @@ class BART(Denoiser):
         Shares of single tokens that become the mask, and that disappear.
     sentence_ends
         Pieces after which a sentence is over; sentences then change places. Empty: they stay.
+    context, beams, length_penalty, batch_tokens
+        As for ``Transformer``.
+    dropout, label_smoothing
+        As for ``T5``.
 
     Attributes
     ----------

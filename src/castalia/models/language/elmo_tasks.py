@@ -68,15 +68,8 @@ class ELMoClassifier(ELMoTask, Classifier, Estimator):
 
     Parameters
     ----------
-    tokenizer
-        A tokenizer, fitted or not, or the name of one; None: words and punctuation marks. A
-        ``start`` has its own.
     context
         Most tokens of a text, begin and end included; longer ones are cut.
-    dim, depth
-        Width of each direction and number of its layers; not used with a ``start``.
-    hidden
-        Cells of an LSTM, projected to ``dim``; None: ``dim``, not projected.
     spelled
         Whether a token's vector is made of how it is written; a ``start`` has its own layer.
     dropout
@@ -96,6 +89,8 @@ class ELMoClassifier(ELMoTask, Classifier, Estimator):
         None, ``"balanced"`` or a dict from class to weight.
     calibrate
         Fit one temperature on the validation rows after training.
+    tokenizer, dim, depth, hidden
+        As for ``ELMo``.
 
     Attributes
     ----------
@@ -158,27 +153,15 @@ class ELMoTagger(ELMoTask, WordTagger):
 
     Parameters
     ----------
-    tokenizer
-        A tokenizer, fitted or not, or the name of one; None: words and punctuation marks. A
-        ``start`` has its own.
     context
         Most tokens of a sentence, begin and end included; words after them get the tag that is
         commonest.
-    dim, depth
-        Width of each direction and number of its layers; not used with a ``start``.
-    hidden
-        Cells of an LSTM, projected to ``dim``; None: ``dim``, not projected.
-    spelled
-        Whether a token's vector is made of how it is written; a ``start`` has its own layer.
     dropout
         Probability for the mixed vectors, and inside ELMo where that is trained.
-    start
-        A fitted ``ELMo`` or the folder of a saved one; None: random weights.
-    train
-        ``"head"``: the mix and the last layer; ``"all"``: ELMo too; None: the head with a
-        ``start``, all without.
-    norm
-        Whether layers are normalised before they are mixed.
+    tokenizer, dim, depth, hidden
+        As for ``ELMo``.
+    spelled, start, train, norm
+        As for ``ELMoClassifier``.
 
     Attributes
     ----------

@@ -31,36 +31,14 @@ class FastText(PredictingVectors):
 
     Parameters
     ----------
-    dim
-        Size D of the vectors.
-    min_count
-        Words seen more rarely are left out before windows are formed.
-    tokenizer
-        Cuts texts; one that is not fitted is fitted on them. None cuts at white space.
     shortest, longest
         Lengths of the n-grams, in characters.
     buckets
         Rows that n-grams are hashed into; fewer save memory and let more n-grams share one.
-    model
-        ``"skip-gram"``, or ``"cbow"``, which is faster.
-    output
-        ``"negative"`` (sampling), ``"hierarchical"`` or ``"softmax"``, as in `Word2Vec`.
-    negative
-        Noise words for each word.
-    power
-        Exponent of the counts in the distribution of noise.
-    window
-        Farthest distance of words that predict each other.
-    dynamic
-        Whether the reach of each window is drawn from 1 … ``window``.
-    subsample
-        Frequency above which words are dropped by chance; 0 drops none.
-    epochs
-        Passes over the texts.
-    batch_size
-        Centre words of one step, at most: of a short text, so few that a pass has 64 steps.
-    lr
-        Learning rate of a single pair; falls linearly to nearly zero.
+    dim, min_count, tokenizer, model, output, negative, power, window, dynamic, subsample
+        As for ``Word2Vec``.
+    epochs, batch_size, lr
+        As for ``Word2Vec``.
 
     Attributes
     ----------

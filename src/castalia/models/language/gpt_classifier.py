@@ -59,22 +59,14 @@ class GPTClassifier(Classifier, Estimator):
         Width of the vectors, number of blocks and attention heads; not used with a ``start``.
     dropout
         Probability for embeddings, attention weights, the output of each part and the last layer.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
     start
         A fitted ``GPTLanguageModel`` or ``GPTClassifier``, the folder of a saved one, or a Hugging
         Face folder of GPT-2; None: random weights.
-    train
-        ``"all"``, ``"head"``, or the number of last blocks to train with the head.
-    adapt
-        ``LoRA(…)``, ``BottleneckAdapters(…)`` or ``Prompts(…)``, trained in a frozen start.
     lr_decay
         Factor on the learning rate from each block to the one before it, above 0 and at most 1;
         smaller values move early blocks less.
-    class_weight
-        None, ``"balanced"`` or a dict from class to weight.
-    calibrate
-        Fit one temperature on the validation rows after training.
+    label_smoothing, train, adapt, class_weight, calibrate
+        As for ``BERTClassifier``.
 
     Attributes
     ----------

@@ -20,6 +20,7 @@ from castalia.data.text import LanguageAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.language.choices import TokenizerChoice
+from castalia.models.language.corpus import kind_of
 from castalia.models.language.scoring import token_log_probabilities
 from castalia.nets.language import generate
 from castalia.objectives import CausalLM
@@ -222,7 +223,7 @@ class NeuralLanguageModel(Estimator):
         Parameters
         ----------
         prompt
-            The beginning of a text, or several; token ids give token ids.
+            The beginning of a text, or several; lists of token ids give lists of token ids.
         tokens
             Most tokens to add.
         temperature
@@ -240,8 +241,8 @@ class NeuralLanguageModel(Estimator):
             Seed; that of the model when None.
         """
         check_is_fitted(self, "module_")
-        several = isinstance(prompt, list) and all(isinstance(text, str) for text in prompt)
-        prompts = [self._prompt(text) for text in (prompt if several and prompt else [prompt])]
+        several = _is_several(prompt)
+        prompts = [self._prompt(text) for text in (prompt if several else [prompt])]
         end = self.adapter_.end
         new = generate(
             self.module_,
@@ -280,21 +281,25 @@ class NeuralLanguageModel(Estimator):
         name, adapter = f"{type(self).__name__}.generate", self.adapter_
         begin = [] if adapter.end is None else [adapter.end]
         if not isinstance(prompt, str):
-            ids = np.asarray(prompt, dtype=np.int64).ravel()
-            return [*begin, *adapter._known(ids, name).tolist()]
+            found = [*begin, *adapter._known(_as_ids(prompt, name), name).tolist()]
+            return self._begun(found, name)
         if adapter.tokenizer is None:
             raise InvalidData(
                 f"{name}: it was fitted on token ids; the prompt must be a list of them, got "
                 f"{shorten(repr(prompt), 40)}."
             )
         ids = adapter.tokenizer.encode(prompt)
-        if not begin and not ids:
+        self._tell_unknown(prompt, ids)
+        return self._begun([*begin, *ids], name)
+
+    def _begun(self, ids: list[int], name: str) -> list[int]:
+        """Refuse a prompt that gives the network nothing to begin with."""
+        if not ids:
             raise InvalidData(
                 f"{name}: `prompt` must hold at least one token, since the tokenizer has no token "
                 "that begins a text; got an empty one."
             )
-        self._tell_unknown(prompt, ids)
-        return [*begin, *ids]
+        return ids
 
     def _tell_unknown(self, prompt: str, ids: list[int]) -> None:
         unknown = self.adapter_.tokenizer.find_id("unknown")
@@ -314,3 +319,24 @@ class NeuralLanguageModel(Estimator):
         tags.input_tags.two_d_array = False
         tags.no_validation = True
         return tags
+
+
+def _is_several(prompt: Any) -> bool:
+    """Whether a prompt is a list of them: of texts, or of rows of token ids."""
+    if hasattr(prompt, "ndim") and prompt.ndim != 1:
+        return bool(prompt.ndim == 2)
+    if not isinstance(prompt, list | tuple | np.ndarray) or not len(prompt):
+        return False
+    return all(isinstance(each, str | list | tuple | np.ndarray | Tensor) for each in prompt)
+
+
+def _as_ids(prompt: Any, name: str) -> np.ndarray:
+    """Return the token ids of a prompt; refuse anything else."""
+    if hasattr(prompt, "__len__") and not len(prompt):
+        return np.zeros(0, dtype=np.int64)
+    if kind_of(name, [prompt]) != "ids":
+        raise InvalidData(
+            f"{name}: a prompt must be a text or a list of token ids; got "
+            f"{shorten(repr(prompt), 40)}."
+        )
+    return np.asarray(prompt, dtype=np.int64)

@@ -352,7 +352,7 @@ class NGramLanguageModel(DirectEstimator):
 
     def _context(self, prompt: Any) -> list[int]:
         """Return the numbers of a prompt, behind ``<s>`` where texts have one."""
-        if not len(prompt):
+        if hasattr(prompt, "__len__") and not len(prompt):
             numbers: list[int] = []
         elif isinstance(prompt, str) and self.kind_ == "ids" and self.tokenizer_ is None:
             raise InvalidData(
@@ -479,9 +479,8 @@ class NGramLanguageModel(DirectEstimator):
 
     def _worded(self, ids: list[int], prompt: Any) -> Any:
         words = self.vocabulary_.words
-        if self.kind_ == "ids" and not isinstance(prompt, str):
-            return ids
-        if words is None:
+        numbers = self.kind_ == "ids" if not len(prompt) else not isinstance(prompt[0], str)
+        if words is None or (numbers and not isinstance(prompt, str)):
             return ids
         if isinstance(prompt, str):
             if self.tokenizer_ is not None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from castalia.base import Interval, OneOf
+from castalia.errors import InvalidData
 from castalia.models.language.word_heads import Full, Head, Negative, Tree
 from castalia.models.language.word_training import InputRows, Schedule, train_vectors
 from castalia.models.language.word_vectors import Texts, WordVectorEstimator
@@ -43,6 +44,12 @@ class PredictingVectors(WordVectorEstimator):
         """Keep what the subclass needs besides the vectors."""
 
     def _learn(self, texts: Texts) -> np.ndarray:
+        name = type(self).__name__
+        if np.diff(texts.text).all():
+            raise InvalidData(
+                f"{name}: some words must stand within one window; got texts of one known word "
+                "each."
+            )
         device = self._place()
         random = generator(seed_from(self.random_state), device=device)
         inputs, head = self._inputs(random), self._head(device)
@@ -57,6 +64,7 @@ class PredictingVectors(WordVectorEstimator):
             ),
             skip_gram=self.model == "skip-gram",
             generator=random,
+            owner=name,
         )
         self.output_vectors_ = head.table.cpu().numpy()
         self._finish(inputs)

@@ -72,8 +72,7 @@ def ending_scores(
     >>> ending_scores(counts.fit(["a b b b"]), "a", [" a b", " b"], normalise=False).round(3)
     array([-1.674, -0.288])
     """
-    several = not isinstance(prompt, str | Prompt)
-    prompts = list(prompt) if several else [prompt]
+    prompts, several = _prompts("choose", prompt)
     rows = _for_each(choices, len(prompts))
     endings = [_endings(p, row) for p, row in zip(prompts, rows, strict=True)]
     scores = np.full((len(rows), max(map(len, rows))), -np.inf)
@@ -104,14 +103,27 @@ def answer(model: Any, prompt: Any, *, tokens: int = 20) -> Any:
     >>> answer(model, "the sky", tokens=2)
     'is blue'
     """
-    several = not isinstance(prompt, str | Prompt)
-    prompts = list(prompt) if several else [prompt]
+    prompts, several = _prompts("answer", prompt)
     if not prompts:
         raise InvalidData("answer: there must be at least one prompt; got none.")
     written = reader(model).write([*map(str, prompts)], tokens)
     pairs = zip(prompts, written, strict=True)
     found = [p.read_answer(text) if isinstance(p, Prompt) else text.strip() for p, text in pairs]
     return found if several else found[0]
+
+
+def _prompts(owner: str, prompt: Any) -> tuple[list[str | Prompt], bool]:
+    """Return prompts in a list, and whether there were several; token ids are refused."""
+    if isinstance(prompt, str | Prompt):
+        return [prompt], False
+    found = list(prompt) if np.iterable(prompt) else [prompt]
+    for each in found:
+        if not isinstance(each, str | Prompt):
+            raise InvalidData(
+                f"{owner}: a prompt must be a string or a Prompt; got {shorten(repr(each), 40)}. "
+                "Of token ids make a text by `model.tokenizer_.decode`."
+            )
+    return found, True
 
 
 def _for_each(choices: Sequence[Any], prompts: int) -> list[list[str]]:
@@ -123,6 +135,11 @@ def _for_each(choices: Sequence[Any], prompts: int) -> list[list[str]]:
         )
     if all(isinstance(choice, str) for choice in choices):
         return [list(choices)] * prompts
+    if not all(isinstance(row, list | tuple | np.ndarray) for row in choices):
+        raise InvalidData(
+            f"choose: choices must be texts, or a list of texts for each prompt; got "
+            f"{shorten(repr(choices))}."
+        )
     if len(choices) != prompts:
         raise InvalidData(
             f"choose: there must be one list of choices for all prompts, or one for each of the "

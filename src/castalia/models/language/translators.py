@@ -149,18 +149,6 @@ class Seq2Seq(TextToText, Estimator):
 
     Parameters
     ----------
-    tokenizer
-        A tokenizer with begin and end, fitted or not, or the name of one; it is fitted on sources
-        and answers together. None: BPE.
-    context
-        Most tokens of a source and of an answer; longer ones are cut.
-    beams
-        Answers that are kept while searching; 1 takes the most probable token at each step.
-    length_penalty
-        The exponent a of log p / n^a, by which answers of n tokens compete.
-    batch_tokens
-        Most tokens of a batch, padding included, of texts and answers each; short texts then make
-        batches of more rows. None: batches of ``batch_size`` rows.
     dim
         Width of the tokens' vectors.
     hidden
@@ -181,6 +169,8 @@ class Seq2Seq(TextToText, Estimator):
     sampled
         Scheduled sampling: shares of the decoder's inputs that are its own guesses, one for each
         part of the training, which is cut into as many equal parts. ``(0.0,)`` is teacher forcing.
+    tokenizer, context, beams, length_penalty, batch_tokens
+        As for ``Transformer``.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.errors import Diverged
+from castalia.errors import Diverged, InvalidData
 from castalia.models.language.rows import move_rows
 from castalia.models.language.windows import Windows, keep_probability, make_windows
 from castalia.models.language.word_heads import Head, Step
@@ -104,6 +104,7 @@ def train_vectors(
     *,
     skip_gram: bool,
     generator: torch.Generator,
+    owner: str,
 ) -> np.ndarray:
     """Train the tables in place; return the mean loss of a pair in each epoch.
 
@@ -121,6 +122,8 @@ def train_vectors(
         Whether a word predicts those around it, instead of their mean predicting the word.
     generator
         Draws.
+    owner
+        Whom errors name.
     """
     keep = keep_probability(counts, schedule.subsample)
     seen = counts * keep / (counts * keep).sum()
@@ -145,11 +148,17 @@ def train_vectors(
             width=head.width,
             generator=generator,
         )
+        if not len(windows):
+            raise InvalidData(
+                f"{owner}: subsampling must leave some words to learn from; with `subsample`="
+                f"{schedule.subsample:g} all {len(ids)} were dropped in epoch {epoch + 1}. Give "
+                "more text, or set `subsample=0`."
+            )
         work = _Pass(inputs, head, windows, skip_gram)
         losses.append(work.run(schedule, epoch, most, generator))
         if not np.isfinite(losses[-1]):
             raise Diverged(
-                f"word vectors: the loss must stay finite; got {losses[-1]:g} in epoch "
+                f"{owner}: the loss must stay finite; got {losses[-1]:g} in epoch "
                 f"{epoch + 1} with lr={schedule.lr:g}. Lower `lr`.",
                 step=0,
                 epoch=epoch + 1,

@@ -1,7 +1,8 @@
 """A transformer encoder that reads a sequence and gives one answer for it, or one a token.
 
 h_0 = W_e[ids] + PE(positions),  h_l = block_l(h_{l-1}),  y = pool(h_L) W + b, where pool is the
-mean over the tokens, a learnt attention over them, or the first token.
+mean over the tokens, their sum / sqrt(T), a learnt attention over them, or the first token.
+Without blocks and positions it is a bag of words: y = sum_t W_e[ids_t] W / sqrt(T) + b.
 
 Shapes: B batch, T tokens, K outputs.
 Reference: 2017, Vaswani et al., Attention is all you need, arXiv 1706.03762 (the encoder).
@@ -24,7 +25,8 @@ from castalia.utils.text import listing
 
 __all__ = ["TransformerEncoder"]
 
-POOLS = ("mean", "attention", "first", "none")
+POOLS = ("mean", "sum", "attention", "first", "none")
+BAG = 0.1  # spread of the vectors of words that are only summed; large ones drown what is learnt
 POSITIONS = ("sinusoidal", "learned", "none")
 
 
@@ -40,7 +42,7 @@ class TransformerEncoder(nn.Module):
     dim
         Width of the vectors.
     depth
-        Number of blocks.
+        Number of blocks; 0: the vectors of the tokens are pooled as they are.
     heads
         Attention heads of a block.
     hidden
@@ -50,7 +52,8 @@ class TransformerEncoder(nn.Module):
     positions
         ``"sinusoidal"``, ``"learned"``, or ``"none"``: a bag of tokens.
     pool
-        ``"mean"``, ``"attention"``, ``"first"``, or ``"none"`` for one answer a token.
+        ``"mean"``, ``"sum"`` (over the root of the number of tokens), ``"attention"``, ``"first"``,
+        or ``"none"`` for one answer a token.
     dropout
         Probability for embeddings, attention weights and the output of each part.
     activation
@@ -90,6 +93,8 @@ class TransformerEncoder(nn.Module):
         _check("pool", pool, POOLS)
         _check("positions", positions, POSITIONS)
         self.tokens = nn.Embedding(vocabulary, dim)
+        if not depth:
+            nn.init.normal_(self.tokens.weight, std=BAG)
         self.positions: nn.Module | None = None
         if positions == "learned":
             self.positions = LearnedPositions(context, dim)
@@ -107,7 +112,8 @@ class TransformerEncoder(nn.Module):
             )
             for _ in range(depth)
         )
-        self.norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
+        # without blocks the length of a word's vector is its weight, and must stay
+        self.norm = nn.LayerNorm(dim) if pre_norm and depth else nn.Identity()
         self.pool = pool
         self.pooling = AttentionPooling(dim) if pool == "attention" else None
         self.output = nn.Linear(dim, outputs)
@@ -145,10 +151,9 @@ class TransformerEncoder(nn.Module):
             return h[:, 0]
         if self.pooling is not None:
             return self.pooling(h, keep)
-        if keep is None:
-            return h.mean(dim=1)
-        real = keep.to(h.dtype)[..., None]  # (B, T, 1)
-        return (h * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        real = h.new_ones(*h.shape[:2], 1) if keep is None else keep.to(h.dtype)[..., None]
+        many = real.sum(dim=1).clamp(min=1)  # (B, 1)
+        return (h * real).sum(dim=1) / (many.sqrt() if self.pool == "sum" else many)
 
 
 def _check(name: str, value: str, known: tuple[str, ...]) -> None:

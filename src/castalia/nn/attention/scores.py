@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 
+SQUARE = 0.1  # of tanh(W1 h_j + W2 u_i) in the mean, for states of a network not yet trained
+
+
 class ScoredAttention(nn.Module, ABC):
     """Attention whose weights are the softmax of some score."""
 
@@ -61,6 +64,10 @@ class ScoredAttention(nn.Module, ABC):
 class AdditiveAttention(ScoredAttention):
     """Scores of a small network: v' tanh(W1 h_j + W2 u_i).
 
+    v is drawn so that scores begin with a variance of about 1: with the usual small weights the
+    softmax is flat, its gradient tiny, and a decoder takes several times as long to find where to
+    look.
+
     Parameters
     ----------
     dim
@@ -85,6 +92,9 @@ class AdditiveAttention(ScoredAttention):
         self.of_key = nn.Linear(dim, hidden, bias=False)
         self.of_query = nn.Linear(query_dim or dim, hidden, bias=False)
         self.v = nn.Linear(hidden, 1, bias=False)
+        nn.init.xavier_uniform_(self.of_key.weight)
+        nn.init.xavier_uniform_(self.of_query.weight)
+        nn.init.normal_(self.v.weight, std=math.sqrt(1 / (SQUARE * hidden)))
 
     def scores(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Return v' tanh(W1 h_j + W2 u_i), (B, Q, K)."""
