@@ -113,11 +113,12 @@ def small(seed: int, held: Any, rare: int, quick: bool) -> AttentionClassifier:
 
 
 def tuned(start: Any, seed: int, held: Any, quick: bool) -> BERTClassifier:
-    """Four blocks on word pieces, from a start or from random weights."""
+    """Four blocks on word pieces and their mean, from a start or from random weights."""
     shape = {} if start is not None else LARGE
     return BERTClassifier(
         **shape,
         start=start,
+        pool="mean",
         epochs=1 if quick else 5,
         batch_size=64,
         lr=3e-4,

@@ -122,8 +122,10 @@ def weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
         ({"adapt": LoRA(rank=2)}, ("head", "encoder.pooler", "lora")),
         ({"adapt": BottleneckAdapters(2)}, ("head", "encoder.pooler", "adapter")),
         ({"adapt": Prompts(2, at=1)}, ("head", "pooler", "prompts")),
+        ({"adapt": Prompts(2, at=1), "pool": "mean"}, ("head", "prompts")),
+        ({"train": "head", "pool": "mean"}, ("head",)),
     ],
-    ids=["head", "last block", "LoRA", "bottleneck", "prompts"],
+    ids=["head", "last block", "LoRA", "bottleneck", "prompts", "mean of prompted", "mean"],
 )
 def test_only_what_is_asked_for_is_trained_and_the_rest_keeps_every_bit(
     pretrained, settings, moves, tmp_path

@@ -34,9 +34,16 @@ def test_the_class_comes_from_the_first_token_and_sees_both_texts():
     assert (net(other) - net(PAIR)).abs().max() > 1e-6
 
 
+def test_the_class_may_come_from_the_mean_of_the_real_tokens():
+    net = EncoderClassifier(encoder(), 3, end=END, padding=PAD, pool="mean").eval()
+    real = net.features(PAIR)[0, PAIR[0] != PAD]
+    assert_close(net(PAIR)[0], net.head(real.mean(dim=0)))
+
+
 def test_padding_never_changes_a_head():
     for net, marks in (
         (EncoderClassifier(encoder(), 3, end=END, padding=PAD), 1),
+        (EncoderClassifier(encoder(), 3, end=END, padding=PAD, pool="mean"), 1),
         (EncoderTagger(encoder(), 3, end=END, padding=PAD), 2),
         (EncoderSpans(encoder(), end=END, padding=PAD), 3),
     ):

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from torch import nn
 
-from castalia.base import Classifier, Estimator, Interval
+from castalia.base import Classifier, Estimator, Interval, OneOf
 from castalia.data.text import PairAdapter
 from castalia.models.language.encoders import Startable
 from castalia.nets.language import EncoderClassifier
@@ -21,7 +21,7 @@ __all__ = ["BERTClassifier"]
 class BERTClassifier(Startable, Classifier, Estimator):
     """Transformer encoder that classifies texts or pairs of texts.
 
-    A linear layer on the vector of the first token; cross-entropy is minimised. With a ``start`` it
+    A linear layer on one vector of the text; cross-entropy is minimised. With a ``start`` it
     continues from a pretrained encoder, the right choice with few labels; without, it learns from
     the labels alone and needs many.
 
@@ -39,6 +39,9 @@ class BERTClassifier(Startable, Classifier, Estimator):
         Probability for embeddings, attention weights, the output of each part and the last layer.
     label_smoothing
         Share of a label's mass that is spread over all classes.
+    pool
+        Where that vector comes from: ``"first"``, BERT's layer on the first token, or ``"mean"``,
+        the mean over all tokens; of a start that learnt hidden tokens only, the better one.
     start
         A fitted ``BERT``, ``RoBERTa`` or model made from one, the folder of a saved one, or a
         Hugging Face folder; None: random weights.
@@ -95,12 +98,14 @@ class BERTClassifier(Startable, Classifier, Estimator):
     adapter: ClassVar[type] = PairAdapter
 
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
+    pool: Annotated[str, OneOf("first", "mean")] = "first"
 
     def _adapter(self) -> PairAdapter:
         return self._reader()
 
     def _network(self, spec: Spec) -> nn.Module:
-        encoder = self._encoder(spec, masked=False, pooler=True, next_sentence=False)
+        pooler = self.pool == "first"
+        encoder = self._encoder(spec, masked=False, pooler=pooler, next_sentence=False)
         return self._finished(
             EncoderClassifier(
                 encoder,
@@ -108,6 +113,7 @@ class BERTClassifier(Startable, Classifier, Estimator):
                 end=spec.extra["end"],
                 padding=spec.extra["padding"],
                 dropout=self.dropout,
+                pool=self.pool,
             )
         )
 

@@ -47,7 +47,7 @@ class _OnEncoder(nn.Module):
 
 
 class EncoderClassifier(_OnEncoder):
-    """Scores of a text or a pair of texts, from the first token.
+    """Scores of a text or a pair of texts, from the first token or from all of them.
 
     Parameters
     ----------
@@ -59,6 +59,8 @@ class EncoderClassifier(_OnEncoder):
         Ids of the end of a text and of padding.
     dropout
         Probability for the inputs of the last layer.
+    pool
+        ``"first"``: BERT's layer on the first token; ``"mean"``: the mean of the real tokens.
 
     Examples
     --------
@@ -68,15 +70,28 @@ class EncoderClassifier(_OnEncoder):
     """
 
     def __init__(
-        self, encoder: BERT, outputs: int, *, end: int, padding: int, dropout: float = 0.0
+        self,
+        encoder: BERT,
+        outputs: int,
+        *,
+        end: int,
+        padding: int,
+        dropout: float = 0.0,
+        pool: str = "first",
     ) -> None:
         super().__init__(encoder, end=end, padding=padding)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.pool = nn.Dropout(dropout), pool
         self.head = self._start_head(nn.Linear(encoder.dim, outputs))
 
     def forward(self, ids: Tensor) -> Tensor:  # (B, T)
         """Return the scores, (B, K)."""
-        return self.head(self.dropout(self.encoder.pool(self.features(ids))))  # (B, K)
+        return self.head(self.dropout(self._pooled(self.features(ids), ids)))  # (B, K)
+
+    def _pooled(self, h: Tensor, ids: Tensor) -> Tensor:  # (B, T, dim), (B, T)
+        if self.pool == "first":
+            return self.encoder.pool(h)
+        real = (ids != self.padding).to(h.dtype)[..., None]  # (B, T, 1)
+        return (h * real).sum(dim=1) / real.sum(dim=1)
 
 
 class EncoderTagger(_OnEncoder):
