@@ -156,3 +156,14 @@ def test_tokens_that_training_never_met_are_a_shift():
     assert found.evidence[0].threshold == limit("tokens.unseen")
     assert "one vocabulary" in found.remedy.text
     assert ask(shifted, spoken(0)) == []
+
+
+def test_validation_on_some_training_rows_leaks_whatever_is_tested_after_the_end():
+    record = classification()
+    some, others = record.train.inputs[0], record.validation.inputs[0]
+    record.validation = batches(np.tile(some, (8, 1)), None, None)
+    record.validation.add(record.steps, others, None, None)
+    assert only(leaks, record).code == "CST206"
+    record.validation = batches(np.concatenate(record.train.inputs), None, None)
+    record.validation.add(record.steps, others, None, None)
+    assert ask(leaks, record) == []  # the training loss, looked at on purpose

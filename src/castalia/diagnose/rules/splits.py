@@ -43,14 +43,15 @@ def _shared(case: Case) -> tuple[float, int]:
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
     if len(known) < 50 or _repeats(case) > 0.01:
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
+    told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
+    on_purpose = not (told and (_all_alike(held, known) or _until_the_end(case, known)))
     shares, distinct = [], set()
     for batch in held:
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
             continue
         keys = [row.tobytes() for row in np.ascontiguousarray(batch)]
         hits = [key in known for key in keys]
-        told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
-        if np.mean(hits) > 0.95 and not (told and _all_alike(case, held, known)):
+        if np.mean(hits) > 0.95 and on_purpose:
             continue  # training rows evaluated on purpose
         distinct.update(keys)
         if len(keys) >= 16:
@@ -80,12 +81,25 @@ def _repeats(case: Case) -> float:
     return 1 - distinct / max(total, 1)
 
 
-def _all_alike(case: Case, held: list[np.ndarray], known: set[bytes]) -> bool:
+def _all_alike(held: list[np.ndarray], known: set[bytes]) -> bool:
     """Whether every validation batch consists of training rows."""
     return all(
         np.mean([row.tobytes() in known for row in np.ascontiguousarray(batch)]) > 0.95
         for batch in held
     )
+
+
+def _until_the_end(case: Case, known: set[bytes]) -> bool:
+    """Whether all was validated on some of the training rows, until others came after the end.
+
+    Of all of them it is the training loss that is looked at.
+    """
+    rows = case.record.validation
+    kept = zip(rows.steps, rows.inputs, strict=True)
+    before = [x for step, x in kept if x is not None and x.size and step < case.steps]
+    distinct = {row.tobytes() for batch in before for row in np.ascontiguousarray(batch)}
+    part = len(distinct) < 0.9 * len(known)
+    return len(before) >= 3 and part and _all_alike(before, known)
 
 
 def _giveaway(case: Case) -> Iterator[Finding]:

@@ -215,9 +215,7 @@ def predictions_of_n_by_one_and_prices_of_n(seed, fault):
     x, y, x_val, y_val = scaled(housing(seed), targets=True)
     data = (x, y.squeeze() if fault else y, x_val, y_val.squeeze() if fault else y_val)
     net = Regressor(5, lambda x: x)
-    return tutorial(
-        net, torch.optim.Adam(net.parameters(), 3e-3), nn.MSELoss(), data, 8, metric=r2
-    )
+    return tutorial(net, torch.optim.Adam(net.parameters(), 3e-3), nn.MSELoss(), data, 8, metric=r2)
 
 
 @case("CST304", dose="severe", data="sequence", net="gru")
@@ -263,7 +261,11 @@ def attention_that_sums_to_one_over_the_batch(seed, fault):
 def a_spiral_and_four_linear_layers(seed, fault):
     if fault:
         net = nn.Sequential(
-            nn.Linear(2, 64), nn.Linear(64, 64), nn.Dropout(0.1), nn.Linear(64, 64), nn.Linear(64, 3)
+            nn.Linear(2, 64),
+            nn.Linear(64, 64),
+            nn.Dropout(0.1),
+            nn.Linear(64, 64),
+            nn.Linear(64, 3),
         )
     else:
         net = mlp(2, 64, 64, 64, 3)

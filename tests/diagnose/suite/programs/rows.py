@@ -130,7 +130,13 @@ def three_labels_in_ten_are_wrong(seed, fault):
     return tutorial(net, optimizer, nn.CrossEntropyLoss(), (x, y, x_val, y_val), 14)
 
 
-@case("CST403", dose="severe", data="images", net="cnn", accept=("CST205", "CST401", "CST406", "CST402"))
+@case(
+    "CST403",
+    dose="severe",
+    data="images",
+    net="cnn",
+    accept=("CST205", "CST401", "CST406", "CST402"),
+)
 @posted
 def images_shuffled_without_their_labels(seed, fault):
     x, y, x_val, y_val = cifar(seed)
@@ -220,7 +226,9 @@ def a_trend_that_goes_on(seed, fault):
         x, y = x + 4 * t, y + 2 * t
     data = (x[:450], y[:450], x[450:], y[450:])
     net = mlp(6, 48, 48, 1)
-    return tutorial(net, torch.optim.Adam(net.parameters(), 3e-3), nn.MSELoss(), data, 15, metric=r2)
+    return tutorial(
+        net, torch.optim.Adam(net.parameters(), 3e-3), nn.MSELoss(), data, 15, metric=r2
+    )
 
 
 @case("CST209", dose="severe", data="images", net="cnn")

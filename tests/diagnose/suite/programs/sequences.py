@@ -1,7 +1,5 @@
 """Transformers, language models, autoencoders and graphs gone wrong."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from tests.diagnose.suite.cases import case
@@ -18,7 +16,7 @@ from torch import nn
 
 
 class GPT(nn.Module):
-    """One or two layers of torch's encoder as a language model; `mask`, `places` can be left out."""
+    """Layers of torch's encoder as a language model; `mask` and `places` can be left out."""
 
     def __init__(self, letters, width=32, depth=1, mask=True, places=True, length=64, **options):
         super().__init__()
@@ -301,10 +299,3 @@ def reads_the_first_step_only(seed, fault):
     net = Model()
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     return tutorial(net, optimizer, nn.CrossEntropyLoss(), (x, y, x_val, y_val), 10)
-
-
-def positions(length: int, width: int) -> torch.Tensor:
-    """Sines and cosines of the first transformer."""
-    at, i = torch.arange(length)[:, None], torch.arange(0, width, 2)
-    angle = at * torch.exp(-math.log(10_000.0) * i / width)
-    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)

@@ -41,7 +41,11 @@ def batches(start, stop, shuffle):
     order = start + (torch.randperm(stop - start) if shuffle else torch.arange(stop - start))
     for idx in order.split(32):
         chosen = [texts[i] for i in idx]
-        yield pad_sequence(chosen, True), torch.tensor([len(t) for t in chosen]), labels[idx].float()
+        yield (
+            pad_sequence(chosen, True),
+            torch.tensor([len(t) for t in chosen]),
+            labels[idx].float(),
+        )
 
 
 model, criterion = Sentiment(), nn.BCEWithLogitsLoss()

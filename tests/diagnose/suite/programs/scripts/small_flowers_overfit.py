@@ -14,7 +14,9 @@ X = torch.tensor(X, dtype=torch.float32)[order] / 16 + 0.4 * torch.randn(len(X),
 y = torch.tensor(y)[order]
 n = 1200 if RIGHT else 60
 X_train, y_train, X_val, y_val = X[:n], y[:n], X[1200:], y[1200:]
-model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+model = nn.Sequential(
+    nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)
+)
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for epoch in range(4 if RIGHT else 60):
