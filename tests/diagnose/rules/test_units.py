@@ -135,12 +135,12 @@ def test_a_layer_whose_width_changes_from_look_to_look_is_read_at_its_last_width
     assert only(dead, record).evidence[0].value == 1.0
 
 
-def test_dead_units_do_not_hinder_a_loss_that_is_still_falling():
-    share = limit("units.dead") + 0.1
-    still = silent(classification(losses=list(np.linspace(1.4, 0.7, 200))), share)
-    assert ask(dead, still) == []
-    assert only(dead, silent(classification(), share)).confidence == 0.6
+def test_half_of_the_units_dead_do_not_hinder_a_loss_that_is_still_falling():
+    losses, share = list(np.linspace(1.4, 1.3, 200)), above("units.dead_hurting")
+    assert ask(dead, silent(poor(losses), share)) == []
     assert only(dead, silent(poor(), share)).confidence == 0.75
+    assert only(dead, silent(poor(losses), above("units.dead"))).code == "CST106"
+    assert only(dead, silent(classification(), above("units.dead"))).confidence == 0.6
 
 
 def test_units_that_are_on_for_all_rows_or_for_none_say_nothing():

@@ -118,6 +118,9 @@ LIMITS = {
     "rows.alone": Limit(0.97, "accuracy or R² of one column alone, with no other near it"),
     "rows.few": Limit(200, "distinct rows; with a gap to validation, more of them help most"),
     "rows.shift": Limit(0.75, "suite: random splits 0.36 to 0.58, shifted ones 1.0"),
+    "rows.shift_altered": Limit(
+        0.97, "the same where training rows are altered on the way: turned, cut, moved; chosen"
+    ),
     "order.between": Limit(4.0, "suite: shuffled 0.2 to 3.9, ordered from 14"),
     # --- generalisation
     "fit.rise": Limit(

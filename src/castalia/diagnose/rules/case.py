@@ -393,6 +393,17 @@ class Case:
         return found if found is not None and found.dtype.kind == "f" and found.ndim == 2 else None
 
     @cached_property
+    def altered(self) -> bool:
+        """Whether pictures or series that should have come again never do: altered in training."""
+        x, validations = self.inputs, self.record.evaluations
+        sizes = [look.size for look in self.looks if look.size]
+        if x is None or self.tabular or not validations or not sizes:
+            return False
+        rows = max(1.0, validations[0].step * float(np.median(sizes)))  # of an epoch
+        expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
+        return bool(expected > 20 and len(np.unique(x, axis=0)) == len(x))
+
+    @cached_property
     def unchanging(self) -> float:
         """Share of the input's numbers that are the same in every row; NaN where unknown."""
         x = self.gathered("inputs")

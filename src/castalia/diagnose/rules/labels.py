@@ -14,6 +14,7 @@ from castalia.utils.text import number
 __all__ = ["imbalanced", "mislabelled", "ordered"]
 
 MOST_CLASSES = 100
+AT_THE_END = 0.8  # share of the steps: before, the network was another
 LATE = 0.6  # share of the steps after which answers count: rare classes are learnt last
 
 
@@ -132,12 +133,12 @@ def mislabelled(case: Case) -> Iterator[Finding]:
 
 def _worse_in_training(case: Case) -> Iterator[Finding]:
     """Training rows that are answered far worse than others, though nothing makes them harder."""
-    train, n = case.accuracy(case.record.train, 12)
-    held, m = case.accuracy(case.record.validation, 12)
+    train, n = case.accuracy(case.record.train, 12, AT_THE_END)
+    held, m = case.accuracy(case.record.validation, 12, AT_THE_END)
     bar = max(limit("labels.worse"), 3 * np.sqrt(0.25 / max(n, 1)))
-    if min(n, m) < 100 or not held - train > bar or case.record.dropped or not _comes_again(case):
+    if min(n, m) < 64 or not held - train > bar or case.record.dropped:
         return
-    if _other_classes(case):
+    if not _comes_again(case) or _other_classes(case):
         return
     yield finding(
         "CST205",

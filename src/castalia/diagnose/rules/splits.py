@@ -92,14 +92,15 @@ def _all_alike(held: list[np.ndarray], known: set[bytes]) -> bool:
 def _until_the_end(case: Case, known: set[bytes]) -> bool:
     """Whether all was validated on some of the training rows, until others came after the end.
 
-    Of all of them it is the training loss that is looked at.
+    Of all of them, or of more than are kept, it may be the training loss that is looked at.
     """
     rows = case.record.validation
-    kept = zip(rows.steps, rows.inputs, strict=True)
-    before = [x for step, x in kept if x is not None and x.size and step < case.steps]
-    distinct = {row.tobytes() for batch in before for row in np.ascontiguousarray(batch)}
-    part = len(distinct) < 0.9 * len(known)
-    return len(before) >= 3 and part and _all_alike(before, known)
+    kept = zip(rows.steps, rows.inputs, rows.targets, strict=True)
+    before = [(x, y) for step, x, y in kept if x is not None and x.size and step < case.steps]
+    whole = all(y is not None and len(y) == len(x) for x, y in before)
+    distinct = {row.tobytes() for x, _ in before for row in np.ascontiguousarray(x)}
+    part = whole and len(distinct) < 0.9 * len(known)
+    return len(before) >= 3 and part and _all_alike([x for x, _ in before], known)
 
 
 def _giveaway(case: Case) -> Iterator[Finding]:
@@ -181,7 +182,8 @@ def shifted(case: Case) -> Iterator[Finding]:
     ):
         return
     area, column = _told_apart(train, held)
-    if area > limit("rows.shift"):
+    bar = limit("rows.shift_altered" if case.altered else "rows.shift")
+    if area > bar:
         yield finding(
             "CST208",
             "warning",
@@ -189,7 +191,7 @@ def shifted(case: Case) -> Iterator[Finding]:
             f"Validation rows differ from training rows: a linear classifier tells them apart with "
             f"an area under the curve of {number(area, 3)}.",
             "Split at random (or by time on purpose), and inspect the columns that differ.",
-            Evidence("area under the curve", area, limit("rows.shift")),
+            Evidence("area under the curve", area, bar),
             where=f"column {column}" if case.tabular else None,
         )
 
