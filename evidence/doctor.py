@@ -1,7 +1,7 @@
 """The doctor on its suite: trainings with one planted fault each, and healthy ones.
 
-The calibration part set the thresholds; the held-out part, the second and the third were written
-apart, by people who had not read the rules. A fault counts as first if its code leads the
+The calibration part set the thresholds; the others were written apart, by people who had not read
+the rules. A fault counts as first if its code leads the
 diagnosis, as anywhere if it is among the causes and symptoms; a healthy training should get neither
 an error nor a warning.
 """
@@ -18,7 +18,7 @@ from tests.diagnose.suite.cases import cases
 from castalia.diagnose import NAMES
 from evidence.rows import print_table
 
-PARTS = ("calibration", "held_out", "second", "third")
+PARTS = ("calibration", "held_out", "second", "third", "programs")
 
 
 class Seen(NamedTuple):

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
+    CLASSES,
     COLUMNS,
     LR,
     above,
     ask,
     below,
+    classification,
+    logits,
     only,
     regression,
     set_rows,
@@ -80,3 +83,12 @@ def test_a_loss_that_rose_is_not_called_ill_conditioned():
 
 def test_a_training_that_learnt_all_is_not_ill_conditioned():
     assert ask(zigzag, set_turning(regression(0.99), -0.99)) == []
+
+
+def test_what_is_answered_rightly_needs_no_better_conditioning():
+    losses = list(np.linspace(1.4, 0.7, 200))
+    right = set_turning(classification(0.7, losses), below("turning.zigzag"))
+    assert ask(zigzag, right) == []
+    labels = np.concatenate(right.train.targets)
+    mistaken = np.where(np.arange(len(labels)) % 10, labels, (labels + 1) % CLASSES)
+    assert only(zigzag, set_rows(right, outputs=logits(mistaken, 0.4))).code == "CST114"

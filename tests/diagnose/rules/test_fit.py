@@ -220,3 +220,21 @@ def test_one_lucky_epoch_is_no_turn():
     values = [1.0, 0.8, 0.7, 0.5, 0.7, 0.69, 0.7]  # the fourth is luck
     record = set_evaluations(classification(), values, [0.9, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5])
     assert ask(overfits, record) == []
+
+
+def test_a_validation_loss_of_nearly_right_answers_is_no_overfitting():
+    record = rising(4 * above("fit.rise"))
+    assert only(overfits, record).code == "CST401"
+    for score, rows, seen in ((0.95, 320, 0), (0.9, 320, 1), (0.9, 40, 0)):
+        record = rising(4 * above("fit.rise"))
+        record.evaluations = [
+            Evaluation(e.step, e.loss, score, e.train_loss) for e in record.evaluations
+        ]
+        record.validation.inputs = [x[: rows // 8] for x in record.validation.inputs]
+        assert len(ask(overfits, record)) == seen, (score, rows)
+
+
+def test_nothing_is_no_better_than_a_guess_where_all_targets_are_the_same():
+    record = poor()
+    record.train.targets = [np.zeros_like(t) for t in record.train.targets]
+    assert ask(no_better, record) == []

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
+    BATCHES,
     COLUMNS,
+    ROWS,
     above,
     ask,
     below,
@@ -185,3 +187,11 @@ def test_pictures_and_few_rows_have_no_degenerate_columns():
     record.input_shape = (1, 1, COLUMNS)
     few = set_rows(classification(), inputs=with_column(3.0).train.inputs[0][:32])
     assert ask(degenerate, record) == ask(degenerate, few) == []
+
+
+def test_a_state_that_is_never_met_is_no_degenerate_column():
+    record = classification()
+    states = np.eye(5)[np.arange(BATCHES * ROWS) % 4]  # the last of five never comes
+    assert ask(degenerate, set_rows(record, inputs=states)) == []
+    states[0, 0] = 2.0
+    assert only(degenerate, set_rows(record, inputs=states)).where == "column 4"

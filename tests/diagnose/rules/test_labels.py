@@ -183,3 +183,29 @@ def test_rare_pixels_that_are_never_found_are_an_imbalance():
 @pytest.mark.parametrize("share, found", [(0.02, 0.8), (0.3, 0.0)])
 def test_pixels_that_are_found_or_not_rare_are_no_imbalance(share, found):
     assert ask(imbalanced, masks(share, found)) == []
+
+
+def worse_in_training(share, again=True, dropped=False):
+    """A share of the training labels, four batches of rows that come twice, is answered wrongly."""
+    record, n = classification(), BATCHES * ROWS
+    labels = np.arange(n) % CLASSES
+    answers = np.where(np.arange(n) % 20 < 20 * share, (labels + 1) % CLASSES, labels)
+    x = np.tile(standard(n // 2, 5), (2, 1)) if again else standard(n, 5)
+    record.dropped = dropped
+    return set_rows(record, inputs=x, outputs=logits(answers, 0.3), targets=labels)
+
+
+def test_training_rows_answered_worse_than_others_are_mislabelled():
+    found = only(mislabelled, worse_in_training(0.3))
+    assert (found.code, found.severity) == ("CST205", "warning")
+    assert found.evidence[0].value == pytest.approx(0.3)
+
+
+def test_rows_made_harder_in_training_are_not_mislabelled():
+    assert ask(mislabelled, worse_in_training(0.05)) == []
+    assert ask(mislabelled, worse_in_training(0.3, again=False)) == []  # altered on the way
+    assert ask(mislabelled, worse_in_training(0.3, dropped=True)) == []
+    rarer = worse_in_training(0.3)
+    rarer.validation.targets = [np.zeros_like(t) for t in rarer.validation.targets]
+    rarer.validation.outputs = [logits(t, 0.3) for t in rarer.validation.targets]
+    assert ask(mislabelled, rarer) == []  # other classes

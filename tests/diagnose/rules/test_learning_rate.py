@@ -20,6 +20,7 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import OptimizerFacts
 from castalia.diagnose.rules.learning_rate import too_high, too_low
 from castalia.utils.text import number
 
@@ -184,3 +185,10 @@ def test_a_schedule_that_takes_the_rate_back_early_is_a_rate_too_low():
     for look in record.looks:  # the same end, by a drop after nearly all of the steps
         look.lr = LR
     assert ask(too_low, record) == []
+
+
+def test_trials_of_lbfgs_may_leap():
+    record = set_updates(poor(losses=[1.4, *[20.0] * 5, *[1.4] * 194]), above("rate.ratio"))
+    assert only(too_high, record).code == "CST101"
+    record.optimizers = [OptimizerFacts("LBFGS", 1.0, most=1.0, first=1.0)]
+    assert ask(too_high, record) == []

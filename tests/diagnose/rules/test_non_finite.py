@@ -70,3 +70,11 @@ def test_parameters_that_ended_as_no_number_are_found():
     record = classification()
     record.final["broken_parameters"] = 3
     assert only(not_a_number, record).severity == "error"
+
+
+def test_losses_that_are_not_known_to_the_end_are_no_fault():
+    record = classification(losses=[*falling()[:120], *[np.nan] * 80])
+    record.unknown = set(range(120, 200))
+    assert ask(not_a_number, record) == []
+    record.unknown = set(range(120, 199))
+    assert only(not_a_number, record).code == "CST105"

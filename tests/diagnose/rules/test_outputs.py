@@ -67,8 +67,9 @@ def test_a_softmax_over_one_unit_is_always_one():
     assert "sigmoid" in found.remedy.text
 
 
-def test_a_cross_entropy_over_one_output_is_always_zero():
-    record = ending("cross_entropy", "", (ROWS, 1), log_softmax=Activation("log_softmax"))
+@pytest.mark.parametrize("loss", ["cross_entropy", "soft_cross_entropy"])
+def test_a_cross_entropy_over_one_output_is_always_zero(loss):
+    record = ending(loss, "", (ROWS, 1), log_softmax=Activation("log_softmax"))
     assert "always 0" in only(wrong_activation, record).summary
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
+    BATCHES,
     CLASSES,
     COLUMNS,
     ROWS,
@@ -11,12 +12,14 @@ from tests.diagnose.rules.records import (
     classification,
     only,
     regression,
+    set_evaluations,
     set_head,
     set_rows,
     standard,
 )
 
 from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.splits import leaks, shifted
 
 HELD = 1000
@@ -156,3 +159,30 @@ def test_tokens_that_training_never_met_are_a_shift():
     assert found.evidence[0].threshold == limit("tokens.unseen")
     assert "one vocabulary" in found.remedy.text
     assert ask(shifted, spoken(0)) == []
+
+
+def test_validation_on_some_training_rows_leaks_whatever_is_tested_after_the_end():
+    record = classification()
+    some, others = record.train.inputs[0], record.validation.inputs[0]
+    y = np.zeros(BATCHES * ROWS, int)
+    record.validation = batches(np.tile(some, (BATCHES, 1)), None, y)
+    record.validation.add(record.steps, others, None, None)
+    assert only(leaks, record).code == "CST206"
+    record.validation.targets = [np.zeros(2 * ROWS, int)] * (BATCHES + 1)
+    assert ask(leaks, record) == []  # more rows than were kept
+    record.validation = batches(np.concatenate(record.train.inputs), None, y)
+    record.validation.add(record.steps, others, None, None)
+    assert ask(leaks, record) == []  # the training loss, looked at on purpose
+
+
+def test_pictures_altered_in_training_may_differ_from_those_of_validation():
+    record = classification()
+    record.input_shape = (1, 1, COLUMNS)
+    shift = np.concatenate(record.validation.inputs)
+    shift[:, 0] += 1.2
+    record.validation = batches(shift, None, None)
+    set_evaluations(record, [0.5, 0.4, 0.3])
+    record.evaluations[0] = Evaluation(10_000, 0.5)  # a long epoch: no row would have come again
+    assert only(shifted, record).code == "CST208"
+    record.evaluations[0] = Evaluation(4, 0.5)
+    assert ask(shifted, record) == []

@@ -133,3 +133,18 @@ def test_a_layer_whose_width_changes_from_look_to_look_is_read_at_its_last_width
     record = silent(poor(), 1.0)
     record.looks[-2].units = [units("2", active=np.full(7, 0.5))]
     assert only(dead, record).evidence[0].value == 1.0
+
+
+def test_half_of_the_units_dead_do_not_hinder_a_loss_that_is_still_falling():
+    losses, share = list(np.linspace(1.4, 1.3, 200)), above("units.dead_hurting")
+    assert ask(dead, silent(poor(losses), share)) == []
+    assert only(dead, silent(poor(), share)).confidence == 0.75
+    assert only(dead, silent(poor(losses), above("units.dead"))).code == "CST106"
+    assert only(dead, silent(classification(), above("units.dead"))).confidence == 0.6
+
+
+def test_units_that_are_on_for_all_rows_or_for_none_say_nothing():
+    half = np.repeat([0.0, 1.0], [700, 300])  # every row looks alike to this layer
+    assert ask(dead, set_units(poor(), units("2", active=half))) == []
+    half[-1] = 0.5
+    assert only(dead, set_units(poor(), units("2", active=half))).code == "CST106"

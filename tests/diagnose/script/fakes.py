@@ -20,6 +20,8 @@ class FakeDoctor:
     def epoch(self, validation_loss=None, validation_score=None):
         self.epochs.append((validation_loss, validation_score))
 
+    validated = epoch
+
     def diagnosis(self, mute=()):
         from castalia.diagnose import Diagnosis, finding
 

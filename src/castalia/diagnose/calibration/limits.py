@@ -111,10 +111,16 @@ LIMITS = {
     "labels.noise_margin": Limit(
         0.15, "added to the errors over those of guessing; suite: a bent coin -0.04, noise from 0.2"
     ),
+    "labels.worse": Limit(
+        0.1, "validation minus training accuracy, of equal rows and no dropout: 0 by theory; chosen"
+    ),
     "rows.shared": Limit(0.02, "share of validation rows seen in training"),
     "rows.alone": Limit(0.97, "accuracy or R² of one column alone, with no other near it"),
     "rows.few": Limit(200, "distinct rows; with a gap to validation, more of them help most"),
     "rows.shift": Limit(0.75, "suite: random splits 0.36 to 0.58, shifted ones 1.0"),
+    "rows.shift_altered": Limit(
+        0.97, "the same where training rows are altered on the way: turned, cut, moved; chosen"
+    ),
     "order.between": Limit(4.0, "suite: shuffled 0.2 to 3.9, ordered from 14"),
     # --- generalisation
     "fit.rise": Limit(

@@ -192,6 +192,8 @@ class Record:
         What the training is made of.
     losses
         Loss of every step, NaN where not known.
+    unknown
+        Steps whose loss is not known.
     looks
         The sampled steps.
     train, validation
@@ -231,6 +233,7 @@ class Record:
     weights: list[Weight] = field(default_factory=list)
     optimizers: list[OptimizerFacts] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
+    unknown: set[int] = field(default_factory=set)
     looks: list[Look] = field(default_factory=list)
     train: Rows = field(default_factory=Rows)
     validation: Rows = field(default_factory=Rows)

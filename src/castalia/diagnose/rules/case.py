@@ -16,6 +16,7 @@ BINARY_LOSSES = ("bce", "bce_logits", "soft_margin")
 REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = 0.1  # of the loss of guessing
+TINY = 200  # numbers in all weights of a network
 NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
 
 
@@ -45,6 +46,13 @@ class Case:
     def finite(self) -> np.ndarray:
         """Losses that are numbers."""
         return self.losses[np.isfinite(self.losses)]
+
+    @cached_property
+    def lost(self) -> np.ndarray:
+        """Whether the loss of each step is no number; one that is not known is not lost."""
+        lost = ~np.isfinite(self.losses)
+        lost[[step for step in self.record.unknown if step < len(lost)]] = False
+        return lost
 
     @cached_property
     def steps(self) -> int:
@@ -298,12 +306,23 @@ class Case:
     @cached_property
     def broken(self) -> bool:
         """Whether a loss or a parameter ended as no number."""
-        lost = (
-            len(self.losses) and np.isnan(self.losses[-1]) and len(self.finite) < len(self.losses)
-        )
+        at_the_end = len(self.lost) and self.lost[-1]
         return bool(
-            lost or np.isinf(self.losses).any() or self.record.final.get("broken_parameters")
+            at_the_end or np.isinf(self.losses).any() or self.record.final.get("broken_parameters")
         )
+
+    @cached_property
+    def nearly_right(self) -> bool:
+        """Whether nearly all validation rows are answered rightly."""
+        scores = [e.score for e in self.record.evaluations[-2:] if e.score is not None]
+        return self.task != "regression" and bool(scores) and 0.93 <= min(scores) <= 1
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether the network is tiny, or all it knows of a row passes through one or two units."""
+        sizes = [int(np.prod(w.shape)) for w in self.record.weights]
+        hidden = [self.weights[name].shape[0] for name in self.depth[:-1]]
+        return sum(sizes) < TINY or min(hidden, default=TINY) <= 2
 
     # ------------------------------------------------------------------ outputs
 
@@ -372,6 +391,17 @@ class Case:
         """Rows of numbers given to the network; None for tokens."""
         found = self.gathered("inputs")
         return found if found is not None and found.dtype.kind == "f" and found.ndim == 2 else None
+
+    @cached_property
+    def altered(self) -> bool:
+        """Whether pictures or series that should have come again never do: altered in training."""
+        x, validations = self.inputs, self.record.evaluations
+        sizes = [look.size for look in self.looks if look.size]
+        if x is None or self.tabular or not validations or not sizes:
+            return False
+        rows = max(1.0, validations[0].step * float(np.median(sizes)))  # of an epoch
+        expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
+        return bool(expected > 20 and len(np.unique(x, axis=0)) == len(x))
 
     @cached_property
     def unchanging(self) -> float:

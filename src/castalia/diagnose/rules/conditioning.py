@@ -47,6 +47,9 @@ def zigzag(case: Case) -> Iterator[Finding]:
 
 def _creeps(case: Case) -> bool:
     """Whether there is something left to learn and the loss moves on slowly."""
+    trained, n = case.accuracy(case.record.train, 8, 0.75)
+    if case.nearly_right or (n >= 40 and trained > 0.97):
+        return False
     before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
     slow = 0.98 * before > after if case.learnt > 0.9 else True
     return slow and (not np.isfinite(case.learnt) or -0.1 < case.learnt < 0.98)

@@ -16,6 +16,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
     if cause == "CST201" and symptom == "CST102":
         return False
+    if {cause, symptom} == {"CST111", "CST402"}:
+        return case.narrow == (cause == "CST402")  # more steps give a network no more room
     if {cause, symptom} == {"CST401", "CST405"}:
         return _only_sure(case) == (cause == "CST405")
     if cause == "CST406" and symptom in ("CST103", "CST106"):

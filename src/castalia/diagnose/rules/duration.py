@@ -67,7 +67,7 @@ def too_short(case: Case) -> Iterator[Finding]:
     least = 0.01 if begun or not fall > bar else bar if case.learnt > 0.6 else 0.4 * bar
     confirmed = fall > _by_chance(case) if held is None else held > least
     left = _much_left(case) or (fall > 3 * bar and (held or 0.0) > 3 * bar and case.learnt < 0.95)
-    if not falling or not confirmed or not left or _nearly_right(case):
+    if not falling or not confirmed or not left or case.nearly_right:
         return
     evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
     if held is not None:
@@ -96,12 +96,6 @@ def _gains(case: Case) -> float:
     if not before - after > 3 * error:
         return 0.0
     return 2 * (before - after) / max(case.guess, 1e-12)  # half as fast as in the last half
-
-
-def _nearly_right(case: Case) -> bool:
-    """Whether nearly all validation rows are answered rightly already."""
-    scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
-    return case.task != "regression" and bool(scores) and 0.93 <= min(scores) <= 1
 
 
 def _much_left(case: Case) -> bool:

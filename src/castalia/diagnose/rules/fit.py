@@ -14,13 +14,17 @@ from castalia.utils.text import number
 
 __all__ = ["no_better", "overfits", "over_regularised", "underfits"]
 
+FEW = 5  # rows
+
 
 def overfits(case: Case) -> Iterator[Finding]:
     """Training error far below validation error, validation rising."""
     if case.broken or case.adversarial:
         return
     known = [e for e in case.record.evaluations if e.loss is not None and np.isfinite(e.loss)]
-    evidence = [*_loss_gap(case, known), *_score_gap(case)] if len(known) >= 3 else _score_gap(case)
+    # Errors grow dearer with sureness: while hardly any are made, the loss alone says little.
+    losses_tell = len(known) >= 3 and not case.nearly_right and not _few_wrong(case)
+    evidence = [*(_loss_gap(case, known) if losses_tell else ()), *_score_gap(case)]
     if not evidence or case.stuck:
         return
     least_at = ""
@@ -70,6 +74,15 @@ def _matters(case: Case, held: float) -> bool:
 def _weighs(case: Case, rise: float) -> bool:
     """Whether a rise of the validation loss is more than a trifle, against guessing."""
     return not np.isfinite(case.guess) or rise > limit("fit.rise_share") * case.guess
+
+
+def _few_wrong(case: Case) -> bool:
+    """Whether the validation loss is that of a handful of rows, the others being right."""
+    scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
+    held = case.gathered("inputs", case.record.validation)
+    if not scores or held is None or case.task == "regression" or not 0.8 <= min(scores) <= 1:
+        return False
+    return (1 - min(scores)) * len(np.unique(held, axis=0)) < FEW
 
 
 def _score_gap(case: Case) -> list[Evidence]:
@@ -215,7 +228,7 @@ def underfits(case: Case) -> Iterator[Finding]:
             "Give it more capacity, more steps, another rate or better features.",
             Evidence(f"score of a {name} minus the network's", theirs - ours, limit("fit.simple")),
         )
-    elif flat and case.learnt < 0.5 and not case.stuck and _small(case) and not _beats(simple):
+    elif flat and case.learnt < 0.5 and not case.stuck and case.narrow and not _beats(simple):
         yield finding(
             "CST402",
             "warning",
@@ -229,10 +242,6 @@ def underfits(case: Case) -> Iterator[Finding]:
 def _beats(simple: tuple[str, float, float] | None) -> bool:
     """Whether the network does better than simple models: then the rest may well be noise."""
     return simple is not None and simple[2] > simple[1] + 0.02
-
-
-def _small(case: Case) -> bool:
-    return sum(int(np.prod(w.shape)) for w in case.record.weights) < 200
 
 
 def _simple_model(case: Case) -> tuple[str, float, float] | None:
@@ -292,8 +301,8 @@ def no_better(case: Case) -> Iterator[Finding]:
     """A loss that guessing reaches as well."""
     if case.broken or case.adversarial or not np.isfinite(case.guess) or case.steps < 20:
         return
-    if case.head.weighted:
-        return  # the plain loss is not what was made small
+    if case.head.weighted or case.guess <= 1e-9:
+        return  # the plain loss is not what was made small, or all targets are the same
     loss = (
         case.fit_loss if np.isfinite(case.fit_loss) else case.final if case.comparable else np.nan
     )

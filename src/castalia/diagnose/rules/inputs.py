@@ -105,6 +105,8 @@ def degenerate(case: Case) -> Iterator[Finding]:
     missing = np.flatnonzero(np.isnan(x).any(axis=0))
     constant = np.flatnonzero((std <= 1e-9 * np.maximum(np.abs(mean), 1e-12)) | np.isnan(std))
     constant = np.asarray([c for c in constant if c not in missing or np.isnan(mean[c])])
+    if _one_of_many(x):
+        constant = constant[:0]  # a state or a category that was not met
     serial = np.asarray([j for j in _serial(x) if not _tells(case, j)], dtype=int)
     twins = _twins(x, std)
     if len(missing):
@@ -144,6 +146,11 @@ def degenerate(case: Case) -> Iterator[Finding]:
             "info",
             0.5,
         )
+
+
+def _one_of_many(x: np.ndarray) -> bool:
+    """Whether each row has a one in one column and zeros in the others."""
+    return bool(np.isin(x, (0, 1)).all() and (x.sum(axis=1) == 1).all())
 
 
 def _column(

@@ -14,6 +14,7 @@ from castalia.utils.text import number
 __all__ = ["imbalanced", "mislabelled", "ordered"]
 
 MOST_CLASSES = 100
+AT_THE_END = 0.8  # share of the steps: before, the network was another
 LATE = 0.6  # share of the steps after which answers count: rare classes are learnt last
 
 
@@ -94,7 +95,8 @@ def _rare_recall(case: Case) -> float:
 
 
 def mislabelled(case: Case) -> Iterator[Finding]:
-    """Errors that are as common among the surest answers as among all."""
+    """Errors that are as common among the surest answers as among all, or only in training."""
+    yield from _worse_in_training(case)
     found = case.probabilities(case.record.validation, 40)
     if found is None or len(found[1]) < 80 or found[0].shape[1] < 2:
         return
@@ -127,6 +129,42 @@ def mislabelled(case: Case) -> Iterator[Finding]:
             Evidence("errors among the surer half", top, limit("labels.noise")),
             Evidence("the same over all errors", top / max(overall, 1e-9), bar),
         )
+
+
+def _worse_in_training(case: Case) -> Iterator[Finding]:
+    """Training rows that are answered far worse than others, though nothing makes them harder."""
+    train, n = case.accuracy(case.record.train, 12, AT_THE_END)
+    held, m = case.accuracy(case.record.validation, 12, AT_THE_END)
+    bar = max(limit("labels.worse"), 3 * np.sqrt(0.25 / max(n, 1)))
+    if min(n, m) < 64 or not held - train > bar or case.record.dropped:
+        return
+    if not _comes_again(case) or _other_classes(case):
+        return
+    yield finding(
+        "CST205",
+        "warning",
+        0.8,
+        f"Of the training rows {number(100 * train, 2)} % are answered as labelled, of the "
+        f"validation rows {number(100 * held, 2)} %: labels of training rows are wrong.",
+        "Inspect the training rows that disagree most surely with their label.",
+        Evidence("validation minus training accuracy", held - train, bar),
+    )
+
+
+def _comes_again(case: Case) -> bool:
+    """Whether training rows come again as they were: they are not altered on the way."""
+    x = case.inputs
+    return x is not None and len(x) - len(np.unique(x, axis=0)) > 0.05 * len(x)
+
+
+def _other_classes(case: Case) -> bool:
+    """Whether classes are drawn in other shares than in validation, the harder more often."""
+    held = case.gathered("targets", case.record.validation)
+    if case.labels is None or held is None:
+        return True
+    values = np.unique(case.labels)
+    shares = [(labels.reshape(-1)[:, None] == values).mean(0) for labels in (case.labels, held)]
+    return float(np.abs(shares[0] - shares[1]).sum()) / 2 > 0.15
 
 
 def ordered(case: Case) -> Iterator[Finding]:

@@ -20,13 +20,14 @@ def too_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps large against the weights."""
     if not len(case.finite) or case.adversarial or not case.optimizer:
         return
-    evidence = [*_diverged(case), *_leapt(case), *_bounces(case)]
+    tries = case.optimizer.kind == "LBFGS"  # its losses are of trials, of which it keeps the best
+    evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
     ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
     if ratio < 0.03 and case.spike > limit("gradient.spike"):
         return  # steps were small until one gradient exploded
     # Weights of a linear model begin near zero, so their first steps are large against them.
     layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
-    large = layered and np.isfinite(ratio) and ratio > limit("rate.ratio")
+    large = layered and not tries and np.isfinite(ratio) and ratio > limit("rate.ratio")
     if large:
         evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
     died = _died(case) if ratio > 0.03 else []

@@ -27,7 +27,7 @@ def not_a_number(case: Case) -> Iterator[Finding]:
     """NaN or infinity in the loss, the gradients, the parameters or the data."""
     inputs, targets = case.gathered("inputs"), case.targets
     bad_inputs, bad_targets = _bad(inputs), _bad(targets)
-    step = _first_bad(case.losses)
+    step = _first_bad(case)
     gradient = _bad_gradient(case)
     broken = case.record.final.get("broken_parameters", 0)
     if step is None and gradient is None and not broken:
@@ -67,16 +67,14 @@ def _bad(values: np.ndarray | None) -> float:
     return float((~np.isfinite(values)).any(axis=tuple(range(1, values.ndim))).mean())
 
 
-def _first_bad(losses: np.ndarray) -> int | None:
-    """First step whose loss is no number, with all later ones; unknown losses do not count."""
-    bad = ~np.isfinite(losses)
-    if not len(losses) or not bad.any() or bad.all() and not len(losses):
-        return None
-    infinite = np.isinf(losses)
+def _first_bad(case: Case) -> int | None:
+    """First step whose loss is infinite, or no number like all later ones."""
+    infinite = np.isinf(case.losses)
     if infinite.any():
         return int(np.flatnonzero(infinite)[0])
-    tail = len(losses) - int(np.argmin(bad[::-1])) if not bad.all() else 0
-    return tail if bad[-1] else None
+    if not case.lost.any() or not case.lost[-1]:
+        return None
+    return 0 if case.lost.all() else len(case.lost) - int(np.argmin(case.lost[::-1]))
 
 
 def _bad_gradient(case: Case) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.record import Activation
-from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.rules.case import CROSS_ENTROPIES, REGRESSIONS, Case
 from castalia.utils.text import number
 
 __all__ = ["wrong_activation", "wrong_axis", "wrong_size"]
@@ -31,7 +31,7 @@ def wrong_activation(case: Case) -> Iterator[Finding]:
             "Use a sigmoid for one output, or two outputs.",
             0.97,
         )
-    elif head.loss == "cross_entropy" and _one_output(case):
+    elif head.loss in CROSS_ENTROPIES and _one_output(case):
         yield _wrong(
             case,
             "A cross-entropy over one output is always 0: softmax over one unit is 1.",

@@ -43,14 +43,15 @@ def _shared(case: Case) -> tuple[float, int]:
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
     if len(known) < 50 or _repeats(case) > 0.01:
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
+    told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
+    on_purpose = not (told and (_all_alike(held, known) or _until_the_end(case, known)))
     shares, distinct = [], set()
     for batch in held:
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
             continue
         keys = [row.tobytes() for row in np.ascontiguousarray(batch)]
         hits = [key in known for key in keys]
-        told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
-        if np.mean(hits) > 0.95 and not (told and _all_alike(case, held, known)):
+        if np.mean(hits) > 0.95 and on_purpose:
             continue  # training rows evaluated on purpose
         distinct.update(keys)
         if len(keys) >= 16:
@@ -80,12 +81,26 @@ def _repeats(case: Case) -> float:
     return 1 - distinct / max(total, 1)
 
 
-def _all_alike(case: Case, held: list[np.ndarray], known: set[bytes]) -> bool:
+def _all_alike(held: list[np.ndarray], known: set[bytes]) -> bool:
     """Whether every validation batch consists of training rows."""
     return all(
         np.mean([row.tobytes() in known for row in np.ascontiguousarray(batch)]) > 0.95
         for batch in held
     )
+
+
+def _until_the_end(case: Case, known: set[bytes]) -> bool:
+    """Whether all was validated on some of the training rows, until others came after the end.
+
+    Of all of them, or of more than are kept, it may be the training loss that is looked at.
+    """
+    rows = case.record.validation
+    kept = zip(rows.steps, rows.inputs, rows.targets, strict=True)
+    before = [(x, y) for step, x, y in kept if x is not None and x.size and step < case.steps]
+    whole = all(y is not None and len(y) == len(x) for x, y in before)
+    distinct = {row.tobytes() for x, _ in before for row in np.ascontiguousarray(x)}
+    part = whole and len(distinct) < 0.9 * len(known)
+    return len(before) >= 3 and part and _all_alike([x for x, _ in before], known)
 
 
 def _giveaway(case: Case) -> Iterator[Finding]:
@@ -167,7 +182,8 @@ def shifted(case: Case) -> Iterator[Finding]:
     ):
         return
     area, column = _told_apart(train, held)
-    if area > limit("rows.shift"):
+    bar = limit("rows.shift_altered" if case.altered else "rows.shift")
+    if area > bar:
         yield finding(
             "CST208",
             "warning",
@@ -175,7 +191,7 @@ def shifted(case: Case) -> Iterator[Finding]:
             f"Validation rows differ from training rows: a linear classifier tells them apart with "
             f"an area under the curve of {number(area, 3)}.",
             "Split at random (or by time on purpose), and inspect the columns that differ.",
-            Evidence("area under the curve", area, limit("rows.shift")),
+            Evidence("area under the curve", area, bar),
             where=f"column {column}" if case.tabular else None,
         )
 

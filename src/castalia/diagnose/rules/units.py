@@ -14,6 +14,7 @@ from castalia.utils.text import number
 __all__ = ["alike", "dead", "saturated"]
 
 LEAST_ROWS = 48
+MANY = 0.9  # of a layer's units
 RECTIFIERS = ("relu", "threshold", "hardtanh")
 
 
@@ -24,18 +25,20 @@ def dead(case: Case) -> Iterator[Finding]:
         return  # too few rows to call a unit dead
     for layer, kind, active in _per_layer(case, "active", last=4):
         if kind in RECTIFIERS and active.size:
-            shares[layer] = float((active.max(axis=0) == 0).mean())
+            share = float((active.max(axis=0) == 0).mean())
+            shares[layer] = share if _tells_rows_apart(active) or share > MANY else 0.0
     if not shares:
         return
     worst = max(shares, key=lambda layer: shares[layer])
-    bar = limit("units.dead_hurting" if case.poor or case.broken else "units.dead")
-    if shares[worst] <= bar:
+    poor = case.poor and case.task != "vae"  # how low its loss can go is not known
+    bar = limit("units.dead_hurting" if poor or case.broken else "units.dead")
+    many = shares[worst] > MANY
+    if shares[worst] <= bar or (shares[worst] <= limit("units.dead") and not _rests(case)):
         return
-    many = shares[worst] > 0.9
     yield finding(
         "CST106",
         "error" if many and case.poor else "warning",
-        0.9 if many else 0.75,
+        0.9 if many else 0.75 if case.stuck or case.broken else 0.6,
         f"{number(100 * shares[worst], 2)} % of the units of `{worst}` are zero on every row seen.",
         Remedy(
             "Use leaky ReLU or GELU, a lower rate, He initialisation and biases at 0.",
@@ -44,6 +47,16 @@ def dead(case: Case) -> Iterator[Finding]:
         Evidence("share of dead units", shares[worst], bar),
         where=worst,
     )
+
+
+def _tells_rows_apart(active: np.ndarray) -> bool:
+    """Whether some unit is on for some rows and off for others; else all rows look alike to it."""
+    return bool(((active > 0) & (active < 1)).any())
+
+
+def _rests(case: Case) -> bool:
+    """Whether the loss has come to rest: while it falls, half of the units are enough."""
+    return not case.level(0.8, 1.0) < 0.985 * case.level(0.5, 0.7)
 
 
 def saturated(case: Case) -> Iterator[Finding]:

@@ -173,7 +173,7 @@ class Phases:
         self._validated = chosen.reading.dataset
         loss, score = self._last_step.in_its_units(chosen.means()), chosen.score()
         if loss is not None or score is not None:
-            doctor.epoch(validation_loss=loss, validation_score=score)
+            doctor.validated(validation_loss=loss, validation_score=score)
 
 
 def _refer(thing: Any) -> Any:

@@ -2,7 +2,7 @@
 
 A module is judged when it is first called. One that owns everything an optimizer moves is the one
 to watch, before its forward pass goes on. One that owns a part of it, or none, waits until the
-first ``backward`` shows whether a larger one comes.
+first ``backward`` shows whether a larger one comes; else the parts are watched as one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+
+from castalia.diagnose.script.parts import Parts
 
 __all__ = ["LooseTensors", "Sightings"]
 
@@ -35,7 +37,7 @@ class Sightings:
     def __init__(self) -> None:
         self._optimizers: list[weakref.ref[Optimizer]] = []
         self._judged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
-        self._outermost: list[weakref.ref[nn.Module]] = []
+        self._outermost: list[tuple[weakref.ref[nn.Module], bool]] = []  # called with gradients?
         self._backwards = 0
         self.looking = True
 
@@ -60,10 +62,11 @@ class Sightings:
         if any(_moved(one) <= mine for one in touching):
             self._take(touching)
             return touching
-        if mine and torch.is_grad_enabled():
+        with_gradients = torch.is_grad_enabled()
+        if mine and (with_gradients or touching):
             inside = {id(one) for one in inner}
-            kept = [ref for ref in self._outermost if id(ref()) not in inside]
-            self._outermost = [*kept, weakref.ref(module)]
+            kept = [one for one in self._outermost if id(one[0]()) not in inside]
+            self._outermost = [*kept, (weakref.ref(module), with_gradients)]
         return []
 
     def settled(self, watching: bool) -> list[tuple[nn.Module, list[Optimizer]]]:
@@ -75,34 +78,49 @@ class Sightings:
             Whether a module is watched already.
         """
         self._backwards += 1
-        waiting, modules = self.waiting(), self._called()
+        waiting, called = self.waiting(), self._called()
         self._outermost = []
-        found = self._partial_owners(modules, waiting)
+        found = _partial_owners(called, waiting)
         if not found and not watching:
-            found = _strangers(modules, waiting)
+            found = _strangers([module for module, graded in called if graded], waiting)
         for _, optimizers in found:
             self._take(optimizers)
         self.looking = bool(self.waiting()) and self._backwards < PATIENCE
         self.looking |= not found and not watching
         return found
 
-    def _called(self) -> list[nn.Module]:
-        return [alive for ref in self._outermost if (alive := ref()) is not None]
-
-    def _partial_owners(
-        self, modules: Sequence[nn.Module], waiting: Sequence[Optimizer]
-    ) -> list[tuple[nn.Module, list[Optimizer]]]:
-        found = []
-        for module in modules:
-            mine = {id(p) for p in module.parameters()}
-            touching = [one for one in waiting if mine & _moved(one)]
-            if touching:
-                found.append((module, touching))
-        return found
+    def _called(self) -> list[tuple[nn.Module, bool]]:
+        return [(alive, how) for ref, how in self._outermost if (alive := ref()) is not None]
 
     def _take(self, optimizers: Sequence[Optimizer]) -> None:
         self._optimizers = [ref for ref in self._optimizers if ref() not in optimizers]
         self.looking = bool(self.waiting())
+
+
+def _partial_owners(
+    called: Sequence[tuple[nn.Module, bool]], waiting: Sequence[Optimizer]
+) -> list[tuple[nn.Module, list[Optimizer]]]:
+    """Return what owns parts of what optimizers move; what shares an optimizer, as one."""
+    groups: list[tuple[list[tuple[nn.Module, bool]], list[Optimizer]]] = []
+    for module, graded in called:
+        mine = {id(p) for p in module.parameters()}
+        touching = [one for one in waiting if mine & _moved(one)]
+        if not touching:
+            continue
+        same = next((group for group in groups if set(touching) & set(group[1])), None)
+        if same is None:
+            groups.append(([(module, graded)], touching))
+        else:
+            same[0].append((module, graded))
+            same[1].extend(one for one in touching if one not in same[1])
+    return [(_whole(parts), optimizers) for parts, optimizers in groups if any(g for _, g in parts)]
+
+
+def _whole(parts: Sequence[tuple[nn.Module, bool]]) -> nn.Module:
+    """Return one module of several: of those called with gradients on, the first is entered."""
+    if len(parts) == 1:
+        return parts[0][0]
+    return Parts([module for module, _ in parts], [graded for _, graded in parts].index(True))
 
 
 def _strangers(

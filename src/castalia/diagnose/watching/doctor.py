@@ -122,7 +122,7 @@ class Doctor:
         self.optimizers: list[Any] = facts.listed(optimizer)
         self.record = Record(task=task if task in TASKS else None, module=type(module).__name__)
         self._parameters = Parameters(module, self.optimizers, self.record)
-        self._losses, self._sampling = Losses(self.record.losses), Sampling()
+        self._losses, self._sampling = Losses(self.record.losses, self.record.unknown), Sampling()
         self._keeper = Keeper(self.record)
         self._validating = Validating(self.record, self._keeper)
         self._step = self._last = Step(-1)  # under way, and the one before
@@ -173,6 +173,18 @@ class Doctor:
             How validation went, where known; a score is better the higher it is.
         """
         self._try(Doctor._epoch, validation_loss, validation_score)
+
+    def validated(
+        self, validation_loss: float | None = None, validation_score: float | None = None
+    ) -> None:
+        """Tell of a validation that ended before the call of the module that is under way.
+
+        Parameters
+        ----------
+        validation_loss, validation_score
+            As in ``epoch``.
+        """
+        self._try(Doctor._epoch, validation_loss, validation_score, True)
 
     def diagnosis(self, mute: Iterable[str] = ()) -> Diagnosis:
         """Return what was found so far; watching goes on.
@@ -547,12 +559,13 @@ class Doctor:
         if told and (wanted or step.number == self._keeper.last):
             self._keeper.complete(step.number, told)
 
-    def _epoch(self, loss: Any, score: Any) -> None:
+    def _epoch(self, loss: Any, score: Any, before: bool = False) -> None:
         self._rouse()
         self._losses.read()
         self._forgotten()
         step = self._step
-        if step.entered and not step.passes and step.training:  # neither eval() nor no_grad()
+        # Neither eval() nor no_grad(), unless the module has been called for a new step.
+        if step.entered and not step.passes and step.training and not before:
             self._validating.forward(True, step.inputs)
             step.entered = False
         self._validating.end(facts.number(loss), facts.number(score), True)

@@ -21,6 +21,8 @@ class Losses:
     ----------
     values
         The list to fill: NaN where a loss is not known (yet).
+    unknown
+        Filled with the steps whose loss is not known.
 
     Examples
     --------
@@ -31,8 +33,8 @@ class Losses:
     [1.0, 0.5]
     """
 
-    def __init__(self, values: list[float]) -> None:
-        self.values = values
+    def __init__(self, values: list[float], unknown: set[int] | None = None) -> None:
+        self.values, self.unknown = values, set() if unknown is None else unknown
         self._waiting: list[tuple[int, Tensor]] = []
 
     def add(self, loss: Tensor | float | None) -> None:
@@ -42,8 +44,10 @@ class Losses:
             self.values.append(math.nan)
             if len(self._waiting) >= MOST_WAITING:
                 self.read()
-        else:
-            self.values.append(math.nan if loss is None else loss)
+            return
+        if loss is None:
+            self.unknown.add(len(self.values))
+        self.values.append(math.nan if loss is None else loss)
 
     def read(self) -> None:
         """Fetch the losses that wait on a device."""
@@ -60,6 +64,7 @@ class Losses:
         unknown = last >= 0 and math.isnan(self.values[last])
         if loss is None or not unknown or any(step == last for step, _ in self._waiting[-1:]):
             return
+        self.unknown.discard(last)
         if isinstance(loss, Tensor):
             self._waiting.append((last, loss.detach().float().mean()))
         else:

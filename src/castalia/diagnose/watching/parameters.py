@@ -80,8 +80,7 @@ class Parameters:
                 self._strangers[id(parameter)] = (parameter, before)
 
     def conclude(self) -> None:
-        """Measure the end state."""
-        self.refresh()
+        """Measure the end state of what was trained: what came after the last look was not."""
         still = [not moved(before, p, STARTED) for p, before in self._strangers.values()]
         self.record.final["strangers_still"] = float(sum(still))
         self.find_optimized()

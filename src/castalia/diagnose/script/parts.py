@@ -1,0 +1,56 @@
+"""Modules that are trained as one, though a script never puts them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import nn
+
+__all__ = ["Parts"]
+
+
+class Parts(nn.Module):
+    """An encoder and a decoder, say, that one optimizer moves: watched as one network.
+
+    It is never called itself. Hooks go to its parts: those before a call to the first that is
+    called with gradients on, those after it to the last one.
+
+    Parameters
+    ----------
+    parts
+        In the order in which they are called.
+    entrance
+        Which of them is the first called with gradients on.
+
+    Examples
+    --------
+    >>> both = Parts([nn.Linear(4, 2), nn.Linear(2, 4)])
+    >>> [name for name, _ in both.named_parameters()]
+    ['Linear.weight', 'Linear.bias', 'Linear2.weight', 'Linear2.bias']
+    """
+
+    def __init__(self, parts: Sequence[nn.Module], entrance: int = 0) -> None:
+        super().__init__()
+        for part in parts:
+            kind = type(part).__name__
+            same = sum(type(other).__name__ == kind for other in self.children())
+            self.add_module(f"{kind}{same + 1}" if same else kind, part)
+        self._ends = (entrance, len(parts) - 1)
+
+    @property
+    def training(self) -> bool:  # type: ignore[override]
+        """Whether any part is in training mode."""
+        return any(part.training for part in self.children())
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        """Leave the modes to the parts."""
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any], **options: Any) -> Any:  # type: ignore[override]
+        """Register a hook of the part that comes first."""
+        return list(self.children())[self._ends[0]].register_forward_pre_hook(hook, **options)
+
+    def register_forward_hook(self, hook: Callable[..., Any], **options: Any) -> Any:  # type: ignore[override]
+        """Register a hook of the part that comes last."""
+        return list(self.children())[self._ends[1]].register_forward_hook(hook, **options)
