@@ -2,7 +2,7 @@
 
 Recording costs a few tokens' time at every call otherwise. A recording reads weights where they
 lie, so it holds as long as they are changed in place; it is let go when one of them moves, when a
-call has other sizes, and with the network.
+call has other sizes, and with the network. One with a very large cache is not kept.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from castalia.nets.language.decoding.prompts import Reader
 __all__ = ["recorded_loop"]
 
 ROOM = 64  # new tokens are counted in such steps, so that calls of nearly equal sizes share
+MOST = 1 << 30  # bytes of keys and values that are kept
 _KEPT: WeakKeyDictionary[nn.Module, tuple[Any, Loop]] = WeakKeyDictionary()
 
 
@@ -52,9 +53,14 @@ def recorded_loop(read: Reader, pick: Picker, tokens: int, stop: tuple[int, ...]
         del kept  # its memory serves the new one
         loop = Loop(read, pick, room=tokens, stop=stop, cache=read.cache(tokens))
     yield loop
-    if sizes is not None and loop.graph is not None:
+    if sizes is not None and loop.graph is not None and _bytes(loop) <= MOST:
         del loop.read  # it holds the network, which would then live for ever
         _KEPT[net] = (sizes, loop)
+
+
+def _bytes(loop: Loop) -> int:
+    layers = [] if loop.cache is None else loop.cache.layers
+    return sum(layer.keys.nbytes + layer.values.nbytes for layer in layers)
 
 
 def _room(net: nn.Module, read: Reader, tokens: int) -> int:
