@@ -83,3 +83,20 @@ def test_inputs_are_standardised_by_a_pipeline_and_targets_by_a_transformer():
 def test_a_diagnosis_of_a_foreign_loop_has_words_only():
     with pytest.raises(InvalidParameter, match=r"diagnose\(est, X, y\).*this one is of train\.py"):
         Diagnosis(subject="train.py").apply()
+
+
+@pytest.mark.parametrize(
+    ("dropout", "decay", "changes"),
+    [
+        (0.0, 0.0, {"dropout": 0.3, "training__weight_decay": 1e-3}),
+        (0.3, 1e-4, {"dropout": 0.5, "training__weight_decay": 1e-3}),
+        (0.5, 1e-2, {}),
+    ],
+)
+def test_overfitting_never_lowers_what_restrains_already(dropout, decay, changes):
+    training = Training(weight_decay=decay, patience=5)
+    model = castalia.MLPClassifier(dropout=dropout, training=training)
+    remedy = Remedy("", {"training__patience": 10, "dropout": 0.3, "training__weight_decay": 1e-2})
+    found = finding("CST401", "warning", 0.8, "It overfits.", remedy)
+    (prescribed,) = prescribe(Diagnosis((found,)), model)
+    assert prescribed.remedy.changes == changes

@@ -46,6 +46,16 @@ def test_a_validation_loss_that_rises_less_or_with_training_is_no_overfitting():
     assert ask(overfits, rising(above("fit.rise"), train=(1.0, 0.5, 0.5))) == []
 
 
+def test_what_came_after_the_weights_that_were_put_back_does_not_count():
+    record = set_evaluations(classification(), [1.0, 0.6, 0.5, 0.9], [1.0, 0.5, 0.4, 0.05])
+    assert len(ask(overfits, record)) == 1
+    record.restored = True
+    assert ask(overfits, record) == []
+    early = set_evaluations(classification(), [1.0, 0.9, 0.8, 0.9], [0.9, 0.4, 0.1, 0.05])
+    early.restored = True  # the best of them is far above training, too
+    assert only(overfits, early).code == "CST401"
+
+
 def test_a_validation_loss_far_above_training_is_overfitting():
     for gap, seen in ((above("fit.gap"), 1), (below("fit.gap"), 0)):
         record = set_evaluations(classification(), [1.0, 0.8, 0.8], [0.9, 0.5, 0.8 / gap])

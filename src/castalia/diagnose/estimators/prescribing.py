@@ -161,10 +161,19 @@ class _Dose:
             bigger["activation"] = "relu"
         return bigger
 
+    def _more(self, name: str, *doses: float) -> float | None:
+        """Return the first dose above the present one; None where there is none."""
+        if not has_setting(self.estimator, name):
+            return None
+        now = self._now(name) or 0.0
+        return next((dose for dose in doses if dose > now), None)
+
     def restrain(self, changes: Mapping[str, Any]) -> Changes:
-        """Decay weights a little where the decay is part of the gradient, as in Adam."""
-        decoupled = self._now("training__optimizer") == "adamw"
-        own: Changes = {"training__weight_decay": 1e-2 if decoupled else 1e-3}
+        """Drop and decay more than now; less decay where it is part of the gradient, as in Adam."""
+        decay = 1e-2 if self._now("training__optimizer") == "adamw" else 1e-3
+        own: Changes = {"training__weight_decay": self._more("training__weight_decay", decay)}
+        if "dropout" in changes:
+            own["dropout"] = self._more("dropout", changes["dropout"], 0.5)
         # It stops early already; or a few rare rows cannot say when to stop.
         if self._now("training__patience") is not None or "class_weight" in self.made:
             own["training__patience"] = None

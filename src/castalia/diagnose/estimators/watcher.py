@@ -262,6 +262,7 @@ class Watcher(Callback):
             return
         optimizers = state.stepper.optimizers
         self.record.optimizers = facts.optimizers_of(optimizers, self.record.optimizers)
+        self.record.restored = state.stepper.training.patience is not None and bool(state.best)
         self.parameters.conclude()
         del self.parameters
         self._look, self._weights = None, {}

@@ -200,6 +200,8 @@ class Record:
         Rows that passed by.
     evaluations
         Validations in order.
+    restored
+        Whether the weights of the best of them were put back at the end.
     trained_in_training_mode, trained_in_evaluation_mode
         Steps of which the module was in that mode.
     validated_in_training_mode, validated_in_evaluation_mode
@@ -238,6 +240,7 @@ class Record:
     train: Rows = field(default_factory=Rows)
     validation: Rows = field(default_factory=Rows)
     evaluations: list[Evaluation] = field(default_factory=list)
+    restored: bool = False
     trained_in_training_mode: int = 0
     trained_in_evaluation_mode: int = 0
     validated_in_training_mode: int = 0

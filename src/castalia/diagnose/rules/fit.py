@@ -22,9 +22,13 @@ def overfits(case: Case) -> Iterator[Finding]:
     if case.broken or case.adversarial:
         return
     known = [e for e in case.record.evaluations if e.loss is not None and np.isfinite(e.loss)]
+    restored = case.record.restored and len(known) > 0
+    if restored:  # what came after the best of them was taken back
+        known = known[: int(np.asarray([e.loss for e in known], dtype=float).argmin()) + 1]
     # Errors grow dearer with sureness: while hardly any are made, the loss alone says little.
     losses_tell = len(known) >= 3 and not case.nearly_right and not _few_wrong(case)
-    evidence = [*(_loss_gap(case, known) if losses_tell else ()), *_score_gap(case)]
+    scores = () if restored else _score_gap(case)
+    evidence = [*(_loss_gap(case, known) if losses_tell else ()), *scores]
     if not evidence or case.stuck:
         return
     least_at = ""
