@@ -19,6 +19,7 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose.calibration import limit
+from castalia.diagnose.record import Layer
 from castalia.diagnose.rules.labels import imbalanced, mislabelled, ordered
 
 BAR = 2 * limit("classes.rare")  # rarest class over an even share
@@ -205,6 +206,9 @@ def test_rows_made_harder_in_training_are_not_mislabelled():
     assert ask(mislabelled, worse_in_training(0.05)) == []
     assert ask(mislabelled, worse_in_training(0.3, again=False)) == []  # altered on the way
     assert ask(mislabelled, worse_in_training(0.3, dropped=True)) == []
+    normalised = worse_in_training(0.3)
+    normalised.layers.append(Layer("1", "BatchNorm1d"))
+    assert ask(mislabelled, normalised) == []
     rarer = worse_in_training(0.3)
     rarer.validation.targets = [np.zeros_like(t) for t in rarer.validation.targets]
     rarer.validation.outputs = [logits(t, 0.3) for t in rarer.validation.targets]

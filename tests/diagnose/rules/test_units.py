@@ -135,9 +135,10 @@ def test_a_layer_whose_width_changes_from_look_to_look_is_read_at_its_last_width
     assert only(dead, record).evidence[0].value == 1.0
 
 
-def test_half_of_the_units_dead_do_not_hinder_a_loss_that_is_still_falling():
-    losses, share = list(np.linspace(1.4, 1.3, 200)), above("units.dead_hurting")
+def test_dead_units_are_not_blamed_for_a_training_that_has_only_begun():
+    losses, share = list(np.linspace(1.4, 1.3, 40)), above("units.dead_hurting")
     assert ask(dead, silent(poor(losses), share)) == []
+    assert only(dead, silent(poor(losses[::-1]), share)).code == "CST106"
     assert only(dead, silent(poor(), share)).confidence == 0.75
     assert only(dead, silent(poor(losses), above("units.dead"))).code == "CST106"
     assert only(dead, silent(classification(), above("units.dead"))).confidence == 0.6

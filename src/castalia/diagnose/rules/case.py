@@ -395,13 +395,19 @@ class Case:
     @cached_property
     def altered(self) -> bool:
         """Whether pictures or series that should have come again never do: altered in training."""
-        x, validations = self.inputs, self.record.evaluations
-        sizes = [look.size for look in self.looks if look.size]
-        if x is None or self.tabular or not validations or not sizes:
+        x = self.inputs
+        if x is None or self.tabular or not self.epoch_rows:
             return False
-        rows = max(1.0, validations[0].step * float(np.median(sizes)))  # of an epoch
+        rows = max(self.epoch_rows, 1.0)
         expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
         return bool(expected > 20 and len(np.unique(x, axis=0)) == len(x))
+
+    @cached_property
+    def epoch_rows(self) -> float:
+        """Rows trained on before the first validation, usually an epoch; 0 where unknown."""
+        sizes = [look.size for look in self.looks if look.size]
+        first = self.record.evaluations[0].step if self.record.evaluations else 0
+        return first * float(np.median(sizes)) if sizes else 0.0
 
     @cached_property
     def unchanging(self) -> float:

@@ -136,8 +136,10 @@ def _worse_in_training(case: Case) -> Iterator[Finding]:
     train, n = case.accuracy(case.record.train, 12, AT_THE_END)
     held, m = case.accuracy(case.record.validation, 12, AT_THE_END)
     bar = max(limit("labels.worse"), 3 * np.sqrt(0.25 / max(n, 1)))
-    if min(n, m) < 64 or not held - train > bar or case.record.dropped:
+    if min(n, m) < 64 or not held - train > bar:
         return
+    if case.record.dropped or any("BatchNorm" in layer.kind for layer in case.record.layers):
+        return  # the network is another in training
     if not _comes_again(case) or _other_classes(case):
         return
     yield finding(

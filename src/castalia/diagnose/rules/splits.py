@@ -44,14 +44,15 @@ def _shared(case: Case) -> tuple[float, int]:
     if len(known) < 50 or _repeats(case) > 0.01:
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
     told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
-    on_purpose = not (told and (_all_alike(held, known) or _until_the_end(case, known)))
+    bar = 0.95 * min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are kept
+    on_purpose = not (told and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
     shares, distinct = [], set()
     for batch in held:
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
             continue
         keys = [row.tobytes() for row in np.ascontiguousarray(batch)]
         hits = [key in known for key in keys]
-        if np.mean(hits) > 0.95 and on_purpose:
+        if np.mean(hits) > bar and on_purpose:
             continue  # training rows evaluated on purpose
         distinct.update(keys)
         if len(keys) >= 16:
@@ -81,15 +82,15 @@ def _repeats(case: Case) -> float:
     return 1 - distinct / max(total, 1)
 
 
-def _all_alike(held: list[np.ndarray], known: set[bytes]) -> bool:
+def _all_alike(held: list[np.ndarray], known: set[bytes], bar: float) -> bool:
     """Whether every validation batch consists of training rows."""
     return all(
-        np.mean([row.tobytes() in known for row in np.ascontiguousarray(batch)]) > 0.95
+        np.mean([row.tobytes() in known for row in np.ascontiguousarray(batch)]) > bar
         for batch in held
     )
 
 
-def _until_the_end(case: Case, known: set[bytes]) -> bool:
+def _until_the_end(case: Case, known: set[bytes], bar: float) -> bool:
     """Whether all was validated on some of the training rows, until others came after the end.
 
     Of all of them, or of more than are kept, it may be the training loss that is looked at.
@@ -100,7 +101,7 @@ def _until_the_end(case: Case, known: set[bytes]) -> bool:
     whole = all(y is not None and len(y) == len(x) for x, y in before)
     distinct = {row.tobytes() for x, _ in before for row in np.ascontiguousarray(x)}
     part = whole and len(distinct) < 0.9 * len(known)
-    return len(before) >= 3 and part and _all_alike([x for x, _ in before], known)
+    return len(before) >= 3 and part and _all_alike([x for x, _ in before], known, bar)
 
 
 def _giveaway(case: Case) -> Iterator[Finding]:

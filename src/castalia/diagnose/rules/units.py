@@ -33,7 +33,7 @@ def dead(case: Case) -> Iterator[Finding]:
     poor = case.poor and case.task != "vae"  # how low its loss can go is not known
     bar = limit("units.dead_hurting" if poor or case.broken else "units.dead")
     many = shares[worst] > MANY
-    if shares[worst] <= bar or (shares[worst] <= limit("units.dead") and not _rests(case)):
+    if shares[worst] <= bar or (shares[worst] <= limit("units.dead") and _has_only_begun(case)):
         return
     yield finding(
         "CST106",
@@ -54,9 +54,9 @@ def _tells_rows_apart(active: np.ndarray) -> bool:
     return bool(((active > 0) & (active < 1)).any())
 
 
-def _rests(case: Case) -> bool:
-    """Whether the loss has come to rest: while it falls, half of the units are enough."""
-    return not case.level(0.8, 1.0) < 0.985 * case.level(0.5, 0.7)
+def _has_only_begun(case: Case) -> bool:
+    """Whether the loss falls after few steps: it would be high with all units alive as well."""
+    return case.steps < limit("steps.few") and case.level(0.8, 1.0) < case.level(0.5, 0.7)
 
 
 def saturated(case: Case) -> Iterator[Finding]:
