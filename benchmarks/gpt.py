@@ -171,9 +171,9 @@ def _wait() -> None:
         torch.cuda.empty_cache()
 
 
-def run(scale: str = "full", rounds: int | None = None) -> Report:
+def run(scale: str = "full", rounds: int | None = None, steps: int | None = None) -> Report:
     """Time whole trainings in turns."""
-    setting = SETTINGS[scale]
+    setting = replace(SETTINGS[scale], steps=steps or SETTINGS[scale].steps)
     words = (
         f"{setting.depth} x {setting.dim}, T = {setting.context}, batch {setting.batch}, "
         f"{setting.steps} steps, {setting.tokens:,} tokens, {rounds or ROUNDS[scale]} rounds."
@@ -195,4 +195,4 @@ def run(scale: str = "full", rounds: int | None = None) -> Report:
 
 
 if __name__ == "__main__":
-    main(run, rounds=int)
+    main(run, rounds=int, steps=int)

@@ -171,12 +171,13 @@ def measure(setting: Setting, rounds: int) -> dict[str, list[float]]:
     return speeds
 
 
-def run(scale: str = "full", rounds: int | None = None) -> Report:
+def run(scale: str = "full", rounds: int | None = None, size: int | None = None) -> Report:
     """Time whole trainings in turns."""
     if not torch.cuda.is_available():
         return Report("resnet", "Not measured.", "No CUDA device: this benchmark needs one.")
     lines, bars, figures = ["| pictures | contender | pictures/s |", "|---|---|---|"], [], {}
-    for setting in SETTINGS[scale]:
+    settings = [s for s in SETTINGS[scale] if size in (None, s.size)]
+    for setting in settings:
         speeds = measure(setting, rounds or ROUNDS[scale])
         what = f"{setting.size} x {setting.size}, batch {setting.batch}"
         lines += [f"| {what} | {name} | {Spread.of(v):,.0f} |" for name, v in speeds.items()]
@@ -189,10 +190,10 @@ def run(scale: str = "full", rounds: int | None = None) -> Report:
         figures[what] = speeds
     setting_text = "; ".join(
         f"{s.size} x {s.size}: {s.pictures:,} pictures, {s.epochs} epochs, batch {s.batch}"
-        for s in SETTINGS[scale]
+        for s in settings
     )
     return Report("resnet", f"ResNet-18, bf16. {setting_text}.", "\n".join(lines), bars, figures)
 
 
 if __name__ == "__main__":
-    main(run, rounds=int)
+    main(run, rounds=int, size=int)
