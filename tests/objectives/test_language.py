@@ -8,11 +8,13 @@ from torch.testing import assert_close
 
 from castalia.data.batches import Samples
 from castalia.data.text import TokenRows, cut_blocks
+from castalia.models.language import GPTLanguageModel
 from castalia.models.language.recurrent import as_streams
 from castalia.nets.language import GPT, RecurrentLM
 from castalia.objectives import CarriedLM, CausalLM
 from castalia.objectives import language as module
 from castalia.protocols import Batch
+from castalia.train import Training
 
 
 def gpt():
@@ -122,3 +124,21 @@ def test_a_validation_leaves_the_carried_state_alone():
     assert_close(
         loss, F.cross_entropy(net(batch.x).flatten(0, 1), batch.y[:, :-2].flatten().long()).detach()
     )
+
+
+@pytest.mark.parametrize(("asked", "mode"), [(True, None), ("max-autotune", "max-autotune")])
+def test_network_and_loss_are_compiled_in_the_mode_that_was_asked_for(monkeypatch, asked, mode):
+    made = []
+
+    def compiled(function, mode=None):
+        made.append((function.__name__, mode))
+        return function
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    module._compiled.cache_clear()
+    training = Training(compile=asked, validation=0, verbose=False, watch=False)
+    model = GPTLanguageModel(dim=8, depth=1, heads=2, context=8, epochs=1, training=training)
+    model.fit(["abcabcabc"] * 4)
+    module._compiled.cache_clear()
+    assert made == [("_call_impl", mode), ("_network_losses", mode)]
+    assert "_compiled_mode" not in vars(model.module_)

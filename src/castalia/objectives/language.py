@@ -53,7 +53,7 @@ class CausalLM(Objective):
         if y is None or y.shape != x.shape:
             x, y = x[:, :-1], x[:, 1:]
         if getattr(net, "_compiled_call_impl", None) is not None:
-            losses = _compiled()(net, x, y, self.ignore)
+            losses = _compiled(getattr(net, "_compiled_mode", None))(net, x, y, self.ignore)
         elif torch.is_grad_enabled():
             losses = row_losses(net(x), y, self.ignore)
         else:  # some rows at a time, for logits are large
@@ -82,9 +82,9 @@ def _network_losses(net: Any, x: Tensor, targets: Tensor, ignore: int | None) ->
 
 
 @cache
-def _compiled() -> Any:
+def _compiled(mode: str | None) -> Any:
     """Network and loss in one piece: between two, the logits would be written once more."""
-    return torch.compile(_network_losses)
+    return torch.compile(_network_losses, mode=mode)
 
 
 class CarriedLM(CausalLM):

@@ -136,7 +136,9 @@ class _Loop:
         if self.strategy.world > 1:  # dropout differs between processes
             torch.default_generator.manual_seed(derive(seed, self.strategy.rank))
         if training.compile not in ("auto", False):
-            net.compile(mode=None if training.compile is True else training.compile)
+            mode = None if training.compile is True else training.compile
+            net.compile(mode=mode)
+            vars(net)["_compiled_mode"] = mode  # for objectives that compile it with the loss
         self.home = device if _fits(data, device) else torch.device("cpu")  # where the samples live
         self.data = data.to(self.home)
         self.validation = (
@@ -417,6 +419,7 @@ class _Loop:
     def _finish(self) -> None:
         self.net.eval()
         self.net._compiled_call_impl = None  # a compiled network would be compiled anew to predict
+        vars(self.net).pop("_compiled_mode", None)
         self.state.weights = self.strategy.whole_weights(self.net)
         self.dispatch("on_fit_end", self.state)
         self._checkpoint(finished=True)

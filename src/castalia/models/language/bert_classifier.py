@@ -41,7 +41,7 @@ class BERTClassifier(Startable, Classifier, Estimator):
         Share of a label's mass that is spread over all classes.
     pool
         Where that vector comes from: ``"first"``, BERT's layer on the first token, or ``"mean"``,
-        the mean over all tokens; of a start that learnt hidden tokens only, the better one.
+        the mean over all tokens.
     start
         A fitted ``BERT``, ``RoBERTa`` or model made from one, the folder of a saved one, or a
         Hugging Face folder; None: random weights.
