@@ -22,6 +22,7 @@ from castalia.models.language.encoders import EncoderSizes, sizes_of
 from castalia.models.language.unlabelled import Unlabelled
 from castalia.nets import language as nets
 from castalia.nets.language.heads import segments_of
+from castalia.nn.attention import masked_mean
 from castalia.objectives import MaskedLM, NextSentence, Objective
 from castalia.protocols import Spec
 
@@ -119,8 +120,7 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
             elif pool == "first":
                 vectors += [h[:, 0].numpy()]
             else:
-                real = keep[..., None].to(h.dtype)
-                vectors += [((h * real).sum(dim=1) / real.sum(dim=1)).numpy()]
+                vectors += [masked_mean(h, keep).numpy()]
         return vectors if pool is None else np.concatenate(vectors)
 
     def _layer(self, found: list[Tensor], layer: int) -> Tensor:

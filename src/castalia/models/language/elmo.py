@@ -16,6 +16,7 @@ from castalia.data.text import SentenceAdapter
 from castalia.errors import InvalidParameter
 from castalia.models.language.elmo_sizes import ELMoSizes
 from castalia.models.language.unlabelled import Unlabelled
+from castalia.nn.attention import masked_mean
 from castalia.objectives import BidirectionalLM, Objective
 from castalia.protocols import Spec
 from castalia.utils.text import listing
@@ -138,8 +139,7 @@ class ELMo(Unlabelled, ELMoSizes, Estimator):
             if pool is None:
                 vectors += [row[real].cpu().numpy() for row, real in zip(h, inside, strict=True)]
             else:
-                real = inside[..., None].to(h.dtype)
-                vectors += [((h * real).sum(dim=1) / real.sum(dim=1)).cpu().numpy()]
+                vectors += [masked_mean(h, inside).cpu().numpy()]
         return vectors if pool is None else np.concatenate(vectors)
 
     def _chosen(self, found: list[Tensor], layer: int | str) -> Tensor:

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
+from castalia.nn.attention import masked_mean
 from castalia.nn.scalar_mix import ScalarMix
 
 __all__ = ["ELMo", "ELMoReader", "SpelledTokens"]
@@ -226,8 +227,8 @@ class ELMoReader(nn.Module):
         """Return the scores, (B, K), or (B, T, K) where nothing is pooled."""
         h = self.mix(self.encoder.layers(x))  # (B, T, 2 dim)
         if self.pool is not None:
-            keep = (self.encoder.ids(x) != self.encoder.padding)[..., None]  # (B, T, 1)
-            h = _mean(h, keep) if self.pool == "mean" else _maximum(h, keep)
+            keep = self.encoder.ids(x) != self.encoder.padding  # (B, T)
+            h = masked_mean(h, keep) if self.pool == "mean" else _maximum(h, keep)
         return self.head(self.dropout(h))
 
 
@@ -256,9 +257,5 @@ def _mirror(keep: Tensor) -> Tensor:  # (B, T)
     return torch.where(place <= last, last - place, place)
 
 
-def _mean(h: Tensor, keep: Tensor) -> Tensor:
-    return torch.where(keep, h, 0.0).sum(dim=1) / keep.sum(dim=1).clamp_min(1)
-
-
 def _maximum(h: Tensor, keep: Tensor) -> Tensor:
-    return h.masked_fill(~keep, -torch.inf).amax(dim=1)
+    return h.masked_fill(~keep[..., None], -torch.inf).amax(dim=1)

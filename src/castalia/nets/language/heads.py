@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.nets.language.bert import BERT
+from castalia.nn.attention import masked_mean
 
 __all__ = ["EncoderClassifier", "EncoderSpans", "EncoderTagger", "segments_of"]
 
@@ -90,8 +91,7 @@ class EncoderClassifier(_OnEncoder):
     def _pooled(self, h: Tensor, ids: Tensor) -> Tensor:  # (B, T, dim), (B, T)
         if self.pool == "first":
             return self.encoder.pool(h)
-        real = (ids != self.padding).to(h.dtype)[..., None]  # (B, T, 1)
-        return (h * real).sum(dim=1) / real.sum(dim=1)
+        return masked_mean(h, ids != self.padding)
 
 
 class EncoderTagger(_OnEncoder):

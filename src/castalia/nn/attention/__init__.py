@@ -17,6 +17,7 @@ from castalia.nn.attention.masks import (
     prefix,
     strided,
 )
+from castalia.nn.attention.mean import masked_mean
 from castalia.nn.attention.multihead import MultiHeadAttention, attend
 from castalia.nn.attention.positions import (
     LearnedPositions,
@@ -56,6 +57,7 @@ __all__ = [
     "global_tokens",
     "local",
     "local_attention",
+    "masked_mean",
     "padding",
     "prefix",
     "strided",
