@@ -6,13 +6,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from castalia.errors import InvalidParameter
 
-__all__ = ["cpu_scope", "piecewise", "resolve_device", "wait_policy"]
+__all__ = ["cpu_scope", "has_triton", "piecewise", "resolve_device", "wait_policy"]
 
 # Below this many multiply-adds a step, a second thread costs more in waiting than it computes, and
 # oneDNN's dispatch more than it saves (on ARM it breaks even at about 5e7).
@@ -44,6 +46,18 @@ def _own_gpu() -> torch.device:
     if rank is not None:
         torch.cuda.set_device(int(rank) % torch.cuda.device_count())
     return torch.device("cuda", torch.cuda.current_device())
+
+
+def has_triton(device: torch.device) -> bool:
+    """Say whether Triton can write kernels for a device: the current GPU, from Ampere on."""
+    if device.type != "cuda" or device.index != torch.cuda.current_device():
+        return False
+    return _triton_installed() and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+@cache
+def _triton_installed() -> bool:
+    return find_spec("triton") is not None
 
 
 def wait_policy() -> str:

@@ -201,3 +201,16 @@ def test_a_fed_back_output_remembers_less_than_a_fed_back_state():
     )
     assert wide[lag:].mean() > 0.98
     assert narrow[lag:].mean() < wide[lag:].mean() - 0.1
+
+
+@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+def test_sequences_too_long_for_one_call_of_a_kernel_are_read_in_parts(monkeypatch, cell):
+    torch.manual_seed(0)
+    net = Recurrent(cell, 3, 4, depth=2)
+    x = torch.randn(2, 11, 3)
+    whole, last = net(x)
+    monkeypatch.setattr("castalia.nn.recurrent.recurrent.LONGEST", 4)
+    parts, same = net(x)
+    assert_close(parts, whole)
+    for one, other in zip(same, last, strict=True):
+        assert_close(one, other)

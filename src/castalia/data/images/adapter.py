@@ -19,7 +19,8 @@ from castalia.utils.text import plural
 
 __all__ = ["ImageAdapter"]
 
-SAMPLE = 2_000  # pictures from which means and deviations are learnt
+SAMPLE = 2_000  # pictures from which means and deviations are learnt; fewer, at least FEWEST,
+FEWEST, NUMBERS = 256, 1 << 25  # where they hold more numbers than these: each is read
 BLOCK = 1 << 20  # numbers of a block when predicting: a network's maps take some 64 times as many
 MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for pictures of several sizes
 
@@ -85,7 +86,8 @@ class ImageAdapter:
         """Learn size, channels and scales, the last from a sample of the pictures."""
         self.size, self.resizes = self._choose_size(X)
         self.inputs = X.channels
-        chosen = np.unique(np.linspace(0, len(X) - 1, min(len(X), SAMPLE)).astype(np.int64))
+        most = min(SAMPLE, max(FEWEST, NUMBERS // self.shape.numel()))
+        chosen = np.unique(np.linspace(0, len(X) - 1, min(len(X), most)).astype(np.int64))
         parts = np.array_split(chosen, -(-len(chosen) * self.shape.numel() // BLOCK))
         moments = [self._moments(X, part) for part in parts]
         mean, square = (torch.cat(part) for part in zip(*moments, strict=True))  # (N, C) each

@@ -39,6 +39,7 @@ CELLS: dict[str, Callable[[int, int], Cell]] = {
     "gru": GRUCell,
 }
 MERGES = ("concat", "sum", "mean")
+LONGEST = 1 << 15  # steps of one call of a kernel; cuDNN refuses more than 65,535
 
 
 class Recurrent(nn.Module):
@@ -164,12 +165,18 @@ class Recurrent(nn.Module):
         """Run torch's kernel."""
         net: Any = self.kernel
         given: Any = state if len(state) > 1 else state[0]
-        if lengths is None:
-            out, last = net(x, given)
-        else:
+        if lengths is not None:
             packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
             out, last = net(packed, given)
             out, _ = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])
+        elif self.directions == 2 or x.shape[1] <= LONGEST:
+            out, last = net(x, given)
+        else:
+            parts, last = [], given
+            for some in x.split(LONGEST, dim=1):
+                part, last = net(some, last)
+                parts.append(part)
+            out = torch.cat(parts, dim=1)
         return out, last if isinstance(last, tuple) else (last,)
 
     def _steps(self, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from castalia.errors import InvalidData
+from castalia.nets.language.decoding.greatest import write_greatest
 from castalia.nets.language.decoding.picking import Picker
 from castalia.nets.language.decoding.prompts import Reader
 from castalia.nn.attention import Cache
@@ -60,15 +61,16 @@ class Loop:
         self.cursor = torch.zeros(1, dtype=torch.long, device=device)
         self.last = torch.zeros(rows, 1, dtype=torch.long, device=device)
         self.ended = torch.zeros(rows, dtype=torch.bool, device=device)
-        self.broken = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.sound = torch.zeros(rows, device=device)  # NaN where a score was no number
         self.used: Tensor | None = None  # (B, V): tokens that occurred
         self.records = cache is not None and ids.is_cuda
         self.graph: torch.cuda.CUDAGraph | None = None
+        self.fused: Callable[[Tensor], Tensor] | None = None  # reads the last tokens in its own way
 
     def restart(self, read: Reader) -> None:
         """Begin with other prompts of the same sizes; what was recorded stays."""
         self.read = read
-        for state in (self.cursor, self.ended, self.broken):
+        for state in (self.cursor, self.ended, self.sound):
             state.zero_()
         if self.used is not None:
             self.used.copy_(self._occurring(self.used))
@@ -101,7 +103,10 @@ class Loop:
 
     def step(self) -> None:
         """Read the last token and write the next."""
-        self.take(self.read(self.last, None, self.cache))
+        if self.fused is not None:
+            self.take(self.fused(self.last))
+        else:
+            self.take(self.read(self.last, None, self.cache))
 
     def step_anew(self) -> None:
         """Read the whole text and write the next token."""
@@ -118,13 +123,20 @@ class Loop:
 
     def take(self, logits: Tensor) -> None:  # (B, V)
         """Choose the next tokens and write them."""
-        self.broken |= ~logits.amax(dim=-1).isfinite()  # NaN, +inf, or -inf everywhere
         used = self._note(logits)
-        chosen = self.pick(logits, used)
+        greedy = self.pick.temperature == 0 and used is None
+        if not (greedy and write_greatest(logits, *self._places())):
+            self._write(*self.pick.choose(logits, used))
         if self.stop is not None:
-            self.ended |= (chosen[:, None] == self.stop).any(dim=1)
+            self.ended |= (self.last == self.stop).any(dim=1)
         if used is not None:
-            used.scatter_(1, chosen[:, None], True)
+            used.scatter_(1, self.last, True)
+
+    def _places(self) -> tuple[Tensor, ...]:
+        return self.sound, self.written, self.cursor, self.last
+
+    def _write(self, score: Tensor, chosen: Tensor) -> None:
+        self.sound.add_(score, alpha=0)  # 0 times NaN or infinity is NaN
         self.written.index_copy_(0, self.cursor, chosen[None])
         self.last.copy_(chosen[:, None])
         self.cursor.add_(1)
@@ -171,11 +183,12 @@ class Loop:
         return self.stop is not None and bool(self.ended.all())
 
     def _check(self) -> None:
-        if bool(self.broken.any()):
-            rows = self.broken.nonzero().flatten().tolist()
+        broken = self.sound.isnan()
+        if bool(broken.any()):
+            rows = broken.nonzero().flatten().tolist()
             raise InvalidData(
                 "generate: the scores of the next token must be finite numbers; got NaN or "
-                f"infinity in row {rows[0]} ({len(rows)} of {len(self.broken)} rows). Look for NaN "
+                f"infinity in row {rows[0]} ({len(rows)} of {len(broken)} rows). Look for NaN "
                 "in the weights, or use a wider precision."
             )
 

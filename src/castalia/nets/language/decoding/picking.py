@@ -104,13 +104,22 @@ class Picker:
 
     def __call__(self, logits: Tensor, used: Tensor | None = None) -> Tensor:  # (B, V)
         """Return the chosen tokens, (B,)."""
-        scores = self.scores(logits, used)
+        return self.choose(logits, used)[1]
+
+    def choose(self, logits: Tensor, used: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return the score or share of the chosen tokens, and the tokens, (B,) each.
+
+        The former is not finite where a score is NaN or +inf, or where all scores are -inf.
+        """
+        scores = self.scores(logits.to(torch.promote_types(logits.dtype, torch.float32)), used)
         if self.temperature == 0:
-            return scores.argmax(dim=-1)
+            score, chosen = scores.max(dim=-1)
+            return score, chosen
         # A race of exponential clocks with rates p_v is won by v with probability p_v. Unlike
         # `multinomial` it needs no word from the device.
         shares = scores.softmax(dim=-1)
-        return (shares / torch.empty_like(shares).exponential_()).argmax(dim=-1)
+        chosen = (shares / torch.empty_like(shares).exponential_()).argmax(dim=-1)
+        return shares.gather(-1, chosen[..., None])[..., 0], chosen
 
 
 def _wrong(name: str, rule: str, value: object, remedy: str) -> InvalidParameter:

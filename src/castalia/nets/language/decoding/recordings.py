@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+from castalia.nets.language.decoding.fused import fused_step
 from castalia.nets.language.decoding.loop import Loop
 from castalia.nets.language.decoding.picking import Picker
 from castalia.nets.language.decoding.prompts import Reader
@@ -41,17 +42,20 @@ def recorded_loop(read: Reader, pick: Picker, tokens: int, stop: tuple[int, ...]
     stop
         Tokens that end a row.
     """
-    net, sizes = read.net, None
+    net, sizes, fused = read.net, None, tokens >= ROOM  # fewer would not be worth compiling for
     if read.first.ids.is_cuda and read.memory is None:
         tokens = _room(net, read, tokens)
-        sizes = (*_sizes(net, read), pick, tokens, stop)
+        sizes = (*_sizes(net, read), pick, tokens, stop, fused)
     kept = _KEPT.pop(net, None)  # nobody else replays it meanwhile
     if kept is not None and sizes is not None and kept[0] == sizes:
         loop = kept[1]
         loop.restart(read)
     else:
         del kept  # its memory serves the new one
-        loop = Loop(read, pick, room=tokens, stop=stop, cache=read.cache(tokens))
+        cache = read.cache(tokens)
+        loop = Loop(read, pick, room=tokens, stop=stop, cache=cache)
+        if sizes is not None and fused:
+            loop.fused = fused_step(net, cache)
     yield loop
     if sizes is not None and loop.graph is not None and _bytes(loop) <= MOST:
         del loop.read  # it holds the network, which would then live for ever
