@@ -143,6 +143,19 @@ def test_writing_ends_behind_a_stop(models):
     assert free.count("d") >= 1
     stopped = model.generate("a", tokens=12, temperature=0, stop="d")
     assert stopped == free[: free.index("d") + 1]
+    assert model.generate("a", tokens=12, temperature=0, stop=None) == free
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("stop", ""), ("stop", [3]), ("stop", 5), ("tokens", 2.5), ("tokens", "3")]
+    + [("temperature", "hot"), ("random_state", "x")],
+)
+def test_settings_of_writing_that_cannot_be_are_named(models, name, value):
+    with pytest.raises(InvalidParameter, match=f"`{name}` must be .*; got"):
+        models["gpt"].generate("a", **{name: value})
+    with pytest.raises(InvalidParameter, match="`top` must be a whole number at least 1; got -1"):
+        models["gpt"].predict_next("a", top=-1)
 
 
 def test_unknown_symbols_of_a_prompt_are_told(models):
@@ -206,7 +219,7 @@ def test_a_carried_state_tells_what_lies_before_a_block():
 
 def test_sample_weights_are_refused():
     with pytest.raises(InvalidParameter, match="GPTLanguageModel: `sample_weight` must be None"):
-        make("gpt", context=8).fit([np.arange(17)], sample_weight=[1.0, 2.0])
+        make("gpt", context=8).fit([np.arange(17)], sample_weight=[1.0])
 
 
 def test_sizes_that_do_not_fit_are_named():

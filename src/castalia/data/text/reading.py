@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,16 @@ import numpy as np
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
 
-__all__ = ["as_texts", "is_ids", "read_pieces", "read_text"]
+__all__ = ["as_texts", "first_row", "is_ids", "read_pieces", "read_text"]
+
+
+def first_row(X: Any) -> Any:
+    """Return the first of some rows, whatever they are numbered from; None where there are none.
+
+    >>> first_row(["one", "two"]), first_row([])
+    ('one', None)
+    """
+    return next(iter(X), None) if hasattr(X, "__len__") and hasattr(X, "__iter__") else None
 
 
 def as_texts(X: Any, owner: str, *, ids: bool = False) -> list[Any]:
@@ -46,7 +55,13 @@ def as_texts(X: Any, owner: str, *, ids: bool = False) -> list[Any]:
             f"{owner}: X must be a list of texts; got a table of {X.shape[1]} columns. Give the "
             "column that holds the texts."
         )
-    if not hasattr(X, "__len__") or not hasattr(X, "__iter__") or getattr(X, "ndim", 1) == 0:
+    if isinstance(X, Iterator):
+        raise InvalidData(
+            f"{owner}: X must be a list of texts; got a {type(X).__name__}, which can be read only "
+            "once. Put its texts in a list."
+        )
+    sized = hasattr(X, "__len__") and hasattr(X, "__iter__") and getattr(X, "ndim", 1) > 0
+    if not sized or isinstance(X, Mapping | Set):
         raise InvalidData(f"{owner}: X must be a list of texts; got {shorten(repr(X))}.")
     if not len(X):
         raise InvalidData(f"{owner}: X must hold at least one text; got none.")

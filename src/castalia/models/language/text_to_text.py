@@ -18,7 +18,8 @@ from castalia.data.batches import Samples
 from castalia.data.text import PairAdapter, as_texts, choose_tokenizer, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
-from castalia.models.language.tokenizing import TokenizerLike, make_tokenizer
+from castalia.models.language.choices import TokenizerChoice
+from castalia.models.language.tokenizing import make_tokenizer
 from castalia.nets.language import beam_search, generate
 from castalia.objectives.tokens import shift_right, token_losses
 from castalia.protocols import Spec
@@ -54,7 +55,7 @@ class TextToText:
     _default_tokenizer: ClassVar[str] = "bpe"
     _special: ClassVar[tuple[str, ...]] = ("<pad>", "<unk>", "<s>", "</s>")
 
-    tokenizer: Annotated[Any, TokenizerLike()] = None
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
     context: Annotated[int, Interval(2, whole=True)] = 128
     beams: Annotated[int, Interval(1, whole=True)] = 1
     length_penalty: Annotated[float, Interval(0)] = 0.0
