@@ -250,7 +250,7 @@ def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
 def _as_array(y: Any) -> np.ndarray:
     """Return y as an array; numpy would make a word of a NaN that stands beside words."""
     found = np.asarray(y)
-    if found.dtype.kind != "U" or isinstance(y, np.ndarray):
+    if found.dtype.kind != "U" or not found.ndim or isinstance(y, np.ndarray):
         return found
     values = np.array(y, dtype=object)
     return values if _missing(values).any() else found
