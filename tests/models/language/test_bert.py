@@ -197,3 +197,14 @@ def test_added_parts_alone_come_near_fine_tuning_the_whole(pretrained):
         scores[name] = model.score(ANIMALS, LABELS)
     assert scores["whole"] == 1
     assert min(scores.values()) >= scores["whole"] - 0.05
+
+
+def test_a_text_without_the_mask_is_told_what_the_mask_is():
+    model = RoBERTa(dim=8, depth=1, heads=2, context=16, epochs=1).fit(["some words"] * 4)
+    for text in ("the [MASK] sat", ["<mask>"]):
+        with pytest.raises(
+            InvalidParameter, match="RoBERTa.fill: `text` .* holds <mask>, the mask"
+        ):
+            model.fill(text)
+    with pytest.raises(InvalidParameter, match="`top` must be a whole number at least 1; got 0"):
+        model.fill("the <mask> sat", top=0)
