@@ -280,6 +280,19 @@ def test_a_fitted_model_becomes_a_folder_that_comes_back(tmp_path):
     )
 
 
+def test_tensors_without_a_place_are_named_and_may_be_left_out(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    from castalia.nets.language import GPT, save_pretrained
+
+    file = save_pretrained(GPT(9, context=8, dim=8, depth=1, heads=2), tmp_path / "hf")
+    weights = load_file(file / "model.safetensors") | {"score.weight": torch.zeros(2, 8)}
+    save_file(weights, file / "model.safetensors")
+    with pytest.raises(CheckpointMismatch, match="`score.weight` have no place .* extra='ignore'"):
+        GPTLanguageModel.from_pretrained(file)
+    assert GPTLanguageModel.from_pretrained(file, extra="ignore").dim == 8
+
+
 def test_a_folder_of_another_model_is_refused(tmp_path):
     from castalia.nets.language import BERT, save_pretrained
 

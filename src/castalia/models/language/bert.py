@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from castalia.base import Estimator, Interval, OneOf
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
-from castalia.errors import InvalidParameter
+from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.models.language.encoders import EncoderSizes, sizes_of
 from castalia.models.language.unlabelled import Unlabelled
 from castalia.models.language.writing import check_setting
@@ -207,6 +207,12 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
             A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
         """
         net: Any = nets.load_pretrained(path, extra="ignore")
+        kind = "RoBERTa" if getattr(net, "offset", 0) else type(net).__name__
+        if kind != cls.__name__:
+            raise CheckpointMismatch(
+                f"{cls.__name__}.from_pretrained: `{path}` must hold a {cls.__name__}; it holds a "
+                f"{kind}."
+            )
         made = cls(context=net.context, dim=net.dim, depth=len(net.blocks), heads=net.heads)
         made.adapter_ = PairAdapter(context=net.context).adopt(Tokenizer.load(Path(path)))
         made.adapter_.double = net.offset == 2
