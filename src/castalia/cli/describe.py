@@ -112,7 +112,7 @@ def _network(estimator: Any, record: System, shape: tuple[int, ...], outputs: in
 
     if not hasattr(estimator, "_network") or not hasattr(estimator, "_adapter"):
         raise NotImplementedError
-    extra = {"size": list(shape[1:])} if record.data == "image" else {}
+    extra: dict[str, Any] = {"size": list(shape[1:])} if record.data == "image" else {}
     if record.data == "text":
         extra = {**estimator._adapter().extra, "vocabulary": VOCABULARY}
     with torch.device("meta"):

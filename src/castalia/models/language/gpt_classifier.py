@@ -108,7 +108,7 @@ class GPTClassifier(Classifier, Estimator):
     >>> y = [1, 0, 1, 0] * 15
     >>> model = GPTClassifier(
     ...     context=16, dim=16, depth=1, heads=2, dropout=0.0, epochs=10, lr=0.01, random_state=0)
-    >>> model.fit(X, y).predict(["good", "bad"])
+    >>> model.fit(X, y).predict(["a good film", "a bad film"])
     array([1, 0])
     """
 
