@@ -199,3 +199,24 @@ def test_pictures_may_be_paths_and_arrays_in_an_array(coloured, tmp_path):
 def test_an_augmentation_that_is_none_is_refused():
     with pytest.raises(InvalidParameter, match="`augment` must be a transform .*; got 'flip'"):
         ConvNetClassifier(augment="flip").fit(np.zeros((4, 8, 8)), [0, 1] * 2)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F"])
+def test_opened_pictures_are_seen_as_their_files(coloured, tmp_path, mode):
+    X, model = coloured
+    if mode == "I;16":
+        picture = Image.fromarray(X[0, :, :, 0].astype(np.uint16) * 257)
+    elif mode == "F":
+        picture = Image.fromarray(X[0, :, :, 0].astype(np.float32) / 255)
+    else:
+        picture = Image.fromarray(X[0]).convert(mode)
+    path = tmp_path / "one.tif"
+    picture.save(path)
+    np.testing.assert_array_equal(model.predict_proba([picture]), model.predict_proba([path]))
+
+
+def test_transparency_is_laid_on_white_whatever_the_scale(coloured):
+    X, model = coloured
+    clear = np.concatenate([X, np.full((*X.shape[:3], 1), 128, np.uint8)], axis=-1)
+    found = model.predict_proba(clear.astype(float))
+    np.testing.assert_allclose(found, model.predict_proba(clear), atol=0.01)

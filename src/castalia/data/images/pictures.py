@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from PIL.Image import Image
 from torch import Tensor
 
+from castalia.data.images.decode import as_decoded
 from castalia.data.images.files import ImageFiles
 from castalia.errors import InvalidData
 from castalia.utils.arrays import shared_tensor
@@ -236,7 +237,8 @@ def recoloured(x: Tensor, channels: int) -> Tensor:  # (B, C, H, W)
     if have == channels:
         return x
     if have == 4:
-        white = 1.0 if x.is_floating_point() else 255
+        # opaque floats end at 1, or at 255 where they count as bytes do
+        white = 1.0 if x.is_floating_point() and x[:, 3].max() <= 1 else 255.0
         alpha = x[:, 3:].float() / white
         rgb = x[:, :3].float() * alpha + white * (1 - alpha)
         return recoloured(rgb if x.is_floating_point() else rgb.round().to(x.dtype), channels)
@@ -278,7 +280,7 @@ def as_images(X: Any, owner: str = "images") -> Images:
     listed = isinstance(X, list | tuple) and len(X) > 0
     if listed and all(isinstance(x, str | PathLike) for x in X):
         return Images(ImageFiles([os.fspath(x) for x in X]))
-    if listed and np.ndim(X[0]) > 1:
+    if listed and (isinstance(X[0], Image) or np.ndim(X[0]) > 1):
         pictures = [_picture(x, i, owner) for i, x in enumerate(X)]
         if len({tuple(x.shape) for x in pictures}) > 1:
             return Images(ListedPictures(pictures))
@@ -290,7 +292,7 @@ def _picture(x: Any, position: int, owner: str) -> Tensor:
     """Return one picture of a list, (C, H, W)."""
     if isinstance(x, Tensor):
         return _first(x.detach()[None], owner)[0]
-    array = np.asarray(x)
+    array = as_decoded(x) if isinstance(x, Image) else np.asarray(x)
     if array.ndim not in (2, 3) or not array.size:
         raise InvalidData(
             f"{owner}: every picture must be an array (H, W) or (H, W, C); picture {position} has "
