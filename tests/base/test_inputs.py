@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from castalia import LinearRegression, LogisticRegression, MLPClassifier, MLPRegressor
+from castalia.base.inputs import check_target
 from castalia.data import read
 from castalia.errors import InvalidData
 
@@ -108,3 +109,10 @@ def test_labels_that_cannot_be_sorted_into_classes_are_named(y, message):
         return
     with pytest.raises(InvalidData, match=message):
         LogisticRegression().fit(X, y)
+
+
+def test_missing_labels_among_words_are_no_class_of_their_own():
+    X = np.zeros((4, 2))
+    with pytest.raises(InvalidData, match="got 1 of 4, first in row 1"):
+        check_target(MLPClassifier(), X, ["a", np.nan, "b", "a"])
+    assert check_target(MLPClassifier(), X, ["a", "b", "b", "a"]).dtype.kind == "U"

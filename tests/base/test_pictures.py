@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
-from castalia import Training
+from castalia import ConvNetClassifier, Training
 from castalia.data import Images
 from castalia.data.images import as_images
-from castalia.errors import InvalidData
+from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.testing import toy
 
@@ -141,3 +143,80 @@ def test_colour_is_told_grey_by_its_luminance(fitted):
 
 def test_a_handful_of_pictures_is_trained_in_single_precision():
     assert small(epochs=1).fit(X[:30], Y[:30]).settings_["precision"] == "float32"
+
+
+# ---- one picture, other scales, paths ----
+
+
+@pytest.fixture(scope="module")
+def coloured():
+    X = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3)).astype(np.uint8)
+    return X, ConvNetClassifier(widths=(2,), epochs=1, random_state=0).fit(X, [0, 1] * 4)
+
+
+def test_a_single_picture_is_told_from_many(coloured):
+    X, model = coloured
+    with pytest.raises(InvalidData, match=r"got \(8, 8, 3\), which is one picture. Give X\[None\]"):
+        model.predict(X[0])
+    for one in (Image.fromarray(X[0]), "cat.png"):
+        with pytest.raises(InvalidData, match="Put it in a list"):
+            model.predict(one)
+
+
+@pytest.mark.parametrize("factor", [1 / 255, 257.0])
+def test_pictures_on_another_scale_than_those_of_fit_are_told(coloured, factor):
+    X, model = coloured
+    with pytest.warns(DataWarning, match="on the scale of those of fit, whose values lie around"):
+        model.predict(X * factor)
+
+
+def test_bytes_are_told_where_fractions_were_learnt(coloured):
+    X, _ = coloured
+    model = ConvNetClassifier(widths=(2,), epochs=1, random_state=0).fit(X / 255, [0, 1] * 4)
+    with pytest.warns(DataWarning, match="around .*; got values of at most 25"):
+        model.predict(X)
+
+
+def test_dark_pictures_and_zeros_are_no_other_scale(coloured):
+    X, model = coloured
+    for dark in (X // 200, X * 0.0, X.astype(float)):
+        model.predict(dark)  # warnings are errors here
+
+
+def test_pictures_may_be_paths_and_arrays_in_an_array(coloured, tmp_path):
+    X, model = coloured
+    paths = [tmp_path / f"{i}.png" for i in range(len(X))]
+    for path, x in zip(paths, X, strict=True):
+        Image.fromarray(x).save(path)
+    held = np.empty(len(X), dtype=object)
+    held[:] = list(X)
+    for given in (paths, pd.Series([str(p) for p in paths], index=range(3, 11)), held):
+        np.testing.assert_array_equal(model.predict_proba(given), model.predict_proba(X))
+    with pytest.raises(InvalidData, match=r"`.*none.png` \(no such file\)"):
+        model.predict([tmp_path / "none.png"])
+
+
+def test_an_augmentation_that_is_none_is_refused():
+    with pytest.raises(InvalidParameter, match="`augment` must be a transform .*; got 'flip'"):
+        ConvNetClassifier(augment="flip").fit(np.zeros((4, 8, 8)), [0, 1] * 2)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F"])
+def test_opened_pictures_are_seen_as_their_files(coloured, tmp_path, mode):
+    X, model = coloured
+    if mode == "I;16":
+        picture = Image.fromarray(X[0, :, :, 0].astype(np.uint16) * 257)
+    elif mode == "F":
+        picture = Image.fromarray(X[0, :, :, 0].astype(np.float32) / 255)
+    else:
+        picture = Image.fromarray(X[0]).convert(mode)
+    path = tmp_path / "one.tif"
+    picture.save(path)
+    np.testing.assert_array_equal(model.predict_proba([picture]), model.predict_proba([path]))
+
+
+def test_transparency_is_laid_on_white_whatever_the_scale(coloured):
+    X, model = coloured
+    clear = np.concatenate([X, np.full((*X.shape[:3], 1), 128, np.uint8)], axis=-1)
+    found = model.predict_proba(clear.astype(float))
+    np.testing.assert_allclose(found, model.predict_proba(clear), atol=0.01)

@@ -133,6 +133,7 @@ def test_models_are_listed_searched_and_described():
     assert [row["name"] for row in found["models"]] == ["MLPRegressor"]
     assert "Rumelhart" in call("models", "MLPClassifier").stdout
     assert "Did you mean `MLPClassifier`?" in sentence("models", "MLPClasifier")
+    assert "Did you mean `ResNetClassifier`?" in sentence("models", "resnet")
 
 
 def test_the_layers_of_a_system_are_shown_without_training_it():
@@ -144,6 +145,9 @@ def test_the_layers_of_a_system_are_shown_without_training_it():
     layers = json.loads(call("models", "DistributionRegressor", *asked).stdout)["layers"]
     assert layers[1]["kind"] == "dense 5->64"
     assert layers[0]["output"] == [5]
+    asked = ("--describe", "--size", "GPT-2", "--input", "8", "--json")
+    layers = json.loads(call("models", "GPTLanguageModel", *asked).stdout)["layers"]
+    assert sum(layer["weights"] + layer["biases"] for layer in layers) == 124_439_808  # published
 
 
 def test_what_has_no_layers_to_show_is_said():
@@ -155,6 +159,10 @@ def test_what_has_no_layers_to_show_is_said():
     )
     assert "got 'huge'" in sentence("models", "MLPClassifier", "--describe", "--size", "huge")
     assert "takes sequence data" in sentence("models", "AdaptiveFilter", "--describe")
+    for name in ("T5", "ImageCaptioner"):
+        assert "a network that reads one input" in sentence("models", name, "--describe")
+    assert "one row of tokens" in sentence("models", "BERTTagger", "--describe")
+    assert "a network; `Word2Vec` is none" in sentence("models", "Word2Vec", "--describe")
 
 
 def test_fit_takes_any_model_of_the_catalogue_by_its_name(folder, table):

@@ -37,6 +37,14 @@ def test_a_text_is_continued_and_a_seed_repeats_it(folder, name):
     assert one.stdout == two.stdout
 
 
+@pytest.mark.parametrize("name", ["gpt", "counted"])
+def test_every_way_to_draw_serves_every_writer(folder, name):
+    ways = ("--top-p", 0.9, "--top-k", 5, "--repetition-penalty", 1.2, "--temperature", 0.7)
+    done = call(folder / name, "-p", "a", "--tokens", 9, "--stop", "b", "--seed", 0, *ways)
+    assert done.exit_code == 0, done.output
+    assert "b" not in done.stdout.strip()[1:-1]
+
+
 def test_json_holds_all_texts(folder):
     done = call(folder / "gpt", "-p", "a", "-n", 3, "--tokens", 4, "--seed", 0, "--json")
     found = json.loads(done.stdout)
@@ -51,7 +59,8 @@ def test_json_holds_all_texts(folder):
         (("nowhere",), "does not exist"),
         (("gpt", "--top-p", "0"), "`top_p` must be"),
         (("gpt", "--samples", "0"), "`samples` must be a whole number from 1; got 0"),
-        (("counted", "--top-p", "0.5"), "NGramLanguageModel knows no `--top-p`"),
+        (("counted", "--top-p", "0"), "`top_p` must be"),
+        (("gpt", "--stop", ""), "`stop` must be texts of one character or more"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(folder, words, said):

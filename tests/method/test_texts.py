@@ -466,3 +466,18 @@ def test_a_language_model_says_how_surprising_lines_are(read_book, tmp_path):
     logs = model.token_log_probabilities(["d b f a"])[0][:-1]
     assert [row["tokens"] for row in rows] == [7, 7]
     assert rows[1]["bits_per_character"] == pytest.approx(-logs.mean() / np.log(2))
+
+
+@pytest.mark.parametrize("model", ["gpt", "bert", "elmo", "attention", "transformer"])
+def test_every_classifier_of_texts_gets_settings_it_can_be_trained_with(table, model):
+    kind = open_data(text_plan(str(table), {"epochs": 1}, "label", model=model))
+    made = kind.build(len(kind))
+    assert made.set_params(training=None).fit(["so good", "so bad"] * 4, [1, 0] * 4).n_iter_ == 1
+
+
+@pytest.mark.parametrize("setting", [{"dim": -1}, {"optimizer": "none such"}])
+def test_a_wrong_setting_is_told_before_any_work(table, tmp_path, setting):
+    plan = text_plan(str(table), setting, "label", run=tmp_path / "run")
+    with pytest.raises(InvalidParameter, match=f"`{next(iter(setting))}` must be"):
+        run(plan)
+    assert not (tmp_path / "run").exists()

@@ -111,3 +111,15 @@ def test_rates_fall_with_the_distance_from_the_scores():
 def test_a_depth_the_network_does_not_have_is_named(act, rule):
     with pytest.raises(InvalidParameter, match=rule):
         act(resnet())
+
+
+@pytest.mark.parametrize("change", [lambda m: freeze(m, 1), unfreeze, lambda m: replace_head(m, 3)])
+def test_an_estimator_in_place_of_its_network_is_told(change):
+    with pytest.raises(InvalidParameter, match="`module_` of a fitted estimator; got object"):
+        change(object())
+
+
+@pytest.mark.parametrize("classes", [0, 2.5, None])
+def test_a_number_of_classes_that_cannot_be_is_told(classes):
+    with pytest.raises(InvalidParameter, match=f"at least 1; got {classes}"):
+        replace_head(nn.Sequential(nn.Linear(2, 3)), classes)

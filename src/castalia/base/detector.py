@@ -61,7 +61,8 @@ class Detector:
                 f"{name}: X and y must have the same number of rows; got {len(X):,} pictures and "
                 f"boxes of {len(y):,}."
             )
-        found = [as_boxes(item, name) for item in y]
+        found = [_boxes_of(item, place, name) for place, item in enumerate(y)]
+        _check_pixels(name, found)
         inside = [b.clipped(*size) for b, size in zip(found, X.sizes.tolist(), strict=True)]
         _report(name, found, inside)
         shares = [b.scaled(1 / h, 1 / w) for b, (h, w) in zip(inside, X.sizes, strict=True)]
@@ -191,11 +192,11 @@ def pad_boxes(boxes: Sequence[Boxes], classes: np.ndarray) -> Tensor:
 def _classes(owner: Any, y: list[Boxes]) -> np.ndarray:
     """Return the classes of all boxes, sorted."""
     labels = [boxes.labels for boxes in y if len(boxes)]
-    if not labels:
+    if all(b.difficult is not None and b.difficult.all() for b in y if len(b)):
         raise InvalidData(
             f"{type(owner).__name__}: y must hold at least one box with an area inside its "
-            f"picture; got none on {plural(len(y), 'picture')}. Corners are x1, y1, x2, y2 in "
-            "pixels."
+            f"picture that is not marked difficult; got none on {plural(len(y), 'picture')}. "
+            "Corners are x1, y1, x2, y2 in pixels."
         )
     try:
         return np.unique(np.concatenate(labels))
@@ -204,6 +205,24 @@ def _classes(owner: Any, y: list[Boxes]) -> np.ndarray:
             f"{type(owner).__name__}: the classes of boxes must be of one type, all words or all "
             "numbers."
         ) from error
+
+
+def _boxes_of(item: Any, place: int, owner: str) -> Boxes:
+    """Read the boxes of one picture; errors name it."""
+    try:
+        return as_boxes(item, owner)
+    except ValueError as error:
+        raise InvalidData(f"{owner}: boxes of picture {place} cannot be read. {error}") from error
+
+
+def _check_pixels(owner: str, boxes: list[Boxes]) -> None:
+    """Refuse corners in shares of the picture."""
+    largest = max((float(b.corners.max()) for b in boxes if len(b)), default=2.0)
+    if 0 < largest <= 1:
+        raise InvalidData(
+            f"{owner}: corners must be x1, y1, x2, y2 in pixels; none is above {largest:g}, so "
+            "they seem to be shares of the picture. Multiply them by its width and height."
+        )
 
 
 def _report(owner: str, given: list[Boxes], inside: list[Boxes]) -> None:

@@ -225,7 +225,7 @@ def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
             f"{type(estimator).__name__}: requires y to be passed, but the target y is None."
         )
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    y = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    y = y.detach().cpu().numpy() if isinstance(y, Tensor) else _as_array(y)
     if not y.ndim:
         raise InvalidData(
             f"{type(estimator).__name__}: y must hold a value for each row of X; got "
@@ -245,6 +245,15 @@ def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
             f"got {len(rows):,} of {n:,}, first in row {rows[0]}. Drop those rows or fill them in."
         )
     return y
+
+
+def _as_array(y: Any) -> np.ndarray:
+    """Return y as an array; numpy would make a word of a NaN that stands beside words."""
+    found = np.asarray(y)
+    if found.dtype.kind != "U" or not found.ndim or isinstance(y, np.ndarray):
+        return found
+    values = np.array(y, dtype=object)
+    return values if _missing(values).any() else found
 
 
 def _missing(y: np.ndarray) -> np.ndarray:

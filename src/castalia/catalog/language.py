@@ -121,6 +121,12 @@ LANGUAGE = (
         },
         toy="chain",
         pass_mark=0.31,
+        sizes={
+            "GPT-2": {"dim": 768, "depth": 12, "heads": 12, "context": 1024},
+            "GPT-2 medium": {"dim": 1024, "depth": 24, "heads": 16, "context": 1024},
+            "GPT-2 large": {"dim": 1280, "depth": 36, "heads": 20, "context": 1024},
+            "GPT-2 XL": {"dim": 1600, "depth": 48, "heads": 25, "context": 1024},
+        },
         rows=("ATT-31", "PRE-03"),
     ),
     System(

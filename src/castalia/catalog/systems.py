@@ -51,9 +51,10 @@ def find(words: str) -> list[System]:
 def system(name: str) -> System:
     """Return the record of a name, or say which names are near it."""
     if name not in SYSTEMS:
+        short = [known for known in SYSTEMS if _plain(name) in _forms(known)]
+        near = f" Did you mean {listing(short)}?" if short else did_you_mean(name, SYSTEMS)
         raise InvalidParameter(
-            f"castalia: `{name}` is not in the catalogue; `castalia models` lists "
-            f"it.{did_you_mean(name, SYSTEMS)}"
+            f"castalia: `{name}` is not in the catalogue; `castalia models` lists it.{near}"
         )
     return SYSTEMS[name]
 

@@ -27,6 +27,9 @@ def generate(
     top_p: Annotated[
         float, typer.Option("--top-p", help="Draw among the fewest that hold this probability.")
     ] = 1.0,
+    repetition_penalty: Annotated[
+        float, typer.Option(help="Above 1, tokens that occurred become less probable.")
+    ] = 1.0,
     stop: Annotated[
         list[str] | None, typer.Option("--stop", help="Text that ends the writing; repeatable.")
     ] = None,
@@ -39,20 +42,19 @@ def generate(
         raise InvalidParameter(f"generate: `samples` must be a whole number from 1; got {samples}.")
     writer = _writer(model)
     _check_prompt(writer, prompt)
-    settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k}
-    if hasattr(writer, "module_"):
-        settings |= {"tokens": tokens, "top_p": top_p, "stop": stop or ()}
-    elif top_p != 1.0 or stop:
-        raise InvalidParameter(
-            f"generate: a {type(writer).__name__} knows no `--top-p` and no `--stop`. Use "
-            "`--top-k` and `--tokens`."
-        )
-    else:
-        settings |= {"length": tokens}
-    texts = []
+    texts: list[str] = []
     for number in range(samples):
-        chance = _seed(seed, number)
-        texts.append(writer.generate(prompt, random_state=chance, **settings))
+        written = writer.generate(
+            prompt,
+            tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            repetition_penalty=repetition_penalty,
+            stop=stop,
+            random_state=_seed(seed, number),
+        )
+        texts.append(written)
         if not as_json:
             typer.echo(texts[-1] if number + 1 == samples else f"{texts[-1]}\n{'-' * 40}")
     if as_json:

@@ -26,7 +26,8 @@ def models(
         str | None, typer.Option(help="A published size to show the layers of.")
     ] = None,
     input_shape: Annotated[
-        str | None, typer.Option("--input", help="Shape of a row: 20 columns, or 3x224x224.")
+        str | None,
+        typer.Option("--input", help="Shape of a row: 20 columns, 3x224x224, or 128 tokens."),
     ] = None,
     outputs: Annotated[
         int | None, typer.Option(min=1, help="Number of classes or outputs.")

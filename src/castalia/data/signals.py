@@ -46,7 +46,13 @@ class SignalAdapter:
 
     def check(self, X: Any, owner: str) -> np.ndarray:
         """Return X as an array (n, C, T) of finite numbers; after ``fit``, of the same C and T."""
-        array = X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)
+        try:
+            array = X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)
+        except ValueError as error:
+            raise InvalidData(
+                f"{owner}: signals must all have the same shape, (T,) or (C, T); {error}. Cut them "
+                "to one length."
+            ) from error
         if array.ndim not in (2, 3) or array.dtype.kind not in "buif" or not array.size:
             raise InvalidData(
                 f"{owner}: signals must be numbers (n, T), or (n, C, T) of several channels; got "

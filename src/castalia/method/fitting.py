@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from castalia import __version__
-from castalia.base import load, save
+from castalia.base import check_parameters, load, save
 from castalia.data.splits import holdout
 from castalia.diagnose import Diagnosis, cure, preflight
 from castalia.diagnose.estimators import DIAGNOSIS
@@ -39,6 +39,7 @@ from castalia.method.split import Part
 from castalia.method.stages import Stages
 from castalia.method.task import Task
 from castalia.method.train import fit_directly, train_network
+from castalia.train import check_training
 from castalia.train.runs import Run, RunStore
 from castalia.utils.files import atomic_write
 from castalia.utils.text import listing, plural
@@ -103,8 +104,11 @@ class Fit:
         self.metric = _metric(self.plan, self.task)
         self.parts, self.notes = kind.parts, list(kind.notes)
         self.tested = np.concatenate([part.test for part in self.parts])
-        # made now so that a wrong setting is told before any work
-        self.network = is_network(kind.build(len(kind)))
+        model = kind.build(len(kind))  # now, so that a wrong setting is told before any work
+        check_parameters(model)
+        self.network = is_network(model)
+        if self.network and model.training is not None:
+            check_training(model.training)
         self.began = time.monotonic()
         self.cured: dict[str, Any] = {"steps": [], "changes": {}}
 

@@ -28,6 +28,7 @@ def parts(module: nn.Module) -> list[Part]:
     >>> [name for name, _ in parts(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)))]
     ['0', '2']
     """
+    _check_module("parts", module)
     halves = [name for name in ("features", "head") if hasattr(module, name)]
     children = [
         (f"{half}.{name}", child)
@@ -63,6 +64,7 @@ def freeze(module: nn.Module, upto: int | str) -> nn.Module:
     >>> [p.requires_grad for p in net.parameters()]
     [False, False, True, True]
     """
+    _check_module("freeze", module)
     for _, members in parts(module)[: _count(module, upto)]:
         for member in members:
             member.requires_grad_(False)
@@ -88,8 +90,9 @@ def unfreeze(module: nn.Module, depth: int | None = None) -> nn.Module:
     >>> all(p.requires_grad for p in unfreeze(net, 2).parameters())
     True
     """
+    _check_module("unfreeze", module)
     found = parts(module)
-    if depth is not None and not 0 <= depth <= len(found):
+    if depth is not None and not (isinstance(depth, int) and 0 <= depth <= len(found)):
         raise InvalidParameter(
             f"unfreeze: `depth` must be 0 to {len(found)}, the parts of this "
             f"{type(module).__name__}; got {depth!r}."
@@ -119,6 +122,11 @@ def replace_head(module: nn.Module, classes: int) -> nn.Module:
     >>> replace_head(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)), 5)[-1]
     Linear(in_features=3, out_features=5, bias=True)
     """
+    _check_module("replace_head", module)
+    if not isinstance(classes, int) or classes < 1:
+        raise InvalidParameter(
+            f"replace_head: `classes` must be a whole number at least 1; got {classes!r}."
+        )
     layers = [(n, m) for n, m in module.named_modules() if isinstance(m, nn.Linear)]
     if not layers:
         raise InvalidParameter(
@@ -162,6 +170,14 @@ def rate_scales(module: nn.Module, decay: float) -> list[tuple[Tensor, float]]:
     ]
 
 
+def _check_module(owner: str, module: Any) -> None:
+    if not isinstance(module, nn.Module):
+        raise InvalidParameter(
+            f"{owner}: `module` must be a torch.nn.Module, such as the `module_` of a fitted "
+            f"estimator; got {type(module).__name__}."
+        )
+
+
 def _stay(module: nn.Module, args: Any) -> None:
     """Set a frozen part back to evaluation mode before it computes."""
     if module.training:
@@ -183,9 +199,9 @@ def _count(module: nn.Module, upto: int | str) -> int:
                 f"{did_you_mean(upto, known)}"
             )
         return known.index(upto) + 1
-    if not -len(known) <= upto <= len(known):
+    if not isinstance(upto, int) or not -len(known) <= upto <= len(known):
         raise InvalidParameter(
             f"freeze: `upto` must be between {-len(known)} and {len(known)}, for this {owner} has "
-            f"{len(known)} parts; got {upto}."
+            f"{len(known)} parts; got {upto!r}."
         )
     return upto if upto >= 0 else len(known) + upto

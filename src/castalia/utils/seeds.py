@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.errors import InvalidParameter
+
 if TYPE_CHECKING:
     import torch
 
@@ -33,7 +35,13 @@ def seed_from(random_state: Any) -> int:
         return int(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, 2**31 - 1))
-    return int(random_state)
+    try:
+        return int(random_state)
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            f"seed_from: `random_state` must be a whole number, a generator of numpy or None; got "
+            f"{random_state!r}."
+        ) from None
 
 
 def derive(seed: int, *path: int) -> int:

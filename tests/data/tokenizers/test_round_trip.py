@@ -1,6 +1,7 @@
 """What goes in comes out: any Unicode where a tokenizer promises it, seen characters elsewhere."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,6 +156,10 @@ def test_half_a_surrogate_pair_and_a_number_are_refused_by_name(name):
         made.encode("ab\ud800")
     with pytest.raises(InvalidData, match="got int 3 at place 1"):
         made.encode(["a", 3])
+    with pytest.raises(InvalidData, match="got NoneType None at place 0"):
+        made.encode(None)
+    with pytest.raises(InvalidData, match=r"half a surrogate pair, '\\ud800', .* text 1"):
+        replace(made).fit(["whole", "ab\ud800"])
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -172,3 +177,6 @@ def test_decoding_takes_arrays_and_rows_and_refuses_other_ids():
     assert made.decode(np.array(made.encode("cat"))) == "cat"
     with pytest.raises(InvalidData, match=f"below {len(made)}, the size .* got {len(made)}"):
         made.decode([len(made)])
+    for strange in ("cat", 3, None, [1.5], ["c"]):
+        with pytest.raises(InvalidData, match="ids must be whole numbers"):
+            made.decode(strange)

@@ -9,9 +9,9 @@ from sklearn.base import clone
 import castalia
 from castalia import Training
 from castalia.data.text import PairAdapter, sentence_pairs
-from castalia.errors import InvalidData, InvalidParameter
+from castalia.errors import CheckpointMismatch, InvalidData, InvalidParameter
 from castalia.models.language import BERT, BERTClassifier, RoBERTa
-from castalia.nets.language import load_pretrained
+from castalia.nets.language import GPT, load_pretrained, save_pretrained
 from castalia.nn.bottleneck import BottleneckAdapters
 from castalia.nn.lora import LoRA
 from castalia.nn.prompts import Prompts
@@ -92,6 +92,11 @@ def test_a_folder_of_hugging_face_gives_the_same_network_back(pretrained, tmp_pa
     loaded = castalia.load(tmp_path / "ours")
     assert_array_equal(loaded.transform(ANIMALS[:4]), again.transform(ANIMALS[:4]))
     assert isinstance(load_pretrained(tmp_path / "hf"), torch.nn.Module)
+    with pytest.raises(CheckpointMismatch, match="must hold a RoBERTa; it holds a BERT"):
+        RoBERTa.from_pretrained(tmp_path / "hf")
+    save_pretrained(GPT(30, context=8, dim=8, depth=1, heads=2), tmp_path / "gpt")
+    with pytest.raises(CheckpointMismatch, match="must hold a BERT; it holds a GPT"):
+        BERT.from_pretrained(tmp_path / "gpt")
 
 
 def test_next_sentence_pretraining_wants_pairs_and_trains_the_judge():
@@ -197,3 +202,12 @@ def test_added_parts_alone_come_near_fine_tuning_the_whole(pretrained):
         scores[name] = model.score(ANIMALS, LABELS)
     assert scores["whole"] == 1
     assert min(scores.values()) >= scores["whole"] - 0.05
+
+
+def test_a_text_without_the_mask_is_told_what_the_mask_is():
+    model = RoBERTa(dim=8, depth=1, heads=2, context=16, epochs=1).fit(["some words"] * 4)
+    for text in ("the [MASK] sat", ["<mask>"]):
+        with pytest.raises(InvalidParameter, match="RoBERTa.fill: .* holds <mask>, the mask"):
+            model.fill(text)
+    with pytest.raises(InvalidParameter, match="`top` must be a whole number at least 1; got 0"):
+        model.fill("the <mask> sat", top=0)

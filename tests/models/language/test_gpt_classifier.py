@@ -196,3 +196,10 @@ def test_several_labels_at_once_are_learnt():
     small = {**TINY, "depth": 1, "tokenizer": "words", "auxiliary": 0.0}
     model = GPTClassifier(**small, epochs=15, lr=1e-2, batch_size=8).fit(X, Y)
     assert (model.predict(X) == Y).mean() == 1
+
+
+def test_a_text_longer_than_those_of_the_training_is_read_up_to_the_context():
+    model = GPTClassifier(**TINY, tokenizer="words", epochs=1).fit(ANIMALS, LABELS)
+    long = " ".join(["the cat eats fish ."] * 9)
+    cut = " ".join(long.split()[: TINY["context"] - 2])
+    assert_array_equal(model.predict_proba([long]), model.predict_proba([cut]))

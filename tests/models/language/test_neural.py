@@ -143,6 +143,19 @@ def test_writing_ends_behind_a_stop(models):
     assert free.count("d") >= 1
     stopped = model.generate("a", tokens=12, temperature=0, stop="d")
     assert stopped == free[: free.index("d") + 1]
+    assert model.generate("a", tokens=12, temperature=0, stop=None) == free
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("stop", ""), ("stop", [3]), ("stop", 5), ("tokens", 2.5), ("tokens", "3")]
+    + [("temperature", "hot"), ("random_state", "x")],
+)
+def test_settings_of_writing_that_cannot_be_are_named(models, name, value):
+    with pytest.raises(InvalidParameter, match=f"`{name}` must be .*; got"):
+        models["gpt"].generate("a", **{name: value})
+    with pytest.raises(InvalidParameter, match="`top` must be a whole number at least 1; got -1"):
+        models["gpt"].predict_next("a", top=-1)
 
 
 def test_unknown_symbols_of_a_prompt_are_told(models):
@@ -206,7 +219,7 @@ def test_a_carried_state_tells_what_lies_before_a_block():
 
 def test_sample_weights_are_refused():
     with pytest.raises(InvalidParameter, match="GPTLanguageModel: `sample_weight` must be None"):
-        make("gpt", context=8).fit([np.arange(17)], sample_weight=[1.0, 2.0])
+        make("gpt", context=8).fit([np.arange(17)], sample_weight=[1.0])
 
 
 def test_sizes_that_do_not_fit_are_named():
@@ -265,6 +278,19 @@ def test_a_fitted_model_becomes_a_folder_that_comes_back(tmp_path):
     assert again.generate("a b", tokens=5, temperature=0) == model.generate(
         "a b", tokens=5, temperature=0
     )
+
+
+def test_tensors_without_a_place_are_named_and_may_be_left_out(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    from castalia.nets.language import GPT, save_pretrained
+
+    file = save_pretrained(GPT(9, context=8, dim=8, depth=1, heads=2), tmp_path / "hf")
+    weights = load_file(file / "model.safetensors") | {"score.weight": torch.zeros(2, 8)}
+    save_file(weights, file / "model.safetensors")
+    with pytest.raises(CheckpointMismatch, match="`score.weight` have no place .* extra='ignore'"):
+        GPTLanguageModel.from_pretrained(file)
+    assert GPTLanguageModel.from_pretrained(file, extra="ignore").dim == 8
 
 
 def test_a_folder_of_another_model_is_refused(tmp_path):

@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
@@ -336,7 +337,8 @@ def test_rare_and_unseen_words_are_unknown():
     made = model("kneser-ney", 2, min_count=3).fit(["a a a b b", "a b c"])
     assert made.vocabulary_.words == ["<unk>", "a", "b", "<s>", "</s>"]
     np.testing.assert_array_equal(made.score_samples(["a c"]), made.score_samples(["a never"]))
-    assert made.generate("what is", 4, temperature=0).startswith("<unk> <unk>")
+    assert made.generate("what is", 4, temperature=0).startswith("what is")
+    assert made.generate(["what", "is"], 4, temperature=0)[:2] == ["what", "is"]
 
 
 # ---- continuing ----
@@ -430,7 +432,7 @@ def test_numbers_that_were_not_there_and_prompts_of_another_kind_are_refused():
         ({"smoothing": "knesser-ney"}, "Did you mean `kneser-ney`"),
         ({"alpha": 0}, "`alpha` must be a number above 0; got 0"),
         ({"alpha": float("nan")}, "got nan"),
-        ({"tokenizer": "bpe"}, "must be a tokenizer of castalia.data.tokenizers or None"),
+        ({"tokenizer": "bp"}, "must be a tokenizer of castalia.data.tokenizers, None, or"),
         ({"weights": (0.5, 0.4)}, "sum to one, or None; got"),
     ],
 )
@@ -454,12 +456,36 @@ def test_other_bad_settings_are_named():
 
 @pytest.mark.parametrize(
     "name, value",
-    [("temperature", float("nan")), ("temperature", -1), ("length", -1), ("top_k", 0)],
+    [("temperature", float("nan")), ("temperature", -1), ("tokens", -1), ("top_k", 0)]
+    + [("temperature", float("inf")), ("top_p", 0), ("repetition_penalty", 0), ("stop", 5)],
 )
 def test_drawing_refuses_settings_that_cannot_be(name, value):
     made = model("katz").fit(TEXTS)
     with pytest.raises(InvalidParameter, match=f"`{name}` must be .*; got {value}"):
         made.generate("the", **{name: value})
+
+
+def test_a_nucleus_a_penalty_and_stop_words_shape_the_text():
+    made = model("likelihood", 1, boundaries=False).fit(["a a a a a a b b b c"])
+    wide = set(made.generate("", 200, random_state=0).split())
+    narrow = set(made.generate("", 200, top_p=0.7, random_state=0).split())
+    assert (wide, narrow) == ({"a", "b", "c"}, {"a", "b"})
+    assert made.generate("", 3, temperature=0, repetition_penalty=9).split() == ["a", "b", "c"]
+    assert made.generate("c", 200, stop=["b", "c"], random_state=0)[1:].strip("a ") in ("b", "c")
+
+
+def test_a_tokenizer_may_be_named_and_the_prompt_is_kept():
+    made = model("kneser-ney", 4, tokenizer="characters").fit(TEXTS)
+    assert made.tokenizer_.tokens("the") == ["t", "h", "e"]
+    assert made.generate("the ΩΩ ", 5, random_state=0).startswith("the ΩΩ ")
+    with pytest.raises(InvalidParameter, match="Did you mean `characters`"):
+        model("katz", tokenizer="character").fit(TEXTS)
+
+
+@pytest.mark.parametrize("X", [{"a b": 1}, {"a b"}, pd.DataFrame({"text": ["a b"]})])
+def test_texts_in_no_order_and_whole_tables_are_refused(X):
+    with pytest.raises(InvalidData, match="must be a list of texts; got a (dict|set|DataFrame)"):
+        model("katz").fit(X)
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)

@@ -193,3 +193,14 @@ def test_texts_alone_pretrain_and_pairs_continue_from_there(name, tmp_path):
     assert len(again.predict(X[:2])) == 2
     with pytest.raises(InvalidParameter, match="`start` must hold a"):
         kind(start=Transformer(**SMALL, depth=1, heads=2, epochs=1).fit(X[:40], Y[:40])).fit(X[:40])
+
+
+def test_texts_and_answers_that_are_none_are_told_apart():
+    X, y = reversal(20)
+    model = Seq2Seq(tokenizer="whitespace", dim=4, hidden=4, epochs=1)
+    with pytest.raises(InvalidData, match="a text must be a string; got nan at place 1 of y"):
+        model.fit(X[:2], [y[0], float("nan")])
+    with pytest.raises(InvalidData, match="y must be a list of texts; got one string"):
+        model.fit(X[:2], y[0])
+    with pytest.raises(InvalidData, match="X must hold single texts; got pairs of texts"):
+        model.fit(X, y).predict([("a", "b")])

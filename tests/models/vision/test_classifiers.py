@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 from sklearn.utils import shuffle
 
 from castalia import evaluate
-from castalia.errors import ShapeMismatch
+from castalia.errors import InvalidData, ShapeMismatch
 from castalia.models.vision import (
     AlexNetClassifier,
     ConvNet1dClassifier,
@@ -131,3 +131,8 @@ def test_the_adapter_brings_each_channel_of_a_signal_to_one_scale():
     torch.testing.assert_close(
         rows.std(dim=(0, 2), correction=0), torch.ones(2, dtype=torch.float64)
     )
+
+
+def test_signals_of_several_lengths_are_refused():
+    with pytest.raises(InvalidData, match="signals must all have the same shape, .T,. or .C, T."):
+        ConvNet1dClassifier(epochs=1).fit([[0.0, 1.0], [0.0, 1.0, 2.0]], [0, 1])

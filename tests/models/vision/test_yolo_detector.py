@@ -210,3 +210,19 @@ def test_errors_name_the_values(fitted):
         quick(strides=(16, 24)).fit(X[:20], Y[:20])
     with pytest.raises(InvalidParameter, match="`design` must be"):
         quick(design="v8").fit(X[:20], Y[:20])
+
+
+@pytest.mark.parametrize(
+    "boxes, said",
+    [
+        ([[0, 0.1, 0.1, 0.5, 0.5]], "in pixels; none is above 0.5, .* shares of the picture"),
+        ([[0, np.nan, 1, 5, 5]], "boxes of picture 0 cannot be read.*finite numbers"),
+        ([[0, 1, 5, 5]], r"boxes of picture 0 cannot be read.*got shape \(1, 4\)"),
+        ([["disc", "a", "b", "c", "d"]], "boxes of picture 0 cannot be read"),
+        (Boxes([0], [[1, 1, 5, 5]], difficult=[True]), "not marked difficult; got none on 2"),
+    ],
+    ids=["shares", "NaN", "columns", "words", "difficult"],
+)
+def test_boxes_that_cannot_be_learnt_are_told_with_their_picture(boxes, said):
+    with pytest.raises(InvalidData, match=said):
+        YOLODetector(epochs=1).fit(np.zeros((2, 32, 32)), [boxes, boxes])

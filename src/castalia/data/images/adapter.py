@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,15 +14,16 @@ from castalia.data.images.filerows import FileRows, fits_memory
 from castalia.data.images.files import ImageFiles
 from castalia.data.images.pictures import Images, as_images
 from castalia.data.images.rows import ImageRows
-from castalia.errors import InvalidData
+from castalia.errors import DataWarning, InvalidData
 from castalia.protocols import Rows
-from castalia.utils.text import plural
+from castalia.utils.text import number, plural
 
 __all__ = ["ImageAdapter"]
 
 SAMPLE = 2_000  # pictures from which means and deviations are learnt; fewer, at least FEWEST,
 FEWEST, NUMBERS = 256, 1 << 25  # where they hold more numbers than these: each is read
 BLOCK = 1 << 20  # numbers of a block when predicting: a network's maps take some 64 times as many
+SCALES = 20  # times: values that differ so much from those of fit are on another scale
 MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for pictures of several sizes
 
 _TORCH = {"float32": torch.float32, "float64": torch.float64}
@@ -67,6 +69,12 @@ class ImageAdapter:
         images = as_images(X, owner)
         if self.size is None:
             return images
+        if self.inputs > 1 and getattr(X, "ndim", 0) == 3 and X.shape[2] in (3, 4):
+            raise InvalidData(
+                f"{owner}: pictures must be an array (N, H, W, C); got {tuple(X.shape)}, which is "
+                "one picture. Give X[None]."
+            )
+        self._compare_scales(images, owner)
         sizes = np.zeros((0, 2)) if self.resizes else images.sizes  # of files, read one by one
         if (sizes != self.size).any():
             first = int((sizes != self.size).any(axis=1).argmax())
@@ -81,6 +89,19 @@ class ImageAdapter:
                 f"{images.channels}."
             )
         return images
+
+    def _compare_scales(self, images: Images, owner: str) -> None:
+        """Warn of fractions where bytes were learnt from, or the other way round."""
+        largest = images.source.largest()
+        usual = float(np.abs(self.mean).max() + self.deviation.max())
+        if 0 < largest <= 1 < usual / SCALES or largest > SCALES * max(usual, 1):
+            warnings.warn(
+                f"{owner}: pictures must be on the scale of those of fit, whose values lie around "
+                f"{number(usual, 3)}; got values of at most {number(largest, 3)}. Where they are "
+                "the same kind of pictures, multiply or divide them by 255.",
+                DataWarning,
+                stacklevel=5,
+            )
 
     def fit(self, X: Images, sample_weight: np.ndarray | None = None) -> ImageAdapter:
         """Learn size, channels and scales, the last from a sample of the pictures."""

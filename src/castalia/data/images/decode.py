@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["SUFFIXES", "Header", "decode", "decode_labels", "header"]
+__all__ = ["SUFFIXES", "Header", "as_decoded", "decode", "decode_labels", "header"]
 
 SUFFIXES = (
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
@@ -78,6 +78,17 @@ def decode(file: BinaryIO, size: tuple[int, int] | None, channels: int) -> NDArr
         if size is not None and flat.size != size[::-1]:
             flat = flat.resize(size[::-1], Image.Resampling.BILINEAR)
         return np.asarray(flat).reshape(flat.height, flat.width, channels)
+
+
+def as_decoded(image: Image.Image) -> NDArray[np.uint8]:
+    """Return the pixels of an opened picture, (H, W, 1) or (H, W, 3), as those of its file.
+
+    >>> as_decoded(Image.new("P", (4, 2))).shape
+    (2, 4, 3)
+    """
+    channels = 1 if image.mode in _GREY else 3
+    flat = _eight_bits(_upright(image), _MODES[channels])
+    return np.asarray(flat).reshape(flat.height, flat.width, channels)
 
 
 def decode_labels(file: BinaryIO) -> NDArray[Any]:

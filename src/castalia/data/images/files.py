@@ -114,6 +114,10 @@ class ImageFiles:
             self._channels = 3 if coloured else 1
         return self._channels
 
+    def largest(self) -> float:
+        """Return the largest value of a byte."""
+        return 255.0
+
     def take(self, index: Any) -> ImageFiles:
         """Return the pictures at these positions; they are seen in the colours of the whole."""
         names = [self.names[i] for i in np.asarray(index)]

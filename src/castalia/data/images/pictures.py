@@ -7,17 +7,22 @@ arrays are taken and given with channels last, as in every picture library.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from PIL.Image import Image
 from torch import Tensor
 
+from castalia.data.images.decode import as_decoded
+from castalia.data.images.files import ImageFiles
 from castalia.errors import InvalidData
 from castalia.utils.arrays import shared_tensor
-from castalia.utils.text import plural
+from castalia.utils.text import plural, shorten
 
 __all__ = ["Images", "Pictures", "as_images", "resized"]
 
@@ -46,6 +51,9 @@ class Pictures(Protocol):
 
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
         """Return these pictures at one size, (B, C, H, W): bytes, or floats of float arrays."""
+
+    def largest(self) -> float:
+        """Return the largest value of a pixel, or an upper bound of it."""
 
     def take(self, index: np.ndarray) -> Pictures:
         """Return some of the pictures."""
@@ -146,6 +154,10 @@ class ArrayPictures:
         self.text = f"the array of {plural(len(x), 'picture')}"
         self.channels = int(x.shape[1])
 
+    def largest(self) -> float:
+        """Return the largest value."""
+        return _largest(self.x)
+
     def __len__(self) -> int:
         return len(self.x)
 
@@ -187,6 +199,10 @@ class ListedPictures:
         """Return each picture's size."""
         return np.array([x.shape[1:] for x in self.pictures])
 
+    def largest(self) -> float:
+        """Return the largest value."""
+        return max(_largest(x) for x in self.pictures)
+
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
         """Return some pictures, each brought to the one size."""
         chosen = (self.pictures[i][None] for i in index)
@@ -200,6 +216,11 @@ class ListedPictures:
         """Return a hash of every picture's pixels."""
         marks = (ArrayPictures(x[None]).fingerprint() for x in self.pictures)
         return hashlib.sha256(" ".join(marks).encode()).hexdigest()
+
+
+def _largest(x: Tensor) -> float:
+    """Return the largest value; of bytes at least 2, since a dark picture holds no fractions."""
+    return float(x.max()) if x.is_floating_point() else max(2.0, float(x.max()))
 
 
 def resized(x: Tensor, size: tuple[int, int]) -> Tensor:  # (B, C, h, w)
@@ -216,7 +237,8 @@ def recoloured(x: Tensor, channels: int) -> Tensor:  # (B, C, H, W)
     if have == channels:
         return x
     if have == 4:
-        white = 1.0 if x.is_floating_point() else 255
+        # opaque floats end at 1, or at 255 where they count as bytes do
+        white = 1.0 if x.is_floating_point() and x[:, 3].max() <= 1 else 255.0
         alpha = x[:, 3:].float() / white
         rgb = x[:, :3].float() * alpha + white * (1 - alpha)
         return recoloured(rgb if x.is_floating_point() else rgb.round().to(x.dtype), channels)
@@ -239,8 +261,9 @@ def as_images(X: Any, owner: str = "images") -> Images:
     ----------
     X
         An array (N, H, W) or (N, H, W, C), numpy's way; a tensor (N, C, H, W), torch's way; a list
-        of arrays (H, W) or (H, W, C) of several sizes; or `Images`, which are returned as they are.
-        Bytes count from 0 to 255, floats are taken as they are.
+        of pictures of several sizes, Pillow's or arrays (H, W) or (H, W, C), or of paths to files;
+        or `Images`, which are returned as they are. Bytes count from 0 to 255, floats are taken as
+        they are.
     owner
         Who asks, for messages.
     """
@@ -248,7 +271,16 @@ def as_images(X: Any, owner: str = "images") -> Images:
         return X
     if isinstance(X, Tensor):
         return Images(ArrayPictures(_first(X.detach(), owner)))
-    if isinstance(X, list | tuple) and X and np.ndim(X[0]) > 1:
+    if isinstance(X, str | PathLike | Image):
+        raise InvalidData(
+            f"{owner}: pictures must be an array, a list of pictures or paths, or what "
+            f"`castalia.read(folder)` gives; got {shorten(repr(X))}. Put it in a list."
+        )
+    X = list(X) if getattr(X, "ndim", 0) == 1 else X  # a series, or an array of pictures
+    listed = isinstance(X, list | tuple) and len(X) > 0
+    if listed and all(isinstance(x, str | PathLike) for x in X):
+        return Images(ImageFiles([os.fspath(x) for x in X]))
+    if listed and (isinstance(X[0], Image) or np.ndim(X[0]) > 1):
         pictures = [_picture(x, i, owner) for i, x in enumerate(X)]
         if len({tuple(x.shape) for x in pictures}) > 1:
             return Images(ListedPictures(pictures))
@@ -260,7 +292,7 @@ def _picture(x: Any, position: int, owner: str) -> Tensor:
     """Return one picture of a list, (C, H, W)."""
     if isinstance(x, Tensor):
         return _first(x.detach()[None], owner)[0]
-    array = np.asarray(x)
+    array = as_decoded(x) if isinstance(x, Image) else np.asarray(x)
     if array.ndim not in (2, 3) or not array.size:
         raise InvalidData(
             f"{owner}: every picture must be an array (H, W) or (H, W, C); picture {position} has "
@@ -273,21 +305,22 @@ def _last(X: np.ndarray, owner: str) -> Tensor:
     """Return an array with channels last, or none, as a tensor (N, C, H, W)."""
     if X.dtype.kind not in "buif":
         raise InvalidData(
-            f"{owner}: pictures must be numbers, an array (N, H, W) or (N, H, W, C); got dtype "
-            f"{X.dtype}."
+            f"{owner}: pictures must be numbers, an array (N, H, W) or (N, H, W, C), or a list of "
+            f"arrays or paths; got dtype {X.dtype}."
         )
+    if not X.size:
+        raise InvalidData(f"{owner}: there must be at least one picture; got shape {X.shape}.")
     if X.ndim == 3:
         X = X[..., None]
-    if X.ndim != 4 or not X.size or X.shape[3] > max(CHANNELS):
-        turned = X.ndim == 4 and X.shape[1] in CHANNELS
-        hint = (
-            "Channels come last in arrays: use X.transpose(0, 2, 3, 1), or give a tensor"
-            if turned
-            else "Flat rows become pictures by X.reshape(-1, height, width)"
-        )
+    if X.ndim != 4 or X.shape[3] > max(CHANNELS):
+        hint = ""
+        if X.ndim == 4 and X.shape[1] <= max(CHANNELS):
+            hint = " Channels come last in arrays: use X.transpose(0, 2, 3, 1), or give a tensor."
+        elif X.ndim == 2:
+            hint = " Flat rows become pictures by X.reshape(-1, height, width), one by X[None]."
         raise InvalidData(
             f"{owner}: pictures must be an array (N, H, W) or (N, H, W, C) with at most 4 "
-            f"channels; got shape {X.shape}. {hint}."
+            f"channels; got shape {X.shape}.{hint}"
         )
     # No copy: channels stay last in memory, as a GPU wants them; a CPU's rows are laid out later.
     return _numbers(shared_tensor(np.ascontiguousarray(X)).permute(0, 3, 1, 2), owner)

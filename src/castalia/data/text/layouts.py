@@ -16,7 +16,7 @@ from torch import Tensor
 
 from castalia.data.text.choosing import choose_tokenizer
 from castalia.data.text.pairs import as_pairs
-from castalia.data.text.reading import as_texts
+from castalia.data.text.reading import as_texts, first_row
 from castalia.data.text.rows import TokenRows
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData, InvalidParameter
@@ -77,7 +77,7 @@ def _is_row(value: Any) -> bool:
 
 def _kind(X: Any) -> str:
     """Say what the first row is: ``"text"``, ``"pair"`` or ``"choice"``."""
-    first: Any = X[0] if isinstance(X, list | tuple | np.ndarray) and len(X) else None
+    first = first_row(X)
     if not _is_row(first) or not len(first):
         return "text"
     return "choice" if any(_is_row(part) for part in first) else "pair"
@@ -157,7 +157,7 @@ class LayoutAdapter:
             "known": self.known,
             "padding": self.padding,
             "end": tokenizer.find_id("end"),
-            "context": self.length,
+            "context": self.context,
             "choice": self.layout == "choice",
         }
 
@@ -174,7 +174,6 @@ class LayoutAdapter:
     def check(self, X: Any, owner: str) -> np.ndarray:
         """Return texts, (N,), pairs, (N, 2), or choices, (N, K, 2)."""
         self.owner = owner
-        X = X.to_numpy() if hasattr(X, "to_numpy") and getattr(X, "ndim", 1) == 1 else X
         found = as_choices(X, owner) if _kind(X) == "choice" else as_pairs(X, owner)
         kind = ("text", "pair", "choice")[found.ndim - 1]
         wanted = "pair" if self.layout == "similarity" else self.layout

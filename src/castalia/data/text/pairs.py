@@ -11,7 +11,7 @@ from torch import Tensor
 
 from castalia.data.text.choosing import choose_tokenizer
 from castalia.data.text.documents import sentences_of
-from castalia.data.text.reading import as_texts
+from castalia.data.text.reading import as_texts, first_row
 from castalia.data.text.rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
@@ -43,13 +43,13 @@ def as_pairs(X: Any, owner: str) -> np.ndarray:
     owner
         Whom errors name.
     """
-    if hasattr(X, "__len__") and not isinstance(X, str) and len(X) and _is_pair(X[0]):
-        wrong = next((i for i, row in enumerate(X) if not _is_pair(row)), None)
-        if wrong is not None:
-            raise InvalidData(
-                f"{owner}: every row must be a pair of texts, as the first one is; got "
-                f"{X[wrong]!r} at place {wrong}."
-            )
+    if _is_pair(first_row(X)):
+        for place, row in enumerate(X):
+            if not _is_pair(row):
+                raise InvalidData(
+                    f"{owner}: every row must be a pair of texts, as the first one is; got {row!r} "
+                    f"at place {place}."
+                )
         both = [as_texts([row[k] for row in X], owner) for k in (0, 1)]
         found = np.array(list(zip(*both, strict=True)), dtype=object)
     else:

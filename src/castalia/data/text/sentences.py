@@ -16,6 +16,7 @@ from torch import Tensor
 from castalia.data.text.choosing import choose_tokenizer
 from castalia.data.text.marked import as_sentences
 from castalia.data.text.padded import TextAdapter
+from castalia.data.text.reading import first_row
 from castalia.data.text.rows import TokenRows
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidData
@@ -135,8 +136,7 @@ class SentenceAdapter:
     def check(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as strings, or lists of words as tuples of strings, (N,)."""
         self.owner = owner
-        sequence = hasattr(X, "__len__") and not isinstance(X, str) and len(X) > 0
-        if self.words or (sequence and isinstance(X[0], tuple | list | np.ndarray)):
+        if self.words or isinstance(first_row(X), tuple | list | np.ndarray):
             return as_sentences(X, owner)
         return TextAdapter().check(X, owner)
 

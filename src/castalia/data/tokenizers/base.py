@@ -114,6 +114,8 @@ class Tokenizer(ABC):
         boundaries
             Whether to put the begin and end tokens around each text.
         """
+        if not isinstance(text, Iterable):
+            raise self._unreadable([text])
         texts = [text] if isinstance(text, str) else list(text)
         self._fitted().encode_special_tokens = not special
         try:
@@ -151,16 +153,25 @@ class Tokenizer(ABC):
             Whether special tokens are written out.
         """
         backend = self._fitted()
-        rows = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+        rows = ids.tolist() if hasattr(ids, "tolist") else ids
+        if isinstance(rows, str) or not isinstance(rows, Iterable):
+            raise self._no_ids(ids)
+        rows = list(rows)
         if rows and isinstance(rows[0], list | tuple | np.ndarray):
             return [self.decode(row, special=special) for row in rows]
-        wrong = [i for i in rows if not 0 <= i < len(self)]
-        if wrong:
-            raise InvalidData(
-                f"{type(self).__name__}.decode: ids must be at least 0 and below {len(self):,}, "
-                f"the size of the vocabulary; got {wrong[0]}."
-            )
-        return str(backend.decode(rows, skip_special_tokens=not special))
+        try:
+            wrong = [i for i in rows if not 0 <= i < len(self)]
+            if wrong:
+                raise self._no_ids(wrong[0])
+            return str(backend.decode(rows, skip_special_tokens=not special))
+        except TypeError:
+            raise self._no_ids(ids) from None
+
+    def _no_ids(self, got: Any) -> InvalidData:
+        return InvalidData(
+            f"{type(self).__name__}.decode: ids must be whole numbers at least 0 and below "
+            f"{len(self):,}, the size of the vocabulary; got {shorten(repr(got), 40)}."
+        )
 
     def tokens(self, text: str) -> list[str]:
         """Return the pieces of a text as they stand in the vocabulary.
@@ -446,7 +457,9 @@ class Tokenizer(ABC):
                 break
             bad = next((i for i, c in enumerate(text) if "\ud800" <= c <= "\udfff"), None)
             if bad is not None:
-                said = f"got half a surrogate pair, {text[bad]!r}, at character {bad} of {place}"
+                said = (
+                    f"got half a surrogate pair, {text[bad]!r}, at character {bad} of text {place}"
+                )
                 break
         else:
             said = "it could not be read"

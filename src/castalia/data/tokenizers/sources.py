@@ -62,6 +62,13 @@ def _text(text: Any, place: int, owner: str) -> str:
             f"{owner}: every text must be a string; got {type(text).__name__} {text!r} at place "
             f"{place}."
         )
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidData(
+            f"{owner}: every text must be Unicode; got half a surrogate pair, "
+            f"{text[error.start]!r}, at character {error.start} of text {place}."
+        ) from error
     return text
 
 

@@ -178,17 +178,17 @@ def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed:
     """
     gpu = on_gpu(plan.device)
     size = classifier_size(rows, gpu)
-    depth = plan.settings.get("depth", size.depth)
-    bag = not depth and system.name == "TransformerClassifier"
+    blocks = plan.settings.get("depth", size.depth)
+    bag = not blocks and system.name == "TransformerClassifier"
     if not bag and not size.depth:  # another network was asked for
-        size = size._replace(dim=64, dropout=0.3)
+        size = size._replace(depth=2, dim=64, dropout=0.3)
     blind = bag and rows <= CLASSIFIERS[0].texts
     ending = {"validation": 0.0} if blind else {"validation": VALIDATION, "patience": 6}
     own = {
         "random_state": seed,
-        "depth": depth,
+        "depth": size.depth,
         "dim": size.dim,
-        "hidden": 64,
+        "hidden": 2 * size.dim if system.name == "ELMoClassifier" else 64,  # projected to dim
         "heads": 4,
         "positions": "none" if bag else "sinusoidal",
         "pool": "sum" if bag else "mean",

@@ -36,14 +36,13 @@ def continuations(model: Any, test: Passages, seed: int) -> dict[str, Any]:
         Of the draws.
     """
     places = np.linspace(0, len(test) - 1, SAMPLES).round().astype(int)
-    tokens = {"tokens": WRITTEN} if hasattr(model, "module_") else {"length": WRITTEN}
     samples = []
     for number, place in enumerate(dict.fromkeys(places.tolist())):
         prompt = _beginning(test.pieces[place])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CastaliaWarning)  # characters of the tested part only
             text = model.generate(
-                prompt, temperature=TEMPERATURE, random_state=seed + number, **tokens
+                prompt, WRITTEN, temperature=TEMPERATURE, random_state=seed + number
             )
         samples.append({"prompt": prompt, "text": text.removeprefix(prompt)})
     words = (

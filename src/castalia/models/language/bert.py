@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from castalia.base import Estimator, Interval, OneOf
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
-from castalia.errors import InvalidParameter
+from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.models.language.encoders import EncoderSizes, sizes_of
 from castalia.models.language.unlabelled import Unlabelled
+from castalia.models.language.writing import check_setting
 from castalia.nets import language as nets
 from castalia.nets.language.heads import segments_of
 from castalia.nn.attention import masked_mean
@@ -176,12 +177,18 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
         top
             How many.
         """
+        name = f"{type(self).__name__}.fill"
+        check_setting("top", top, Interval(1, whole=True), name)
         adapter = self._joined()
         tokenizer: Any = adapter.tokenizer
         mask = tokenizer.id_of("mask")
-        ids = [tokenizer.id_of("begin"), *tokenizer.encode(text, special=True), adapter.end]
-        if mask not in ids:
-            raise InvalidParameter(f"fill: `text` must hold the mask token; got {text!r}.")
+        read = tokenizer.encode(text, special=True) if isinstance(text, str) else []
+        if mask not in read:
+            raise InvalidParameter(
+                f"{name}: `text` must be a text that holds {tokenizer.decode([mask], special=True)}"
+                f", the mask of the tokenizer; got {text!r}."
+            )
+        ids = [tokenizer.id_of("begin"), *read, adapter.end]
         device = next(self.module_.parameters()).device
         self.module_.eval()
         with torch.inference_mode():
@@ -200,6 +207,12 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
             A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
         """
         net: Any = nets.load_pretrained(path, extra="ignore")
+        kind = "RoBERTa" if getattr(net, "offset", 0) else type(net).__name__
+        if kind != cls.__name__:
+            raise CheckpointMismatch(
+                f"{cls.__name__}.from_pretrained: `{path}` must hold a {cls.__name__}; it holds a "
+                f"{kind}."
+            )
         made = cls(context=net.context, dim=net.dim, depth=len(net.blocks), heads=net.heads)
         made.adapter_ = PairAdapter(context=net.context).adopt(Tokenizer.load(Path(path)))
         made.adapter_.double = net.offset == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -135,6 +135,11 @@ def kind_of(owner: str, X: Any) -> str:
     if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "iu":
         raise InvalidData(
             f"{owner}: X must be a list of texts; got one array of numbers. Put it in a list."
+        )
+    if isinstance(X, Mapping | Set) or hasattr(X, "columns"):
+        raise InvalidData(
+            f"{owner}: X must be a list of texts; got a {type(X).__name__}. Give the column that "
+            "holds the texts."
         )
     if not hasattr(X, "__len__") or not hasattr(X, "__iter__"):
         raise InvalidData(f"{owner}: X must be a list of texts; got {shorten(repr(X))}.")

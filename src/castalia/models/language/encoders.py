@@ -18,8 +18,9 @@ from castalia.base import Constraint, Interval, Trained
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
+from castalia.models.language.choices import TokenizerChoice
 from castalia.models.language.starts import STARTS, read_start
-from castalia.models.language.tokenizing import TokenizerLike, make_tokenizer
+from castalia.models.language.tokenizing import make_tokenizer
 from castalia.nets import language as nets
 from castalia.nn.bottleneck import BottleneckAdapters
 from castalia.nn.lora import LoRA
@@ -124,7 +125,7 @@ class EncoderSizes:
         None: batches of ``batch_size`` rows.
     """
 
-    tokenizer: Annotated[Any, TokenizerLike()] = None
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
     context: Annotated[int, Interval(8, whole=True)] = 128
     dim: Annotated[int, Interval(1, whole=True)] = 256
     depth: Annotated[int, Interval(1, whole=True)] = 4

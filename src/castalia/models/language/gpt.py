@@ -124,7 +124,9 @@ class GPTLanguageModel(NeuralLanguageModel):
         )
 
     @classmethod
-    def from_pretrained(cls, directory: str | os.PathLike[str]) -> GPTLanguageModel:
+    def from_pretrained(
+        cls, directory: str | os.PathLike[str], *, extra: str = "error"
+    ) -> GPTLanguageModel:
         """Return the fitted model of a Hugging Face folder of GPT-2.
 
         ``module_(ids)`` gives the logits that ``transformers`` gives. Without a ``tokenizer.json``
@@ -135,9 +137,12 @@ class GPTLanguageModel(NeuralLanguageModel):
         directory
             The folder: ``config.json``, ``model.safetensors``, whole or in shards, and
             ``tokenizer.json``.
+        extra
+            What to do with tensors that have no place in the network, such as the head of a
+            classifier: ``"error"`` names them, ``"ignore"`` leaves them out.
         """
         folder = Path(directory)
-        net: Any = load_pretrained(folder)
+        net: Any = load_pretrained(folder, extra=extra)
         if not isinstance(net, GPT):
             raise CheckpointMismatch(
                 f"GPTLanguageModel.from_pretrained: `{folder}` must hold a GPT-2; it holds a "

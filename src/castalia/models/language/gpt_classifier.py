@@ -13,6 +13,7 @@ from castalia.base import Classifier, Estimator, Interval, OneOf, Target, Traine
 from castalia.data.text import LAYOUTS, LayoutAdapter
 from castalia.data.text.layouts import ADDED
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.language.choices import TokenizerChoice
 from castalia.models.language.decoders import (
     decoder_rates,
     freeze_decoder,
@@ -22,7 +23,6 @@ from castalia.models.language.decoders import (
 )
 from castalia.models.language.encoders import Adaptation, as_wide
 from castalia.models.language.starts import STARTS
-from castalia.models.language.tokenizing import TokenizerLike
 from castalia.nets.language import GPT, CausalClassifier
 from castalia.nn.prompts import Prompts
 from castalia.objectives import AuxiliaryLM, Layered, Objective, class_loss
@@ -108,7 +108,7 @@ class GPTClassifier(Classifier, Estimator):
     >>> y = [1, 0, 1, 0] * 15
     >>> model = GPTClassifier(
     ...     context=16, dim=16, depth=1, heads=2, dropout=0.0, epochs=10, lr=0.01, random_state=0)
-    >>> model.fit(X, y).predict(["good", "bad"])
+    >>> model.fit(X, y).predict(["a good film", "a bad film"])
     array([1, 0])
     """
 
@@ -116,7 +116,7 @@ class GPTClassifier(Classifier, Estimator):
 
     layout: Annotated[str, OneOf(*LAYOUTS)] = "auto"
     auxiliary: Annotated[float, Interval(0)] = 0.5
-    tokenizer: Annotated[Any, TokenizerLike()] = None
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
     context: Annotated[int, Interval(4, whole=True)] = 128
     dim: Annotated[int, Interval(1, whole=True)] = 128
     depth: Annotated[int, Interval(1, whole=True)] = 4

@@ -22,6 +22,7 @@ from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.language.choices import TokenizerChoice
 from castalia.models.language.corpus import kind_of
 from castalia.models.language.scoring import token_log_probabilities
+from castalia.models.language.writing import check_setting, continuation, cut_behind, stop_words
 from castalia.nets.language import generate
 from castalia.objectives import CausalLM
 from castalia.objectives.base import Objective
@@ -58,6 +59,30 @@ class NeuralLanguageModel(Estimator):
 
     # -- fitting -------------------------------------------------------------------------------
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NeuralLanguageModel:
+        """Train on texts.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        y
+            Not used.
+        sample_weight
+            Must be None: a block of tokens holds pieces of several texts.
+
+        Returns
+        -------
+        self
+        """
+        if sample_weight is not None:
+            raise InvalidParameter(
+                f"{type(self).__name__}: `sample_weight` must be None, since blocks hold pieces of "
+                "several texts. Repeat texts instead."
+            )
+        super().fit(X, y)
+        return self
+
     def _adapter(self) -> LanguageAdapter:
         stride = getattr(self, "stride", None)
         return LanguageAdapter(self.tokenizer, context=self.context, stride=stride)
@@ -73,12 +98,7 @@ class NeuralLanguageModel(Estimator):
         return X[:, 1:] if isinstance(X, np.ndarray) else np.zeros(len(X), dtype=np.int64)
 
     def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        if weight is not None:
-            raise InvalidParameter(
-                f"{type(self).__name__}: `sample_weight` must be None, since blocks hold pieces of "
-                "several texts. Repeat texts instead."
-            )
-        return Target(torch.from_numpy(y), 1, None)
+        return Target(torch.from_numpy(y), 1, weight)
 
     def _reencode_target(self, y: np.ndarray) -> Target:
         return self._encode_target(y, None)
@@ -199,6 +219,7 @@ class NeuralLanguageModel(Estimator):
         top
             How many.
         """
+        check_setting("top", top, Interval(1, whole=True), f"{type(self).__name__}.predict_next")
         best = np.argsort(-self.next_distribution(prompt), kind="stable")[:top].tolist()
         made = self.tokenizer_
         return best if made is None else [made.decode([i], special=True) for i in best]
@@ -212,7 +233,7 @@ class NeuralLanguageModel(Estimator):
         top_k: int | None = None,
         top_p: float = 1.0,
         repetition_penalty: float = 1.0,
-        stop: str | Sequence[str] = (),
+        stop: str | Sequence[str] | None = None,
         random_state: Any = None,
     ) -> Any:
         """Continue a prompt and return the whole text, or texts for a list of prompts.
@@ -236,11 +257,15 @@ class NeuralLanguageModel(Estimator):
         repetition_penalty
             Above 1, tokens that occurred become less probable.
         stop
-            Pieces of text that end the writing.
+            A piece of text that ends the writing, or several.
         random_state
             Seed; that of the model when None.
         """
         check_is_fitted(self, "module_")
+        name = f"{type(self).__name__}.generate"
+        check_setting("tokens", tokens, Interval(1, whole=True), name)
+        check_setting("temperature", temperature, Interval(0), name)
+        cut = stop_words(stop, name)
         several = _is_several(prompt)
         prompts = [self._prompt(text) for text in (prompt if several else [prompt])]
         end = self.adapter_.end
@@ -258,7 +283,6 @@ class NeuralLanguageModel(Estimator):
             slide=True,
             random_state=self.random_state if random_state is None else random_state,
         ).tolist()
-        cut = [stop] if isinstance(stop, str) else list(stop)
         if not several:
             return self._worded(prompt, new[0], cut)
         return [self._worded(text, row, cut) for text, row in zip(prompt, new, strict=True)]
@@ -270,11 +294,7 @@ class NeuralLanguageModel(Estimator):
         if not isinstance(prompt, str):
             return [*map(int, prompt), *new]
         made: Any = self.tokenizer_
-        before = self.adapter_.tokenizer.encode(prompt)
-        whole, start = made.decode([*before, *new]), made.decode(before)
-        written = whole.removeprefix(start) if whole.startswith(start) else made.decode(new)
-        stops = [written.find(word) + len(word) for word in stop if word and word in written]
-        return prompt + (written[: min(stops)] if stops else written)
+        return prompt + cut_behind(continuation(made, made.encode(prompt), new), stop)
 
     def _prompt(self, prompt: Any) -> list[int]:
         """Return the ids of a prompt behind the end token, which begins every text."""

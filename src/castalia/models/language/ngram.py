@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Constraint, DirectEstimator, Interval, OneOf
+from castalia.data.text import choose_tokenizer
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language import smoothing
+from castalia.models.language.choices import TokenizerChoice
 from castalia.models.language.corpus import (
     Corpus,
     kind_of,
@@ -27,24 +30,19 @@ from castalia.models.language.counts import count_ngrams
 from castalia.models.language.interpolation import fit_shares, shares_of, weights_of
 from castalia.models.language.smoothing import Counted
 from castalia.models.language.table import Table
+from castalia.models.language.writing import (
+    check_setting,
+    continuation,
+    cut_behind,
+    stop_words,
+)
+from castalia.nets.language import Picker
 from castalia.utils.seeds import seed_from
 from castalia.utils.text import shorten
 
 __all__ = ["NGramLanguageModel"]
 
 SMOOTHINGS = ("kneser-ney", "linear", "katz", "stupid", "additive", "epsilon", "likelihood")
-
-
-class TokenizerOrNone(Constraint):
-    """A tokenizer, or None."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a tokenizer of castalia.data.tokenizers or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether it is one."""
-        return value is None or isinstance(value, Tokenizer)
 
 
 class Weights(Constraint):
@@ -101,7 +99,8 @@ class NGramLanguageModel(DirectEstimator):
     min_count
         Words seen more rarely are counted as ``<unk>``; only without a tokenizer.
     tokenizer
-        Cuts texts; one that is not fitted is fitted on them. None cuts at white space.
+        Cuts texts: a tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is, or
+        the name of one, such as ``"characters"``. None cuts at white space.
 
     Attributes
     ----------
@@ -162,7 +161,7 @@ class NGramLanguageModel(DirectEstimator):
     validation: Annotated[float, Interval(0, 1, closed="neither")] = 0.1
     boundaries: Annotated[bool, OneOf(True, False)] = True
     min_count: Annotated[int, Interval(1, whole=True)] = 1
-    tokenizer: Annotated[Any, TokenizerOrNone()] = None
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
 
     # -- fitting -------------------------------------------------------------------------------
 
@@ -242,13 +241,11 @@ class NGramLanguageModel(DirectEstimator):
             self.vocabulary_ = without_end(self.vocabulary_)
 
     def _fitted_tokenizer(self, X: Any, kind: str) -> Tokenizer:
-        if hasattr(self.tokenizer, "backend_"):
-            return self.tokenizer
-        if kind == "ids":
+        if kind == "ids" and not hasattr(self.tokenizer, "backend_"):
             raise InvalidParameter(
                 "NGramLanguageModel: `tokenizer` must be fitted where X holds numbers."
             )
-        return replace(self.tokenizer).fit(list(X))
+        return choose_tokenizer(self.tokenizer, list(X), "NGramLanguageModel")
 
     def _numbers(self, X: Any, kind: str) -> list[Any]:
         """Return the numbers of the words of each text."""
@@ -374,6 +371,7 @@ class NGramLanguageModel(DirectEstimator):
         top
             How many.
         """
+        check_setting("top", top, Interval(1, whole=True), "NGramLanguageModel.predict_next")
         p = self.next_distribution(context)
         best = np.argsort(-p, kind="stable")[:top]
         words = self.vocabulary_.words
@@ -404,41 +402,54 @@ class NGramLanguageModel(DirectEstimator):
     def generate(
         self,
         prompt: Any = "",
-        length: int = 50,
+        tokens: int = 50,
         *,
         temperature: float = 1.0,
         top_k: int | None = None,
+        top_p: float = 1.0,
+        repetition_penalty: float = 1.0,
+        stop: str | Sequence[str] | None = None,
         random_state: Any = None,
     ) -> Any:
-        """Continue a prompt; unknown words are never drawn.
+        """Continue a prompt and return the whole text; unknown words are never drawn.
 
         Parameters
         ----------
         prompt
             The beginning of a text; what comes back is of its type: a string, a list of words or
             of numbers.
-        length
+        tokens
             Most words to add; with ``boundaries`` the text may end before.
         temperature
             Below 1, probable words become more so; 0 takes the most probable one.
         top_k
             Draw among this many of the most probable words only.
+        top_p
+            Draw among the fewest words that hold this much probability, above 0 and at most 1.
+        repetition_penalty
+            Above 1, words that occurred become less probable: p^penalty.
+        stop
+            A piece of text that ends the writing, or several; for a prompt that is a string.
         random_state
             Seed; that of the model when None.
         """
         check_is_fitted(self, "table_")
-        self._check_drawing(length, temperature, top_k)
+        name = "NGramLanguageModel.generate"
+        check_setting("tokens", tokens, Interval(0, whole=True), name)
+        check_setting("temperature", temperature, Interval(0), name)
+        check_setting("top_k", top_k, Interval(1, whole=True, optional=True), name)
+        pick, cut = Picker(temperature, top_k, top_p, repetition_penalty), stop_words(stop, name)
         seed = self.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_from(seed))
         given = self._context(prompt)
         ids = list(given)
-        while len(ids) < len(given) + length:
+        while len(ids) < len(given) + tokens:
             p = self._after(ids[-self.order :])
-            choice = _draw(self._known(p), temperature, top_k, rng)
+            choice = _draw(self._known(p), ids, pick, rng)
             if self.boundaries and choice == self.vocabulary_.end:
                 break
             ids.append(choice)
-        return self._worded(ids[self.boundaries :], prompt)
+        return self._worded(prompt, given[self.boundaries :], ids[len(given) :], cut)
 
     def sample(self, n_samples: int = 1, length: int = 1000, random_state: Any = None) -> list[Any]:
         """Draw whole texts.
@@ -457,18 +468,6 @@ class NGramLanguageModel(DirectEstimator):
         empty: Any = "" if self.kind_ == "text" else []
         return [self.generate(empty, length, random_state=rng) for _ in range(n_samples)]
 
-    def _check_drawing(self, length: Any, temperature: Any, top_k: Any) -> None:
-        rules = {
-            "length": (length, Interval(0, whole=True)),
-            "temperature": (temperature, Interval(0)),
-            "top_k": (top_k, Interval(1, whole=True, optional=True)),
-        }
-        for name, (value, rule) in rules.items():
-            if not rule.holds(value):
-                raise InvalidParameter(
-                    f"NGramLanguageModel.generate: `{name}` must be {rule.rule()}; got {value!r}."
-                )
-
     def _known(self, p: np.ndarray) -> np.ndarray:
         """Leave out the unknown word, unless there is no other."""
         unknown = self.vocabulary_.unknown
@@ -477,16 +476,19 @@ class NGramLanguageModel(DirectEstimator):
         p[unknown] = 0.0
         return p
 
-    def _worded(self, ids: list[int], prompt: Any) -> Any:
+    def _worded(self, prompt: Any, given: list[int], new: list[int], stop: list[str]) -> Any:
+        """Return a prompt and the words behind it."""
         words = self.vocabulary_.words
+        if isinstance(prompt, str) and self.tokenizer_ is not None:
+            return prompt + cut_behind(continuation(self.tokenizer_, given, new), stop)
         numbers = self.kind_ == "ids" if not len(prompt) else not isinstance(prompt[0], str)
         if words is None or (numbers and not isinstance(prompt, str)):
-            return ids
-        if isinstance(prompt, str):
-            if self.tokenizer_ is not None:
-                return self.tokenizer_.decode(ids)
-            return " ".join(words[i] for i in ids)
-        return [words[i] for i in ids]
+            return [*given, *new]
+        written = [words[i] for i in new]
+        if not isinstance(prompt, str):
+            return [*prompt, *written]
+        space = " " if written and prompt and not prompt[-1].isspace() else ""
+        return prompt + cut_behind(space + " ".join(written), stop)
 
     def _wants_target(self) -> bool:
         return False
@@ -503,13 +505,13 @@ def _split(text: Any) -> Sequence[str]:
     return text.split() if isinstance(text, str) else text
 
 
-def _draw(p: np.ndarray, temperature: float, top_k: int | None, rng: np.random.Generator) -> int:
+def _draw(p: np.ndarray, used: list[int], pick: Picker, rng: np.random.Generator) -> int:
     """Draw a word."""
-    if temperature == 0:
-        return int(p.argmax())
     with np.errstate(divide="ignore"):
-        logs = np.log(p) / temperature
-    if top_k is not None and top_k < len(p):
-        logs[logs < np.partition(logs, -top_k)[-top_k]] = -np.inf
-    q = np.exp(logs - logs.max())
-    return int(rng.choice(len(q), p=q / q.sum()))
+        logs = torch.from_numpy(np.log(p))
+    before = torch.zeros(len(p), dtype=torch.bool)
+    before[used] = True
+    scores = pick.scores(logs[None], before[None])[0]
+    if pick.temperature == 0:
+        return int(scores.argmax())
+    return int(rng.choice(len(p), p=scores.softmax(dim=0).numpy()))

@@ -62,7 +62,8 @@ class Reader(ABC):
         if not all(tokens) or len(set(map(tuple, tokens))) < len(tokens):
             raise InvalidData(
                 f"{self.name}: choices must differ in tokens that the model knows; it reads some "
-                f"of {shorten(repr(list(row)))} alike, or as nothing."
+                f"of {shorten(repr(list(row)))} alike, or as nothing. Endings of a string stand "
+                "right behind it: begin them with a space."
             )
 
 

@@ -18,7 +18,8 @@ from castalia.data.batches import Samples
 from castalia.data.text import PairAdapter, as_texts, choose_tokenizer, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
-from castalia.models.language.tokenizing import TokenizerLike, make_tokenizer
+from castalia.models.language.choices import TokenizerChoice
+from castalia.models.language.tokenizing import make_tokenizer
 from castalia.nets.language import beam_search, generate
 from castalia.objectives.tokens import shift_right, token_losses
 from castalia.protocols import Spec
@@ -54,7 +55,7 @@ class TextToText:
     _default_tokenizer: ClassVar[str] = "bpe"
     _special: ClassVar[tuple[str, ...]] = ("<pad>", "<unk>", "<s>", "</s>")
 
-    tokenizer: Annotated[Any, TokenizerLike()] = None
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
     context: Annotated[int, Interval(2, whole=True)] = 128
     beams: Annotated[int, Interval(1, whole=True)] = 1
     length_penalty: Annotated[float, Interval(0)] = 0.0
@@ -75,9 +76,8 @@ class TextToText:
         name = type(self).__name__
         if y is None:
             raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
-        if X.ndim != 1:
-            raise InvalidData(f"{name}: X must hold single texts; got pairs of texts.")
-        found = np.array(as_texts(y, name), dtype=object)
+        _refuse_pairs(X, name)
+        found = np.array(as_texts(y, name, what="y"), dtype=object)
         if len(found) != len(X):
             raise InvalidData(
                 f"{name}: X and y must have the same number of rows; got {len(X):,} and "
@@ -168,6 +168,7 @@ class TextToText:
         adapter: Any = self.adapter_  # type: ignore[attr-defined]
         net: Any = self.module_  # type: ignore[attr-defined]
         texts = adapter.check(X, type(self).__name__)
+        _refuse_pairs(texts, type(self).__name__)
         found = np.empty(len(texts), dtype=object)
         settings: dict[str, Any] = {
             "tokens": self.answer_tokens_,
@@ -270,3 +271,8 @@ def _answer_logs(net: Any, source: Tensor, answers: Tensor, pad: int, start: int
         h = net.decode(shift_right(row, start), memory, memory_keep=keep)
         found.append(-token_losses(net.head(h).float(), row).sum(dim=1))
     return torch.stack(found, dim=1).double().cpu().numpy()
+
+
+def _refuse_pairs(X: np.ndarray, owner: str) -> None:
+    if X.ndim != 1:
+        raise InvalidData(f"{owner}: X must hold single texts; got pairs of texts.")

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from castalia.base import Constraint
 from castalia.data.text import TOKENIZERS
 from castalia.data.tokenizers import Tokenizer
 
-__all__ = ["TokenizerLike", "make_tokenizer"]
-
-
-class TokenizerLike(Constraint):
-    """A tokenizer, its name, or None."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a tokenizer of castalia.data.tokenizers, a name of one, or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether it is one."""
-        known = value is None or isinstance(value, Tokenizer)
-        return known or (isinstance(value, str) and value in TOKENIZERS)
+__all__ = ["make_tokenizer"]
 
 
 def make_tokenizer(asked: Any, default: str, special: tuple[str, ...]) -> Tokenizer:

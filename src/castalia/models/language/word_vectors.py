@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
@@ -14,11 +14,11 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import DirectEstimator, Interval
-from castalia.data.tokenizers import Tokenizer
+from castalia.data.text import choose_tokenizer
 from castalia.data.word_vectors import WordQueries
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.language.choices import TokenizerChoice
 from castalia.models.language.corpus import kind_of
-from castalia.models.language.ngram import TokenizerOrNone
 from castalia.utils.devices import resolve_device
 
 __all__ = ["Texts", "WordVectorEstimator"]
@@ -40,7 +40,7 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
 
     dim: Annotated[int, Interval(1, whole=True)] = 100
     min_count: Annotated[int, Interval(1, whole=True)] = 5
-    tokenizer: Annotated[Any, TokenizerOrNone()] = None
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
 
     def _learn(self, texts: Texts) -> np.ndarray:
         """Return the vectors of the words, (V, D)."""
@@ -90,7 +90,8 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
                 "them first."
             )
         if reset:
-            self.tokenizer_ = self._fitted_tokenizer(X) if kind == "text" else None
+            cut = kind == "text" and self.tokenizer is not None
+            self.tokenizer_ = choose_tokenizer(self.tokenizer, list(X), name) if cut else None
         if kind == "words":
             return [list(text) for text in X]
         if self.tokenizer_ is None:
@@ -99,11 +100,6 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         unknown = self.tokenizer_.find_id("unknown")
         found = self.tokenizer_.encode(list(X))
         return [[words[i] for i in text if i != unknown] for text in found]
-
-    def _fitted_tokenizer(self, X: Any) -> Tokenizer | None:
-        if self.tokenizer is None or hasattr(self.tokenizer, "backend_"):
-            return self.tokenizer
-        return replace(self.tokenizer).fit(list(X))
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the mean vector of the words of each text, (N, D); zeros where none is known.

@@ -166,7 +166,7 @@ class ImageCaptioner(ImageEstimator):
         name = type(self).__name__
         if y is None:
             raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
-        found = np.array(as_texts(y, name), dtype=object)
+        found = np.array(as_texts(y, name, what="y"), dtype=object)
         if len(found) != len(X):
             raise InvalidData(
                 f"{name}: X and y must have the same number of rows; got {len(X):,} and "

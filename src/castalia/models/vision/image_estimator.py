@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from castalia.base import Estimator
+from castalia.base import Constraint, Estimator
 from castalia.data.images import ImageAdapter
 from castalia.models.vision.image_size import ImageSize
 
 __all__ = ["ImageEstimator"]
+
+
+class Transform(Constraint):
+    """A random change of pictures, or None."""
+
+    def rule(self) -> str:
+        """Say so."""
+        return "a transform of castalia.data.augment, such as Flip() | Shift(0.1), or None"
+
+    def holds(self, value: Any) -> bool:
+        """Whether it can be called."""
+        return value is None or callable(value)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -28,7 +40,7 @@ class ImageEstimator(Estimator):
     adapter: ClassVar[type] = ImageAdapter
 
     image_size: Annotated[Any, ImageSize()] = None
-    augment: Any = None
+    augment: Annotated[Any, Transform()] = None
 
     def _adapter(self) -> ImageAdapter:
         size = self.image_size
