@@ -26,6 +26,8 @@ from castalia.utils.text import plural, shorten
 
 __all__ = ["Images", "Pictures", "as_images", "resized"]
 
+LOOKED_AT = 256  # pictures that tell the scale of all
+
 CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
 
 
@@ -53,7 +55,7 @@ class Pictures(Protocol):
         """Return these pictures at one size, (B, C, H, W): bytes, or floats of float arrays."""
 
     def largest(self) -> float:
-        """Return the largest value of a pixel, or an upper bound of it."""
+        """Return the largest value of a pixel among some pictures, or an upper bound of it."""
 
     def take(self, index: np.ndarray) -> Pictures:
         """Return some of the pictures."""
@@ -155,8 +157,8 @@ class ArrayPictures:
         self.channels = int(x.shape[1])
 
     def largest(self) -> float:
-        """Return the largest value."""
-        return _largest(self.x)
+        """Return the largest value among some of the pictures."""
+        return _largest(self.x[:: -(-len(self.x) // LOOKED_AT)])
 
     def __len__(self) -> int:
         return len(self.x)
@@ -200,8 +202,8 @@ class ListedPictures:
         return np.array([x.shape[1:] for x in self.pictures])
 
     def largest(self) -> float:
-        """Return the largest value."""
-        return max(_largest(x) for x in self.pictures)
+        """Return the largest value among some of the pictures."""
+        return max(_largest(x) for x in self.pictures[:LOOKED_AT])
 
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
         """Return some pictures, each brought to the one size."""
