@@ -38,6 +38,7 @@ FLOORS = {
     **dict.fromkeys(("lab", "method"), 7.0),
     **dict.fromkeys(("cli", "studio", "serve"), 8.0),
     "doctor": 8.5,  # `python -m castalia.doctor`, a verb of the command line
+    "__main__": 8.5,  # `python -m castalia`
     "": 9.0,  # castalia/__init__.py, which finds everything lazily
 }
 GROUND = {

@@ -446,3 +446,11 @@ def test_errors_are_json_too_when_asked_for(table):
 def test_a_wrong_option_has_exit_code_two(table):
     assert call("fit", table, "--targt", "kind").exit_code == 2
     assert "must be NAME=VALUE" in fail_fit(table, "kind", "--set", "lr")
+
+
+def test_python_m_castalia_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "castalia", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stdout == CliRunner().invoke(app, ["--version"]).stdout

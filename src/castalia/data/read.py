@@ -144,7 +144,10 @@ def _suffix(path: Path) -> tuple[str, bool]:
     suffix = Path(name.removesuffix(".gz")).suffix
     known = [s.removesuffix(".gz") for s in SUFFIXES if s.endswith(".gz") or not packed]
     if suffix not in known:
-        raise InvalidData(f"read: `{path}` must end in {listing(SUFFIXES)}; got `{path.suffix}`.")
+        raise InvalidData(
+            f"read: `{path}` must end in {listing(SUFFIXES)}; got `{path.suffix}`. A translator is "
+            "fitted on two files of parallel lines."
+        )
     return suffix, packed
 
 

@@ -495,3 +495,10 @@ def test_a_saved_model_answers_the_same(smoothing, tmp_path):
     loaded = castalia.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.score_samples(TEXTS), made.score_samples(TEXTS))
     assert loaded.generate("the", 9, random_state=0) == made.generate("the", 9, random_state=0)
+
+
+def test_a_file_stands_for_the_text_that_it_holds(tmp_path):
+    file = tmp_path / "book.txt"
+    file.write_text("a b a b a c")
+    made = NGramLanguageModel(order=2).fit(file)
+    assert made.perplexity([file]) == made.perplexity(["a b a b a c"])

@@ -283,3 +283,11 @@ def test_bad_input_is_named():
     made = Word2Vec(**QUICK).fit(["a b c"])
     with pytest.raises(InvalidData, match="known words side by side"):
         made.score(["a", "x y"])
+
+
+def test_a_file_stands_for_the_text_that_it_holds(tmp_path):
+    file = tmp_path / "book.txt"
+    file.write_text("a b a b a c " * 20)
+    settings = {"dim": 4, "epochs": 1, "min_count": 1, "random_state": 0}
+    made = [Word2Vec(**settings).fit(texts).vectors_ for texts in (file, [file.read_text()])]
+    assert (made[0] == made[1]).all()

@@ -254,6 +254,11 @@ def test_sliding_texts_are_never_longer_than_the_context_and_follow_the_seed():
         ({"temperature": float("nan")}, r"`temperature` must be a number from 0; got nan"),
         ({"repetition_penalty": 0.0}, r"`repetition_penalty` must be above 0; got 0.0"),
         ({"tokens": 0}, r"`tokens` must be a whole number from 1; got 0"),
+        ({"tokens": 2.5}, r"`tokens` must be a whole number from 1; got 2.5"),
+        ({"temperature": "hot"}, r"`temperature` must be a number from 0; got 'hot'"),
+        ({"top_k": 1.5}, r"`top_k` must be a whole number from 1, or None; got 1.5"),
+        ({"top_p": None}, r"`top_p` must be above 0 and at most 1; got None"),
+        ({"repetition_penalty": None}, r"`repetition_penalty` must be above 0; got None"),
     ],
 )
 def test_settings_out_of_range_are_named(settings, said):

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from castalia.base.codec import register
+from castalia.data.text.reading import read_text
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
@@ -24,6 +26,7 @@ __all__ = [
     "kind_of",
     "learn_words",
     "make_vocabulary",
+    "opened",
     "pack",
     "tokenizer_vocabulary",
     "without_end",
@@ -126,6 +129,15 @@ def tokenizer_vocabulary(tokenizer: Tokenizer) -> Vocabulary:
     special = [tokenizer.find_id(token) for token in tokenizer.special]
     made = make_vocabulary(words, len(words), [i for i in special if i not in (None, unknown)])
     return replace(made, unknown=-1 if unknown is None else unknown)
+
+
+def opened(X: Any, owner: str) -> Any:
+    """Return texts with those read that are paths of files."""
+    if isinstance(X, Path):
+        return [read_text(X, owner)]
+    if isinstance(X, list | tuple) and any(isinstance(text, Path) for text in X):
+        return [read_text(text, owner) if isinstance(text, Path) else text for text in X]
+    return X
 
 
 def kind_of(owner: str, X: Any) -> str:

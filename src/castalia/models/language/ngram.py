@@ -22,6 +22,7 @@ from castalia.models.language.corpus import (
     kind_of,
     learn_words,
     make_vocabulary,
+    opened,
     pack,
     tokenizer_vocabulary,
     without_end,
@@ -217,6 +218,7 @@ class NGramLanguageModel(DirectEstimator):
 
     def _matrix(self, X: Any, *, reset: bool = False) -> Any:
         name = type(self).__name__
+        X = opened(X, name)
         kind = kind_of(name, X)
         if reset:
             self._learn_vocabulary(X, kind)

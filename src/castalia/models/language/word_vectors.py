@@ -18,7 +18,7 @@ from castalia.data.text import choose_tokenizer
 from castalia.data.word_vectors import WordQueries
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.choices import TokenizerChoice
-from castalia.models.language.corpus import kind_of
+from castalia.models.language.corpus import kind_of, opened
 from castalia.utils.devices import resolve_device
 
 __all__ = ["Texts", "WordVectorEstimator"]
@@ -83,6 +83,7 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
     def _matrix(self, X: Any, *, reset: bool = False) -> list[Sequence[str]]:
         """Return texts as lists of words."""
         name = type(self).__name__
+        X = opened(X, name)
         kind = kind_of(name, X)
         if kind == "ids":
             raise InvalidData(

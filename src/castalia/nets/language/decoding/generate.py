@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -85,8 +86,8 @@ def generate(
     >>> generate(net, [[3, 1], [4, 1, 5]], tokens=4).shape
     torch.Size([2, 4])
     """
-    if tokens < 1:
-        raise InvalidParameter(f"generate: `tokens` must be a whole number from 1; got {tokens}.")
+    if not isinstance(tokens, Integral) or tokens < 1:
+        raise InvalidParameter(f"generate: `tokens` must be a whole number from 1; got {tokens!r}.")
     pick = Picker(temperature, top_k, top_p, repetition_penalty)
     device = next(net.parameters()).device
     with evaluating(net), seed_scope(seed_from(random_state), device):

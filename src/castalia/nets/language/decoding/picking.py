@@ -12,7 +12,9 @@ neural text degeneration, arXiv 1904.09751.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -82,15 +84,16 @@ class Picker:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature < float("inf"):
+        if not _is_number(self.temperature) or not 0 <= self.temperature < math.inf:
             raise _wrong("temperature", "a number from 0", self.temperature, "0 is greedy")
-        if self.top_k is not None and (self.top_k < 1 or int(self.top_k) != self.top_k):
+        if self.top_k is not None and not (_is_number(self.top_k, Integral) and self.top_k >= 1):
             raise _wrong("top_k", "a whole number from 1, or None", self.top_k, "None keeps all")
-        if not 0 < self.top_p <= 1:
+        if not _is_number(self.top_p) or not 0 < self.top_p <= 1:
             remedy = "1 keeps every token; for the best one alone set temperature=0"
             raise _wrong("top_p", "above 0 and at most 1", self.top_p, remedy)
-        if not 0 < self.repetition_penalty < float("inf"):
-            raise _wrong("repetition_penalty", "above 0", self.repetition_penalty, "1 is none")
+        penalty = self.repetition_penalty
+        if not _is_number(penalty) or not 0 < penalty < math.inf:
+            raise _wrong("repetition_penalty", "above 0", penalty, "1 is none")
 
     def scores(self, logits: Tensor, used: Tensor | None = None) -> Tensor:
         """Return the scores after penalty, temperature, top-k and nucleus, (B, V)."""
@@ -120,6 +123,10 @@ class Picker:
         shares = scores.softmax(dim=-1)
         chosen = (shares / torch.empty_like(shares).exponential_()).argmax(dim=-1)
         return shares.gather(-1, chosen[..., None])[..., 0], chosen
+
+
+def _is_number(value: object, kind: type = Real) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _wrong(name: str, rule: str, value: object, remedy: str) -> InvalidParameter:
