@@ -49,8 +49,8 @@ def _own_gpu() -> torch.device:
 
 
 def has_triton(device: torch.device) -> bool:
-    """Say whether Triton can write kernels for a device: the current GPU, from Ampere on."""
-    if device.type != "cuda" or device.index != torch.cuda.current_device():
+    """Say whether Triton can write kernels for a device: the current NVIDIA GPU, from Ampere on."""
+    if device.type != "cuda" or torch.version.hip or device.index != torch.cuda.current_device():
         return False
     return _triton_installed() and torch.cuda.get_device_capability(device) >= (8, 0)
 
