@@ -14,9 +14,13 @@ __all__ = ["Case"]
 CROSS_ENTROPIES = ("cross_entropy", "nll", "soft_cross_entropy")
 BINARY_LOSSES = ("bce", "bce_logits", "soft_margin")
 REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
+SELDOM = 0.5  # of the rows that should have come again
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = 0.1  # of the loss of guessing
+FEW = 5  # rows
+SAME_GAP = 0.08  # between accuracies that hardly differ
 TINY = 200  # numbers in all weights of a network
+LATE = 0.6  # share of the steps after which the network answers much as it does at the end
 NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
 
 
@@ -318,6 +322,34 @@ class Case:
         return self.task != "regression" and bool(scores) and 0.93 <= min(scores) <= 1
 
     @cached_property
+    def few_wrong(self) -> bool:
+        """Whether the validation loss is that of a handful of rows, the others being right."""
+        scores = [e.score for e in self.record.evaluations[-2:] if e.score is not None]
+        held = self.gathered("inputs", self.record.validation)
+        if not scores or held is None or self.task == "regression" or not 0.8 <= min(scores) <= 1:
+            return False
+        return (1 - min(scores)) * len(np.unique(held, axis=0)) < FEW
+
+    @cached_property
+    def score_gap(self) -> float:
+        """Accuracy in training less that in validation; NaN where either is not known."""
+        return self.accuracy(self.record.train, 8)[0] - self.accuracy(self.record.validation, 8)[0]
+
+    @cached_property
+    def smoothed(self) -> bool:
+        """Whether labels are smoothed: then each batch's loss lies equally far towards even odds."""
+        rows, shares = self.record.train, []
+        for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
+            known = o is not None and t is not None and o.ndim == 2 and len(o) == len(t)
+            if not known or o is None or step >= self.steps or self.head.loss != "cross_entropy":
+                continue
+            log_p = o.astype(float) - np.log(np.exp(o.astype(float)).sum(axis=1, keepdims=True))
+            plain, even = self.data_loss(o, t), float(-log_p.mean())
+            if abs(even - plain) > 1e-6:
+                shares.append((self.losses[step] - plain) / (even - plain))
+        return len(shares) > 3 and float(np.std(shares)) < 0.02 and float(np.mean(shares)) > 0.01
+
+    @cached_property
     def narrow(self) -> bool:
         """Whether the network is tiny, or all it knows of a row passes through one or two units."""
         sizes = [int(np.prod(w.shape)) for w in self.record.weights]
@@ -327,16 +359,17 @@ class Case:
     # ------------------------------------------------------------------ outputs
 
     def scored(
-        self, rows: Any, last: int = 6, since: float = 0.0
+        self, rows: Any, last: int = 6, since: float = LATE
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return outputs and targets of the last kept batches, where both are known and fit.
 
-        ``since`` is a share of the steps: batches before it are left out.
+        ``since`` is a share of the steps: batches before it are left out, as the network was
+        another then.
         """
         pairs = [
             (o, t)
             for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
-            if o is not None and t is not None and o.ndim <= 2 and step >= since * self.steps
+            if o is not None and t is not None and o.ndim <= 2 and step >= since * self.steps - 1
         ][-last:]
         cut = [(o[: len(t)], t[: len(o)]) for o, t in pairs if len(o) and len(t)]
         if not cut or len({(o.shape[1:], t.shape[1:]) for o, t in cut}) > 1:
@@ -345,7 +378,7 @@ class Case:
             return None
         return np.concatenate([o for o, _ in cut]), np.concatenate([t for _, t in cut])
 
-    def accuracy(self, rows: Any, last: int = 6, since: float = 0.0) -> tuple[float, int]:
+    def accuracy(self, rows: Any, last: int = 6, since: float = LATE) -> tuple[float, int]:
         """Return the share of rows whose answer is right, and how many were counted."""
         found = self.scored(rows, last, since)
         if found is None:
@@ -362,7 +395,7 @@ class Case:
         return np.nan, 0
 
     def probabilities(
-        self, rows: Any, last: int = 6, since: float = 0.0
+        self, rows: Any, last: int = 6, since: float = LATE
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return probabilities (rows, classes) and labels of the last kept batches."""
         found = self.scored(rows, last, since)
@@ -394,13 +427,13 @@ class Case:
 
     @cached_property
     def altered(self) -> bool:
-        """Whether pictures or series that should have come again never do: altered in training."""
+        """Whether pictures or series that should come again seldom do: altered in training."""
         x = self.inputs
         if x is None or self.tabular or not self.epoch_rows:
             return False
         rows = max(self.epoch_rows, 1.0)
         expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
-        return bool(expected > 20 and len(np.unique(x, axis=0)) == len(x))
+        return bool(expected > 20 and len(x) - len(np.unique(x, axis=0)) < SELDOM * expected)
 
     @cached_property
     def epoch_rows(self) -> float:

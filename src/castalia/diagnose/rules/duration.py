@@ -62,7 +62,7 @@ def too_short(case: Case) -> Iterator[Finding]:
     share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
     begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
     few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
-    plain = few and held is not None and held > bar and fall > 0.4 * bar and case.learnt < 0.6
+    plain = few and held is not None and held > bar and fall > 0.4 * bar and not case.learnt > 0.6
     falling = fall > bar or begun or plain or _gains(case) > limit("end.gain")
     least = 0.01 if begun or not fall > bar else bar if case.learnt > 0.6 else 0.4 * bar
     confirmed = fall > _by_chance(case) if held is None else held > least

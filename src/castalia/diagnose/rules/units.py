@@ -37,7 +37,7 @@ def dead(case: Case) -> Iterator[Finding]:
         return
     yield finding(
         "CST106",
-        "error" if many and case.poor else "warning",
+        "error" if many and case.poor else "warning" if many or poor or case.broken else "info",
         0.9 if many else 0.75 if case.stuck or case.broken else 0.6,
         f"{number(100 * shares[worst], 2)} % of the units of `{worst}` are zero on every row seen.",
         Remedy(
