@@ -52,6 +52,19 @@ def test_confidence_near_accuracy_is_left_alone(sign):
     assert ask(miscalibrated, sure(0.7 + sign * (limit("calibration.error") - 0.01), 0.7)) == []
 
 
+def test_smoothed_labels_are_meant_to_leave_it_unsure():
+    gap = limit("calibration.error") + 0.03
+    record = sure(0.9 - gap, 0.9)
+    assert only(miscalibrated, record).code == "CST405"
+    rows = record.train
+    for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
+        log_p = o - np.log(np.exp(o).sum(axis=1, keepdims=True))
+        plain = -log_p[np.arange(len(t)), t].mean()
+        record.losses[step] = 0.9 * plain - 0.1 * log_p.mean()
+    assert ask(miscalibrated, record) == []
+    assert len(ask(miscalibrated, sure(0.7 + gap, 0.7, record=record))) == 1
+
+
 def test_few_rows_may_differ_by_chance():
     gap = limit("calibration.error") + 0.01
     assert ask(miscalibrated, sure(0.6 + gap, 0.6, rows=80)) == []

@@ -13,6 +13,7 @@ from castalia.utils.text import number
 
 __all__ = ["noisy", "too_short"]
 
+MOSTLY = 0.8  # of the answers
 MEDIAN = 1.25  # standard error of a median over that of a mean
 
 
@@ -75,13 +76,25 @@ def too_short(case: Case) -> Iterator[Finding]:
         evidence.append(Evidence(what, held, 0.4 * bar))
     yield finding(
         "CST111",
-        "warning",
+        "info" if _levelled(case) else "warning",
         0.7 + 0.15 * (held is not None),
         f"The loss was still falling when training stopped, by {number(100 * fall, 2)} % over the "
         "last fifth of the steps.",
         "Train for three times as many epochs.",
         *evidence,
     )
+
+
+def _levelled(case: Case) -> bool:
+    """Whether the validation score has stopped rising, most being right: it only grows surer."""
+    scores = np.asarray([e.score for e in case.record.evaluations if e.score is not None])
+    if len(scores) < 5:
+        return False
+    count = max(2, len(scores) // 5)
+    before, after = float(scores[-2 * count : -count].mean()), float(scores[-count:].mean())
+    by_chance = float(np.diff(scores[len(scores) // 2 :]).std())
+    bar = max(limit("end.falling") * (1 - before), by_chance)
+    return MOSTLY <= before <= 1 and after - before < bar
 
 
 def _gains(case: Case) -> float:

@@ -57,7 +57,7 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
     train = np.maximum(train / (case.head.scale if case.head.scale > 0 else np.nan), 1e-12)
     # Sums over other numbers of rows differ from the start.
     rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
-    gap = last / train[-1] / rows
+    gap = last / train[-1] / rows if case.head.loss != "unknown" else np.nan  # it needs a zero
     falling = train[-1] < 0.9 * train[int(values.argmin())]
     found = []
     turned = rise > limit("fit.rise") and end - least > 0.02 * abs(least)
@@ -288,6 +288,8 @@ def no_better(case: Case) -> Iterator[Finding]:
     )
     if case.comparable and case.learnt < 0.3 and (held := _least_held(case)) > loss:
         loss = held
+    if _answers_rightly(case):
+        return  # whatever its loss is made of
     ratio = loss / max(case.guess, 1e-12)
     if ratio > limit("fit.guess") and np.isfinite(ratio):
         yield finding(
@@ -299,6 +301,14 @@ def no_better(case: Case) -> Iterator[Finding]:
             "See the other findings; without any, the inputs may say nothing about the targets.",
             Evidence("final loss over that of guessing", ratio, limit("fit.guess")),
         )
+
+
+def _answers_rightly(case: Case) -> bool:
+    """Whether validation rows are answered clearly better than by the commonest class."""
+    held, n = case.accuracy(case.record.validation, 8)
+    if n < 40 or not len(case.shares):
+        return False
+    return held > case.shares[0] + 0.1 + 3 * np.sqrt(0.25 / n)
 
 
 def _least_held(case: Case) -> float:

@@ -33,11 +33,12 @@ def dead(case: Case) -> Iterator[Finding]:
     poor = case.poor and case.task != "vae"  # how low its loss can go is not known
     bar = limit("units.dead_hurting" if poor or case.broken else "units.dead")
     many = shares[worst] > MANY
+    hurts = case.stuck or case.broken or (poor and shares[worst] > limit("units.dead"))
     if shares[worst] <= bar or (shares[worst] <= limit("units.dead") and _has_only_begun(case)):
         return
     yield finding(
         "CST106",
-        "error" if many and case.poor else "warning" if many or poor or case.broken else "info",
+        "error" if many and case.poor else "warning" if many or hurts else "info",
         0.9 if many else 0.75 if case.stuck or case.broken else 0.6,
         f"{number(100 * shares[worst], 2)} % of the units of `{worst}` are zero on every row seen.",
         Remedy(

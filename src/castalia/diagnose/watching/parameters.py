@@ -89,7 +89,9 @@ class Parameters:
         for weight in self.record.weights:
             parameter = self.named[weight.name]
             weight.moved = moved(self._start[weight.name], parameter, STARTED)
-            weight.trainable = weight.trainable or bool(weight.moved)  # set free since the last look
+            weight.trainable = weight.trainable or bool(
+                weight.moved
+            )  # set free since the last look
             weight.fresh = looks_fresh(parameter)
             if weight.rows_equal_at_start:
                 weight.rows_equal_at_end = equal_rows(parameter)
