@@ -52,7 +52,8 @@ def test_confidence_near_accuracy_is_left_alone(sign):
     assert ask(miscalibrated, sure(0.7 + sign * (limit("calibration.error") - 0.01), 0.7)) == []
 
 
-def test_smoothed_labels_are_meant_to_leave_it_unsure():
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_labels_smoothed_as_usual_are_meant_to_leave_it_unsure(share):
     gap = limit("calibration.error") + 0.03
     record = sure(0.9 - gap, 0.9)
     assert only(miscalibrated, record).code == "CST405"
@@ -60,8 +61,8 @@ def test_smoothed_labels_are_meant_to_leave_it_unsure():
     for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
         log_p = o - np.log(np.exp(o).sum(axis=1, keepdims=True))
         plain = -log_p[np.arange(len(t)), t].mean()
-        record.losses[step] = 0.9 * plain - 0.1 * log_p.mean()
-    assert ask(miscalibrated, record) == []
+        record.losses[step] = (1 - share) * plain - share * log_p.mean()
+    assert len(ask(miscalibrated, record)) == (share > 0.2)
     assert len(ask(miscalibrated, sure(0.7 + gap, 0.7, record=record))) == 1
 
 

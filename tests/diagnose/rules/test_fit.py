@@ -275,3 +275,14 @@ def test_nothing_is_no_better_than_a_guess_where_all_targets_are_the_same():
     record = poor()
     record.train.targets = [np.zeros_like(t) for t in record.train.targets]
     assert ask(no_better, record) == []
+
+
+def test_grey_values_cannot_cost_less_than_their_own_uncertainty():
+    record = regression(0.95)
+    grey = np.random.default_rng(0).uniform(0.1, 0.9, (320, 3))
+    out = np.log(grey / (1 - grey))
+    set_head(record, loss="bce_logits", outputs=(40, 3), targets=(40, 3))
+    case = Case(set_rows(record, outputs=out, targets=grey))
+    assert case.fit_loss > 0.8 * case.guess
+    assert case.learnt == pytest.approx(1.0, abs=0.2)  # of late batches, the guess of all
+    assert not case.poor

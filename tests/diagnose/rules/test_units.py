@@ -35,6 +35,13 @@ def test_units_that_are_zero_on_every_row_are_dead():
     assert "leaky" in found.remedy.text
 
 
+def test_units_that_died_in_training_are_a_warning_though_it_fits():
+    record = silent(classification(), 0.8)
+    for look in record.looks[:2]:
+        look.units = [units("0"), units("2")]
+    assert only(dead, record).severity == "warning"
+
+
 def test_one_dead_unit_less_is_allowed():
     assert ask(dead, silent(classification(), limit("units.dead") - 0.001)) == []
 

@@ -214,6 +214,17 @@ class Case(Network, Kept):
             return float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean())
         return np.nan
 
+    @cached_property
+    def floor(self) -> float:
+        """Least loss of any answer: of targets between 0 and 1, such as grey values, their own."""
+        targets = self.targets
+        if self.head.loss not in BINARY_LOSSES or targets is None or self.labels is not None:
+            return 0.0
+        if not ((targets >= 0) & (targets <= 1)).all():
+            return 0.0
+        p = np.clip(targets.astype(float), 1e-6, 1 - 1e-6)
+        return float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean())
+
     @property
     def _weighed(self) -> bool:
         """Whether some of the targets count more than others, or not at all."""
@@ -276,10 +287,12 @@ class Case(Network, Kept):
         if not np.isfinite(self.guess) or self.guess <= 1e-9 or not len(self.finite):
             return np.nan
         if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
-            return 1.0 - float(self.finite[-max(5, len(self.finite) // 4) :].mean()) / self.guess
-        if np.isfinite(self.fit_loss):
-            return 1.0 - self.fit_loss / self.guess
-        return 1.0 - self.final / self.guess if self.comparable else np.nan
+            left = float(self.finite[-max(5, len(self.finite) // 4) :].mean())
+        elif np.isfinite(self.fit_loss):
+            left = self.fit_loss
+        else:
+            left = self.final if self.comparable else np.nan
+        return 1.0 - (left - self.floor) / max(self.guess - self.floor, 1e-9)
 
     @cached_property
     def stuck(self) -> bool:
@@ -326,8 +339,8 @@ class Case(Network, Kept):
         return self.accuracy(self.record.train, 8)[0] - self.accuracy(self.record.validation, 8)[0]
 
     @cached_property
-    def smoothed(self) -> bool:
-        """Whether labels are smoothed: each batch's loss lies equally far towards even odds."""
+    def smoothing(self) -> float:
+        """How far labels are smoothed: each batch's loss lies equally far towards even odds."""
         rows, shares = self.record.train, []
         for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
             known = o is not None and t is not None and o.ndim == 2 and len(o) == len(t)
@@ -337,7 +350,8 @@ class Case(Network, Kept):
             plain, even = self.data_loss(o, t), float(-log_p.mean())
             if abs(even - plain) > 1e-6:
                 shares.append((self.losses[step] - plain) / (even - plain))
-        return len(shares) > 3 and float(np.std(shares)) < 0.02 and float(np.mean(shares)) > 0.01
+        steady = len(shares) > 3 and float(np.std(shares)) < 0.02
+        return float(np.mean(shares)) if steady and np.mean(shares) > 0.01 else 0.0
 
     # ------------------------------------------------------------------ outputs
 

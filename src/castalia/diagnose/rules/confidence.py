@@ -13,6 +13,8 @@ from castalia.utils.text import number
 
 __all__ = ["miscalibrated"]
 
+USUAL = 0.2  # smoothing of labels
+
 
 def miscalibrated(case: Case) -> Iterator[Finding]:
     """Confidence on validation rows that differs from the share that is right."""
@@ -26,7 +28,7 @@ def miscalibrated(case: Case) -> Iterator[Finding]:
     gap = float(sure.mean() - right.mean())
     error = float(np.sqrt(right.mean() * (1 - right.mean()) / len(y)))
     bar = max(limit("calibration.error"), 3 * error)
-    if gap < 0 and case.smoothed:
+    if gap < 0 and 0 < case.smoothing <= USUAL:
         return  # it was taught not to be sure
     if abs(gap) > bar:
         which = "surer" if gap > 0 else "less sure"

@@ -172,7 +172,7 @@ def _penalty(case: Case) -> float:
     share = _penalty_between(case, 0.8, 1.0)
     if case.stuck:
         share = max(share, _penalty_between(case, 0.0, 0.1))
-    return share if share > 0 and not case.smoothed else 0.0
+    return share if share > 0 and not case.smoothing else 0.0
 
 
 def _penalty_between(case: Case, start: float, end: float) -> float:
