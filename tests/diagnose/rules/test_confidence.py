@@ -11,6 +11,7 @@ from tests.diagnose.rules.records import (
     only,
     poor,
     set_head,
+    stairs,
     standard,
 )
 
@@ -64,6 +65,14 @@ def test_labels_smoothed_as_usual_are_meant_to_leave_it_unsure(share):
         record.losses[step] = (1 - share) * plain - share * log_p.mean()
     assert len(ask(miscalibrated, record)) == (share > 0.2)
     assert len(ask(miscalibrated, sure(0.7 + gap, 0.7, record=record))) == 1
+
+
+def test_a_network_that_still_learns_grows_surer_by_itself():
+    gap = limit("calibration.error") + 0.03
+    for bias, severity in ((-gap, "info"), (gap, "warning")):
+        record = sure(0.7 + bias, 0.7)
+        record.losses[:] = stairs(3.0, 2.0, 1.5, 1.0, 0.85)
+        assert only(miscalibrated, record).severity == severity
 
 
 def test_few_rows_may_differ_by_chance():

@@ -207,6 +207,9 @@ def test_a_loss_that_guessing_reaches_is_no_better():
     record = classification(1 - above("fit.guess"))
     assert ask(no_better, record) == []  # all validation rows are answered rightly
     record.validation.select([])
+    record.evaluations = [Evaluation(s, score=0.9) for s in (100, 199)]
+    assert ask(no_better, record) == []  # so it was told
+    record.evaluations = []
     found = only(no_better, record)
     assert (found.code, found.severity, found.where) == ("CST403", "warning", None)
     (evidence,) = found.evidence

@@ -47,6 +47,15 @@ def test_validation_rows_that_were_trained_on_leak():
     assert "Split before" in found.remedy.text
 
 
+def test_two_rows_that_measure_the_same_are_no_leak():
+    record = classification()
+    for shared, seen in ((2, 0), (3, 1)):
+        held = standard(40, COLUMNS, 1)
+        held[:shared] = record.train.inputs[0][:shared]
+        record.validation = batches(np.tile(held, (BATCHES, 1)), None, None)
+        assert len(ask(leaks, record)) == seen
+
+
 def test_as_many_shared_rows_as_the_limit_are_no_leak():
     assert ask(leaks, sharing(limit("rows.shared"))) == []
 

@@ -14,6 +14,8 @@ from castalia.utils.text import number
 __all__ = ["leaks", "shifted", "too_few"]
 
 LEAST_ROWS = 20
+CHANCE = 2  # rows that two parts may share as two flowers may measure the same
+LEAST_OF_A_CLASS = 10
 
 
 def leaks(case: Case) -> Iterator[Finding]:
@@ -21,7 +23,7 @@ def leaks(case: Case) -> Iterator[Finding]:
     share, n = _shared(case)
     tokens = case.inputs is None  # short rows of tokens may meet again by chance
     bar = 0.3 if tokens else limit("rows.shared")
-    if n >= LEAST_ROWS and share > bar:
+    if n >= LEAST_ROWS and share > bar and share * n > CHANCE:
         yield finding(
             "CST206",
             "warning",
@@ -152,7 +154,7 @@ def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
         return np.abs(z.T @ t / len(t)) ** 2
     best = np.zeros(x.shape[1])
     classes, counts = np.unique(y, return_counts=True)
-    if not 2 <= len(classes) <= 10 or counts.min() < 5:
+    if not 2 <= len(classes) <= 10 or counts.min() < LEAST_OF_A_CLASS:
         return best
     order = np.argsort(x, axis=0, kind="stable")
     if len(classes) > 2:
