@@ -19,7 +19,7 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose.calibration import limit
-from castalia.diagnose.record import OptimizerFacts
+from castalia.diagnose.record import OptimizerFacts, Weight
 from castalia.diagnose.rules.conditioning import zigzag
 
 
@@ -92,3 +92,23 @@ def test_what_is_answered_rightly_needs_no_better_conditioning():
     labels = np.concatenate(right.train.targets)
     mistaken = np.where(np.arange(len(labels)) % 10, labels, (labels + 1) % CLASSES)
     assert only(zigzag, set_rows(right, outputs=logits(mistaken, 0.4))).code == "CST114"
+
+
+def one_layer(learnt, flat):
+    """A linear network, and inputs of which one direction is flat and gives the answer."""
+    record = regression(learnt, list(np.linspace(1.4, 0.7, 200)))
+    record.weights = [Weight("weight", (1, COLUMNS), True, True, "Linear")]
+    x = np.concatenate(record.train.inputs).astype(float)
+    x[:, 0] = flat * np.concatenate(record.train.targets)[:, 0]
+    return set_rows(record, inputs=x)
+
+
+def test_a_linear_network_short_of_the_least_squares_of_flat_inputs_is_ill_conditioned():
+    flat = 0.9 / np.sqrt(limit("curvature.ratio"))
+    found = only(zigzag, one_layer(0.5, flat))
+    short, ratio = found.evidence
+    assert short.value == pytest.approx(0.5, abs=0.02)
+    assert ratio.value > limit("curvature.ratio")
+    assert found.confidence < 1
+    assert ask(zigzag, one_layer(0.97, flat)) == []  # it has got there
+    assert ask(zigzag, one_layer(0.5, 0.5)) == []  # nothing is flat: the cause is another

@@ -11,6 +11,7 @@ from tests.diagnose.rules.records import (
     only,
     poor,
     set_head,
+    stairs,
     standard,
 )
 
@@ -50,6 +51,28 @@ def test_confidence_far_from_accuracy_is_miscalibrated(sign, request):
 @pytest.mark.parametrize("sign", [1, -1], ids=["surer", "less sure"])
 def test_confidence_near_accuracy_is_left_alone(sign):
     assert ask(miscalibrated, sure(0.7 + sign * (limit("calibration.error") - 0.01), 0.7)) == []
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_labels_smoothed_as_usual_are_meant_to_leave_it_unsure(share):
+    gap = limit("calibration.error") + 0.03
+    record = sure(0.9 - gap, 0.9)
+    assert only(miscalibrated, record).code == "CST405"
+    rows = record.train
+    for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
+        log_p = o - np.log(np.exp(o).sum(axis=1, keepdims=True))
+        plain = -log_p[np.arange(len(t)), t].mean()
+        record.losses[step] = (1 - share) * plain - share * log_p.mean()
+    assert len(ask(miscalibrated, record)) == (share > 0.2)
+    assert len(ask(miscalibrated, sure(0.7 + gap, 0.7, record=record))) == 1
+
+
+def test_a_network_that_still_learns_grows_surer_by_itself():
+    gap = limit("calibration.error") + 0.03
+    for bias, severity in ((-gap, "info"), (gap, "warning")):
+        record = sure(0.7 + bias, 0.7)
+        record.losses[:] = stairs(3.0, 2.0, 1.5, 1.0, 0.85)
+        assert only(miscalibrated, record).severity == severity
 
 
 def test_few_rows_may_differ_by_chance():

@@ -139,6 +139,30 @@ def test_two_validations_tell_of_a_training_that_has_hardly_begun():
     assert ask(too_short, set_evaluations(record, [1.0, 1.0])) == []
 
 
+def test_two_validations_tell_though_it_is_not_known_how_low_the_loss_can_go():
+    record = set_head(classification(0.3, stairs(45.0, 40.0, 36.0, 33.0, 31.0)), loss="unknown")
+    record.train.select([])
+    assert ask(too_short, set_evaluations(record, [35.0, 34.0])) == []
+    assert only(too_short, set_evaluations(record, [35.4, 31.1])).code == "CST111"
+
+
+def test_a_score_that_has_levelled_off_leaves_only_a_note():
+    falls = above("end.falling")
+    record = ending(2 * falls, held=2 * falls)
+    assert only(too_short, record).severity == "warning"
+    losses = np.linspace(1.0, 0.5, 10)
+    for scores, severity in (
+        (np.linspace(0.80, 0.92, 10), "warning"),
+        ([0.5, 0.7, 0.8, 0.85, 0.88, 0.9, 0.89, 0.9, 0.9, 0.89], "info"),
+        ([0.2, 0.25] + 8 * [0.3], "warning"),  # it answers hardly anything yet
+    ):
+        record.evaluations = [
+            Evaluation(20 * (i + 1), loss, score)
+            for i, (loss, score) in enumerate(zip(losses, scores, strict=True))
+        ]
+        assert only(too_short, record).severity == severity
+
+
 def test_a_score_near_one_leaves_nothing_to_gain_whatever_the_task():
     record = classification(losses=stairs(1.4, 1.3, 1.2, 1.0, 1.0 - above("end.falling")))
     set_head(record, loss="unknown")

@@ -28,5 +28,12 @@ def test_few_rows_with_a_costly_validation_are_found():
     assert found.evidence[0].threshold == limit("rows.few")
 
 
+def test_few_rows_of_which_nearly_all_are_answered_rightly_are_only_mentioned():
+    case = few(40, 0.8)
+    case.record.evaluations = [Evaluation(case.steps, 0.8, score=0.97)]
+    (found,) = list(too_few(case))
+    assert found.severity == "info"
+
+
 def test_few_rows_that_generalise_are_enough():
     assert list(too_few(few(40, 0.14))) == []

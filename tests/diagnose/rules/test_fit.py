@@ -21,6 +21,7 @@ from tests.diagnose.rules.records import (
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Evaluation, Layer, OptimizerFacts, Weight
+from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.fit import no_better, over_regularised, overfits, underfits
 
 
@@ -53,16 +54,26 @@ def test_what_came_after_the_weights_that_were_put_back_does_not_count():
     assert ask(overfits, record) == []
     early = set_evaluations(classification(), [1.0, 0.9, 0.8, 0.9], [0.9, 0.4, 0.1, 0.05])
     early.restored = True  # the best of them is far above training, too
+    early.validation.select([])
     assert only(overfits, early).code == "CST401"
 
 
 def test_a_validation_loss_far_above_training_is_overfitting():
     for gap, seen in ((above("fit.gap"), 1), (below("fit.gap"), 0)):
         record = set_evaluations(classification(), [1.0, 0.8, 0.8], [0.9, 0.5, 0.8 / gap])
+        assert ask(overfits, record) == []  # as often right as in training
+        record.validation.select([])
         found = ask(overfits, record)
         assert len(found) == seen
         assert all(f.evidence[0].value == pytest.approx(gap) for f in found)
         assert all(f.evidence[0].threshold == limit("fit.gap") for f in found)
+
+
+def test_a_ratio_of_losses_that_have_no_zero_is_no_overfitting():
+    record = set_evaluations(classification(), [1.0, 0.8, 0.8], [0.9, 0.5, 0.1])
+    record.validation.select([])
+    assert len(ask(overfits, record)) == 1
+    assert ask(overfits, set_head(record, loss="unknown")) == []
 
 
 def test_a_gap_between_two_trifles_is_no_overfitting():
@@ -74,17 +85,29 @@ def mistaken(share):
     """Right on every training row, wrong on a share of the validation rows."""
     record = classification()
     labels = np.arange(320) % CLASSES
-    given = np.where(np.arange(320) < round(share * 320), (labels + 1) % CLASSES, labels)
+    wrong = np.arange(320) * share % 1 < share  # spread evenly
+    given = np.where(wrong, (labels + 1) % CLASSES, labels)
     record.validation.outputs = np.array_split(logits(given, 0.07), 8)
     return record
 
 
 def test_an_accuracy_lost_on_validation_rows_is_overfitting():
-    share = limit("fit.score_gap") + 0.02
+    share = limit("fit.score_gap") + 0.05
     (evidence,) = only(overfits, mistaken(share)).evidence
-    assert evidence.value == pytest.approx(share, abs=0.002)
+    assert evidence.value == pytest.approx(share, abs=0.03)
     assert evidence.threshold == limit("fit.score_gap")
-    assert ask(overfits, mistaken(limit("fit.score_gap") - 0.02)) == []
+    assert ask(overfits, mistaken(limit("fit.score_gap") - 0.05)) == []
+
+
+def test_answers_of_the_network_as_it_began_do_not_count():
+    record = classification()
+    for i, step in enumerate(record.train.steps):
+        if step < 100:
+            record.train.outputs[i] = -record.train.outputs[i]
+    case = Case(record)
+    assert case.accuracy(record.train, 8)[0] == 1.0
+    assert case.accuracy(record.train, 8, since=0.0)[0] < 0.6
+    assert case.score_gap == 0.0
 
 
 def test_scores_that_were_told_stand_for_rows_that_were_not_seen():
@@ -181,7 +204,13 @@ def test_a_tiny_network_whose_loss_no_longer_falls_underfits():
 
 
 def test_a_loss_that_guessing_reaches_is_no_better():
-    found = only(no_better, classification(1 - above("fit.guess")))
+    record = classification(1 - above("fit.guess"))
+    assert ask(no_better, record) == []  # all validation rows are answered rightly
+    record.validation.select([])
+    record.evaluations = [Evaluation(s, score=0.9) for s in (100, 199)]
+    assert ask(no_better, record) == []  # so it was told
+    record.evaluations = []
+    found = only(no_better, record)
     assert (found.code, found.severity, found.where) == ("CST403", "warning", None)
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("fit.guess"))
@@ -222,6 +251,7 @@ def test_a_weighted_loss_is_not_held_against_guessing():
 
 def test_sums_over_other_numbers_of_rows_are_no_gap():
     record = set_evaluations(classification(), [3.0, 2.4, 2.4], [1.0, 0.9, 0.8])
+    record.validation.select([])
     assert len(ask(overfits, record)) == 1
     assert ask(overfits, set_head(record, reduction="sum")) == []
 
@@ -248,3 +278,14 @@ def test_nothing_is_no_better_than_a_guess_where_all_targets_are_the_same():
     record = poor()
     record.train.targets = [np.zeros_like(t) for t in record.train.targets]
     assert ask(no_better, record) == []
+
+
+def test_grey_values_cannot_cost_less_than_their_own_uncertainty():
+    record = regression(0.95)
+    grey = np.random.default_rng(0).uniform(0.1, 0.9, (320, 3))
+    out = np.log(grey / (1 - grey))
+    set_head(record, loss="bce_logits", outputs=(40, 3), targets=(40, 3))
+    case = Case(set_rows(record, outputs=out, targets=grey))
+    assert case.fit_loss > 0.8 * case.guess
+    assert case.learnt == pytest.approx(1.0, abs=0.2)  # of late batches, the guess of all
+    assert not case.poor

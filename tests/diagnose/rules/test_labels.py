@@ -68,30 +68,30 @@ def disagreeing(share, unsure=False):
     record, n = classification(), 1000
     given = np.arange(n) % CLASSES
     outputs = logits(given, 0.02)
-    wrong = np.arange(n) < round(share * n)
+    wrong = np.arange(n) * share % 1 < share  # spread evenly
     if unsure:
         outputs[wrong] = logits(given[wrong], 0.4)
-        outputs[-n // 4 :] = logits(given[-n // 4 :], 0.4)
+        outputs[3::4] = logits(given[3::4], 0.4)
     labels = np.where(wrong, (given + 1) % CLASSES, given)
     record.validation = batches(standard(n, 5, 1), outputs, labels)
     return record
 
 
 def test_sure_answers_that_disagree_with_the_labels_are_label_noise():
-    share = limit("labels.noise") + 0.01
+    share = limit("labels.noise") + 0.03
     found = only(mislabelled, disagreeing(share))
     assert (found.code, found.severity, found.where) == ("CST205", "warning", None)
     errors, ratio = found.evidence
-    assert errors.value == pytest.approx(share, abs=5e-3)
+    assert errors.value == pytest.approx(share, abs=0.02)
     assert errors.threshold == limit("labels.noise")
-    assert ratio.value == pytest.approx(1.0, rel=0.05)
+    assert ratio.value == pytest.approx(1.0, rel=0.2)
     assert ratio.threshold == limit("labels.noise_ratio")
     assert "Inspect" in found.remedy.text
 
 
 def test_a_few_errors_or_errors_among_unsure_answers_are_no_label_noise():
-    assert ask(mislabelled, disagreeing(limit("labels.noise") - 0.01)) == []
-    assert ask(mislabelled, disagreeing(limit("labels.noise") + 0.01, unsure=True)) == []
+    assert ask(mislabelled, disagreeing(limit("labels.noise") - 0.03)) == []
+    assert ask(mislabelled, disagreeing(limit("labels.noise") + 0.03, unsure=True)) == []
 
 
 def test_the_labels_of_a_network_that_learnt_nothing_are_not_judged():

@@ -162,10 +162,15 @@ def test_fewer_outputs_than_classes_that_made_the_loss_fail_are_found():
 
 
 def test_more_outputs_than_classes_are_a_warning():
-    found = only(wrong_size, set_head(classification(), outputs=(ROWS, 10)))
+    found = only(wrong_size, set_head(classification(0.7), outputs=(ROWS, 10)))
     assert (found.severity, found.remedy.text) == ("warning", "Give the last layer 4 outputs.")
     assert (found.evidence[0].value, found.evidence[0].threshold) == (10, CLASSES)
     assert ask(wrong_size, classification()) == []
+
+
+def test_outputs_that_have_fallen_silent_are_only_mentioned():
+    found = only(wrong_size, set_head(classification(0.9), outputs=(ROWS, 10)))
+    assert (found.code, found.severity) == ("CST306", "info")
 
 
 def test_classes_that_are_still_coming_in_do_not_make_the_output_too_large():

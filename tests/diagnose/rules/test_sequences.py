@@ -93,6 +93,12 @@ def test_padding_that_is_ignored_or_masked_or_rare_is_left_alone():
     assert ask(learns_padding, translating(padded(0.6 * limit("padding.share")))) == []
 
 
+def test_a_common_last_word_that_others_follow_elsewhere_is_no_padding():
+    tokens = padded(0.25)
+    tokens[:, LENGTH // 3] = PAD
+    assert ask(learns_padding, translating(tokens)) == []
+
+
 def test_padded_texts_with_one_label_each_do_not_learn_padding():
     record = set_rows(classification(), inputs=padded(0.4))
     assert ask(learns_padding, record) == []

@@ -47,6 +47,15 @@ def test_validation_rows_that_were_trained_on_leak():
     assert "Split before" in found.remedy.text
 
 
+def test_two_rows_that_measure_the_same_are_no_leak():
+    record = classification()
+    for shared, seen in ((2, 0), (3, 1)):
+        held = standard(40, COLUMNS, 1)
+        held[:shared] = record.train.inputs[0][:shared]
+        record.validation = batches(np.tile(held, (BATCHES, 1)), None, None)
+        assert len(ask(leaks, record)) == seen
+
+
 def test_as_many_shared_rows_as_the_limit_are_no_leak():
     assert ask(leaks, sharing(limit("rows.shared"))) == []
 
@@ -59,9 +68,39 @@ def test_training_rows_evaluated_beside_validation_rows_are_no_leak():
 
 def test_rows_that_repeat_within_a_batch_may_be_met_again():
     record = sharing(0.25)
+    for rows in (record.train, record.validation):
+        rows.inputs = [np.round(batch) for batch in rows.inputs]
     for batch in record.train.inputs:
         batch[1] = batch[0]
     assert ask(leaks, record) == []
+
+
+def test_rows_of_many_digits_that_were_copied_before_the_split_leak():
+    record = sharing(0.25)
+    for batch in record.train.inputs:
+        batch[1] = batch[0]
+    assert only(leaks, record).code == "CST206"
+
+
+def test_training_rows_looked_up_once_at_the_end_are_no_leak():
+    record = classification()
+    record.validation.select([0, 1])
+    record.validation.inputs[1] = np.concatenate(record.train.inputs[:2])
+    record.validation.inputs[1][::10] += 1.0
+    record.evaluations = []
+    assert ask(leaks, record) == []
+
+
+def test_a_column_of_many_values_does_not_give_the_answer_by_standing_for_single_rows():
+    record, n = classification(), BATCHES * ROWS
+    y = np.tile(np.random.default_rng(0).integers(0, CLASSES, 24), n)[:n]
+    x = np.tile(standard(24, COLUMNS), (n, 1))[:n]
+    x[:, 3] = np.arange(n) % 24 % 20  # hardly any value stands for two different rows
+    assert ask(leaks, set_rows(record, inputs=x, targets=y)) == []
+    x = standard(n, COLUMNS)
+    x[:, 3] = np.arange(n) % CLASSES
+    found = only(leaks, set_rows(record, inputs=x, targets=np.arange(n) % CLASSES))
+    assert found.where == "column 3"
 
 
 def telling(correlation):
@@ -185,4 +224,6 @@ def test_pictures_altered_in_training_may_differ_from_those_of_validation():
     record.evaluations[0] = Evaluation(10_000, 0.5)  # a long epoch: no row would have come again
     assert only(shifted, record).code == "CST208"
     record.evaluations[0] = Evaluation(4, 0.5)
+    assert ask(shifted, record) == []
+    record.train.inputs[1][:12] = record.train.inputs[0][:12]  # a shift by nothing, now and then
     assert ask(shifted, record) == []

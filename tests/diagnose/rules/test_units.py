@@ -25,13 +25,21 @@ def silent(record, share, kind="relu", gate=False):
 def test_units_that_are_zero_on_every_row_are_dead():
     share = limit("units.dead") + 0.001
     found = only(dead, silent(classification(), share))
-    assert (found.code, found.severity, found.where) == ("CST106", "warning", "2")
+    assert (found.code, found.severity, found.where) == ("CST106", "info", "2")  # it fits
+    assert only(dead, silent(poor(), share)).severity == "warning"
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(share)
     assert evidence.threshold == limit("units.dead")
     assert evidence.above
     assert found.remedy.changes == {"activation": "leaky_relu"}
     assert "leaky" in found.remedy.text
+
+
+def test_units_that_died_in_training_are_a_warning_though_it_fits():
+    record = silent(classification(), 0.8)
+    for look in record.looks[:2]:
+        look.units = [units("0"), units("2")]
+    assert only(dead, record).severity == "warning"
 
 
 def test_one_dead_unit_less_is_allowed():
@@ -43,6 +51,8 @@ def test_fewer_dead_units_matter_when_nothing_is_learnt():
     assert ask(dead, silent(classification(), share)) == []
     assert only(dead, silent(poor(), share)).evidence[0].threshold == limit("units.dead_hurting")
     assert ask(dead, silent(poor(), limit("units.dead_hurting") - 0.001)) == []
+    assert only(dead, silent(poor(), share)).severity == "warning"
+    assert only(dead, silent(classification(0.3), share)).severity == "info"  # it learns anyway
 
 
 def test_almost_all_units_dead_and_nothing_learnt_is_an_error():

@@ -20,7 +20,7 @@ from castalia.diagnose import NAMES, Diagnosis
 __all__ = ["PARTS", "Case", "case", "cases"]
 
 DOSES = ("mild", "severe", "none")
-PARTS = ("calibration", "held_out", "second", "third", "programs")
+PARTS = ("calibration", "held_out", "second", "third", "programs", "fifth")
 Run = Callable[[int], Diagnosis]
 
 
@@ -39,7 +39,7 @@ class Case:
     data, net
         Kind of data and of network, in a word: "tabular", "images"; "mlp", "lstm".
     part
-        "calibration", "held_out", "second", "third" or "programs": the folder of the case.
+        One of PARTS: the folder of the case.
     accept
         Further codes that are an equally right first answer for this very training.
     run

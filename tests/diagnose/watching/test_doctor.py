@@ -394,6 +394,31 @@ def test_a_replaced_layer_is_watched_in_place_of_the_old(training):
     assert doctor.record.looks[-1].updates["2.weight"] > 0
 
 
+def test_weights_set_free_after_a_training_were_frozen_in_it(training):
+    net, optimizer, *_ = training
+    net[0].requires_grad_(False)
+    doctor = watch(net, optimizer)
+    steps(training)
+    net[0].requires_grad_(True)  # for the next training
+    doctor.diagnosis()
+    assert [w.trainable for w in doctor.record.weights] == [False, False, True, True]
+
+
+def test_weights_loaded_after_the_last_step_are_put_back(training):
+    net, optimizer, *_ = training
+    kept = copy.deepcopy(net.state_dict())
+    doctor = watch(net, optimizer)
+    steps(training)
+    doctor.diagnosis()
+    assert not doctor.record.restored
+    net.load_state_dict(kept)
+    doctor.diagnosis()
+    assert doctor.record.restored
+    steps(training)  # it goes on from there
+    doctor.diagnosis()
+    assert not doctor.record.restored
+
+
 def test_a_layer_that_the_optimizer_does_not_know_is_found(training):
     net, _, x, y = training
     optimizer = torch.optim.SGD(net[0].parameters(), lr=0.1)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from castalia.diagnose.record import Head, Look, Record, Weight
+from castalia.diagnose.record import Head, Record
+from castalia.diagnose.rules.kept import Kept
+from castalia.diagnose.rules.network import Network
 
 __all__ = ["Case"]
 
@@ -16,12 +18,13 @@ BINARY_LOSSES = ("bce", "bce_logits", "soft_margin")
 REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = 0.1  # of the loss of guessing
-TINY = 200  # numbers in all weights of a network
-NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
+FEW = 5  # rows
+SAME_GAP = 0.08  # between accuracies that hardly differ
+LATE = 0.6  # share of the steps after which the network answers much as it does at the end
 
 
-class Case:
-    """What the rules look at.
+class Case(Network, Kept):
+    """What the rules look at: the network, the rows that were kept, and how the loss went.
 
     Parameters
     ----------
@@ -30,9 +33,8 @@ class Case:
     """
 
     def __init__(self, record: Record) -> None:
-        self.record = record
-        self.looks: list[Look] = record.looks
-        self.weights: dict[str, Weight] = {w.name: w for w in record.weights}
+        self.record, self.looks = record, record.looks
+        self.weights = {w.name: w for w in record.weights}
 
     # ------------------------------------------------------------------ the loss
 
@@ -165,14 +167,6 @@ class Case:
 
     # ------------------------------------------------------------------ targets
 
-    def gathered(self, name: str, rows: Any = None) -> np.ndarray | None:
-        """Return the kept rows of inputs or targets, one under the other, of the usual shape."""
-        kept = [v for v in getattr(rows or self.record.train, name) if v is not None and v.size]
-        if not kept:
-            return None
-        shape = max((v.shape[1:] for v in kept), key=[v.shape[1:] for v in kept].count)
-        return np.concatenate([v for v in kept if v.shape[1:] == shape])
-
     @cached_property
     def targets(self) -> np.ndarray | None:
         """Targets of the training rows that were kept."""
@@ -219,6 +213,17 @@ class Case:
             p = np.clip(flat.mean(axis=0), 1e-6, 1 - 1e-6)
             return float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean())
         return np.nan
+
+    @cached_property
+    def floor(self) -> float:
+        """Least loss of any answer: of targets between 0 and 1, such as grey values, their own."""
+        targets = self.targets
+        if self.head.loss not in BINARY_LOSSES or targets is None or self.labels is not None:
+            return 0.0
+        if not ((targets >= 0) & (targets <= 1)).all():
+            return 0.0
+        p = np.clip(targets.astype(float), 1e-6, 1 - 1e-6)
+        return float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean())
 
     @property
     def _weighed(self) -> bool:
@@ -282,10 +287,12 @@ class Case:
         if not np.isfinite(self.guess) or self.guess <= 1e-9 or not len(self.finite):
             return np.nan
         if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
-            return 1.0 - float(self.finite[-max(5, len(self.finite) // 4) :].mean()) / self.guess
-        if np.isfinite(self.fit_loss):
-            return 1.0 - self.fit_loss / self.guess
-        return 1.0 - self.final / self.guess if self.comparable else np.nan
+            left = float(self.finite[-max(5, len(self.finite) // 4) :].mean())
+        elif np.isfinite(self.fit_loss):
+            left = self.fit_loss
+        else:
+            left = self.final if self.comparable else np.nan
+        return 1.0 - (left - self.floor) / max(self.guess - self.floor, 1e-9)
 
     @cached_property
     def stuck(self) -> bool:
@@ -318,25 +325,48 @@ class Case:
         return self.task != "regression" and bool(scores) and 0.93 <= min(scores) <= 1
 
     @cached_property
-    def narrow(self) -> bool:
-        """Whether the network is tiny, or all it knows of a row passes through one or two units."""
-        sizes = [int(np.prod(w.shape)) for w in self.record.weights]
-        hidden = [self.weights[name].shape[0] for name in self.depth[:-1]]
-        return sum(sizes) < TINY or min(hidden, default=TINY) <= 2
+    def few_wrong(self) -> bool:
+        """Whether the validation loss is that of a handful of rows, the others being right."""
+        scores = [e.score for e in self.record.evaluations[-2:] if e.score is not None]
+        held = self.gathered("inputs", self.record.validation)
+        if not scores or held is None or self.task == "regression" or not 0.8 <= min(scores) <= 1:
+            return False
+        return (1 - min(scores)) * len(np.unique(held, axis=0)) < FEW
+
+    @cached_property
+    def score_gap(self) -> float:
+        """Accuracy in training less that in validation; NaN where either is not known."""
+        return self.accuracy(self.record.train, 8)[0] - self.accuracy(self.record.validation, 8)[0]
+
+    @cached_property
+    def smoothing(self) -> float:
+        """How far labels are smoothed: each batch's loss lies equally far towards even odds."""
+        rows, shares = self.record.train, []
+        for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
+            known = o is not None and t is not None and o.ndim == 2 and len(o) == len(t)
+            if not known or o is None or step >= self.steps or self.head.loss != "cross_entropy":
+                continue
+            log_p = o.astype(float) - np.log(np.exp(o.astype(float)).sum(axis=1, keepdims=True))
+            plain, even = self.data_loss(o, t), float(-log_p.mean())
+            if abs(even - plain) > 1e-6:
+                shares.append((self.losses[step] - plain) / (even - plain))
+        steady = len(shares) > 3 and float(np.std(shares)) < 0.02
+        return float(np.mean(shares)) if steady and np.mean(shares) > 0.01 else 0.0
 
     # ------------------------------------------------------------------ outputs
 
     def scored(
-        self, rows: Any, last: int = 6, since: float = 0.0
+        self, rows: Any, last: int = 6, since: float = LATE
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return outputs and targets of the last kept batches, where both are known and fit.
 
-        ``since`` is a share of the steps: batches before it are left out.
+        ``since`` is a share of the steps: batches before it are left out, as the network was
+        another then.
         """
         pairs = [
             (o, t)
             for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
-            if o is not None and t is not None and o.ndim <= 2 and step >= since * self.steps
+            if o is not None and t is not None and o.ndim <= 2 and step >= since * self.steps - 1
         ][-last:]
         cut = [(o[: len(t)], t[: len(o)]) for o, t in pairs if len(o) and len(t)]
         if not cut or len({(o.shape[1:], t.shape[1:]) for o, t in cut}) > 1:
@@ -345,7 +375,7 @@ class Case:
             return None
         return np.concatenate([o for o, _ in cut]), np.concatenate([t for _, t in cut])
 
-    def accuracy(self, rows: Any, last: int = 6, since: float = 0.0) -> tuple[float, int]:
+    def accuracy(self, rows: Any, last: int = 6, since: float = LATE) -> tuple[float, int]:
         """Return the share of rows whose answer is right, and how many were counted."""
         found = self.scored(rows, last, since)
         if found is None:
@@ -362,7 +392,7 @@ class Case:
         return np.nan, 0
 
     def probabilities(
-        self, rows: Any, last: int = 6, since: float = 0.0
+        self, rows: Any, last: int = 6, since: float = LATE
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return probabilities (rows, classes) and labels of the last kept batches."""
         found = self.scored(rows, last, since)
@@ -383,191 +413,6 @@ class Case:
                 p = 1 / (1 + np.exp(-np.clip(p, -50, 50)))
             return np.stack([1 - p, p], axis=1), (targets.reshape(-1) > 0.5).astype(int)
         return None
-
-    # ------------------------------------------------------------------ inputs
-
-    @cached_property
-    def inputs(self) -> np.ndarray | None:
-        """Rows of numbers given to the network; None for tokens."""
-        found = self.gathered("inputs")
-        return found if found is not None and found.dtype.kind == "f" and found.ndim == 2 else None
-
-    @cached_property
-    def altered(self) -> bool:
-        """Whether pictures or series that should have come again never do: altered in training."""
-        x = self.inputs
-        if x is None or self.tabular or not self.epoch_rows:
-            return False
-        rows = max(self.epoch_rows, 1.0)
-        expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
-        return bool(expected > 20 and len(np.unique(x, axis=0)) == len(x))
-
-    @cached_property
-    def epoch_rows(self) -> float:
-        """Rows trained on before the first validation, usually an epoch; 0 where unknown."""
-        sizes = [look.size for look in self.looks if look.size]
-        first = self.record.evaluations[0].step if self.record.evaluations else 0
-        return first * float(np.median(sizes)) if sizes else 0.0
-
-    @cached_property
-    def unchanging(self) -> float:
-        """Share of the input's numbers that are the same in every row; NaN where unknown."""
-        x = self.gathered("inputs")
-        if x is None or x.ndim != 2 or len(x) < 32 or x.shape[1] < 2:
-            return np.nan
-        return float((x == x[:1]).all(axis=0).mean())
-
-    @cached_property
-    def pairs(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Rows of inputs and the first target of each, of the kept batches that have both."""
-        if self.inputs is None:
-            return None
-        kept = [
-            (i, t[: len(i)].reshape(len(i), -1)[:, 0])
-            for i, t in zip(self.record.train.inputs, self.record.train.targets, strict=True)
-            if i is not None
-            and t is not None
-            and t.size
-            and len(i) <= len(t)
-            and i.dtype.kind == "f"
-            and i.shape[1:] == self.inputs.shape[1:]
-        ]
-        if not kept:
-            return None
-        return np.concatenate([i for i, _ in kept]), np.concatenate([t for _, t in kept])
-
-    @cached_property
-    def tabular(self) -> bool:
-        """Whether a row of inputs is a plain list of columns."""
-        return self.inputs is not None and len(self.record.input_shape) == 1
-
-    @cached_property
-    def pixels(self) -> bool:
-        """Whether inputs look like grey values: many columns, none negative, on one scale."""
-        x = self.inputs
-        if x is None or x.shape[1] < 30:
-            return len(self.record.input_shape) >= 3
-        top = np.nanmax(x, axis=0)
-        return bool(np.nanmin(x) >= 0 and np.median(top[top > 0]) > 0.2 * top.max())
-
-    # ------------------------------------------------------------------ layers
-
-    @cached_property
-    def depth(self) -> list[str]:
-        """Weight matrices in the order of computation, normalisations and embeddings left out."""
-        order: list[str] = []
-        for look in self.looks[:3]:
-            for layer, kind, _ in look.structure:
-                name = f"{layer}.weight" if layer else "weight"
-                matrix = name in self.weights and len(self.weights[name].shape) >= 2
-                if matrix and kind not in ("Embedding", "EmbeddingBag") and name not in order:
-                    order.append(name)
-        return order
-
-    def ratios(self, look: Look) -> np.ndarray:
-        """Update-to-weight ratios of the weight matrices at one look."""
-        names = [n for n in look.updates if n in self.weights and len(self.weights[n].shape) >= 2]
-        return np.asarray([look.updates[n] for n in names], dtype=float)
-
-    @cached_property
-    def ratio(self) -> float:
-        """Median update-to-weight ratio of the weight matrices, over layers and then over looks."""
-        found = [float(np.median(r)) for look in self.looks if len(r := self.ratios(look))]
-        return float(np.median(found)) if found else np.nan
-
-    @cached_property
-    def early_ratio(self) -> float:
-        """The same over the first looks, where the rate shows before anything has settled."""
-        found = [float(np.median(r)) for look in self.looks[:6] if len(r := self.ratios(look))]
-        return float(np.median(found)) if found else np.nan
-
-    @cached_property
-    def turning(self) -> float:
-        """Mean cosine between the gradients of one step and the next; near -1: back and forth."""
-        found = []
-        for look in self.looks:
-            a, b = look.gradient, look.next_gradient
-            if a is not None and b is not None and len(a) == len(b) and len(a) > 1:
-                size = float(np.linalg.norm(a) * np.linalg.norm(b))
-                if np.isfinite(size) and size > 0:
-                    found.append(float(a @ b) / size)
-        return float(np.mean(found)) if len(found) >= 2 else np.nan
-
-    @cached_property
-    def totals(self) -> np.ndarray:
-        """Norm of the whole gradient at each look."""
-        found = []
-        for look in self.looks:
-            norms = np.asarray([v for v in look.gradients.values() if v is not None], dtype=float)
-            found.append(float(np.sqrt((norms**2).sum())) if len(norms) else np.nan)
-        return np.asarray(found)
-
-    @cached_property
-    def spike(self) -> float:
-        """Largest over median norm of the gradient; infinite where one overflowed."""
-        if len(self.totals) and np.isinf(self.totals).any():
-            return np.inf
-        finite = self.totals[np.isfinite(self.totals)]
-        if len(finite) < 4 or np.median(finite) <= 0:
-            return np.nan
-        return float(finite.max() / np.median(finite))
-
-    @cached_property
-    def recurrent(self) -> tuple[str, float, int] | None:
-        """Of a recurrent layer: its name, what a signal keeps from step to step, and the steps.
-
-        The factor is the spectral radius of the recurrent weights at the start times the mean
-        slope of the activation.
-        """
-        record = self.record
-        steps = record.input_shape[0] if len(record.input_shape) >= 2 else 0
-        for weight in record.weights:
-            if weight.radius is None:
-                continue
-            layer = weight.name.rpartition(".")[0]
-            calls = [sum(n == layer for n, _, _ in look.structure) for look in self.looks[:1]]
-            unrolled = max(calls, default=0)
-            cell = weight.kind in ("RNN", "RNNCell")
-            if not cell and unrolled < 8:
-                continue
-            return layer, weight.radius * self._slope, max(steps if cell else 0, unrolled)
-        return None
-
-    @cached_property
-    def _slope(self) -> float:
-        """Mean slope of the bounded activations at the start; 1 where there are none."""
-        found = []
-        for unit in (u for look in self.looks[:3] for u in look.units if not u.gate):
-            square = unit.std**2 + unit.mean**2
-            if unit.kind == "tanh":
-                found.append(1 - square)  # tanh' = 1 - tanh²
-            elif unit.kind == "sigmoid":
-                found.append(unit.mean - square)  # σ' = σ - σ²
-        return float(np.mean(found)) if found else 1.0
-
-    @cached_property
-    def weights_radius(self) -> float:
-        """Spectral radius of the recurrent weights at the start; 0 where there are none."""
-        if self.recurrent is None:
-            return 0.0
-        layer = self.recurrent[0]
-        found = [w.radius for w in self.record.weights if w.name.startswith(layer) and w.radius]
-        return max(found, default=0.0)
-
-    @cached_property
-    def normalised(self) -> bool:
-        """Whether the network has normalising layers."""
-        return any(any(n in layer.kind for n in NORMS) for layer in self.record.layers)
-
-    @property
-    def optimizer(self) -> Any:
-        """The first optimizer, or None."""
-        return self.record.optimizers[0] if self.record.optimizers else None
-
-    @property
-    def lr(self) -> float:
-        """Learning rate of the first optimizer at its first step."""
-        return self.optimizer.first if self.optimizer else np.nan
 
 
 def _single(targets: np.ndarray) -> bool:

@@ -19,7 +19,7 @@ def zigzag(case: Case) -> Iterator[Finding]:
     optimizer = case.optimizer
     if optimizer is None or optimizer.kind != "SGD" or case.broken or case.adversarial:
         return
-    if not len(case.finite) or case.final > case.initial or not _creeps(case):
+    if not len(case.finite) or case.final > np.fmax(case.initial, case.guess) or not _creeps(case):
         return
     evidence = []
     if case.turning < limit("turning.zigzag") and optimizer.momentum == 0:
@@ -29,12 +29,13 @@ def zigzag(case: Case) -> Iterator[Finding]:
     if ratio > limit("curvature.ratio"):
         what = "largest over middling variance of the inputs' axes"
         evidence.append(Evidence(what, ratio, limit("curvature.ratio")))
+    evidence += _short_of_the_best(case)
     if not evidence:
         return
     yield finding(
         "CST114",
         "warning",
-        0.7 + 0.12 * len(evidence),
+        min(0.94, 0.7 + 0.12 * len(evidence)),
         "The loss is far steeper in some directions than in others, and plain descent creeps along "
         f"the flat ones: {evidence[-1].what} is {number(evidence[-1].value, 3)}.",
         Remedy(
@@ -43,6 +44,33 @@ def zigzag(case: Case) -> Iterator[Finding]:
         ),
         *evidence,
     )
+
+
+def _short_of_the_best(case: Case) -> list[Evidence]:
+    """Return how far descent is from the least squares that a linear network could reach.
+
+    Room to fit them it has, and inputs with flat directions are what descent is slow on.
+    """
+    matrices = [w.shape for w in case.record.weights if len(w.shape) >= 2]
+    if case.pairs is None or case.head.loss != "mse" or case.head.chain:
+        return []
+    x, y = (part.astype(float) for part in case.pairs)
+    if matrices != [(1, x.shape[1])] or len(x) < 4 * x.shape[1] or not np.isfinite(x).all():
+        return []
+    x = x - x.mean(axis=0)
+    values, axes = np.linalg.eigh(x.T @ x / len(x))
+    ratio = float(values[-1] / max(values[0], 1e-12 * values[-1], 1e-300))
+    along = (x @ axes).T @ (y - y.mean()) / len(y)  # what each direction has to do with the answer
+    keep = values > 1e-10 * values[-1]
+    best = float((along[keep] ** 2 / values[keep]).sum() / max(y.var(), 1e-12))
+    if ratio < limit("curvature.ratio") or not best > case.learnt + limit("fit.simple"):
+        return []
+    return [
+        Evidence(
+            "R² of least squares minus the network's", best - case.learnt, limit("fit.simple")
+        ),
+        Evidence("largest over least variance of the inputs", ratio, limit("curvature.ratio")),
+    ]
 
 
 def _creeps(case: Case) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from castalia.diagnose.calibration import limit
-from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case import SAME_GAP, Case
 
 __all__ = ["holds"]
 
-SAME_GAP = 0.08  # between the accuracies of training and validation
 AMPLIFIES = 1.2  # spectral radius of recurrent weights
 SMALL_STEPS = 0.05  # over the size of the weights
 
@@ -19,7 +18,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if {cause, symptom} == {"CST111", "CST402"}:
         return case.narrow == (cause == "CST402")  # more steps give a network no more room
     if {cause, symptom} == {"CST401", "CST405"}:
-        return _only_sure(case) == (cause == "CST405")
+        # As accurate as in training but too sure: a matter of temperature, not of fit.
+        return (case.score_gap < SAME_GAP) == (cause == "CST405")
     if cause == "CST406" and symptom in ("CST103", "CST106"):
         return case.unchanging > limit("inputs.same")
     if symptom == "CST406" and case.unchanging > limit("inputs.same"):
@@ -31,13 +31,6 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if cause == "CST101" and symptom == "CST104":
         return not _explodes_by_itself(case)
     return True
-
-
-def _only_sure(case: Case) -> bool:
-    """As accurate as in training but too sure: a matter of temperature, not of fit."""
-    train, n = case.accuracy(case.record.train, 8)
-    held, m = case.accuracy(case.record.validation, 8)
-    return n > 0 and m > 0 and train - held < SAME_GAP
 
 
 def _explodes_by_itself(case: Case) -> bool:

@@ -13,6 +13,7 @@ from castalia.utils.text import number
 
 __all__ = ["noisy", "too_short"]
 
+MOSTLY = 0.8  # of the answers
 MEDIAN = 1.25  # standard error of a median over that of a mean
 
 
@@ -62,7 +63,7 @@ def too_short(case: Case) -> Iterator[Finding]:
     share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
     begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
     few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
-    plain = few and held is not None and held > bar and fall > 0.4 * bar and case.learnt < 0.6
+    plain = few and held is not None and held > bar and fall > 0.4 * bar and not case.learnt > 0.6
     falling = fall > bar or begun or plain or _gains(case) > limit("end.gain")
     least = 0.01 if begun or not fall > bar else bar if case.learnt > 0.6 else 0.4 * bar
     confirmed = fall > _by_chance(case) if held is None else held > least
@@ -75,13 +76,25 @@ def too_short(case: Case) -> Iterator[Finding]:
         evidence.append(Evidence(what, held, 0.4 * bar))
     yield finding(
         "CST111",
-        "warning",
+        "info" if _levelled(case) else "warning",
         0.7 + 0.15 * (held is not None),
         f"The loss was still falling when training stopped, by {number(100 * fall, 2)} % over the "
         "last fifth of the steps.",
         "Train for three times as many epochs.",
         *evidence,
     )
+
+
+def _levelled(case: Case) -> bool:
+    """Whether the validation score has stopped rising, most being right: it only grows surer."""
+    scores = np.asarray([e.score for e in case.record.evaluations if e.score is not None])
+    if len(scores) < 5:
+        return False
+    count = max(2, len(scores) // 5)
+    before, after = float(scores[-2 * count : -count].mean()), float(scores[-count:].mean())
+    by_chance = float(np.diff(scores[len(scores) // 2 :]).std())
+    bar = max(limit("end.falling") * (1 - before), by_chance)
+    return MOSTLY <= before <= 1 and after - before < bar
 
 
 def _gains(case: Case) -> float:

@@ -9,12 +9,10 @@ import numpy as np
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.record import Evaluation
-from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.rules.case import REGRESSIONS, SAME_GAP, Case
 from castalia.utils.text import number
 
 __all__ = ["no_better", "overfits", "over_regularised", "underfits"]
-
-FEW = 5  # rows
 
 
 def overfits(case: Case) -> Iterator[Finding]:
@@ -26,7 +24,7 @@ def overfits(case: Case) -> Iterator[Finding]:
     if restored:  # what came after the best of them was taken back
         known = known[: int(np.asarray([e.loss for e in known], dtype=float).argmin()) + 1]
     # Errors grow dearer with sureness: while hardly any are made, the loss alone says little.
-    losses_tell = len(known) >= 3 and not case.nearly_right and not _few_wrong(case)
+    losses_tell = len(known) >= 3 and not case.nearly_right and not case.few_wrong
     scores = () if restored else _score_gap(case)
     evidence = [*(_loss_gap(case, known) if losses_tell else ()), *scores]
     if not evidence or case.stuck:
@@ -59,13 +57,14 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
     train = np.maximum(train / (case.head.scale if case.head.scale > 0 else np.nan), 1e-12)
     # Sums over other numbers of rows differ from the start.
     rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
-    gap = last / train[-1] / rows
+    gap = last / train[-1] / rows if case.head.loss != "unknown" else np.nan  # it needs a zero
     falling = train[-1] < 0.9 * train[int(values.argmin())]
     found = []
     turned = rise > limit("fit.rise") and end - least > 0.02 * abs(least)
     if turned and _weighs(case, end - least) and (falling or gap > limit("fit.gap")):
         found.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))
-    if gap > limit("fit.gap") and _matters(case, last):
+    # Right as often as in training, it is only less sure of it.
+    if gap > limit("fit.gap") and _matters(case, last) and not case.score_gap < SAME_GAP:
         found.append(Evidence("validation over training loss", gap, limit("fit.gap")))
     return found
 
@@ -78,15 +77,6 @@ def _matters(case: Case, held: float) -> bool:
 def _weighs(case: Case, rise: float) -> bool:
     """Whether a rise of the validation loss is more than a trifle, against guessing."""
     return not np.isfinite(case.guess) or rise > limit("fit.rise_share") * case.guess
-
-
-def _few_wrong(case: Case) -> bool:
-    """Whether the validation loss is that of a handful of rows, the others being right."""
-    scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
-    held = case.gathered("inputs", case.record.validation)
-    if not scores or held is None or case.task == "regression" or not 0.8 <= min(scores) <= 1:
-        return False
-    return (1 - min(scores)) * len(np.unique(held, axis=0)) < FEW
 
 
 def _score_gap(case: Case) -> list[Evidence]:
@@ -182,7 +172,7 @@ def _penalty(case: Case) -> float:
     share = _penalty_between(case, 0.8, 1.0)
     if case.stuck:
         share = max(share, _penalty_between(case, 0.0, 0.1))
-    return share if share > 0 and not _smoothed(case) else 0.0
+    return share if share > 0 and not case.smoothing else 0.0
 
 
 def _penalty_between(case: Case, start: float, end: float) -> float:
@@ -196,20 +186,6 @@ def _penalty_between(case: Case, start: float, end: float) -> float:
             elif np.isfinite(data):
                 shares.append(0.0)
     return float(np.median(shares)) if len(shares) >= 2 else 0.0
-
-
-def _smoothed(case: Case) -> bool:
-    """Whether labels are smoothed: then each batch's loss lies equally far towards even odds."""
-    rows, shares = case.record.train, []
-    for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
-        known = o is not None and t is not None and o.ndim == 2 and len(o) == len(t)
-        if not known or o is None or step >= case.steps or case.head.loss != "cross_entropy":
-            continue
-        log_p = o.astype(float) - np.log(np.exp(o.astype(float)).sum(axis=1, keepdims=True))
-        plain, even = case.data_loss(o, t), float(-log_p.mean())
-        if abs(even - plain) > 1e-6:
-            shares.append((case.losses[step] - plain) / (even - plain))
-    return len(shares) > 3 and float(np.std(shares)) < 0.02 and float(np.mean(shares)) > 0.01
 
 
 def underfits(case: Case) -> Iterator[Finding]:
@@ -312,6 +288,8 @@ def no_better(case: Case) -> Iterator[Finding]:
     )
     if case.comparable and case.learnt < 0.3 and (held := _least_held(case)) > loss:
         loss = held
+    if _answers_rightly(case):
+        return  # whatever its loss is made of
     ratio = loss / max(case.guess, 1e-12)
     if ratio > limit("fit.guess") and np.isfinite(ratio):
         yield finding(
@@ -323,6 +301,17 @@ def no_better(case: Case) -> Iterator[Finding]:
             "See the other findings; without any, the inputs may say nothing about the targets.",
             Evidence("final loss over that of guessing", ratio, limit("fit.guess")),
         )
+
+
+def _answers_rightly(case: Case) -> bool:
+    """Whether validation rows are answered clearly better than by the commonest class."""
+    held, n = case.accuracy(case.record.validation, 8)
+    scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
+    if n < 40 and scores and max(scores) <= 1:
+        held, n = min(scores), 100
+    if n < 40 or not len(case.shares):
+        return False
+    return held > case.shares[0] + 0.1 + 3 * np.sqrt(0.25 / n)
 
 
 def _least_held(case: Case) -> float:

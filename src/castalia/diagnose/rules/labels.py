@@ -8,14 +8,13 @@ import numpy as np
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
-from castalia.diagnose.rules.case import BINARY_LOSSES, Case
+from castalia.diagnose.rules.case import BINARY_LOSSES, LATE, Case
 from castalia.utils.text import number
 
 __all__ = ["imbalanced", "mislabelled", "ordered"]
 
 MOST_CLASSES = 100
 AT_THE_END = 0.8  # share of the steps: before, the network was another
-LATE = 0.6  # share of the steps after which answers count: rare classes are learnt last
 
 
 def imbalanced(case: Case) -> Iterator[Finding]:
@@ -33,7 +32,7 @@ def imbalanced(case: Case) -> Iterator[Finding]:
     bar = 2 * limit("classes.rare")
     if relative > bar or case.head.weighted:
         return
-    accuracy, n = case.accuracy(case.record.train, 30, LATE)
+    accuracy, n = case.accuracy(case.record.train, 30)
     recall = _rare_recall(case)
     given_up = recall < 0.25
     severe = recall < 0.5 or (n > 0 and accuracy < shares[0] + 0.02)
@@ -82,9 +81,7 @@ def _rare_ones(case: Case) -> Iterator[Finding]:
 
 def _rare_recall(case: Case) -> float:
     """Share of the rows of rare classes that are recognised, late in training."""
-    parts = [
-        case.probabilities(rows, 30, LATE) for rows in (case.record.train, case.record.validation)
-    ]
+    parts = [case.probabilities(rows, 30) for rows in (case.record.train, case.record.validation)]
     known = [part for part in parts if part is not None]
     if not known or case.labels is None:
         return np.nan

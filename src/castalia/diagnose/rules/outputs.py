@@ -13,6 +13,7 @@ from castalia.utils.text import number
 
 __all__ = ["wrong_activation", "wrong_axis", "wrong_size"]
 
+LEARNT = 0.8  # of the loss of guessing
 SQUASHING = ("softmax", "sigmoid", "tanh", "relu", "log_sigmoid", "hardtanh", "hardsigmoid")
 
 
@@ -233,7 +234,8 @@ def wrong_size(case: Case) -> Iterator[Finding]:
     if len(values) < outputs and singles == 0 and counts.min() >= 5:
         unused = outputs - len(values)
         mild = unused == 1 and outputs > 3
-        yield _size(case, outputs, len(values), "more", 0.7 if mild else 0.88, "warning")
+        severity = "info" if case.learnt > LEARNT else "warning"  # the others have fallen silent
+        yield _size(case, outputs, len(values), "more", 0.7 if mild else 0.88, severity)
 
 
 def _beyond_the_vocabulary(case: Case, outputs: int) -> Iterator[Finding]:

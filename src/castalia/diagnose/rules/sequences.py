@@ -129,7 +129,9 @@ def _padding(case: Case) -> int | None:
             run = (ends[:, ::-1] == pad).cumprod(axis=1).sum(axis=1)  # length of the last run
             padded = run >= 2
             inside = (ends[:, 0] == pad).mean()
-            if padded.mean() > 0.3 and len(np.unique(run[padded])) >= 2 and inside < 0.2:
+            only_there = run.sum() > 0.95 * (ends == pad).sum()  # no other token comes after it
+            varied = len(np.unique(run[padded])) >= 2
+            if padded.mean() > 0.3 and varied and inside < 0.2 and only_there:
                 return int(pad)
     return None
 

@@ -14,6 +14,8 @@ from castalia.utils.text import number
 __all__ = ["leaks", "shifted", "too_few"]
 
 LEAST_ROWS = 20
+CHANCE = 2  # rows that two parts may share as two flowers may measure the same
+LEAST_OF_A_CLASS = 10
 
 
 def leaks(case: Case) -> Iterator[Finding]:
@@ -21,7 +23,7 @@ def leaks(case: Case) -> Iterator[Finding]:
     share, n = _shared(case)
     tokens = case.inputs is None  # short rows of tokens may meet again by chance
     bar = 0.3 if tokens else limit("rows.shared")
-    if n >= LEAST_ROWS and share > bar:
+    if n >= LEAST_ROWS and share > bar and share * n > CHANCE:
         yield finding(
             "CST206",
             "warning",
@@ -41,7 +43,7 @@ def _shared(case: Case) -> tuple[float, int]:
     if train is None or not held or train.ndim != 2 or _in_one_piece(case):
         return 0.0, 0
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
-    if len(known) < 50 or _repeats(case) > 0.01:
+    if len(known) < 50 or (_repeats(case) > 0.01 and not _unmistakable(train)):
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
     told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
     bar = 0.95 * min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are kept
@@ -60,7 +62,8 @@ def _shared(case: Case) -> tuple[float, int]:
     if not shares:
         return 0.0, len(distinct)
     # Training rows may be evaluated beside validation rows: then the lower batches tell.
-    low, mean = float(np.quantile(shares, 0.25)), float(np.mean(shares))
+    low = float(np.quantile(shares, 0.25, method="lower"))
+    mean = float(np.mean(shares))
     return (low if low < 0.25 * mean else mean), len(distinct)
 
 
@@ -80,6 +83,15 @@ def _repeats(case: Case) -> float:
     total = sum(len(b) for b in batches)
     distinct = sum(len({row.tobytes() for row in np.ascontiguousarray(b)}) for b in batches)
     return 1 - distinct / max(total, 1)
+
+
+def _unmistakable(x: np.ndarray) -> bool:
+    """Whether most columns tell rows apart by themselves: then no two are equal by chance."""
+    rows = np.unique(x, axis=0)
+    if x.dtype.kind != "f":
+        return False
+    values = [len(np.unique(rows[:, j])) for j in range(min(rows.shape[1], 64))]
+    return float(np.median(values)) > 0.5 * len(rows)
 
 
 def _all_alike(held: list[np.ndarray], known: set[bytes], bar: float) -> bool:
@@ -116,6 +128,8 @@ def _giveaway(case: Case) -> Iterator[Finding]:
     x, y = (part.astype(float) for part in case.pairs)
     if len(x) < 100 or not np.isfinite(x).all() or not np.isfinite(y).all():
         return
+    rows = np.unique(np.column_stack([x, y]), axis=0)  # one that comes again says no more
+    x, y = rows[:, :-1], rows[:, -1]
     scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)
     order = np.argsort(scores)
     best, second = scores[order[-1]], scores[order[-2]]
@@ -140,7 +154,7 @@ def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
         return np.abs(z.T @ t / len(t)) ** 2
     best = np.zeros(x.shape[1])
     classes, counts = np.unique(y, return_counts=True)
-    if not 2 <= len(classes) <= 10 or counts.min() < 5:
+    if not 2 <= len(classes) <= 10 or counts.min() < LEAST_OF_A_CLASS:
         return best
     order = np.argsort(x, axis=0, kind="stable")
     if len(classes) > 2:
@@ -159,15 +173,18 @@ def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
 
 
 def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Purity of the classes within equal values of a column, for columns of few values."""
+    """Share of rows whose class the others of equal value foretell, for columns of few values."""
     found = np.zeros(x.shape[1])
+    classes, label = np.unique(y, return_inverse=True)
     for j in range(x.shape[1]):
         values, which = np.unique(x[:, j], return_inverse=True)
         if len(values) <= 20:
-            right = sum(
-                np.unique(y[which == v], return_counts=True)[1].max() for v in range(len(values))
-            )
-            found[j] = right / len(y)
+            counts = np.zeros((len(values), len(classes)))
+            np.add.at(counts, (which, label), 1)
+            others = counts[which]
+            others[np.arange(len(y)), label] -= 1  # each row is left out of its own vote
+            told = (others.argmax(axis=1) == label) & (others.max(axis=1) > 0)
+            found[j] = float(told.mean())
     return found
 
 
@@ -267,7 +284,7 @@ def too_few(case: Case) -> Iterator[Finding]:
     if ratio > 1.5 and held[-1] > 0.15 * case.guess:
         yield finding(
             "CST207",
-            "warning",
+            "info" if case.nearly_right or case.few_wrong else "warning",
             0.6 if distinct > 100 else 0.8,
             f"There are only {distinct} different training rows, and validation costs "
             f"{number(ratio, 2)} times as much as training.",

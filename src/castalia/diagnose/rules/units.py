@@ -20,24 +20,29 @@ RECTIFIERS = ("relu", "threshold", "hardtanh")
 
 def dead(case: Case) -> Iterator[Finding]:
     """Rectified units that are zero on every row of the last looks."""
-    shares = {}
+    shares, alive = {}, {}
     if sum(look.size for look in case.looks[-4:]) < LEAST_ROWS:
         return  # too few rows to call a unit dead
     for layer, kind, active in _per_layer(case, "active", last=4):
         if kind in RECTIFIERS and active.size:
             share = float((active.max(axis=0) == 0).mean())
             shares[layer] = share if _tells_rows_apart(active) or share > MANY else 0.0
+    for layer, _, active in _per_layer(case, "active", first=2):
+        alive[layer] = float((active.max(axis=0) > 0).mean()) if active.size else 0.0
     if not shares:
         return
     worst = max(shares, key=lambda layer: shares[layer])
     poor = case.poor and case.task != "vae"  # how low its loss can go is not known
     bar = limit("units.dead_hurting" if poor or case.broken else "units.dead")
     many = shares[worst] > MANY
+    died = shares[worst] - (1 - alive.get(worst, 0.0))
+    hurts = case.stuck or case.broken or (poor and shares[worst] > limit("units.dead"))
+    hurts = hurts or died > limit("rate.died")  # they were alive at the start
     if shares[worst] <= bar or (shares[worst] <= limit("units.dead") and _has_only_begun(case)):
         return
     yield finding(
         "CST106",
-        "error" if many and case.poor else "warning",
+        "error" if many and case.poor else "warning" if many or hurts else "info",
         0.9 if many else 0.75 if case.stuck or case.broken else 0.6,
         f"{number(100 * shares[worst], 2)} % of the units of `{worst}` are zero on every row seen.",
         Remedy(

@@ -216,6 +216,7 @@ class Doctor(Observer):
         self._forgotten()
         self._validating.end_phase()
         self._keeper.conclude()
+        self.record.restored = 0 < step.number == self._put_back
         self.record.optimizers = facts.optimizers_of(self.optimizers, self.record.optimizers)
         self._parameters.conclude()
 

@@ -78,6 +78,7 @@ class Observer:
         self._thread = 0  # who called the module at the last step that was not quiet
         self._calm = False  # whether the steps between samples may be quiet
         self._broken = False  # whether a loss was not finite
+        self._put_back = -1  # the step before which weights were loaded
         self._troubles = 0
         self._handles: list[Any] = []
         self._counting: list[Any] = []  # hooks that are not there while it is quiet
@@ -123,6 +124,7 @@ class Observer:
         add, module, loss_fn = self._handles.append, self.module, self.loss_fn
         add(listen(Ear(self, Observer._before_backward), Ear(self, Observer._after_backward)))
         add(module.register_forward_pre_hook(Ear(self, Observer._enter), with_kwargs=True))
+        add(module.register_load_state_dict_post_hook(Ear(self, Observer._loaded)))
         if isinstance(loss_fn, nn.Module):
             add(loss_fn.register_forward_pre_hook(Ear(self, Observer._before_loss)))
             add(loss_fn.register_forward_hook(Ear(self, Observer._after_loss)))
@@ -160,6 +162,10 @@ class Observer:
                 add(optimizer.register_step_pre_hook(Ear(self, Observer._before_step)))
 
     # ---------------------------------------------------------------- the module is called
+
+    def _loaded(self, module: nn.Module, keys: Any) -> None:
+        """Note that weights were loaded: after the last step they are the best ones, put back."""
+        self._put_back = self._step.number
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that the module is about to run."""

@@ -45,7 +45,9 @@ class Parameters:
         self._strangers: dict[int, tuple[Any, Tensor]] = {}
 
     def refresh(self) -> None:
-        """Look for parameters that were added, replaced or removed."""
+        """Look for parameters that were added, replaced, removed or set free."""
+        for weight in self.record.weights:
+            weight.trainable = weight.trainable or self.named[weight.name].requires_grad
         if list(map(id, self.module.parameters())) == list(self.names):
             return
         found = named_parameters(self.module)
@@ -86,8 +88,10 @@ class Parameters:
         self.find_optimized()
         for weight in self.record.weights:
             parameter = self.named[weight.name]
-            weight.trainable = weight.trainable or parameter.requires_grad
             weight.moved = moved(self._start[weight.name], parameter, STARTED)
+            weight.trainable = weight.trainable or bool(
+                weight.moved
+            )  # set free since the last look
             weight.fresh = looks_fresh(parameter)
             if weight.rows_equal_at_start:
                 weight.rows_equal_at_end = equal_rows(parameter)
