@@ -220,6 +220,16 @@ def test_rows_to_validate_on_are_used():
     assert not any("No validation was seen" in note for note in watched.notes)
     with pytest.raises(InvalidData, match="`X_val` and `y_val` must be given together"):
         diagnose(moons(), X, Y, X_val=X)
+    with pytest.raises(InvalidData, match="`X_val` and `y_val` must be given together"):
+        diagnose(moons(), X, Y, y_val=Y)
+
+
+def test_texts_to_validate_on_need_no_targets():
+    model = castalia.GPTLanguageModel(
+        context=8, dim=8, depth=1, heads=2, epochs=2, tokenizer="whitespace", random_state=0
+    )
+    watched = diagnose(model, ["a b c d " * 20], X_val=["a b c d " * 5])
+    assert not any("No validation was seen" in note for note in watched.notes)
 
 
 def test_muted_findings_are_not_reported():

@@ -42,7 +42,8 @@ def diagnose(
     X, y
         Rows and targets to train on.
     X_val, y_val
-        Rows and targets to validate on; None holds some of X out, as the estimator does.
+        Rows and targets to validate on, rows alone where X has no targets; None holds some of X
+        out, as the estimator does.
     mute
         Codes not wanted.
 
@@ -63,7 +64,9 @@ def diagnose(
     True
     """
     model = check(estimator, "diagnose")
-    if (X_val is None) != (y_val is None):
+    if (X_val is None and y_val is not None) or (
+        y is not None and X_val is not None and y_val is None
+    ):
         raise InvalidData("diagnose: `X_val` and `y_val` must be given together; got one of them.")
     X, y, X_val, y_val = rows_for_inner(estimator, X, y, X_val, y_val)
     held = None if X_val is None else (X_val, y_val)
