@@ -16,7 +16,7 @@ from castalia.nets.language.gpt import GPT
 from castalia.nn.attention import Cache, MultiHeadAttention, TransformerEncoderBlock
 from castalia.utils.devices import has_triton
 
-__all__ = ["ManyRows", "OneRow", "fused_step"]
+__all__ = ["ManyRows", "OneRow", "Step", "fused_step"]
 
 TILE = 1 << 15  # weights that a program holds at once
 WARPS = 8
@@ -26,7 +26,7 @@ PARTS = 14  # pointers of a block: twelve weights, its keys and its values
 
 def fused_step(net: nn.Module, cache: Cache) -> OneRow | ManyRows | None:
     """Return a faster step for a network and its cache; None where there is none."""
-    if not fusible(net) or not isinstance(net, GPT):
+    if not isinstance(net, GPT) or not fusible(net):
         return None
     if len(cache.layers[0].keys) == 1 and cache.keep is None and 512 <= net.dim <= TILE // 16:
         step = OneRow(net, cache)
@@ -44,6 +44,7 @@ def fusible(net: nn.Module) -> bool:
         dtype in (torch.bfloat16, torch.float16, torch.float32)
         and not torch.is_autocast_enabled("cuda")
         and all(p.dtype == dtype and p.is_contiguous() for p in net.parameters())
+        and all(p.data_ptr() % 16 == 0 for p in net.parameters())  # as vectors are loaded
         and net.dim % 16 == 0
         and head_dim in (16, 32, 64, 128)
         and net.positions is not None
@@ -83,6 +84,13 @@ class Step:
         self.scale = self.head_dim**-0.5 if scale is None else scale
         self.eps = net.eps
 
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Return the scores of the tokens after ``ids``, (B, V), and keep their keys and values."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Begin other texts."""
+
     def _advance(self, *others: Tensor) -> None:
         torch._foreach_add_([self.cache.position, *others], 1)
         self.cache.seen += 1
@@ -101,10 +109,11 @@ class OneRow(Step):
 
     def __init__(self, net: GPT, cache: Cache) -> None:
         super().__init__(net, cache)
-        words = torch.zeros(6 * net.dim + net.hidden, dtype=torch.long, device=self.tokens.device)
-        self.words = words.split([net.dim, 3 * net.dim, net.dim, net.dim, net.hidden])
-        self.epoch = torch.zeros((), dtype=torch.long, device=words.device)
-        self.logits = torch.zeros(1, net.vocabulary, device=words.device)
+        device = self.tokens.device
+        self.words = torch.zeros(6 * net.dim + net.hidden, dtype=torch.long, device=device)
+        self.vectors = self.words.split([net.dim, 3 * net.dim, net.dim, net.dim, net.hidden])
+        self.epoch = torch.zeros((), dtype=torch.long, device=device)  # counts tokens, for tags
+        self.logits = torch.zeros(1, net.vocabulary, device=device)
         self.table = self._pointers()
         self.sizes = self._sizes(net)
 
@@ -113,6 +122,11 @@ class OneRow(Step):
         self._launch(ids)
         self._advance(self.epoch)
         return self.logits
+
+    def restart(self) -> None:
+        """Begin another text, and to count anew: tags are 32 bits wide."""
+        self.words.zero_()
+        self.epoch.zero_()
 
     def works(self) -> bool:
         """Say whether Triton compiles the kernel for these sizes; to be asked before any prompt."""
@@ -128,7 +142,7 @@ class OneRow(Step):
 
         shift = self.gain if self.shift is None else self.shift
         given = (self.tokens, self.places, self.table, self.gain, shift, self.output)
-        state = (self.cache.position, self.epoch, *self.words, self.logits)
+        state = (self.cache.position, self.epoch, *self.vectors, self.logits)
         numbers = (self.slots, self.scale, self.eps)
         # A cooperative launch: no program waits for one that found no place on the device.
         options = {"num_warps": WARPS, "launch_cooperative_grid": True}

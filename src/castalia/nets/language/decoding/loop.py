@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from castalia.errors import InvalidData
+from castalia.nets.language.decoding.fused import Step
 from castalia.nets.language.decoding.greatest import write_greatest
 from castalia.nets.language.decoding.picking import Picker
 from castalia.nets.language.decoding.prompts import Reader
@@ -65,7 +66,7 @@ class Loop:
         self.used: Tensor | None = None  # (B, V): tokens that occurred
         self.records = cache is not None and ids.is_cuda
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.fused: Callable[[Tensor], Tensor] | None = None  # reads the last tokens in its own way
+        self.fused: Step | None = None  # reads the last tokens in its own way
 
     def restart(self, read: Reader) -> None:
         """Begin with other prompts of the same sizes; what was recorded stays."""
@@ -76,6 +77,8 @@ class Loop:
             self.used.copy_(self._occurring(self.used))
         if self.cache is not None:
             self.cache.restart(read.first.keep)
+        if self.fused is not None:
+            self.fused.restart()
 
     def run(self, tokens: int, pad: int = 0) -> Tensor:
         """Return the new tokens, (B, N); after the end of a row stands ``pad``."""
