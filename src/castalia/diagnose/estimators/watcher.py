@@ -198,9 +198,10 @@ class Watcher(Callback):
             with stepper.precision.autocast(stepper.device):
                 seen = Peek(net, stepper.peek(), self._terms(stepper), self.parameters.names)
             self._write(look, seen)
-            seen.gradients(named)
-            look.gradients = gradient_norms(named)
-            look.gradient = gradient_sample(named)
+            if not _leaves_gradients(stepper):
+                seen.gradients(named)
+                look.gradients = gradient_norms(named)
+                look.gradient = gradient_sample(named)
         self._look, self._weights = look, sample(named)
 
     def _terms(self, stepper: Any) -> Callable[[Any, Any], Any]:
@@ -228,10 +229,12 @@ class Watcher(Callback):
             if last.gradient is not None and last.gradient.shape == follows.shape:
                 last.next_gradient = follows
             return
-        if self.record.looks and self._follow == state.total:
-            self.record.looks[-1].next_gradient = look.gradient
         norms = gradient_norms(named)
         look.applied = {name: norm for name, norm in norms.items() if norm is not None}
+        if look.gradient is None:
+            look.gradients, look.gradient = norms, gradient_sample(named)
+        if self.record.looks and self._follow == state.total:
+            self.record.looks[-1].next_gradient = look.gradient
         ratios, look.weights = update_ratios(self._weights, named)
         # Weights that begin at zero, as those of a linear model may, have no size to compare with.
         look.updates = {n: r for n, r in ratios.items() if n in self.sized}
@@ -284,6 +287,11 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
     return [
         b._replace(x=b.x.to(device), y=None if b.y is None else b.y.to(device)) for b in batches
     ]
+
+
+def _leaves_gradients(stepper: Any) -> bool:
+    """Say whether the gradients of a step are still as they were when the step is over."""
+    return stepper.training.clip is None and len(stepper.phases) == 1 and not any(stepper.closures)
 
 
 @contextmanager
