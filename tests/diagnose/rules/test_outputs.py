@@ -241,8 +241,9 @@ def test_a_language_model_with_outputs_beyond_its_embedding_is_found(words, seen
         ("poisson_rate", "softplus", True, 0),
         ("poisson_rate", "", True, 1),
         ("poisson_rate", "", False, 0),
+        ("poisson_rate", "relu", False, 1),
     ],
-    ids=["rate for its logarithm", "logarithm", "rate", "no rate and broken", "no rate, unharmed"],
+    ids=["rate for log", "log", "rate", "no rate and broken", "no rate, unharmed", "rate of 0"],
 )
 def test_a_poisson_loss_wants_what_it_was_told_to_expect(loss, kind, broken, seen):
     record = ending(loss, kind)

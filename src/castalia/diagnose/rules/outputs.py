@@ -97,6 +97,14 @@ def _no_rate(case: Case, kind: str) -> Iterator[Finding]:
             0.85,
             "warning",
         )
+    elif case.head.loss == "poisson_rate" and kind == "relu":
+        yield _wrong(
+            case,
+            "A ReLU gives rates of 0 to a Poisson loss, which takes their logarithm.",
+            "Use log_input=True without it, or end with exp or softplus.",
+            0.85,
+            "warning",
+        )
     elif case.head.loss == "poisson_rate" and kind not in POSITIVE and (case.broken or case.stuck):
         yield _wrong(
             case,
