@@ -17,7 +17,7 @@ from tests.diagnose.suite.cases import cases
 from castalia.diagnose import NAMES
 from evidence.rows import print_table
 
-PARTS = ("fifth", "programs", "third", "second", "calibration", "held_out")
+PARTS = ("sixth", "fifth", "programs", "third", "second", "calibration", "held_out")
 
 
 class Seen(NamedTuple):

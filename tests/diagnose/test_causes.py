@@ -112,7 +112,15 @@ def test_symptoms_come_by_severity_and_then_by_confidence():
 
 @pytest.mark.parametrize(
     ("cause", "symptom"),
-    [("CST112", "CST101"), ("CST201", "CST101"), ("CST301", "CST302"), ("CST203", "CST201")],
+    [
+        ("CST112", "CST101"),
+        ("CST201", "CST101"),
+        ("CST301", "CST302"),
+        ("CST203", "CST201"),
+        ("CST209", "CST106"),
+        ("CST207", "CST204"),
+        ("CST404", "CST405"),
+    ],
 )
 def test_the_thing_to_mend_stands_above_what_it_does(cause, symptom):
     for order in ((cause, symptom), (symptom, cause)):
@@ -189,3 +197,11 @@ def test_the_first_finding_does_not_depend_on_the_order_of_the_rules(order):
 def test_dead_units_a_vanishing_gradient_and_strong_dropout_are_not_lost():
     found = arrange([made_up(code) for code in sorted(A_CYCLE)], NOTHING)
     assert {f.code for f in flat(found)} == A_CYCLE
+
+
+@pytest.mark.parametrize(("share", "under"), [(0.5, False), (0.95, True)])
+def test_dead_units_explain_a_vanishing_gradient_only_where_hardly_any_lives(share, under):
+    record = set_units(classification(), units("1", active=share_of(share)))
+    found = arrange([made_up("CST103"), made_up("CST106")], partial(holds, Case(record)))
+    nested = [("CST106", [("CST103", [])])]
+    assert (codes(found) == nested) == under

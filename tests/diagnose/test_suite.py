@@ -5,7 +5,7 @@ from tests.diagnose.suite.cases import PARTS, cases
 
 from castalia.diagnose import NAMES
 
-SAMPLED = ("fifth", "programs", "calibration", "second")
+SAMPLED = ("sixth", "fifth", "programs", "calibration", "second")
 CASES = {case.name: case for part in SAMPLED for case in cases(part)}
 FAULTY = (
     "rates.wine_with_a_rate_of_ten",
@@ -61,6 +61,9 @@ FAULTY = (
     # of the fifth part
     "faults_steps.a_narrow_valley",
     "faults_data.rare_rows_copied_before_the_split",
+    # of the sixth part
+    "notebooks.kl_divergence_of_probabilities",
+    "threads.dropout_on_the_logits",
 )
 HEALTHY = (
     "healthy_odd.weights_averaged_over_the_steps",
@@ -82,6 +85,9 @@ HEALTHY = (
     # of the fifth part
     "healthy_tables.stopped_early_and_the_best_restored",
     "healthy_tables.sixty_flowers_with_decay",
+    # of the sixth part
+    "notebooks.bike_rentals_by_poisson_done_right",
+    "threads.text_classification_tutorial_with_adams_rate_done_right",
 )
 
 
@@ -109,10 +115,11 @@ def test_a_healthy_training_gets_neither_an_error_nor_a_warning(name):
         ("third", 12, 0.83, 0.34),
         ("programs", 12, 0.88, 0.25),
         ("fifth", 16, 0.91, 0.25),
+        ("sixth", 17, 0.87, 0.25),
     ],
 )
 def test_a_part_is_not_diagnosed_worse_than_at_its_first_look(part, every, share, alarms):
-    """81, 81, 88 and 91 % first; here each is held to the first look at the same few trainings.
+    """81, 81, 88, 91 and 87 % first; here each is held to the first look at the same few trainings.
 
     See evidence/RESULTS.md; ``python -m evidence doctor`` runs them all.
     """
@@ -127,7 +134,7 @@ def test_a_part_is_not_diagnosed_worse_than_at_its_first_look(part, every, share
 
 def test_every_code_is_planted_in_every_part_and_healthy_ones_are_many():
     later = {"CST501", "CST502"}  # they come with the generative family
-    for part in PARTS[:-2]:  # programs hold what people ask about, not one of everything
+    for part in PARTS[:-3]:  # programs hold what people ask about, not one of everything
         assert {case.code for case in cases(part)} == {None, *NAMES} - later
     everything = cases()
     healthy = [case for case in everything if case.code is None]

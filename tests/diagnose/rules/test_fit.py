@@ -289,3 +289,30 @@ def test_grey_values_cannot_cost_less_than_their_own_uncertainty():
     assert case.fit_loss > 0.8 * case.guess
     assert case.learnt == pytest.approx(1.0, abs=0.2)  # of late batches, the guess of all
     assert not case.poor
+
+
+@pytest.mark.parametrize("loss", ["poisson", "poisson_rate", "unknown"])
+def test_no_ratio_is_taken_of_losses_without_a_zero(loss):
+    record = set_evaluations(classification(), [1.4, 1.3, 1.3], (1.0, 0.01, 0.01))
+    record.validation.select([])
+    assert only(overfits, record).code == "CST401"
+    assert ask(overfits, set_head(record, loss=loss)) == []
+
+
+def test_dropout_on_the_outputs_themselves_holds_back():
+    found = only(over_regularised, set_head(classification(0.6), dropped=True))
+    assert (found.code, found.severity, found.where) == ("CST404", "warning", "8")
+    assert "in front of the last layer" in found.remedy.text
+    assert ask(over_regularised, set_head(classification(0.6), dropped=False)) == []
+    assert ask(over_regularised, set_head(classification(0.96), dropped=True)) == []
+
+
+def test_a_loss_hardly_below_that_of_guessing_is_worth_a_remark():
+    record = classification(1 - above("fit.hardly"))
+    record.validation.select([])
+    record.evaluations = []
+    assert only(no_better, record).severity == "info"
+    record = classification(1 - below("fit.hardly"))
+    record.validation.select([])
+    record.evaluations = []
+    assert ask(no_better, record) == []

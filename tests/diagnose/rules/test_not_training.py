@@ -103,3 +103,14 @@ def test_one_step_is_too_few_to_say():
     record = all_still(optimized=False)
     record.losses = record.losses[:1]
     assert ask(frozen, record) == []
+
+
+@pytest.mark.parametrize("make", [classification, poor])
+def test_a_small_layer_that_nothing_depends_on_is_only_mentioned(make):
+    record = make()
+    record.weights[2].shape = (80, 80)
+    record.weights[1].moved = False
+    record.used -= {"0.bias"}
+    for look in record.looks:
+        look.gradients["0.bias"] = None
+    assert only(frozen, record).severity == "info"

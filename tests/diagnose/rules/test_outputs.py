@@ -231,3 +231,23 @@ def test_a_language_model_with_outputs_beyond_its_embedding_is_found(words, seen
     found = ask(wrong_size, record)
     assert [f.code for f in found] == ["CST306"] * seen
     assert all(f.evidence[0].threshold == words for f in found)
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind", "broken", "seen"),
+    [
+        ("poisson", "exp", False, 1),
+        ("poisson", "", False, 0),
+        ("poisson_rate", "softplus", True, 0),
+        ("poisson_rate", "", True, 1),
+        ("poisson_rate", "", False, 0),
+        ("poisson_rate", "relu", False, 1),
+    ],
+    ids=["rate for log", "log", "rate", "no rate and broken", "no rate, unharmed", "rate of 0"],
+)
+def test_a_poisson_loss_wants_what_it_was_told_to_expect(loss, kind, broken, seen):
+    record = ending(loss, kind)
+    if broken:
+        record.losses[-1] = np.nan
+    found = ask(wrong_activation, record)
+    assert [f.code for f in found] == ["CST301"] * seen

@@ -20,7 +20,7 @@ from castalia.diagnose import NAMES, Diagnosis
 __all__ = ["PARTS", "Case", "case", "cases"]
 
 DOSES = ("mild", "severe", "none")
-PARTS = ("calibration", "held_out", "second", "third", "programs", "fifth")
+PARTS = ("calibration", "held_out", "second", "third", "programs", "fifth", "sixth")
 Run = Callable[[int], Diagnosis]
 
 

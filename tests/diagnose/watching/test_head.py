@@ -22,6 +22,7 @@ CLASSES = torch.tensor([0, 1, 2, 2, 1, 0])
 REAL = torch.randn(6, 3)
 MANY = torch.randint(0, 2, (6, 3)).float()
 SHARES = torch.softmax(torch.randn(6, 3), 1)
+COUNTS = torch.randint(0, 5, (6, 3)).float()
 WEIGHTS = torch.tensor([1.0, 2.0, 3.0])
 MASK = torch.tensor([1.0, 1, 0, 1, 0, 1])
 
@@ -83,6 +84,20 @@ LOSSES = {
         "soft_cross_entropy",
         log_softmax,
         SHARES,
+    ),
+    "kl of probabilities": (
+        lambda o: F.kl_div(o.softmax(1), SHARES, reduction="batchmean"),
+        "kl_div",
+        None,
+        SHARES,
+    ),
+    "poisson": (lambda o: F.poisson_nll_loss(o, COUNTS), "poisson", None, COUNTS),
+    "poisson by hand": (lambda o: (torch.exp(o) - COUNTS * o).mean(), "poisson", None, COUNTS),
+    "poisson of a rate": (
+        lambda o: F.poisson_nll_loss(o.exp(), COUNTS, log_input=False),
+        "poisson_rate",
+        None,
+        COUNTS,
     ),
     "soft targets": (
         lambda o: F.cross_entropy(o, SHARES),
@@ -338,3 +353,12 @@ def test_a_layer_that_is_also_added_behind_a_branch_is_not_in_a_row_with_it():
     names = {id(p): n for n, p in net.named_parameters()}
     read(F.cross_entropy(net(X), CLASSES), names).fill(look)
     assert {layer: feeders for layer, _, feeders in look.structure}["branch"] == ()
+
+
+def test_dropout_on_the_outputs_is_told_from_dropout_before_the_last_layer():
+    hidden, last = NET[0], NET[2]
+    behind = F.dropout(NET(X), 0.5)
+    before = last(F.dropout(hidden(X).relu(), 0.5))
+    assert head_of(F.cross_entropy(behind, CLASSES)).head.dropped
+    assert not head_of(F.cross_entropy(before, CLASSES)).head.dropped
+    assert not head_of(F.cross_entropy(NET(X), CLASSES)).head.dropped

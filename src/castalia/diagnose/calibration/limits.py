@@ -135,6 +135,7 @@ LIMITS = {
     "fit.penalty": Limit(0.5, "share of the loss that is no error; chosen"),
     "fit.simple": Limit(0.08, "score of a simple model minus the network's; chosen"),
     "fit.guess": Limit(0.97, "final loss over that of guessing"),
+    "fit.hardly": Limit(0.85, "the same, only worth a remark: much in the data may be chance"),
     "dropout.strong": Limit(0.65, "usual rates are 0.1 to 0.5"),
     "decay.strong": Limit(0.05, "usual rates are 1e-5 to 1e-2 where decay is part of the gradient"),
     "decay.decoupled": Limit(1.0, "usual rates of AdamW are 0.01 to 0.1"),

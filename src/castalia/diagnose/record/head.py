@@ -37,7 +37,8 @@ class Head:
     ----------
     loss
         "cross_entropy" (log-softmax and negative log-likelihood), "nll", "mse", "l1", "smooth_l1",
-        "huber", "bce", "bce_logits", "kl_div", "soft_cross_entropy" … or "unknown".
+        "huber", "bce", "bce_logits", "kl_div", "soft_cross_entropy", "poisson" (of the logarithm of
+        a rate), "poisson_rate" … or "unknown".
     others
         Further losses in the same sum, such as a penalty or the other half of a VAE's.
     chain
@@ -63,6 +64,8 @@ class Head:
         Factor between the loss function's value and the scalar whose gradient was taken.
     layer
         Name of the last layer with weights.
+    dropped
+        Whether a dropout mask falls between that layer and the loss.
     """
 
     loss: str = "unknown"
@@ -78,3 +81,4 @@ class Head:
     negated: bool = False
     scale: float = 1.0
     layer: str | None = None
+    dropped: bool = False

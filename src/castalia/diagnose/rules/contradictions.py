@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.case import SAME_GAP, Case
+from castalia.diagnose.rules.units import MANY, dead_shares
 
 __all__ = ["holds"]
 
@@ -24,6 +25,9 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return case.unchanging > limit("inputs.same")
     if symptom == "CST406" and case.unchanging > limit("inputs.same"):
         return False
+    if cause == "CST106" and symptom == "CST103":
+        # As long as some units of each layer live, gradients find their way through them.
+        return max(dead_shares(case).values(), default=0.0) > MANY
     if cause == "CST109" and symptom in ("CST104", "CST101"):
         return case.weights_radius <= AMPLIFIES
     if cause == "CST104" and symptom in ("CST101", "CST107", "CST109"):

@@ -14,6 +14,8 @@ from castalia.utils.text import number
 
 __all__ = ["no_better", "overfits", "over_regularised", "underfits"]
 
+WITHOUT_ZERO = ("unknown", "poisson", "poisson_rate")  # losses of which no ratio says anything
+
 
 def overfits(case: Case) -> Iterator[Finding]:
     """Training error far below validation error, validation rising."""
@@ -57,7 +59,7 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
     train = np.maximum(train / (case.head.scale if case.head.scale > 0 else np.nan), 1e-12)
     # Sums over other numbers of rows differ from the start.
     rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
-    gap = last / train[-1] / rows if case.head.loss != "unknown" else np.nan  # it needs a zero
+    gap = np.nan if case.head.loss in WITHOUT_ZERO else last / train[-1] / rows
     falling = train[-1] < 0.9 * train[int(values.argmin())]
     found = []
     turned = rise > limit("fit.rise") and end - least > 0.02 * abs(least)
@@ -98,6 +100,9 @@ def _score_gap(case: Case) -> list[Evidence]:
 def over_regularised(case: Case) -> Iterator[Finding]:
     """A network held back by dropout or decay."""
     if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
+        return
+    if case.head.dropped and not case.learnt > 0.95:
+        yield _outputs_dropped(case)
         return
     if (
         not _still_poor(case)
@@ -147,6 +152,18 @@ def over_regularised(case: Case) -> Iterator[Finding]:
             "Lower the weight of the penalty.",
             Evidence("share of the loss that is a penalty", penalty, limit("fit.penalty")),
         )
+
+
+def _outputs_dropped(case: Case) -> Finding:
+    return finding(
+        "CST404",
+        "warning",
+        0.87,
+        "Dropout falls on the outputs themselves: answers are struck out just before the loss.",
+        "Move the dropout in front of the last layer.",
+        Evidence("loss at the end", case.final),
+        where=case.head.layer,
+    )
 
 
 def _far_too_strong(case: Case) -> bool:
@@ -291,15 +308,20 @@ def no_better(case: Case) -> Iterator[Finding]:
     if _answers_rightly(case):
         return  # whatever its loss is made of
     ratio = loss / max(case.guess, 1e-12)
-    if ratio > limit("fit.guess") and np.isfinite(ratio):
+    clear = ratio > limit("fit.guess")
+    if ratio > limit("fit.hardly") and np.isfinite(ratio):
         yield finding(
             "CST403",
-            "warning",
-            0.6,
+            "warning" if clear else "info",
+            0.6 if clear else 0.4,
             f"The loss ends at {number(loss, 3)}; always giving the same answer would cost "
             f"{number(case.guess, 3)}.",
             "See the other findings; without any, the inputs may say nothing about the targets.",
-            Evidence("final loss over that of guessing", ratio, limit("fit.guess")),
+            Evidence(
+                "final loss over that of guessing",
+                ratio,
+                limit("fit.guess" if clear else "fit.hardly"),
+            ),
         )
 
 

@@ -11,6 +11,8 @@ from castalia.utils.text import listing
 
 __all__ = ["frozen"]
 
+FEW = 0.02  # share of the parameters
+
 
 def frozen(case: Case) -> Iterator[Finding]:
     """Parameters that are frozen, detached or unknown to the optimizer."""
@@ -47,10 +49,12 @@ def frozen(case: Case) -> Iterator[Finding]:
         total = sum(_size(w) for w in weights)
         share = sum(_size(w) for w in found) / max(total, 1)
         if found and share > 0:
+            few = share <= FEW
+            idle = few and "cut off" in words  # a layer left over, which nothing depends on
             yield finding(
                 "CST110",
-                "error" if share > 0.02 or case.poor else "warning",
-                0.93 if share > 0.02 else 0.6,
+                "info" if idle else "warning" if few and not case.poor else "error",
+                0.6 if few else 0.93,
                 f"{listing([w.name for w in found], 'and', 4)} never change: they {words}.",
                 _cure(words),
                 Evidence("share of the parameters that never change", share, 0.0),

@@ -13,6 +13,7 @@ from castalia.utils.text import number
 
 __all__ = ["wrong_activation", "wrong_axis", "wrong_size"]
 
+POSITIVE = ("exp", "softplus", "relu", "sigmoid", "softmax", "clamp", "abs", "pow")
 LEARNT = 0.8  # of the loss of guessing
 SQUASHING = ("softmax", "sigmoid", "tanh", "relu", "log_sigmoid", "hardtanh", "hardsigmoid")
 
@@ -80,8 +81,37 @@ def wrong_activation(case: Case) -> Iterator[Finding]:
             "Use log_softmax.",
             0.9,
         )
+    elif head.loss in ("poisson", "poisson_rate"):
+        yield from _no_rate(case, kind)
     elif head.loss in REGRESSIONS:
         yield from _out_of_reach(case, kind)
+
+
+def _no_rate(case: Case, kind: str) -> Iterator[Finding]:
+    """Rates where a Poisson loss takes their logarithm, or numbers of either sign as rates."""
+    if case.head.loss == "poisson" and kind in POSITIVE:
+        yield _wrong(
+            case,
+            f"Outputs go through {kind} before a Poisson loss that takes the logarithm of a rate.",
+            f"Remove the {kind} at the end, or use log_input=False.",
+            0.85,
+            "warning",
+        )
+    elif case.head.loss == "poisson_rate" and kind == "relu":
+        yield _wrong(
+            case,
+            "A ReLU gives rates of 0 to a Poisson loss, which takes their logarithm.",
+            "Use log_input=True without it, or end with exp or softplus.",
+            0.85,
+            "warning",
+        )
+    elif case.head.loss == "poisson_rate" and kind not in POSITIVE and (case.broken or case.stuck):
+        yield _wrong(
+            case,
+            "Outputs of either sign go into a Poisson loss as rates, whose logarithm it takes.",
+            "Use log_input=True, or end with exp or softplus.",
+            0.9,
+        )
 
 
 def _several_at_once(case: Case) -> bool:

@@ -11,7 +11,7 @@ from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
 from castalia.utils.text import number
 
-__all__ = ["alike", "dead", "saturated"]
+__all__ = ["MANY", "alike", "dead", "dead_shares", "saturated"]
 
 LEAST_ROWS = 48
 MANY = 0.9  # of a layer's units
@@ -20,13 +20,9 @@ RECTIFIERS = ("relu", "threshold", "hardtanh")
 
 def dead(case: Case) -> Iterator[Finding]:
     """Rectified units that are zero on every row of the last looks."""
-    shares, alive = {}, {}
+    shares, alive = dead_shares(case), {}
     if sum(look.size for look in case.looks[-4:]) < LEAST_ROWS:
         return  # too few rows to call a unit dead
-    for layer, kind, active in _per_layer(case, "active", last=4):
-        if kind in RECTIFIERS and active.size:
-            share = float((active.max(axis=0) == 0).mean())
-            shares[layer] = share if _tells_rows_apart(active) or share > MANY else 0.0
     for layer, _, active in _per_layer(case, "active", first=2):
         alive[layer] = float((active.max(axis=0) > 0).mean()) if active.size else 0.0
     if not shares:
@@ -52,6 +48,16 @@ def dead(case: Case) -> Iterator[Finding]:
         Evidence("share of dead units", shares[worst], bar),
         where=worst,
     )
+
+
+def dead_shares(case: Case) -> dict[str, float]:
+    """Return for each layer of rectified units the share that is zero on all rows lately seen."""
+    shares = {}
+    for layer, kind, active in _per_layer(case, "active", last=4):
+        if kind in RECTIFIERS and active.size:
+            share = float((active.max(axis=0) == 0).mean())
+            shares[layer] = share if _tells_rows_apart(active) or share > MANY else 0.0
+    return shares
 
 
 def _tells_rows_apart(active: np.ndarray) -> bool:

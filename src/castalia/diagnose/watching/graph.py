@@ -12,7 +12,15 @@ from typing import Any
 
 from torch import Tensor
 
-__all__ = ["Operation", "is_layer", "is_linear_layer", "is_transparent", "reaches", "read_graph"]
+__all__ = [
+    "Operation",
+    "is_dropout",
+    "is_layer",
+    "is_linear_layer",
+    "is_transparent",
+    "reaches",
+    "read_graph",
+]
 
 MOST_OPERATIONS = 20_000
 
@@ -254,6 +262,19 @@ def is_transparent(operation: Operation) -> bool:
     if operation.kind == "Add":  # of a bias
         return len(operation.inputs) == 1 and bool(operation.weights)
     return operation.kind in ("Mul", "Div") and len(operation.inputs) == 1 and not operation.weights
+
+
+def is_dropout(operation: Operation) -> bool:
+    """Whether an operation drops numbers and scales up what it keeps."""
+    if operation.kind in ("NativeDropout", "FusedDropout"):
+        return True
+    if operation.kind != "Mul" or len(operation.inputs) != 1 or operation.weights:
+        return False
+    mask = operation.saved("other")
+    if not isinstance(mask, Tensor) or mask.shape != operation.shape or mask.ndim < 2:
+        return False
+    values = mask.flatten()[:512].unique()
+    return values.numel() == 2 and float(values[0]) == 0.0 and float(values[1]) > 1.0
 
 
 def _variable(leaf: Any) -> Tensor:

@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.record import Activation, Head
-from castalia.diagnose.watching.graph import Operation, is_layer, is_transparent
+from castalia.diagnose.watching.graph import (
+    Operation,
+    is_dropout,
+    is_layer,
+    is_transparent,
+)
 from castalia.diagnose.watching.terms import has_other_terms, is_weighed, number, reduction_of
 
 __all__ = ["LOSSES", "NAMES", "Ending", "activation_of", "read_head"]
@@ -133,6 +138,7 @@ def read_head(order: list[Operation]) -> Ending:
         scale=scale,
         negated=negated,
         broadcast=head.broadcast or _broadcast(above),
+        dropped=any(is_dropout(operation) for operation in above),
     )
     return ending
 
@@ -267,6 +273,8 @@ def _by_hand(above: list[Operation]) -> tuple[Operation | None, Ending]:
             found = _of_difference(operation, "mse", above)
         elif operation.kind in ("LogSoftmax", "Log", "LogSigmoid"):
             found = _of_logarithm(operation, above)
+        elif operation.kind == "Sub":
+            found = _of_counts(operation, above) or _of_divergence(operation, above)
         else:
             continue
         if found is not None:
@@ -347,3 +355,54 @@ def _of_logarithm(logarithm: Operation, above: list[Operation]) -> Ending | None
         reduction="none",
     )
     return Ending(head, logarithm.saved("result"), targets, above)
+
+
+def _of_counts(minus: Operation, above: list[Operation]) -> Ending | None:
+    """Read Poisson's likelihood: exp(o) - y o of a rate's logarithm, o - y log(o) of a rate."""
+    if len(minus.inputs) != 2 or minus.inputs[1].kind != "Mul" or not minus.inputs[1].inputs:
+        return None
+    rate, weighed = minus.inputs
+    targets, inner = _constant(weighed), weighed.inputs[0]
+    if rate.kind == "Exp" and rate.inputs and rate.inputs[0] is inner:
+        loss = "poisson"
+    elif inner.kind == "Log" and inner.inputs:
+        loss, inner = "poisson_rate", inner.inputs[0]
+        if inner is not rate and inner.kind == "Add" and inner.inputs:
+            inner = inner.inputs[0]  # log(o + eps)
+        if inner is not rate:
+            return None
+    else:
+        return None
+    return _summed(loss, inner, targets, above)
+
+
+def _of_divergence(minus: Operation, above: list[Operation]) -> Ending | None:
+    """Read y log(y) - y o, where y are shares; with a log-softmax it is a cross-entropy."""
+    if len(minus.inputs) != 1 or minus.inputs[0].kind != "Mul":
+        return None
+    weighed = minus.inputs[0]
+    targets, inner = _constant(weighed), _through(weighed.inputs[0]) if weighed.inputs else None
+    if targets is None or inner is None or inner.kind in ("LogSoftmax", "Log", "LogSigmoid"):
+        return None
+    shares = targets.ndim > 1 and bool((targets >= 0).all())
+    if not shares or not torch.allclose(targets.sum(-1), torch.ones_like(targets[..., 0])):
+        return None
+    return _summed("kl_div", weighed.inputs[0], targets, above)
+
+
+def _constant(product: Operation) -> Tensor | None:
+    """Return what a product multiplies by, where that is no part of the graph."""
+    kept = (product.saved("self"), product.saved("other"))
+    found = [k for k in kept if isinstance(k, Tensor) and k.shape == product.shape]
+    return found[0] if len(product.inputs) == 1 and len(found) == 1 else None
+
+
+def _summed(
+    loss: str, outputs: Operation, targets: Tensor | None, above: list[Operation]
+) -> Ending | None:
+    if targets is None:
+        return None
+    chain, layer = _chain(outputs)
+    shape = tuple(targets.shape)
+    head = Head(loss, chain=chain, outputs=shape, targets=shape, layer=layer, reduction="none")
+    return Ending(head, None, targets, above)

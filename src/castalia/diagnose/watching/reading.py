@@ -16,6 +16,7 @@ from castalia.diagnose.watching.facts import spread as spread_of
 from castalia.diagnose.watching.gathering import gather
 from castalia.diagnose.watching.graph import (
     Operation,
+    is_dropout,
     is_layer,
     is_linear_layer,
     is_transparent,
@@ -135,7 +136,7 @@ def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -
         data_normalised=any(o.kind in NORMS and not o.inputs for o in order),
         opaque=any("Compiled" in o.kind for o in order),
         strangers=_strangers(order, names),
-        dropped=any(_is_dropout(o) for o in order),
+        dropped=any(is_dropout(o) for o in order),
     )
     for operation in order:
         operation.forget()
@@ -153,19 +154,6 @@ def _strangers(order: list[Operation], names: Mapping[int, str]) -> list[Tensor]
                     if isinstance(variable, nn.Parameter) and id(variable) not in names:
                         found[id(variable)] = variable
     return [v for v in found.values() if v.ndim >= 2][:MOST_STRANGERS]
-
-
-def _is_dropout(operation: Operation) -> bool:
-    """Whether an operation drops numbers and scales up what it keeps."""
-    if operation.kind in ("NativeDropout", "FusedDropout"):
-        return True
-    if operation.kind != "Mul" or len(operation.inputs) != 1 or operation.weights:
-        return False
-    mask = operation.saved("other")
-    if not isinstance(mask, Tensor) or mask.shape != operation.shape or mask.ndim < 2:
-        return False
-    values = mask.flatten()[:512].unique()
-    return values.numel() == 2 and float(values[0]) == 0.0 and float(values[1]) > 1.0
 
 
 def quick_ending(loss: Tensor) -> tuple[Tensor | None, Tensor | None]:
