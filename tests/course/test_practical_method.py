@@ -7,7 +7,7 @@ from tests.method.small import quick_plan, write_table
 
 import castalia
 from castalia.diagnose import diagnose, preflight, watch
-from castalia.diagnose.record import Evaluation, Record
+from castalia.diagnose.record import Evaluation, Head, Look, Record
 from castalia.diagnose.rules import judge
 from castalia.method import FitPlan, next_step, recommend_baseline, run
 from castalia.train import Training
@@ -97,7 +97,7 @@ def test_the_diagnosis_labels_overfitting():
 def test_a_gap_between_training_and_validation_beyond_the_threshold_is_flagged(
     train, held, flagged
 ):
-    record = Record(losses=[1.0, 0.5, *[train] * 38])
+    record = Record(losses=[1.0, 0.5, *[train] * 38], looks=[Look(0, head=Head("mse"))])
     record.evaluations = [Evaluation(10 * (i + 1), held, None, train) for i in range(4)]
     found = [f for f in judge(record) if f.code == "CST401"]
     assert bool(found) is flagged
