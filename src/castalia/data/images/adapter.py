@@ -20,8 +20,9 @@ from castalia.utils.text import number, plural
 
 __all__ = ["ImageAdapter"]
 
-SAMPLE = 2_000  # pictures from which means and deviations are learnt; fewer, at least FEWEST,
-FEWEST, NUMBERS = 256, 1 << 25  # where they hold more numbers than these: each is read
+SAMPLE = 2_000  # pictures from which means and deviations are learnt
+NUMBERS = 1 << 25  # of all of them together; where they would hold more, fewer pictures are read,
+FEWEST = 256  # but not fewer than these
 BLOCK = 1 << 20  # numbers of a block when predicting: a network's maps take some 64 times as many
 SCALES = 20  # times: values that differ so much from those of fit are on another scale
 MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for pictures of several sizes

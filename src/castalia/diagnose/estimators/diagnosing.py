@@ -64,9 +64,8 @@ def diagnose(
     True
     """
     model = check(estimator, "diagnose")
-    if (X_val is None and y_val is not None) or (
-        y is not None and X_val is not None and y_val is None
-    ):
+    one_alone = (X_val is None) != (y_val is None)
+    if one_alone and (y is not None or y_val is not None):
         raise InvalidData("diagnose: `X_val` and `y_val` must be given together; got one of them.")
     X, y, X_val, y_val = rows_for_inner(estimator, X, y, X_val, y_val)
     held = None if X_val is None else (X_val, y_val)

@@ -89,9 +89,8 @@ class Parameters:
         for weight in self.record.weights:
             parameter = self.named[weight.name]
             weight.moved = moved(self._start[weight.name], parameter, STARTED)
-            weight.trainable = weight.trainable or bool(
-                weight.moved
-            )  # set free since the last look
+            # One that moved was set free since the last look.
+            weight.trainable = weight.trainable or bool(weight.moved)
             weight.fresh = looks_fresh(parameter)
             if weight.rows_equal_at_start:
                 weight.rows_equal_at_end = equal_rows(parameter)

@@ -70,7 +70,7 @@ def _is_plain(block: nn.Module) -> bool:
 
 
 class Step:
-    """What both kinds of step hold: weights, not the network, which lives as long as it is used."""
+    """What both kinds of step hold: the weights, but not the network, which may go before them."""
 
     def __init__(self, net: GPT, cache: Cache) -> None:
         self.cache = cache
@@ -124,7 +124,7 @@ class OneRow(Step):
         return self.logits
 
     def restart(self) -> None:
-        """Begin another text, and to count anew: tags are 32 bits wide."""
+        """Begin another text and count anew: tags are 32 bits wide."""
         self.words.zero_()
         self.epoch.zero_()
 
@@ -160,13 +160,14 @@ class OneRow(Step):
     def _sizes(self, net: GPT) -> dict[str, Any]:
         """Return what the kernel is compiled for."""
         import triton.language as tl
+        from triton import next_power_of_2
 
         programs = torch.cuda.get_device_properties(self.tokens.device).multi_processor_count
-        wide, hidden_wide = _power(net.dim), _power(net.hidden)
+        wide, hidden_wide = next_power_of_2(net.dim), next_power_of_2(net.hidden)
 
         def tile(outputs: int, width: int) -> int:
             """Return how many columns a program computes together."""
-            return min(TILE // width, _power(-(-outputs // programs)))
+            return min(TILE // width, next_power_of_2(-(-outputs // programs)))
 
         return {
             "DEPTH": len(self.blocks),
@@ -247,11 +248,14 @@ class ManyRows(Step):
 
     def _add_norm(self, x: Tensor, more: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
         """Add to x in place; return its norm."""
+        from triton import next_power_of_2
+
         from castalia.nets.language.decoding.kernels import add_norm
 
         out, width = torch.empty_like(x), x.shape[-1]
         given = (x, more, gain, gain if shift is None else shift, out, self.eps)
-        add_norm[(self.rows,)](*given, K=width, WIDE=_power(width), SHIFTED=shift is not None)
+        sizes = {"K": width, "WIDE": next_power_of_2(width), "SHIFTED": shift is not None}
+        add_norm[(self.rows,)](*given, **sizes)
         return out
 
 
@@ -275,8 +279,3 @@ def _weight(module: Any) -> Tensor:
 
 def _bias(module: Any) -> Tensor | None:
     return None if module.bias is None else module.bias.detach()
-
-
-def _power(number: int) -> int:
-    """Return the least power of two that is not below a number."""
-    return 1 << (number - 1).bit_length()

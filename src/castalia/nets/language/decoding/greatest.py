@@ -39,9 +39,11 @@ def write_greatest(
     rows, tokens = logits.shape
     if rows > ROWS or logits.dtype == torch.float64 or not has_triton(logits.device):
         return False
+    from triton import next_power_of_2
+
     from castalia.nets.language.decoding.kernels import best_of_parts, write_best
 
-    tall = 1 << (rows - 1).bit_length()
+    tall = next_power_of_2(rows)
     scores = logits.new_empty(PARTS, rows, dtype=torch.float32)
     places = logits.new_empty(PARTS, rows, dtype=torch.int32)
     span, block = -(-tokens // PARTS), min(NUMBERS // tall, 512)

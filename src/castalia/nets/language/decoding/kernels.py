@@ -1,4 +1,4 @@
-"""Triton kernels of a GPT's decode step.
+"""Triton kernels of a GPT's decode step and of the greedy choice after it.
 
 A token's work is small: launched as a few hundred kernels, most of its time is waiting between
 them. For a single row ``row_step`` is the whole step: as many programs as the device holds at once
@@ -6,9 +6,10 @@ walk through the network together, each computing its own columns of every layer
 barrier. A number is published together with the tag of its layer, in one word, and whoever needs a
 vector reads it until all its tags are there; the weights are on their way meanwhile. For several
 rows torch's products of matrices are as fast as can be, and ``look_back`` and ``add_norm`` do what
-is between them.
+is between them. ``best_of_parts`` and ``write_best`` choose the next tokens.
 
 Shapes: K inputs and N outputs of a layer, H heads, D width of a head, T slots of the cache.
+Reference: 2018, Milakov, Gimelshein, Online normalizer calculation for softmax, arXiv 1805.02867.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def layer(
             then = n + PROGRAMS * TILE
             more, later = columns_of(weight, bias, residual, tag, then, N, K, WIDE, BIAS, ADDED)
             y = tl.sum(w.to(tl.float32) * h[None, :], 1) + added
-            if KIND == "gelu":
+            if KIND == "gelu":  # y (1 + tanh z) / 2 = y sigmoid(2 z), z = sqrt(2 / pi) (y + …)
                 y = y * tl.sigmoid(1.5957691216057308 * (y + 0.044715 * y * y * y))
             if KIND == "logits":
                 tl.store(out + n, y, mask=n < N)
