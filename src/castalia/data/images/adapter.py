@@ -22,7 +22,8 @@ __all__ = ["ImageAdapter"]
 
 SAMPLE = 2_000  # pictures from which means and deviations are learnt
 NUMBERS = 1 << 25  # of all of them together; where they would hold more, fewer pictures are read,
-FEWEST = 256  # but not fewer than these
+FEWEST = 256  # but not fewer than these, and
+COUNTED = 1 << 22  # of them count, pixels that are spread evenly over each picture
 BLOCK = 1 << 20  # numbers of a block when predicting: a network's maps take some 64 times as many
 SCALES = 20  # times: values that differ so much from those of fit are on another scale
 MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for pictures of several sizes
@@ -111,7 +112,8 @@ class ImageAdapter:
         most = min(SAMPLE, max(FEWEST, NUMBERS // self.shape.numel()))
         chosen = np.unique(np.linspace(0, len(X) - 1, min(len(X), most)).astype(np.int64))
         parts = np.array_split(chosen, -(-len(chosen) * self.shape.numel() // BLOCK))
-        moments = [self._moments(X, part) for part in parts]
+        count = -(-COUNTED // (len(chosen) * self.inputs))
+        moments = [self._moments(X, part, count) for part in parts]
         mean, square = (torch.cat(part) for part in zip(*moments, strict=True))  # (N, C) each
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         share = torch.from_numpy(weight[chosen] / weight[chosen].sum())[:, None]
@@ -131,10 +133,12 @@ class ImageAdapter:
             return _median(sizes), True
         return (int(sizes[0, 0]), int(sizes[0, 1])), False
 
-    def _moments(self, X: Images, index: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return the mean and the mean square of each channel of some pictures, (B, C) each."""
-        pixels = X.pixels(index, self.size or (0, 0), self.inputs).float()
-        variance, mean = torch.var_mean(pixels, dim=(2, 3), correction=0)
+    def _moments(self, X: Images, index: np.ndarray, count: int) -> tuple[Tensor, Tensor]:
+        """Return mean and mean square of each channel, (B, C) each, by some pixels of pictures."""
+        pixels = X.pixels(index, self.size or (0, 0), self.inputs).flatten(2)  # (B, C, H W)
+        if count < pixels.shape[2]:
+            pixels = pixels[:, :, torch.linspace(0, pixels.shape[2] - 1, count).long()]
+        variance, mean = torch.var_mean(pixels.float(), dim=2, correction=0)
         return mean.double(), variance.double() + mean.double().square()
 
     def rows(self, X: Images, dtype: Any) -> Rows:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from castalia.data.images.decode import as_decoded
 from castalia.data.images.files import ImageFiles
+from castalia.data.images.rows import pictures_at
 from castalia.errors import InvalidData
 from castalia.utils.arrays import shared_tensor
 from castalia.utils.text import plural, shorten
@@ -170,7 +171,9 @@ class ArrayPictures:
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
         """Return some pictures; nothing is copied where nothing changes and all are asked for."""
         whole = len(index) == len(self.x) and bool((index == np.arange(len(index))).all())
-        x = self.x if whole else self.x[torch.from_numpy(index).to(self.x.device)]
+        x = self.x
+        if not whole:
+            x = pictures_at(x, torch.from_numpy(index).to(x.device))
         return recoloured(resized(x, size), channels)
 
     def take(self, index: np.ndarray) -> ArrayPictures:

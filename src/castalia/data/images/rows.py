@@ -9,7 +9,28 @@ from torch import Tensor
 
 from castalia.data.batches import TensorRows
 
-__all__ = ["ImageRows"]
+__all__ = ["ImageRows", "pictures_at"]
+
+
+def pictures_at(x: Tensor, index: Tensor) -> Tensor:
+    """Return some pictures, laid out as all of them are: channels first or last.
+
+    Parameters
+    ----------
+    x
+        Pictures, (N, C, H, W).
+    index
+        Positions, on the same device.
+
+    Examples
+    --------
+    >>> x = torch.zeros(5, 3, 2, 2).contiguous(memory_format=torch.channels_last)
+    >>> pictures_at(x, torch.tensor([4, 2])).is_contiguous(memory_format=torch.channels_last)
+    True
+    """
+    if x.is_contiguous(memory_format=torch.channels_last):
+        return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
+    return x.index_select(0, index)
 
 
 class ImageRows(TensorRows):
@@ -36,11 +57,14 @@ class ImageRows(TensorRows):
         self.mean, self.deviation = mean, deviation
         self._mean = mean.view(-1, 1, 1)
         self._factor = deviation.reciprocal().view(-1, 1, 1)
+        self._shift = -self._mean * self._factor
 
     def take(self, index: Tensor) -> Tensor:
         """Return the pictures at these positions, normalised, (B, C, H, W)."""
-        x = self.x.index_select(0, index)
-        return torch.sub(x, self._mean).mul_(self._factor)  # one kernel turns bytes into floats
+        x = pictures_at(self.x, index)
+        if x.is_cuda:  # one kernel; on a CPU all bytes would become floats before it
+            return torch.addcmul(self._shift, x, self._factor)
+        return torch.sub(x, self._mean).mul_(self._factor)
 
     def to(self, device: Any) -> ImageRows:
         """Return the same rows on a device; on a GPU with channels last, as its kernels want."""

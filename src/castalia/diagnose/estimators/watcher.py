@@ -37,12 +37,15 @@ from castalia.diagnose.watching.weights import (
     update_ratios,
 )
 from castalia.nn import uncompiled
+from castalia.protocols import Batch
 from castalia.train import Callback, Run, TrainState
 from castalia.utils.files import atomic_write
 
 __all__ = ["DIAGNOSIS", "Watcher"]
 
 DIAGNOSIS = "diagnosis.json"  # in a run's folder
+NUMBERS = 1 << 22  # of a batch that are looked at,
+PICTURES = 32  # and rows of it at least
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -196,7 +199,9 @@ class Watcher(Callback):
         look = Look(state.total - self.base, lr=state.lr, training=net.training)
         with peek(net, named, stepper.device), _uncarried(stepper):
             with stepper.precision.autocast(stepper.device):
-                seen = Peek(net, stepper.peek(), self._terms(stepper), self.parameters.names)
+                batch = stepper.peek()
+                look.size = facts.rows(batch.x)
+                seen = Peek(net, _some_rows(batch), self._terms(stepper), self.parameters.names)
             self._write(look, seen)
             if not _leaves_gradients(stepper):
                 seen.gradients(named)
@@ -211,7 +216,6 @@ class Watcher(Callback):
     def _write(self, look: Look, seen: Peek) -> None:
         reading = seen.reading
         look.loss, look.stale = seen.loss, False
-        look.size = facts.rows(seen.inputs, seen.outputs, seen.targets)
         reading.fill(look)
         self.record.data_normalised |= reading.data_normalised
         self.record.used |= reading.used
@@ -287,6 +291,15 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
     return [
         b._replace(x=b.x.to(device), y=None if b.y is None else b.y.to(device)) for b in batches
     ]
+
+
+def _some_rows(batch: Batch) -> Batch:
+    """Return what is looked at of a batch: all of it, or of large pictures the first."""
+    parts = [part for part in batch if part is not None]
+    if not all(isinstance(part, Tensor) and part.layout is torch.strided for part in parts):
+        return batch
+    rows = max(PICTURES, NUMBERS * len(batch.x) // max(1, batch.x.numel()))
+    return Batch(*(None if part is None else part[:rows] for part in batch))
 
 
 def _leaves_gradients(stepper: Any) -> bool:

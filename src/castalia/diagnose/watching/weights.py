@@ -25,6 +25,7 @@ __all__ = [
 
 SAMPLED = 4096  # numbers of a parameter that are compared before and after a step
 MOST_ROWS = 256  # of a matrix that are compared with one another
+FIRST = 16  # numbers of such a row that are compared first
 HALF = (torch.float16, torch.bfloat16)
 COMPARED = 64  # numbers of a parameter's gradient kept to compare with other steps
 
@@ -99,12 +100,20 @@ def equal_rows(weight: Tensor) -> float:
     >>> equal_rows(torch.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     0.5
     """
-    rows = _local(weight)[:MOST_ROWS].flatten(1)[:, :SAMPLED].float().cpu()
-    if not rows.numel() or not bool(torch.isfinite(rows).all()):
+    rows = _local(weight)[:MOST_ROWS].flatten(1)[:, :SAMPLED].float()
+    largest = float(_norm(rows, math.inf)) if rows.numel() else math.nan
+    if not math.isfinite(largest):
         return 0.0
-    tolerance = 1e-6 * float(rows.abs().max()) + 1e-30
+    tolerance = 1e-6 * largest + 1e-30
+    # Rows whose first numbers differ are not equal, and of most matrices no further one is needed.
+    found = _repeated(rows[:, :FIRST], tolerance)
+    return _repeated(rows, tolerance) if found else 0.0
+
+
+def _repeated(rows: Tensor, tolerance: float) -> float:
+    """Share of the rows that are there more than once, but for rounding."""
     rounded = (rows / tolerance / 8).round() if tolerance > 1e-29 else rows
-    _, which, counts = torch.unique(rounded, dim=0, return_inverse=True, return_counts=True)
+    _, which, counts = torch.unique(rounded.cpu(), dim=0, return_inverse=True, return_counts=True)
     return float((counts[which] > 1).float().mean())
 
 
