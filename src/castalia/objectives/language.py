@@ -14,14 +14,17 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from castalia.objectives.base import Objective, weighted_mean
+from castalia.objectives.vocabulary import vocabulary_loss
 from castalia.protocols import Batch
+from castalia.utils.devices import has_triton
 
 __all__ = ["CarriedLM", "CausalLM"]
 
 LOGITS = 1 << 26  # scores held at once where no gradient is needed
+LARGE = 1 << 12  # tokens of a vocabulary whose scores a GPU never holds all at once
 
 
 class CausalLM(Objective):
@@ -44,6 +47,8 @@ class CausalLM(Objective):
     tensor(7.0000)
     """
 
+    once = False  # whether the loss is differentiated once only: the loop says so
+
     def __init__(self, *, ignore: int | None = None) -> None:
         self.ignore = ignore
 
@@ -52,8 +57,15 @@ class CausalLM(Objective):
         x, y = batch.x, batch.y
         if y is None or y.shape != x.shape:
             x, y = x[:, :-1], x[:, 1:]
-        if getattr(net, "_compiled_call_impl", None) is not None:
-            losses = _compiled(getattr(net, "_compiled_mode", None))(net, x, y, self.ignore)
+        compiled = getattr(net, "_compiled_call_impl", None) is not None
+        mode = getattr(net, "_compiled_mode", None)
+        if self.once and torch.is_grad_enabled() and _has_large_table(net):
+            h = _compiled(_features, mode)(net, x) if compiled else net.features(x)
+            share = _shares(y, batch.weight, self.ignore)
+            loss = vocabulary_loss(h.flatten(0, 1), net.table, y.flatten().long(), share.flatten())
+            return {"loss": loss}
+        if compiled:
+            losses = _compiled(_network_losses, mode)(net, x, y, self.ignore)
         elif torch.is_grad_enabled():
             losses = row_losses(net(x), y, self.ignore)
         else:  # some rows at a time, for logits are large
@@ -77,14 +89,38 @@ def row_losses(logits: Tensor, targets: Tensor, ignore: int | None) -> Tensor:
     return losses.sum(dim=1) / (targets != ignore).sum(dim=1).clamp_min(1)
 
 
+def _shares(targets: Tensor, weight: Tensor | None, ignore: int | None) -> Tensor:
+    """Return by what the losses of tokens are multiplied in the mean over rows, (B, T)."""
+    counted = torch.ones_like(targets, dtype=torch.float32)
+    if ignore is not None:
+        counted = (targets != ignore).float()
+    counted = counted / counted.sum(dim=1, keepdim=True).clamp_min(1)
+    if weight is None:
+        return counted / len(targets)
+    return counted * (weight / weight.sum().clamp_min(torch.finfo(weight.dtype).tiny))[:, None]
+
+
+def _has_large_table(net: Any) -> bool:
+    """Say whether scores are products with a large table on a GPU, and nobody waits for them."""
+    if not isinstance(net, nn.Module) or net._forward_hooks or net._forward_pre_hooks:
+        return False
+    table: Any = getattr(net, "table", None)
+    plain = type(table) in (Tensor, nn.Parameter)  # not a share of it, as of distributed networks
+    return plain and len(table) >= LARGE and has_triton(table.device)
+
+
+def _features(net: Any, x: Tensor) -> Tensor:
+    return net.features(x)  # type: ignore[no-any-return]
+
+
 def _network_losses(net: Any, x: Tensor, targets: Tensor, ignore: int | None) -> Tensor:
     return row_losses(net.forward(x), targets, ignore)
 
 
 @cache
-def _compiled(mode: str | None) -> Any:
+def _compiled(function: Any, mode: str | None) -> Any:
     """Network and loss in one piece: between two, the logits would be written once more."""
-    return torch.compile(_network_losses, mode=mode)
+    return torch.compile(function, mode=mode)
 
 
 class CarriedLM(CausalLM):

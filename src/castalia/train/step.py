@@ -90,6 +90,8 @@ class Stepper:
         for optimizer in self.optimizers:  # one made by a function shows its class only now
             check_closure(training, type(optimizer))
         self.closures = [closure_kind(type(optimizer)) for optimizer in self.optimizers]
+        if hasattr(objective, "once"):  # curvature needs second derivatives
+            objective.once = set(self.closures) <= {None, "gradients"}
         if any(self.closures) and precision.name == "bf16":
             # A line search compares more digits of the loss than bf16 has.
             self.precision = Precision("tf32", precision.dtype)

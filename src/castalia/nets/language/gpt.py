@@ -187,6 +187,13 @@ class GPT(nn.Module):
                 "Cut it, or build the network with a longer context."
             )
 
+    @property
+    def table(self) -> Tensor | None:
+        """Weights of the output layer, (V, dim), where it is nothing but a product with them."""
+        if self.output is None:
+            return self.tokens.weight if type(self.tokens) is nn.Embedding else None
+        return self.output.weight if type(self.output) is nn.Linear else None
+
     def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
         """Return the logits of vectors, (B, T, V)."""
         return F.linear(h, self.tokens.weight) if self.output is None else self.output(h)
