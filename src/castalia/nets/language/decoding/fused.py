@@ -191,7 +191,7 @@ class OneRow(Step):
 
 
 class ManyRows(Step):
-    """The step of several rows: products of matrices, and two kernels for what is between them.
+    """The step of several rows: products of matrices, and kernels for what is between them.
 
     Parameters
     ----------
@@ -203,13 +203,7 @@ class ManyRows(Step):
 
     def __call__(self, ids: Tensor) -> Tensor:
         """Return the scores of the tokens after ``ids``, (B, V)."""
-        cache = self.cache
-        places = cache.position.view(1)
-        if cache.skipped is not None:
-            places = places - cache.skipped[:, 0]
-        x = F.embedding(ids[:, 0], self.tokens) + F.embedding(places, self.places)
-        gain, shift = self.blocks[0][:2]
-        h = F.layer_norm(x, x.shape[-1:], gain, shift, self.eps)
+        x, h = self._embed_norm(ids, *self.blocks[0][:2])
         after = [*self.blocks[1:], (self.gain, self.shift)]
         for number, (parts, (next_gain, next_shift, *_)) in enumerate(
             zip(self.blocks, after, strict=True)
@@ -222,6 +216,19 @@ class ManyRows(Step):
         self._advance()
         # This way round the product has rows of an even length, whatever the vocabulary.
         return (self.output @ h.T).T
+
+    def _embed_norm(self, ids: Tensor, gain: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the vectors of the tokens and their norms."""
+        from castalia.nets.language.decoding.kernels import embed_norm
+
+        position, skipped = self.cache.position, self.cache.skipped
+        x = self.tokens.new_empty(self.rows, self.tokens.shape[1])
+        out, padded = torch.empty_like(x), skipped is not None
+        given = (ids, self.tokens, self.places, position, skipped if padded else position)
+        sizes = _norm_sizes(x, shift) | {"PADDED": padded}
+        shift = gain if shift is None else shift
+        embed_norm[(self.rows,)](*given, gain, shift, x, out, self.eps, **sizes)
+        return x, out
 
     def _look_back(self, qkv: Tensor, number: int) -> Tensor:
         from castalia.nets.language.decoding.kernels import look_back
@@ -248,15 +255,20 @@ class ManyRows(Step):
 
     def _add_norm(self, x: Tensor, more: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
         """Add to x in place; return its norm."""
-        from triton import next_power_of_2
-
         from castalia.nets.language.decoding.kernels import add_norm
 
-        out, width = torch.empty_like(x), x.shape[-1]
+        out = torch.empty_like(x)
         given = (x, more, gain, gain if shift is None else shift, out, self.eps)
-        sizes = {"K": width, "WIDE": next_power_of_2(width), "SHIFTED": shift is not None}
-        add_norm[(self.rows,)](*given, **sizes)
+        add_norm[(self.rows,)](*given, **_norm_sizes(x, shift))
         return out
+
+
+def _norm_sizes(x: Tensor, shift: Tensor | None) -> dict[str, Any]:
+    """Return what kernels that end with a norm are compiled for."""
+    from triton import next_power_of_2
+
+    width = x.shape[-1]
+    return {"K": width, "WIDE": next_power_of_2(width), "SHIFTED": shift is not None}
 
 
 def _gelu_linear(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -14,7 +14,7 @@ from castalia.utils.devices import has_triton
 __all__ = ["write_greatest"]
 
 ROWS = 64  # with more of them, torch keeps the whole device busy too
-PARTS = 256
+PARTS = 128
 NUMBERS = 1 << 14  # that a program holds at once
 
 

@@ -5,8 +5,8 @@ them. For a single row ``row_step`` is the whole step: as many programs as the d
 walk through the network together, each computing its own columns of every layer. They need no
 barrier. A number is published together with the tag of its layer, in one word, and whoever needs a
 vector reads it until all its tags are there; the weights are on their way meanwhile. For several
-rows torch's products of matrices are as fast as can be, and ``look_back`` and ``add_norm`` do what
-is between them. ``best_of_parts`` and ``write_best`` choose the next tokens.
+rows torch's products of matrices are as fast as can be, and ``embed_norm``, ``look_back`` and
+``add_norm`` do what is between them. ``best_of_parts`` and ``write_best`` choose the next tokens.
 
 Shapes: K inputs and N outputs of a layer, H heads, D width of a head, T slots of the cache.
 Reference: 2018, Milakov, Gimelshein, Online normalizer calculation for softmax, arXiv 1805.02867.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["add_norm", "best_of_parts", "look_back", "row_step", "write_best"]
+__all__ = ["add_norm", "best_of_parts", "embed_norm", "look_back", "row_step", "write_best"]
 
 ALONE = tl.constexpr(512)  # of so many words a thread of eight warps holds its own
 
@@ -254,6 +254,24 @@ def look_back(
         keys, values, real, position, PADDED, True, BLOCK, D,
     )  # fmt: skip
     tl.store(out + pair * D + d, found)
+
+
+@triton.jit
+def embed_norm(
+    ids, tokens, places, at, skipped, gain, shift, x, out, eps,
+    K: tl.constexpr, WIDE: tl.constexpr, SHIFTED: tl.constexpr, PADDED: tl.constexpr,
+):  # fmt: skip
+    """Write the vector of a row's token at its place, and the norm of it."""
+    row, k = tl.program_id(0), tl.arange(0, WIDE)
+    here, real = row * K + k, k < K
+    place = tl.load(at)
+    if PADDED:
+        place -= tl.load(skipped + row)
+    g, s = optional(gain + k, real, True), optional(shift + k, real, SHIFTED)
+    h = optional(tokens + tl.load(ids + row) * K + k, real, True)
+    h += optional(places + place * K + k, real, True)
+    tl.store(x + here, h, mask=real)
+    tl.store(out + here, norm(h, g, s, real, eps, K), mask=real)
 
 
 @triton.jit

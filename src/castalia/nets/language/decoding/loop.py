@@ -23,6 +23,7 @@ __all__ = ["Loop"]
 
 WARM_UP = 2  # eager steps on a side stream before recording, as torch asks for
 LOOK = 16  # tokens between two looks at whether all rows have ended
+SHORT = 2048  # tokens of prompts: reading more keeps the device busy, and recorded needs memory
 
 
 class Loop:
@@ -65,12 +66,16 @@ class Loop:
         self.sound = torch.zeros(rows, device=device)  # NaN where a score was no number
         self.used: Tensor | None = None  # (B, V): tokens that occurred
         self.records = cache is not None and ids.is_cuda
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.ids = ids.clone()  # a recording reads them here
+        self.begins_again = False
+        self.beginning: torch.cuda.CUDAGraph | None = None  # reads the prompts
+        self.graph: torch.cuda.CUDAGraph | None = None  # a step
         self.fused: Step | None = None  # reads the last tokens in its own way
 
     def restart(self, read: Reader) -> None:
         """Begin with other prompts of the same sizes; what was recorded stays."""
-        self.read = read
+        self.read, self.begins_again = read, True
+        self.ids.copy_(read.first.ids)
         for state in (self.cursor, self.ended, self.sound):
             state.zero_()
         if self.used is not None:
@@ -85,13 +90,28 @@ class Loop:
         if self.cache is None:
             self.step_anew()
         else:
-            self.take(self.read(self.read.first.ids, None, self.cache))
+            self._begin(self.cache)
         for count in range(1, tokens):
             if (count % LOOK == 0 or not self.records) and self._all_ended():
                 break
             self._next(count)
         self._check()
         return self._result(tokens, pad)
+
+    def _begin(self, cache: Cache) -> None:
+        """Read the prompts and write the first tokens; from the second time on as recorded."""
+        short = self.begins_again and self.ids.numel() <= SHORT
+        if self.beginning is None and short and self.records:
+            self.beginning = self._record(self.read_prompts, cache)
+        if self.beginning is None:
+            self.read_prompts()
+        else:
+            self.beginning.replay()
+            cache.seen = self.ids.shape[1]
+
+    def read_prompts(self) -> None:
+        """Read the prompts and write the first tokens."""
+        self.take(self.read(self.ids, None, self.cache))
 
     def _next(self, count: int) -> None:
         if self.cache is None:
@@ -101,7 +121,7 @@ class Loop:
         elif self.graph is None and count <= WARM_UP:
             _aside(self.step)
         else:
-            self.graph = self.graph or self._record(self.cache)
+            self.graph = self.graph or self._record(self.step, self.cache)
             self.step() if self.graph is None else self.graph.replay()
 
     def step(self) -> None:
@@ -156,13 +176,13 @@ class Loop:
         real = torch.ones_like(first.ids) if first.keep is None else first.keep.long()
         return torch.zeros_like(like, dtype=torch.long).scatter_add_(1, first.ids, real) > 0
 
-    def _record(self, cache: Cache) -> torch.cuda.CUDAGraph | None:
-        """Return a recorded step, which computed nothing; None where it cannot be recorded."""
+    def _record(self, act: Callable[[], None], cache: Cache) -> torch.cuda.CUDAGraph | None:
+        """Return an act recorded, which computed nothing; None where it cannot be."""
         graph, seen = torch.cuda.CUDAGraph(), cache.seen
         torch.cuda.synchronize()
         try:
             with torch.cuda.graph(graph):
-                self.step()
+                act()
         except Exception:  # a network of the user's own that reads back or changes shapes
             torch.cuda.synchronize()
             chance = torch.cuda.default_generators[torch.cuda.current_device()]
