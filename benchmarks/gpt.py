@@ -76,7 +76,6 @@ def castalia(ids: np.ndarray, setting: Setting, compiled: bool | str) -> None:
             validation=0,
             precision="bf16" if DEVICE == "cuda" else "float32",
             compile=compiled,
-            watch=False,
             verbose=False,
         ),
     ).fit([ids])

@@ -44,8 +44,8 @@ from castalia.utils.files import atomic_write
 __all__ = ["DIAGNOSIS", "Watcher"]
 
 DIAGNOSIS = "diagnosis.json"  # in a run's folder
-NUMBERS = 1 << 22  # of a batch that are looked at,
-PICTURES = 32  # and rows of it at least
+NUMBERS, PICTURES = 1 << 22, 32  # of a batch that are looked at, and rows of it at least
+TOKENS, TEXTS = 1 << 13, 4  # the same where inputs are tokens
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -294,11 +294,12 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
 
 
 def _some_rows(batch: Batch) -> Batch:
-    """Return what is looked at of a batch: all of it, or of large pictures the first."""
+    """Return what is looked at of a batch: all of it, or some large pictures or long texts."""
     parts = [part for part in batch if part is not None]
     if not all(isinstance(part, Tensor) and part.layout is torch.strided for part in parts):
         return batch
-    rows = max(PICTURES, NUMBERS * len(batch.x) // max(1, batch.x.numel()))
+    most, least = (NUMBERS, PICTURES) if batch.x.is_floating_point() else (TOKENS, TEXTS)
+    rows = max(least, most * len(batch.x) // max(1, batch.x.numel()))
     return Batch(*(None if part is None else part[:rows] for part in batch))
 
 
