@@ -23,7 +23,9 @@ from castalia.train.step import Stepper
 __all__ = ["CapturedStepper", "own_stream"]
 
 WARM_UP = 3  # eager steps before recording, as torch asks for
-BUSY = 2.0  # a device that works so many times as long as its kernels take to launch needs no graph
+BUSY = (
+    1.25  # a device that works so many times as long as its kernels take to launch needs no graph
+)
 
 
 @contextmanager
