@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
+from castalia.diagnose import watch
 from castalia.diagnose.record import Record, Rows
 from castalia.diagnose.watching.keeping import (
     MOST_BATCHES,
@@ -62,6 +64,31 @@ def test_kept_rows_are_copies():
     kept = inputs_of(x)
     x += 1
     assert not kept.any()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_rows_are_those_of_their_step_though_a_batch_is_written_over(device):
+    torch.manual_seed(0)
+    net, x = nn.Linear(256, 10, device=device), torch.zeros(64, 256, device=device)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    doctor, given, slopes = watch(net, optimizer), [], []
+    for _ in range(5):
+        x.normal_()
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        optimizer.step()
+        given.append(x.clone())
+        slopes.append(net.weight.grad.clone())
+    doctor.diagnosis()
+    kept, looks = doctor.record.train, doctor.record.looks
+    assert kept.steps == [0, 1, 2, 3, 4]
+    for found, batch in zip(kept.inputs, given, strict=True):
+        assert (found == batch.cpu().numpy()).all()
+    for look in looks:
+        assert look.gradient[:4] == pytest.approx(
+            slopes[look.step].cpu().flatten()[:160:40].numpy()
+        )
+    doctor.close()
 
 
 def test_the_first_and_the_latest_batches_stay():

@@ -26,6 +26,7 @@ from castalia.diagnose.estimators.prescribing import prescribe
 from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.watching import facts
+from castalia.diagnose.watching.gathering import settle
 from castalia.diagnose.watching.keeping import MOST_ROWS, Keeper
 from castalia.diagnose.watching.parameters import Parameters
 from castalia.diagnose.watching.sampling import Sampling
@@ -122,6 +123,7 @@ class Watcher(Callback):
         mute
             Codes not wanted.
         """
+        settle()
         if self.estimator is None:
             return judge(self.record, mute=tuple(mute))
         found = judge_estimator(self.record, self.estimator, mute)
@@ -270,6 +272,7 @@ class Watcher(Callback):
         optimizers = state.stepper.optimizers
         self.record.optimizers = facts.optimizers_of(optimizers, self.record.optimizers)
         self.record.restored = state.stepper.training.patience is not None and bool(state.best)
+        self.keeper.conclude()
         self.parameters.conclude()
         del self.parameters
         self._look, self._weights = None, {}

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from castalia.diagnose.record import Record, Rows
 from castalia.diagnose.watching import facts
+from castalia.diagnose.watching.gathering import settle, to_host
 
 __all__ = ["Keeper"]
 
@@ -70,7 +71,8 @@ class Keeper:
         self._attempt = None
 
     def conclude(self) -> None:
-        """Write down what a loss function that raised had been given."""
+        """Wait for the rows, and write down what a loss function that raised had been given."""
+        settle()
         if self._attempt is not None:
             shape, targets = self._attempt
             whole = not targets.is_floating_point() and targets.numel() > 0
@@ -83,7 +85,7 @@ class Keeper:
         matrices = [o for o in output if isinstance(o, Tensor) and o.ndim == 2]
         for mean, spread in zip(matrices[-2::-1], matrices[:0:-1], strict=True):
             if mean.shape == spread.shape:
-                self.record.latent = _numpy(mean.detach()), _numpy(spread.detach())
+                self.record.latent = to_host(mean.detach()), to_host(spread.detach())
                 return
 
 
@@ -96,8 +98,8 @@ def inputs_of(value: Any) -> np.ndarray | None:
     every = max(1, -(-columns // MOST_COLUMNS))
     if every > 1 and not rows.is_contiguous():  # flattening would copy all of it
         wanted = np.unravel_index(np.arange(0, columns, every), rows.shape[1:])
-        return _numpy(rows[(slice(None), *(torch.from_numpy(axis) for axis in wanted))])
-    return _numpy(rows.reshape(rows.shape[0], columns)[:, ::every])
+        return to_host(rows[(slice(None), *(torch.from_numpy(axis) for axis in wanted))])
+    return to_host(rows.reshape(rows.shape[0], columns)[:, ::every])
 
 
 def outputs_of(value: Any) -> np.ndarray | None:
@@ -107,14 +109,14 @@ def outputs_of(value: Any) -> np.ndarray | None:
     each = max(math.prod(value.shape[1:]), 1)
     if each > TOO_MANY:
         return None
-    return _numpy(value.detach()[: max(4, min(MOST_ROWS, MOST_NUMBERS // each))])
+    return to_host(value.detach()[: max(4, min(MOST_ROWS, MOST_NUMBERS // each))])
 
 
 def labels_of(value: Any) -> np.ndarray | None:
     """Return targets, many of them where each is one number."""
     each = math.prod(value.shape[1:]) if isinstance(value, Tensor) else 0
     if each == 1 and _can_be_kept(value):
-        return _numpy(value.detach()[:MOST_LABELS])
+        return to_host(value.detach()[:MOST_LABELS])
     return outputs_of(value)
 
 
@@ -123,8 +125,3 @@ def _can_be_kept(value: Any) -> bool:
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_meta:
         return False
     return value.ndim >= 1 and not value.is_quantized
-
-
-def _numpy(value: Tensor) -> np.ndarray:
-    value = (value.float() if value.is_floating_point() else value).detach()
-    return value.cpu().numpy().copy() if value.device.type == "cpu" else value.cpu().numpy()

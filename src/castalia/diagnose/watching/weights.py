@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from castalia.diagnose.watching.gathering import to_host
+
 __all__ = [
     "all_finite",
     "any_gradient",
@@ -87,11 +89,11 @@ def update_ratios(
 
 
 def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
-    """Return some numbers of every gradient, one after another."""
+    """Return some numbers of every gradient, one after another; they may still be on their way."""
     there = [_thin(_dense(g), COMPARED) for p in parameters.values() if (g := p.grad) is not None]
     if not there:
         return np.zeros(0, np.float32)
-    return torch.cat([g.reshape(-1) for g in there]).float().cpu().numpy()
+    return to_host(torch.cat([g.reshape(-1) for g in there]))
 
 
 def equal_rows(weight: Tensor) -> float:
