@@ -213,7 +213,7 @@ class Stem(nn.Sequential):
     """The layers before the first stage.
 
     Compiled for a GPU, the first convolution of large pictures is one over blocks of pixels, which
-    takes half the time and gives the same numbers.
+    suits tensor cores and gives the same numbers.
     """
 
     def forward(self, input: Tensor) -> Tensor:  # (B, C, H, W)
