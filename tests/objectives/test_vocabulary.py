@@ -49,6 +49,17 @@ def test_products_are_in_the_format_of_autocast():
     assert_close(mine, torch.autograd.grad(expected, (h, table)), rtol=0.1, atol=0.1)
 
 
+def test_a_frozen_table_gets_no_gradient():
+    h, table, targets, share = problem()
+    (slope,) = torch.autograd.grad(vocabulary_loss(h, table, targets, share), h)
+    table.requires_grad_(False)
+    loss = vocabulary_loss(h, table, targets, share)
+    assert loss.grad_fn.saved_tensors[1] is None
+    loss.backward()
+    assert_close(h.grad, slope)
+    assert table.grad is None
+
+
 def test_a_second_derivative_is_refused():
     h, table, targets, share = problem()
     (slope,) = torch.autograd.grad(vocabulary_loss(h, table, targets, share), h, create_graph=True)

@@ -119,7 +119,7 @@ def _network_losses(net: Any, x: Tensor, targets: Tensor, ignore: int | None) ->
 
 @cache
 def _compiled(function: Any, mode: str | None) -> Any:
-    """Network and loss in one piece: between two, the logits would be written once more."""
+    """Compile what a network does; with the loss in one piece, for logits are large."""
     return torch.compile(function, mode=mode)
 
 

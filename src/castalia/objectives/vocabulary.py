@@ -66,14 +66,17 @@ class _VocabularyLoss(torch.autograd.Function):
         rows = max(1, SCORES // len(weight))
         share = share.to(torch.promote_types(table.dtype, torch.float32))
         losses = torch.empty_like(share)
-        dx, dw = torch.empty_like(x), weight.new_zeros(weight.shape, dtype=table.dtype)
+        dx, dw = torch.empty_like(x), None
+        if ctx.needs_input_grad[1]:  # a frozen table needs none
+            dw = torch.zeros_like(weight, dtype=table.dtype)
         for start in range(0, len(x), rows):
             some = slice(start, start + rows)
             z = x[some] @ weight.T  # (n, W)
             _to_gradients(z, targets[some], share[some], losses[some], size)
             torch.mm(z, weight, out=dx[some])
-            dw += z.T @ x[some]
-        ctx.save_for_backward(dx, dw[:size])
+            if dw is not None:
+                dw += z.T @ x[some]
+        ctx.save_for_backward(dx, None if dw is None else dw[:size])
         ctx.wanted = h.dtype
         return losses.sum()
 
@@ -81,7 +84,7 @@ class _VocabularyLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         dx, dw = ctx.saved_tensors
-        return (dx * gradient).to(ctx.wanted), dw * gradient, None, None
+        return (dx * gradient).to(ctx.wanted), None if dw is None else dw * gradient, None, None
 
 
 def _to_gradients(z: Tensor, targets: Tensor, share: Tensor, losses: Tensor, size: int) -> None:
