@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from castalia.data.images import read_arrays
+from castalia.data.images.rows import pictures_at
 from castalia.errors import InvalidData, ShapeMismatch
 
 X = np.arange(2 * 4 * 5, dtype=np.uint8).reshape(2, 4, 5)
@@ -58,3 +60,14 @@ def test_files_without_pictures_say_what_they_hold(tmp_path):
         read_arrays(tmp_path / "c.npz")
     with pytest.raises(InvalidData, match="there is none"):
         read_arrays(tmp_path / "d.npz")
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_some_pictures_are_laid_out_as_all_of_them(layout, channels):
+    x = torch.randint(256, (6, channels, 5, 4)).contiguous(memory_format=layout)
+    found = pictures_at(x, torch.tensor([4, 0, 4]))
+    assert found.equal(x[[4, 0, 4]])
+    if channels == 1 and layout is torch.contiguous_format:
+        assert found.stride() == (20, 20, 4, 1)  # (20, 1, 4, 1) is taken for the other layout
+    assert found.is_contiguous(memory_format=layout)

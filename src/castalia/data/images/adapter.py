@@ -138,7 +138,8 @@ class ImageAdapter:
         pixels = X.pixels(index, self.size or (0, 0), self.inputs).flatten(2)  # (B, C, H W)
         if count < pixels.shape[2]:
             pixels = pixels[:, :, torch.linspace(0, pixels.shape[2] - 1, count).long()]
-        variance, mean = torch.var_mean(pixels.float(), dim=2, correction=0)
+        pixels = pixels.float().contiguous()  # sums are then the same whatever the layout was
+        variance, mean = torch.var_mean(pixels, dim=2, correction=0)
         return mean.double(), variance.double() + mean.double().square()
 
     def rows(self, X: Images, dtype: Any) -> Rows:

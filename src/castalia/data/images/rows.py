@@ -28,9 +28,9 @@ def pictures_at(x: Tensor, index: Tensor) -> Tensor:
     >>> pictures_at(x, torch.tensor([4, 2])).is_contiguous(memory_format=torch.channels_last)
     True
     """
-    if x.is_contiguous(memory_format=torch.channels_last):
-        return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
-    return x.index_select(0, index)
+    if x.is_contiguous() or not x.is_contiguous(memory_format=torch.channels_last):
+        return x.index_select(0, index)
+    return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
 
 
 class ImageRows(TensorRows):
