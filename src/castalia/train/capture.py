@@ -23,9 +23,7 @@ from castalia.train.step import Stepper
 __all__ = ["CapturedStepper", "own_stream"]
 
 WARM_UP = 3  # eager steps before recording, as torch asks for
-BUSY = (
-    1.25  # a device that works so many times as long as its kernels take to launch needs no graph
-)
+BUSY = 1.25  # a device that works so many times as long as launching takes needs no graph
 
 
 @contextmanager
