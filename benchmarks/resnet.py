@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from benchmarks.harness import Bar, Report, Spread, installed, main
 
 LR, CLASSES = 0.01, 10
+EAGER = ("defaults", "eager")
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,8 @@ def lightning(X: np.ndarray, y: np.ndarray, setting: Setting, compiled: bool) ->
 Fit = Callable[[np.ndarray, np.ndarray, Setting], None]
 
 
-def contenders() -> dict[str, tuple[Fit, bool]]:
-    """What everybody runs, and whether it launches kernel by kernel."""
+def contenders(compiled: int = 0) -> dict[str, tuple[Fit, bool]]:
+    """What everybody runs, or those that compile, and whether it launches kernel by kernel."""
     found: dict[str, tuple[Fit, bool]] = {
         "castalia, compile=True": (lambda X, y, s: castalia(X, y, s, True), False),
         "castalia, defaults": (lambda X, y, s: castalia(X, y, s, "auto"), False),
@@ -148,15 +149,17 @@ def contenders() -> dict[str, tuple[Fit, bool]]:
     }
     if installed("lightning"):
         found["Lightning, compiled"] = (lambda X, y, s: lightning(X, y, s, True), True)
+    if compiled:
+        return {name: what for name, what in found.items() if not name.endswith(EAGER)}
     return found
 
 
-def measure(setting: Setting, rounds: int) -> dict[str, list[float]]:
+def measure(setting: Setting, rounds: int, compiled: int) -> dict[str, list[float]]:
     """Pictures a second of every contender, by round."""
     X, y = pictures(setting)
-    speeds: dict[str, list[float]] = {name: [] for name in contenders()}
+    speeds: dict[str, list[float]] = {name: [] for name in contenders(compiled)}
     for number in range(-1, rounds):
-        for name, (fit, launches) in contenders().items():
+        for name, (fit, launches) in contenders(compiled).items():
             mine = setting.slower() if launches else setting
             mine = mine if number >= 0 else replace(mine, epochs=1)
             torch._dynamo.reset()
@@ -171,14 +174,16 @@ def measure(setting: Setting, rounds: int) -> dict[str, list[float]]:
     return speeds
 
 
-def run(scale: str = "full", rounds: int | None = None, size: int | None = None) -> Report:
-    """Time whole trainings in turns."""
+def run(
+    scale: str = "full", rounds: int | None = None, size: int | None = None, compiled: int = 0
+) -> Report:
+    """Time whole trainings in turns; ``compiled`` leaves out those that do not compile."""
     if not torch.cuda.is_available():
         return Report("resnet", "Not measured.", "No CUDA device: this benchmark needs one.")
     lines, bars, figures = ["| pictures | contender | pictures/s |", "|---|---|---|"], [], {}
     settings = [s for s in SETTINGS[scale] if size in (None, s.size)]
     for setting in settings:
-        speeds = measure(setting, rounds or ROUNDS[scale])
+        speeds = measure(setting, rounds or ROUNDS[scale], compiled)
         what = f"{setting.size} x {setting.size}, batch {setting.batch}"
         lines += [f"| {what} | {name} | {Spread.of(v):,.0f} |" for name, v in speeds.items()]
         ours = Spread.of(speeds["castalia, compile=True"]).median
@@ -196,4 +201,4 @@ def run(scale: str = "full", rounds: int | None = None, size: int | None = None)
 
 
 if __name__ == "__main__":
-    main(run, rounds=int, size=int)
+    main(run, rounds=int, size=int, compiled=int)
