@@ -44,6 +44,9 @@ def test_a_network_is_the_same_function_by_blocks(monkeypatch):
     assert len(used) == 1
     assert net(x[:, :, :65]).equal(odd)  # half a block would be left
     assert len(used) == 1
+    net.features.stem.conv = torch.nn.Conv2d(3, 8, 7, 2, padding=2).double()  # not our own
+    net(x)
+    assert len(used) == 1
 
 
 @pytest.mark.gpu

@@ -19,7 +19,7 @@ def scores_to_gradients(
     row = tl.program_id(0).to(tl.int64)
     z += row * W
     target, c = tl.load(targets + row), tl.load(share + row)
-    wanted = tl.load(z + target).to(tl.float32)  # before any program's thread writes there
+    wanted = tl.load(z + target).to(tl.float32)  # before any thread writes there
     v = tl.arange(0, BLOCK)
     top, total = float("-inf"), 0.0
     for start in range(0, W, BLOCK):

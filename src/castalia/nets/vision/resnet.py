@@ -229,9 +229,11 @@ class Stem(nn.Sequential):
 
 
 def _takes_blocks(conv: nn.Conv2d, x: Tensor) -> bool:
-    """Whether a convolution is of pictures that are large and of few channels, and is compiled."""
+    """Whether it is compiled for a GPU, and the stem's own: somebody may have put in another."""
+    found = conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.groups
+    own = found == ((7, 7), (2, 2), (3, 3), (1, 1), 1) and conv.padding_mode == "zeros"
     even = x.shape[2] % 2 == 0 and x.shape[3] % 2 == 0
-    return x.is_cuda and torch.compiler.is_compiling() and conv.stride == (2, 2) and even
+    return x.is_cuda and torch.compiler.is_compiling() and own and even
 
 
 def _stem(channels: int, width: int, kind: str, variant: str) -> Stem:
