@@ -33,7 +33,7 @@ def mlp(device: torch.device) -> Loop:
 
 
 def resnet18(device: torch.device) -> Loop:
-    """ResNet-18 on 128 pictures of 3 x 224 x 224, in bfloat16."""
+    """ResNet-18 on 128 images of 3 x 224 x 224, in bfloat16."""
     from torchvision.models import resnet18 as build
 
     net = build().to(device)

@@ -1,6 +1,6 @@
 """A folder of JPEGs as augmented batches: our rows and transforms against a DataLoader of torch.
 
-Both decode, resize to 224 x 224, cut a random window out of the padded picture, mirror half of them
+Both decode, resize to 224 x 224, cut a random window out of the padded image, mirror half of them
 and normalise, with two workers: threads here, processes there. The peer uses torchvision's
 transforms where that is installed, otherwise the same steps written with Pillow.
 """
@@ -80,7 +80,7 @@ class Pictures(Dataset[Any]):
 
 
 def by_hand(image: Image.Image) -> torch.Tensor:
-    """Resize, crop, mirror and normalise one picture with Pillow and torch."""
+    """Resize, crop, mirror and normalise one image with Pillow and torch."""
     image = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     left, top = torch.randint(0, 2 * PAD + 1, (2,)).tolist()
     padded = ImageOps.expand(image, PAD)
@@ -119,7 +119,7 @@ def peer(folder: Path, transform: Callable[[Any], Any]) -> Callable[[], None]:
 def check(seen: int, wanted: int) -> None:
     """Refuse an epoch that lost pictures."""
     if seen != wanted:
-        raise RuntimeError(f"{seen} of {wanted} pictures came out")
+        raise RuntimeError(f"{seen} of {wanted} images came out")
 
 
 def run(scale: str = "full") -> Report:

@@ -1,9 +1,9 @@
 """ResNet-18 on a GPU: our whole ``fit`` against bare torchvision loops and Lightning's Trainer.
 
-Everybody trains from pictures to the last step, compilation included: bf16, channels last,
+Everybody trains from images to the last step, compilation included: bf16, channels last,
 momentum. A first epoch of each fills the compiler's caches and is thrown away. Loops that launch
-kernel by kernel train for fewer epochs on small pictures, where they take much longer. Bare loops
-keep normalised float pictures on the device and draw their batches there, which costs them less
+kernel by kernel train for fewer epochs on small images, where they take much longer. Bare loops
+keep normalised float images on the device and draw their batches there, which costs them less
 than our bytes that are normalised batch by batch.
 """
 
@@ -45,7 +45,7 @@ ROUNDS = {"full": 3, "quick": 1, "tiny": 1}
 
 
 def network(size: int) -> nn.Module:
-    """torchvision's ResNet-18; for small pictures with the usual 3 x 3 stem without pooling."""
+    """torchvision's ResNet-18; for small images with the usual 3 x 3 stem without pooling."""
     from torchvision.models import resnet18
 
     net = resnet18(num_classes=CLASSES)
@@ -155,7 +155,7 @@ def contenders(compiled: int = 0) -> dict[str, tuple[Fit, bool]]:
 
 
 def measure(setting: Setting, rounds: int, compiled: int) -> dict[str, list[float]]:
-    """Pictures a second of every contender, by round."""
+    """Images a second of every contender, by round."""
     X, y = pictures(setting)
     speeds: dict[str, list[float]] = {name: [] for name in contenders(compiled)}
     for number in range(-1, rounds):
@@ -180,7 +180,7 @@ def run(
     """Time whole trainings in turns; ``compiled`` leaves out those that do not compile."""
     if not torch.cuda.is_available():
         return Report("resnet", "Not measured.", "No CUDA device: this benchmark needs one.")
-    lines, bars, figures = ["| pictures | contender | pictures/s |", "|---|---|---|"], [], {}
+    lines, bars, figures = ["| images | contender | pictures/s |", "|---|---|---|"], [], {}
     settings = [s for s in SETTINGS[scale] if size in (None, s.size)]
     for setting in settings:
         speeds = measure(setting, rounds or ROUNDS[scale], compiled)
@@ -194,7 +194,7 @@ def run(
             bars.append(Bar(f"{what}: whole fit over Lightning's Trainer", ours / peer, ">=", 1.0))
         figures[what] = speeds
     setting_text = "; ".join(
-        f"{s.size} x {s.size}: {s.pictures:,} pictures, {s.epochs} epochs, batch {s.batch}"
+        f"{s.size} x {s.size}: {s.pictures:,} images, {s.epochs} epochs, batch {s.batch}"
         for s in settings
     )
     return Report("resnet", f"ResNet-18, bf16. {setting_text}.", "\n".join(lines), bars, figures)

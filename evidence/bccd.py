@@ -1,12 +1,12 @@
-"""Blood cells found on microscope pictures (BCCD), trained from scratch.
+"""Blood cells found on microscope images (BCCD), trained from scratch.
 
-364 pictures of 640 x 480 pixels; red cells (4,155 boxes of about 105 pixels, crowded and
+364 images of 640 x 480 pixels; red cells (4,155 boxes of about 105 pixels, crowded and
 overlapping), white cells (372, about 200 pixels) and platelets (361, about 40). Trained on the
-lists ``train`` and ``val`` (292 pictures), tested on ``test`` (72). No weights from elsewhere. The
+lists ``train`` and ``val`` (292 images), tested on ``test`` (72). No weights from elsewhere. The
 measure is PASCAL VOC's mean average precision at an overlap of 0.5, over all boxes of the test
 list; two boxes without area are left out by the reader.
 
-Published, on other splits of the same pictures: 0.924 (YOLOv8n, pre-trained) and 0.947 (a variant
+Published, on other splits of the same images: 0.924 (YOLOv8n, pre-trained) and 0.947 (a variant
 of it, IET Computer Vision 2025), 0.854 (Joshi 2022, Uniciencia 36).
 
 Data: Shenggan, BCCD Dataset, MIT licence.
@@ -68,7 +68,7 @@ def detector(seed: int, quick: bool) -> YOLODetector:
 
 
 def load(path: Path, part: str, most: int | None = None) -> Images:
-    """Pictures of one list with their boxes."""
+    """Images of one list with their boxes."""
     with warnings.catch_warnings():  # the two boxes without area are known
         warnings.simplefilter("ignore", DataWarning)
         images = read_voc(path, part)

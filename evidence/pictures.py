@@ -1,7 +1,7 @@
 """Digits and clothes: convolutional classifiers beside published figures.
 
 MNIST with LeNet on a CPU, Fashion-MNIST with a small network and ResNet-18 on a GPU. All 60,000
-training pictures are trained on, with settings fixed beforehand; the 10,000 test pictures decide
+training images are trained on, with settings fixed beforehand; the 10,000 test images decide
 nothing.
 
 Published: LeNet-5 on MNIST 99.05 % (1998, LeCun et al., without distortions); on Fashion-MNIST, of
@@ -105,7 +105,7 @@ def run(quick: bool = False) -> None:
         cells = [f"{weights:,}", published, spread(accuracy, 2), str(len(accuracy))]
         lines.append([data, name, *cells, spread(seconds, 0)])
     columns = ["data", "model", "weights", "published %", "test accuracy %", "seeds", "s a fit"]
-    print_table("Pictures of digits and clothes", columns, lines)
+    print_table("Images of digits and clothes", columns, lines)
 
 
 def trained(model: Any, data: str, quick: bool) -> tuple[Any, float, float]:

@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation: graphs, the inside of networks, and the lab's figures.
+"""Draw the images of the documentation: graphs, the inside of networks, and the lab's figures.
 
 ``python tools/figures.py [names…]`` writes them to ``docs/images``.
 """
@@ -95,7 +95,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 
 
 def main(names: list[str]) -> None:
-    """Draw the pictures named, or all."""
+    """Draw the images named, or all."""
     for name, make in GRAPHS.items():
         if not names or name in names:
             torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The pictures of ``docs/inside.md``: what the displays of a network's inside show.
+"""The images of ``docs/inside.md``: what the displays of a network's inside show.
 
 ``tools/figures.py`` draws them. Where MNIST is in the cache it is used, else scikit-learn's digits.
 """

@@ -1,4 +1,4 @@
-"""Estimators that learn from pictures in files."""
+"""Estimators that learn from images in files."""
 
 from dataclasses import dataclass
 

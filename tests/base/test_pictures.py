@@ -1,4 +1,4 @@
-"""Estimators of pictures: the seam between adapters, tasks and the loop."""
+"""Estimators of images: the seam between adapters, tasks and the loop."""
 
 from dataclasses import dataclass
 
@@ -119,9 +119,9 @@ def test_a_run_of_pictures_is_resumed(tmp_path):
         (np.zeros((4, 3, 8, 8)), r"Channels come last in arrays: use X.transpose\(0, 2, 3, 1\)"),
         (np.full((3, 4, 4), "a"), "must be numbers"),
         (np.zeros((0, 4, 4)), "got shape"),
-        ([X[0], X[0, 0]], r"picture 1 has the shape \(12,\)"),
+        ([X[0], X[0, 0]], r"image 1 has the shape \(12,\)"),
         (torch.zeros(2, 2), r"must be \(N, C, H, W\)"),
-        (np.where(np.arange(4) == 2, np.nan, 0)[:, None, None] * np.ones((4, 2, 2)), "picture 2"),
+        (np.where(np.arange(4) == 2, np.nan, 0)[:, None, None] * np.ones((4, 2, 2)), "image 2"),
     ],
 )
 def test_what_is_no_picture_is_refused(bad, message):
@@ -130,9 +130,7 @@ def test_what_is_no_picture_is_refused(bad, message):
 
 
 def test_another_size_than_in_fit_is_refused(fitted):
-    with pytest.raises(
-        InvalidData, match="must have 12 x 12 pixels, as in fit; picture 0 has 12 x"
-    ):
+    with pytest.raises(InvalidData, match="must have 12 x 12 pixels, as in fit; image 0 has 12 x"):
         fitted.predict(X[:2, :, :10])
 
 
@@ -145,7 +143,7 @@ def test_a_handful_of_pictures_is_trained_in_single_precision():
     assert small(epochs=1).fit(X[:30], Y[:30]).settings_["precision"] == "float32"
 
 
-# ---- one picture, other scales, paths ----
+# ---- one image, other scales, paths ----
 
 
 @pytest.fixture(scope="module")

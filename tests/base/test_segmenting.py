@@ -86,7 +86,7 @@ def test_class_weights_are_inverse_or_median_frequencies():
     balanced = class_weights("me", "balanced", classes, counts, None)
     assert_allclose(balanced, 200 / (3 * np.array([140, 20, 40])))
     assert_allclose((balanced * counts.sum(axis=0)).sum(), counts.sum())  # 1 on average
-    frequency = np.array([140 / 200, 20 / 100, 40 / 100])  # among pictures that show the class
+    frequency = np.array([140 / 200, 20 / 100, 40 / 100])  # among images that show the class
     median = class_weights("me", "median", classes, counts, None)
     assert_allclose(median, 0.4 / frequency)
     assert_allclose(class_weights("me", {2: 5}, classes, counts, None), [1, 1, 5])
@@ -165,7 +165,7 @@ def test_augmentation_moves_masks_along_and_calls_the_outside_void(monkeypatch):
 BAD = {
     "other_size": (
         lambda: Y[:, :-1],
-        r"got 24 of 24 that have not, first in row 0: \(23, 24\) for a picture of \(24, 24\)",
+        r"got 24 of 24 that have not, first in row 0: \(23, 24\) for an image of \(24, 24\)",
     ),
     "one_hot": (lambda: np.eye(3)[Y], r"first in row 0: \(24, 24, 3\)"),
     "one_class": (lambda: np.zeros_like(Y), "from 2 to 255 classes; got one class, 0"),

@@ -27,11 +27,11 @@ def fitted(place):
 
 
 def test_one_command_fits_a_folder_and_says_what_it_found(fitted):
-    assert "24 pictures, 12 x 12 pixels, in colour" in fitted
+    assert "24 images, 12 x 12 pixels, in colour" in fitted
     assert "Target: class (classification, 2 classes)" in fitted
-    assert "20 % of the pictures tested (4)" in fitted
+    assert "20 % of the images tested (4)" in fitted
     assert "rows/broken.png" in fitted
-    assert "Scores on the 4 test pictures" in fitted
+    assert "Scores on the 4 test images" in fitted
     assert "Report: " in fitted
 
 
@@ -66,7 +66,7 @@ def test_bad_input_gets_one_sentence(fitted, place):
     assert done.stdout == "Reading rows …\n"
     (line,) = done.stderr.splitlines()
     assert "must hold a folder for each class" in line
-    assert "must be a picture or a folder" in sentence("predict", run, place / "gone")
+    assert "must be an image or a folder" in sentence("predict", run, place / "gone")
     assert "cannot be decoded" in sentence(
         "predict", run, place / "stripes" / "rows" / "broken.png"
     )

@@ -30,7 +30,7 @@ def learnt(X, y):
 
 
 def accuracy(X, y, per_class, *, epochs, seed, **settings):
-    """Learn from a few pictures of each class and judge on all the others."""
+    """Learn from a few images of each class and judge on all the others."""
     random = np.random.default_rng(seed)
     few = [random.choice(np.flatnonzero(y == c), per_class, replace=False) for c in np.unique(y)]
     shown = np.concatenate(few)

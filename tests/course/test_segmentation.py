@@ -1,4 +1,4 @@
-"""The course's claims about labelling pixels, on small pictures of squares and discs."""
+"""The course's claims about labelling pixels, on small images of squares and discs."""
 
 import functools
 
@@ -14,7 +14,7 @@ from castalia.testing.toys import shapes
 
 
 def edges(net, *, size, noise, n, epochs, seed):
-    """Share of right pixels beside outlines, on new pictures, of a network after training."""
+    """Share of right pixels beside outlines, on new images, of a network after training."""
     X, y = shapes(2 * n, size, noise, seed)
     x, masks = torch.from_numpy(X).float()[:, None] / 50 - 2.5, torch.from_numpy(y)
     training = Training(validation=0, schedule="cosine")

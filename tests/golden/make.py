@@ -29,7 +29,7 @@ def main():
         model = make(record, **quick).fit(X[:120], None if y is None else y[:120])
         method = RAW.get(name) or next(m for m in METHODS if hasattr(model, m))
         castalia.save(model, home / name / "model")
-        rows = X[:1] if record.data == "image" else X[:8]  # pictures are large
+        rows = X[:1] if record.data == "image" else X[:8]  # images are large
         answer = getattr(model, method)(rows)
         expected = {"rows": plain(rows), "method": method, "answer": plain(answer)}
         (home / name / "expected.json").write_text(json.dumps(expected) + "\n")

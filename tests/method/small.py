@@ -1,4 +1,4 @@
-"""Small tables and folders of pictures, and plans that take a second."""
+"""Small tables and folders of images, and plans that take a second."""
 
 import numpy as np
 from PIL import Image

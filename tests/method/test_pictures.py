@@ -1,4 +1,4 @@
-"""The method on pictures: what is read, how it is split, what is chosen, what is left."""
+"""The method on images: what is read, how it is split, what is chosen, what is left."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ from castalia.method.report import RunReport, render
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Twenty pictures a class, four of which are wrongly labelled."""
+    """Twenty images a class, four of which are wrongly labelled."""
     found = write_pictures(tmp_path_factory.mktemp("data") / "stripes", each=16)
     rng = np.random.default_rng(1)
     for kind, other in (("rows", "columns"), ("columns", "rows")):
@@ -65,10 +65,10 @@ def test_a_folder_is_fitted_and_leaves_a_model_a_page_and_results(finished):
         "Gradient boosting",
         "ConvNetClassifier",
     ]
-    assert finished.report.contenders[1].note == "on pictures shrunk to 12 x 12 pixels"
+    assert finished.report.contenders[1].note == "on images shrunk to 12 x 12 pixels"
     assert finished.summary["rows"] == {"all": 40, "tested": 20}
     assert finished.summary["unit"] == "picture"
-    assert finished.report.title == "Pictures of stripes"
+    assert finished.report.title == "Images of stripes"
     assert finished.report.reproduce.startswith("castalia fit ")
     assert "--target" not in finished.report.reproduce
     assert castalia.load(finished.model).image_size == 12
@@ -107,7 +107,7 @@ def test_the_report_shows_examples_mistakes_maps_and_confusion(finished):
         assert part in page
     assert page.count("<img ") == 16 + len(report.mistakes)
     assert set(re.findall(r'src="(.{15})', page)) == {"data:image/png;"}
-    assert "test pictures" in page
+    assert "test images" in page
     assert "test rows" not in page
 
 
@@ -221,7 +221,7 @@ def test_a_table_of_paths_is_read_with_its_target(folder, tmp_path):
     assert found.task.counts == {"c": 10, "r": 10}
     assert found.target == "kind"
     assert "gone.png" in " ".join(found.notes)
-    with pytest.raises(InvalidData, match="table of pictures, whose paths are in `file`"):
+    with pytest.raises(InvalidData, match="table of images, whose paths are in `file`"):
         opened(tmp_path / "list.csv")
 
 
@@ -235,24 +235,24 @@ def test_labels_decide_the_fingerprint():
 
 
 def test_a_folder_without_classes_is_refused(folder):
-    with pytest.raises(InvalidData, match="must hold a folder for each class; got 20 pictures"):
+    with pytest.raises(InvalidData, match="must hold a folder for each class; got 20 images"):
         opened(folder / "rows")
 
 
 def test_one_picture_is_refused(folder):
-    with pytest.raises(InvalidData, match="must be a folder .* got one picture"):
+    with pytest.raises(InvalidData, match="must be a folder .* got one image"):
         opened(folder / "rows" / "0.png")
 
 
 def test_a_folder_with_one_picture_is_refused(tmp_path):
     write_pictures(tmp_path / "one", each=1, kinds=("rows",))
-    with pytest.raises(InvalidData, match="must have 10 different pictures at least .* got 1"):
+    with pytest.raises(InvalidData, match="must have 10 different images at least .* got 1"):
         opened(tmp_path / "one")
 
 
 def test_one_class_is_refused(tmp_path):
     write_pictures(tmp_path / "one", kinds=("rows",))
-    with pytest.raises(InvalidData, match="`class` must have two classes .* all 12 pictures hold"):
+    with pytest.raises(InvalidData, match="`class` must have two classes .* all 12 images hold"):
         opened(tmp_path / "one")
 
 
@@ -260,7 +260,7 @@ def test_a_class_with_one_picture_is_trained_on_and_told(tmp_path):
     folder = write_pictures(tmp_path / "rare")
     write_pictures(folder, each=1, kinds=("disc",))
     found = opened(folder)
-    assert "Classes of a single picture can be trained on but not tested: `disc`." in found.notes
+    assert "Classes of a single image can be trained on but not tested: `disc`." in found.notes
     assert (found.task.y[found.parts[0].train] == "disc").sum() == 1
     assert run(picture_plan(folder, run=tmp_path / "run")).summary["rows"]["all"] == 25
 
@@ -288,8 +288,8 @@ def test_labels_that_are_no_classes_are_refused():
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"task": "regression"}, "`task` must be 'classification' for pictures; got 'regression'"),
-        ({"group": "site"}, "`group` must be None for pictures"),
+        ({"task": "regression"}, "`task` must be 'classification' for images; got 'regression'"),
+        ({"group": "site"}, "`group` must be None for images"),
         ({"model": "mlp"}, "`model` must do classification on images; MLPClassifier does"),
         ({"settings": {"widht": 3}}, "`widht` must be a setting of ConvNetClassifier"),
     ],
@@ -307,7 +307,7 @@ def test_copies_never_stand_on_both_sides_of_a_split(tmp_path):
     for i in range(6):
         shutil.copy(folder / "rows" / f"{i}.png", folder / "rows" / f"again{i}.png")
     found = opened(folder)
-    assert "6 pictures left out as exact copies of others" in " ".join(found.notes)
+    assert "6 images left out as exact copies of others" in " ".join(found.notes)
     assert len(found) == 24
     assert len(set(contents(found.images))) == 24
 
@@ -316,9 +316,7 @@ def test_a_picture_under_two_classes_is_left_out(tmp_path):
     folder = write_pictures(tmp_path / "torn")
     shutil.copy(folder / "rows" / "3.png", folder / "columns" / "mine.png")
     found = opened(folder)
-    assert "2 pictures left out, for the same picture is under several classes" in " ".join(
-        found.notes
-    )
+    assert "2 images left out, for the same image is under several classes" in " ".join(found.notes)
     assert found.task.counts == {"columns": 12, "rows": 11}
 
 

@@ -22,7 +22,7 @@ def test_one_network_takes_pictures_of_several_sizes():
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), GlobalPool("max"), nn.Linear(4, 2))
     for size in ((5, 5), (8, 13), (40, 3)):
         assert net(torch.zeros(3, 1, *size)).shape == (3, 2)
-    # A pattern is found wherever it is, in a picture of any size
+    # A pattern is found wherever it is, in an image of any size
     small, large = torch.zeros(1, 1, 9, 9), torch.zeros(1, 1, 20, 30)
     small[..., 3:6, 3:6], large[..., 10:13, 20:23] = 1, 1
     assert_close(net(small), net(large))

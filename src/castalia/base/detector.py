@@ -1,7 +1,7 @@
 """The task of detectors: boxes in, boxes out, of each picture.
 
-Inside, boxes are (class, cx, cy, w, h) in shares of the picture, padded to one number a picture.
-Shapes: B pictures of a block, N boxes the network answers, K candidates, M true boxes, C classes.
+Inside, boxes are (class, cx, cy, w, h) in shares of the image, padded to one number an image.
+Shapes: B images of a block, N boxes the network answers, K candidates, M true boxes, C classes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from castalia.utils.text import listing, plural
 
 __all__ = ["Detector", "pad_boxes"]
 
-CANDIDATES, MOST = 1000, 300  # boxes of a picture before and after suppression
+CANDIDATES, MOST = 1000, 300  # boxes of an image before and after suppression
 FAINT = 0.005  # scores from which boxes count in the average precision
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Detector:
-    """Things on pictures: their classes and their boxes.
+    """Things on images: their classes and their boxes.
 
     Parameters
     ----------
@@ -50,15 +50,13 @@ class Detector:
     overlap: Annotated[float, Interval(0, 1)] = 0.5
 
     def _check_target(self, X: Images, y: Any) -> list[Boxes]:
-        """Return the boxes of each picture in shares of it; those that cannot be are left out."""
+        """Return the boxes of each image in shares of it; those that cannot be are left out."""
         name = type(self).__name__
         if isinstance(y, str) or not hasattr(y, "__len__"):
-            raise InvalidData(
-                f"{name}: y must be a list with the boxes of each picture; got {y!r}."
-            )
+            raise InvalidData(f"{name}: y must be a list with the boxes of each image; got {y!r}.")
         if len(y) != len(X):
             raise InvalidData(
-                f"{name}: X and y must have the same number of rows; got {len(X):,} pictures and "
+                f"{name}: X and y must have the same number of rows; got {len(X):,} images and "
                 f"boxes of {len(y):,}."
             )
         found = [_boxes_of(item, place, name) for place, item in enumerate(y)]
@@ -89,7 +87,7 @@ class Detector:
         """Nothing to learn from the validation rows."""
 
     def predict(self, X: Any, threshold: float | None = None) -> list[Boxes]:
-        """Return the boxes found on each picture, in its own pixels, the surest first.
+        """Return the boxes found on each image, in its own pixels, the surest first.
 
         Parameters
         ----------
@@ -101,7 +99,7 @@ class Detector:
         Returns
         -------
         list of Boxes
-            With ``labels``, ``corners`` and ``scores``; at most 300 a picture.
+            With ``labels``, ``corners`` and ``scores``; at most 300 an image.
         """
         least = self.threshold if threshold is None else threshold
         if not 0 <= least <= 1:
@@ -122,7 +120,7 @@ class Detector:
         labels = labels.gather(1, best)
         shares = to_corners(outputs[..., :4].take_along_dim(best[..., None], dim=1)).clamp(0, 1)
         full = (shares[..., 2:] > shares[..., :2]).all(dim=-1) & (scores >= least)
-        # Those below the threshold are the last: leave out as many as no picture needs.
+        # Those below the threshold are the last: leave out as many as no image needs.
         n = max(int((scores >= least).sum(dim=1).max()), 1)
         kept = suppress(shares[:, :n], scores[:, :n], labels[:, :n], iou=self.overlap) & full[:, :n]
         found = []
@@ -141,7 +139,7 @@ class Detector:
         X
             Pictures.
         y
-            Boxes of each picture; None where X holds them.
+            Boxes of each image; None where X holds them.
         sample_weight
             Must be None: a precision has no weights.
         """
@@ -161,12 +159,12 @@ class Detector:
 
 
 def pad_boxes(boxes: Sequence[Boxes], classes: np.ndarray) -> Tensor:
-    """Return boxes as (pictures, M, 5): class number, cx, cy, w, h; -1 and zeros fill the rows.
+    """Return boxes as (images, M, 5): class number, cx, cy, w, h; -1 and zeros fill the rows.
 
     Parameters
     ----------
     boxes
-        Boxes of each picture, in shares of it; difficult ones are left out.
+        Boxes of each image, in shares of it; difficult ones are left out.
     classes
         The known classes, sorted.
 
@@ -195,7 +193,7 @@ def _classes(owner: Any, y: list[Boxes]) -> np.ndarray:
     if all(b.difficult is not None and b.difficult.all() for b in y if len(b)):
         raise InvalidData(
             f"{type(owner).__name__}: y must hold at least one box with an area inside its "
-            f"picture that is not marked difficult; got none on {plural(len(y), 'picture')}. "
+            f"image that is not marked difficult; got none on {plural(len(y), 'picture')}. "
             "Corners are x1, y1, x2, y2 in pixels."
         )
     try:
@@ -208,11 +206,11 @@ def _classes(owner: Any, y: list[Boxes]) -> np.ndarray:
 
 
 def _boxes_of(item: Any, place: int, owner: str) -> Boxes:
-    """Read the boxes of one picture; errors name it."""
+    """Read the boxes of one image; errors name it."""
     try:
         return as_boxes(item, owner)
     except ValueError as error:
-        raise InvalidData(f"{owner}: boxes of picture {place} cannot be read. {error}") from error
+        raise InvalidData(f"{owner}: boxes of image {place} cannot be read. {error}") from error
 
 
 def _check_pixels(owner: str, boxes: list[Boxes]) -> None:
@@ -236,7 +234,7 @@ def _report(owner: str, given: list[Boxes], inside: list[Boxes]) -> None:
     said = [
         f"{plural(sum(found.values()), 'box').replace('boxs', 'boxes')} {what} ({_places(found)})"
         for found, what in (
-            (empty, "without area inside the picture left out"),
+            (empty, "without area inside the image left out"),
             (cut, "cut off at the edge"),
         )
         if found
@@ -248,4 +246,4 @@ def _report(owner: str, given: list[Boxes], inside: list[Boxes]) -> None:
 def _places(found: dict[int, int]) -> str:
     shown = ", ".join(str(i) for i in list(found)[:5])
     more = f" and {len(found) - 5:,} more" if len(found) > 5 else ""
-    return f"picture{'s' if len(found) > 1 else ''} {shown}{more}"
+    return f"image{'s' if len(found) > 1 else ''} {shown}{more}"

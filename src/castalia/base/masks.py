@@ -1,4 +1,4 @@
-"""Masks as targets: checked against their pictures, brought to one size, counted and encoded."""
+"""Masks as targets: checked against their images, brought to one size, counted and encoded."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def check_masks(
     *,
     keep: bool = False,
 ) -> Any:
-    """Return masks of whole numbers, each of its picture's size, brought to one size.
+    """Return masks of whole numbers, each of its image's size, brought to one size.
 
     Parameters
     ----------
     owner
         Who asks, for the messages.
     sizes
-        Height and width of each picture, (N, 2).
+        Height and width of each image, (N, 2).
     y
-        One mask a picture: an array or tensor (N, H, W), or a list of (H, W).
+        One mask an image: an array or tensor (N, H, W), or a list of (H, W).
     size
         Height and width to bring them to; None: all have one size already.
     keep
@@ -55,8 +55,8 @@ def check_masks(
     if size is None:
         found = [tuple(map(int, one)) for one in np.unique(sizes, axis=0)]
         raise InvalidData(
-            f"{owner}: pictures must have one size; got {len(found):,} sizes, such as {found[0]} "
-            f"and {found[1]}. Set `image_size` to bring pictures and masks to one."
+            f"{owner}: images must have one size; got {len(found):,} sizes, such as {found[0]} "
+            f"and {found[1]}. Set `image_size` to bring images and masks to one."
         )
     return resized_masks(masks, size)
 
@@ -67,8 +67,8 @@ def _check_sizes(owner: str, masks: Maps, sizes: np.ndarray) -> None:
     if bad:
         i = bad[0]
         raise InvalidData(
-            f"{owner}: every mask must have the size of its picture; got {len(bad):,} of "
-            f"{len(found):,} that have not, first in row {i}: {found[i]} for a picture of "
+            f"{owner}: every mask must have the size of its image; got {len(bad):,} of "
+            f"{len(found):,} that have not, first in row {i}: {found[i]} for an image of "
             f"{tuple(map(int, sizes[i]))}. A mask is (height, width), a class number a pixel."
         )
 
@@ -179,7 +179,7 @@ def class_weights(
     counts
         Pixels of each class in each mask, (N, K).
     weight
-        Weights of the pictures, or None.
+        Weights of the images, or None.
     """
     if setting is None:
         return None
@@ -200,6 +200,6 @@ def class_weights(
     pixels = counts.sum(axis=0)  # (K,)
     if setting == "balanced":
         return pixels.sum() / (len(classes) * pixels)
-    seen = (counts.sum(axis=1, keepdims=True) * (counts > 0)).sum(axis=0)  # of pictures with k
+    seen = (counts.sum(axis=1, keepdims=True) * (counts > 0)).sum(axis=0)  # of images with k
     frequency = pixels / seen
     return np.median(frequency) / frequency

@@ -74,5 +74,5 @@ def content(X: Any) -> str:
         X = np.frombuffer(repr(X.tolist()).encode(), dtype=np.uint8)
     if isinstance(X, np.ndarray):
         return hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
-    own = callable(getattr(X, "fingerprint", None))  # pictures, blocks of a corpus
+    own = callable(getattr(X, "fingerprint", None))  # images, blocks of a corpus
     return X.fingerprint() if own else read(X).fingerprint()

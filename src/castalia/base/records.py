@@ -28,7 +28,7 @@ register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
 register(ImageAdapter, "ImageAdapter")
 
-# Random changes of pictures are settings of an estimator; the name of a file's record is theirs.
+# Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (
     augment.Augment,
     augment.Crop,

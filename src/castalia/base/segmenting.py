@@ -32,7 +32,7 @@ class Segmenter:
     ----------
     class_weight
         None, ``"balanced"`` (inverse frequency of the class among the pixels), ``"median"``
-        (median frequency balancing: frequencies among the pixels of pictures that show the class,
+        (median frequency balancing: frequencies among the pixels of images that show the class,
         their median over each), or a dict from class to weight.
     void
         Value of mask pixels that never count, such as 255; None: all count.
@@ -68,7 +68,7 @@ class Segmenter:
             raise InvalidData(
                 f"{name}: every mask must hold a pixel that is not void; got {len(empty):,} of "
                 f"{len(y):,} with void={self.void!r} only, first in row {empty[0]}. Leave those "
-                "pictures out."
+                "images out."
             )
         self.class_weight_ = class_weights(name, self.class_weight, self.classes_, counts, weight)
         return Target(torch.from_numpy(codes), len(self.classes_), weight)
@@ -82,7 +82,7 @@ class Segmenter:
         """Nothing to learn from the validation rows."""
 
     def _scores(self, X: Any) -> Iterator[Tensor]:
-        """Yield scores (B, K, H, W) at the pictures' own size, pictures of one size together."""
+        """Yield scores (B, K, H, W) at the images' own size, images of one size together."""
         images = as_images(X, type(self).__name__)
         all_sizes, start = images.sizes, 0
         for block in self._forward(images):  # type: ignore[attr-defined]
@@ -120,7 +120,7 @@ class Segmenter:
         X
             Pictures.
         y
-            Masks of the pictures' own size; None where X is a set of pictures that has them.
+            Masks of the images' own size; None where X is a set of images that has them.
         """
         X, y = split_target(X, y)
         images = as_images(X, type(self).__name__)
@@ -142,7 +142,7 @@ def _enlarged(scores: Tensor, size: tuple[int, int]) -> Tensor:  # (B, K, h, w)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray | list[np.ndarray]:
-    """Return one array, or a list of one entry a picture where sizes differ."""
+    """Return one array, or a list of one entry an image where sizes differ."""
     if len({part.shape[1:] for part in parts}) == 1:
         return np.concatenate(parts)
     return [one for part in parts for one in part]

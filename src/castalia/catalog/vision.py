@@ -1,4 +1,4 @@
-"""Networks on pictures and signals."""
+"""Networks on images and signals."""
 
 from castalia.catalog.records import System
 
@@ -16,7 +16,7 @@ VISION = (
         family="vision",
         tasks=("classification", "multilabel"),
         data="image",
-        summary="Small convolutional network that says what is on a picture",
+        summary="Small convolutional network that says what is on an image",
         reference=_LECUN,
         small={"widths": (8, 16), "convs": 1, "epochs": 10, "lr": 1e-2},
         toy="stripes",

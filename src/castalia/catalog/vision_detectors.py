@@ -1,4 +1,4 @@
-"""Detectors: what is where on a picture."""
+"""Detectors: what is where on an image."""
 
 from castalia.catalog.records import System
 
@@ -11,7 +11,7 @@ VISION_DETECTORS = (
         family="vision",
         tasks=("detection",),
         data="image",
-        summary="Network that finds and names all things on a picture in one look",
+        summary="Network that finds and names all things on an image in one look",
         reference=(
             "2016, Redmon, Divvala, Girshick, Farhadi, You only look once: unified, real-time "
             "object detection, arXiv 1506.02640"

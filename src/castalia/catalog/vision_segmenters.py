@@ -1,4 +1,4 @@
-"""Networks that label every pixel of a picture."""
+"""Networks that label every pixel of an image."""
 
 from castalia.catalog.records import System
 

@@ -1,4 +1,4 @@
-"""What is made of networks that see: maps of larger pictures, paintings, captions."""
+"""What is made of networks that see: maps of larger images, paintings, captions."""
 
 from castalia.catalog.records import System
 
@@ -11,7 +11,7 @@ VISION_TOOLS = (
         family="vision",
         tasks=("classification", "multilabel", "class maps"),
         data="image",
-        summary="A classifier of small pictures that looks everywhere in large ones",
+        summary="A classifier of small images that looks everywhere in large ones",
         reference="2014, Sermanet et al., OverFeat, ICLR, arXiv 1312.6229",
         small={"pool": "max"},
         toy="stripes",
@@ -24,7 +24,7 @@ VISION_TOOLS = (
         family="vision",
         tasks=("transformation",),
         data="image",
-        summary="Paints pictures in the style of another one",
+        summary="Paints images in the style of another one",
         reference=(
             "2016, Gatys, Ecker, Bethge, Image style transfer using convolutional neural networks,"
             " CVPR, arXiv 1508.06576"
@@ -40,7 +40,7 @@ VISION_TOOLS = (
         family="vision",
         tasks=("captioning",),
         data="image",
-        summary="Convolutional and recurrent network that tell pictures in words",
+        summary="Convolutional and recurrent network that tell images in words",
         reference="2015, Xu et al., Show, attend and tell, arXiv 1502.03044",
         small={
             "widths": (12, 16, 24),

@@ -16,7 +16,7 @@ def evaluate(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Table, or folder of pictures, whose target is known; a text, or two parallel."
+            help="Table, or folder of images, whose target is known; a text, or two parallel."
         ),
     ],
     target: Annotated[
@@ -26,7 +26,7 @@ def evaluate(
     header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Score a saved model on new rows, pictures or texts."""
+    """Score a saved model on new rows, images or texts."""
     from castalia.method import evaluate as evaluate_rows
     from castalia.method.report.formats import metric_label, score, score_range
     from castalia.utils.text import plural

@@ -15,14 +15,14 @@ def fit(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Table (CSV, TSV, Parquet, JSON lines), also with a column of texts; or pictures: "
+            help="Table (CSV, TSV, Parquet, JSON lines), also with a column of texts; or images: "
             "a folder of class folders, a zip or NPZ file, a table of paths; or a text file, or "
             "two that are translations line by line; or a known name: penguins."
         ),
     ],
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="Column to predict; not for pictures and text files."),
+        typer.Option("--target", "-t", help="Column to predict; not for images and text files."),
     ] = None,
     text: Annotated[
         str | None,
@@ -78,7 +78,7 @@ def fit(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a table, pictures or text: baselines, a network, and whether it is worth using.
+    """Fit a table, images or text: baselines, a network, and whether it is worth using.
 
     Run the same command again after an interruption and it goes on where it stopped.
     """

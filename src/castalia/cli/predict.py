@@ -16,7 +16,7 @@ def predict(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Table with the columns the model was trained on; pictures: folders and files; or "
+            help="Table with the columns the model was trained on; images: folders and files; or "
             "a text file, one text a line."
         ),
     ],
@@ -33,7 +33,7 @@ def predict(
     header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rows of a table, pictures or texts with a saved model."""
+    """Predict the rows of a table, images or texts with a saved model."""
     from castalia.method import predict as predict_rows
 
     found = predict_rows(model, data, text=text, header=header, strict=strict)

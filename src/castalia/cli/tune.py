@@ -17,7 +17,7 @@ __all__ = ["tune"]
 def tune(
     data: Annotated[
         str,
-        typer.Argument(help="Table, or pictures, as `castalia fit` takes them."),
+        typer.Argument(help="Table, or images, as `castalia fit` takes them."),
     ],
     target: Annotated[
         str | None,

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Find `Images` when it is asked for: pictures need torch, tables can be read without it."""
+    """Find `Images` when it is asked for: images need torch, tables can be read without it."""
     if name == "Images":
         from castalia.data.images import Images
 

@@ -1,4 +1,4 @@
-"""One door: tables in files of four formats, numpy, pandas, polars, Arrow; pictures in folders."""
+"""One door: tables in files of four formats, numpy, pandas, polars, Arrow; images in folders."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _read_pictures(path: Path, target: str | None) -> Any:
 
     if target is not None:
         raise InvalidParameter(
-            f"read: `target` must be None for pictures, whose folders say what they are; got "
+            f"read: `target` must be None for images, whose folders say what they are; got "
             f"{target!r}."
         )
     return read_pictures(path)

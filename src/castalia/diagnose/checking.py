@@ -110,7 +110,7 @@ class _Trial:
         most = MOST_PICTURES if pictures else MOST_ROWS
         index = _sample(y if self.classes else None, len(y), most)
         self.X, self.y = take_rows(X, index), y[index]
-        self.whole = None if pictures else len(index)  # maps of all pictures fill the memory
+        self.whole = None if pictures else len(index)  # maps of all images fill the memory
         kept, held = holdout(
             len(index), 0.3, seed=0, labels=self.y if self.classes and y.ndim == 1 else None
         )

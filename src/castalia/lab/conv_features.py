@@ -128,7 +128,7 @@ def _first(net: nn.Module) -> Tensor:
 
 @torch.no_grad()
 def _through(net: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """Return the pictures, the maps after each stage, and the scores."""
+    """Return the images, the maps after each stage, and the scores."""
     with recording(net, ["features.stage1", "features.stage2"]) as seen:
         scores = net(x)
     maps = {f"stage {i}": out for i, (_, _, out) in enumerate(seen, start=1)}

@@ -36,7 +36,7 @@ EXPERIMENTS: dict[str, str] = {
     "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
     "loss-landscape": "With shortcuts a deep network ends far lower in the landscape of its loss",
     "conv-features": "The first filters of a trained network are edges, random ones are not",
-    "sliding-window": "A classifier as a convolution looks everywhere in a larger picture",
+    "sliding-window": "A classifier as a convolution looks everywhere in a larger image",
     "style-transfer": "Pixels are changed until a network sees one content and another's style",
     "text-transfer": "What pretraining on texts owes to objective, network, mixture and compute",
     "encoder-bottleneck": "One vector cannot hold a long sentence; attention looks where it must",
@@ -57,7 +57,7 @@ class Outcome:
     figure
         The picture.
     numbers
-        What the picture shows, in numbers; the tests hold them.
+        What the image shows, in numbers; the tests hold them.
     said
         One sentence.
     """

@@ -1,4 +1,4 @@
-"""A classifier of small pictures slid over large ones, all windows in one pass.
+"""A classifier of small images slid over large ones, all windows in one pass.
 
 A network that learnt digits in windows, and windows without one, becomes a convolution and answers
 for every window of a large canvas at once. The best window decides what is there; the middle of the
@@ -33,7 +33,7 @@ PART = 0.4  # of a digit: less than this is nothing
 def scattered(
     images: np.ndarray, side: int, random: np.random.Generator, clear: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Put each picture somewhere on a noisy canvas; ``clear`` pixels about the middle stay free.
+    """Put each image somewhere on a noisy canvas; ``clear`` pixels about the middle stay free.
 
     Returns
     -------

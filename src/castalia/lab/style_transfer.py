@@ -1,7 +1,7 @@
 """Style transfer: one photograph painted in the manner of another picture.
 
 The eyes are a small VGG with random weights: no file is needed. Products of channels, averaged over
-the picture, are brought to those of the style; deep maps stay near those of the content.
+the image, are brought to those of the style; deep maps stay near those of the content.
 
 Reference: 2016, Gatys, Ecker, Bethge, Image style transfer using convolutional neural networks,
 CVPR, arXiv 1508.06576.
@@ -25,7 +25,7 @@ __all__ = ["drawn", "run"]
 
 
 def drawn(side: int = 256, seed: int = 0) -> np.ndarray:
-    """Return a picture of swirling brush strokes in blue, white and ochre, (side, side, 3) bytes.
+    """Return an image of swirling brush strokes in blue, white and ochre, (side, side, 3) bytes.
 
     Waves whose direction follows a smooth field, as in a painted night sky.
     """

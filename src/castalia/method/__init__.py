@@ -1,4 +1,4 @@
-"""The practical method on tables and pictures: baselines first, the network, a verdict."""
+"""The practical method on tables and images: baselines first, the network, a verdict."""
 
 from castalia.method.baseline_guide import Baseline, recommend_baseline
 from castalia.method.evaluating import Evaluation, evaluate

@@ -16,7 +16,7 @@ __all__ = ["Evaluation", "evaluate"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model scores on a table, on pictures or on texts.
+    """What a model scores on a table, on images or on texts.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ def evaluate(
     text: str | None = None,
     header: bool = True,
 ) -> Evaluation:
-    """Score a saved model on a table, on pictures or on texts, with a known target.
+    """Score a saved model on a table, on images or on texts, with a known target.
 
     Parameters
     ----------

@@ -48,15 +48,15 @@ __all__ = ["Fit", "fit", "run"]
 
 
 def fit(data: Any, target: str | None = None, *, plan: FitPlan | None = None) -> FitResult:
-    """Fit a table, pictures or text with the default plan, or with another one's settings.
+    """Fit a table, images or text with the default plan, or with another one's settings.
 
     Parameters
     ----------
     data
-        What ``castalia.read`` takes: a table, or a folder of class folders with pictures; or the
+        What ``castalia.read`` takes: a table, or a folder of class folders with images; or the
         path of a text file, or of two parallel ones.
     target
-        The column to predict; None for pictures and text files.
+        The column to predict; None for images and text files.
     plan
         Further settings; its data and target are not used.
     """

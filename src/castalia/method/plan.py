@@ -32,11 +32,11 @@ class FitPlan:
     Parameters
     ----------
     data
-        A table: a path, a frame, an array or a ``Dataset``. Or pictures: the path of a folder of
+        A table: a path, a frame, an array or a ``Dataset``. Or images: the path of a folder of
         class folders, of a zip or NPZ file, of a table of paths, or ``Images``. Or text: the path
         of a text file, or those of two files whose lines are translations of each other.
     target
-        The column to predict; None for pictures whose folders say what they are, and for text.
+        The column to predict; None for images whose folders say what they are, and for text.
     text
         The column of a table to learn from as text; ``"none"`` leaves texts aside; None takes one
         that holds sentences.
@@ -54,7 +54,7 @@ class FitPlan:
     run
         Folder of the run; None takes ``castalia-runs/<data>-<target>``.
     seeds
-        Trainings with different seeds; None: 3, or 1 with ``cv``, for many pictures and for text.
+        Trainings with different seeds; None: 3, or 1 with ``cv``, for many images and for text.
     cv
         Number of folds: every row is tested once. None: one test part.
     test

@@ -32,7 +32,7 @@ class Predictions:
     ----------
     columns
         Arrays of one entry a row. Of tables: ``prediction``, and ``probability_<class>`` for every
-        class; of pictures: ``path``, ``label`` and its ``probability``; of texts the same as of
+        class; of images: ``path``, ``label`` and its ``probability``; of texts the same as of
         tables; of a translator ``source`` and ``translation``; of a language model ``text``,
         ``tokens`` and ``bits_per_character``.
     notes
@@ -88,7 +88,7 @@ def predict(
     header: bool = True,
     strict: bool = False,
 ) -> Predictions:
-    """Predict every row of a table, every picture, or every text, with a saved model.
+    """Predict every row of a table, every image, or every text, with a saved model.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def predict(
         Folder of a run or of a saved model.
     data
         A table as ``castalia.read`` takes it; columns are found by name, others are ignored. Or
-        pictures: a folder, a file, or a list of them. Or a text file, with one text a line.
+        images: a folder, a file, or a list of them. Or a text file, with one text a line.
     text
         Column with the texts; None takes the one the run was trained on.
     header

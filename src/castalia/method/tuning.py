@@ -189,7 +189,7 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
     data = open_data(plan.fit, narrator)
     if not data.searched:
         raise InvalidParameter(
-            "tune: a search takes tables, pictures and tables of texts; got "
+            "tune: a search takes tables, images and tables of texts; got "
             f"{plan.fit.name}, for {data.task.kind}. Use `castalia fit` with --set."
         )
     first = Fit(data, narrator)

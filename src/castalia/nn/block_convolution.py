@@ -2,7 +2,7 @@
 
 out[o] = sum over j of  w[j] x[2 o + j - p],  p = (k - 1) / 2.
 With a zero beside w its k + 1 weights begin at an even pixel and make whole blocks; four times as
-many channels are convolved by a quarter as many weights, and the numbers are the same. A picture
+many channels are convolved by a quarter as many weights, and the numbers are the same. An image
 has three channels, of which tensor cores make eight to work with; of twelve they make sixteen.
 Shapes: B batch, C channels, H height, W width, O outputs, k x k kernel.
 """
@@ -23,7 +23,7 @@ def convolve_blocks(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     Parameters
     ----------
     x
-        Pictures, (B, C, H, W), H and W even.
+        Images, (B, C, H, W), H and W even.
     weight
         (O, C, k, k), k odd.
     bias

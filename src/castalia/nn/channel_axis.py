@@ -1,4 +1,4 @@
-"""Which axis holds the channels: the last for NumPy and picture files, the first for torch."""
+"""Which axis holds the channels: the last for NumPy and image files, the first for torch."""
 
 from typing import TypeVar
 

@@ -46,7 +46,7 @@ def compare_connectivity(size: Sequence[int], kernel: Sequence[int]) -> dict[str
 
     Examples
     --------
-    Differences of neighbouring pixels of a 320 x 280 picture: two weights, not 8,003,072,000.
+    Differences of neighbouring pixels of a 320 x 280 image: two weights, not 8,003,072,000.
 
     >>> found = compare_connectivity((320, 280), (2, 1))
     >>> found["convolution"], found["dense"].weights

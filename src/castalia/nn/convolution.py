@@ -33,7 +33,7 @@ def convolve(
     dilation: int = 1,
     border: str | float = "zeros",
 ) -> Tensor:
-    """Convolve signals or pictures with kernels.
+    """Convolve signals or images with kernels.
 
     Parameters
     ----------

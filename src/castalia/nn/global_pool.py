@@ -17,7 +17,7 @@ HOW = ("mean", "max")
 class GlobalPool(nn.Module):
     """Mean or maximum over every position of a channel.
 
-    The layer that lets one network take pictures of any size, and a head of a few weights where
+    The layer that lets one network take images of any size, and a head of a few weights where
     flattening would give it a weight for every position.
 
     Parameters

@@ -22,7 +22,7 @@ __all__ = ["LocallyConnected1d", "LocallyConnected2d"]
 
 
 class _LocallyConnected(nn.Module):
-    """Both layers: a signal is a picture of one row."""
+    """Both layers: a signal is an image of one row."""
 
     def __init__(
         self,

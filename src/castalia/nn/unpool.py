@@ -30,7 +30,7 @@ class Positions(NamedTuple):
 
 
 class Unpool2d(nn.Module):
-    """Pooling and unpooling of pictures as a pair.
+    """Pooling and unpooling of images as a pair.
 
     ``pool`` gives the maxima and where they were; calling the module puts values back there, among
     zeros. The size before pooling is remembered too, so one that the stride does not divide comes

@@ -2,7 +2,7 @@
 
 The decoder reads the start and the true tokens so far (teacher forcing), so that all places of an
 answer are learnt at once.
-A source is tokens, or a picture to be told of.
+A source is tokens, or an image to be told of.
 Shapes: B batch, S tokens of a source, T tokens of an answer.
 References: 2014, Sutskever, Vinyals, Le, Sequence to sequence learning, arXiv 1409.3215; 2015,
 Bengio, Vinyals, Jaitly, Shazeer, Scheduled sampling, arXiv 1506.03099.
@@ -59,7 +59,7 @@ class SequenceCrossEntropy(Objective):
     def rows(self, net: nn.Module, source: Tensor, answer: Tensor) -> Tensor:  # (B, S), (B, T)
         """Return the loss of each row, (B,); it is smoothed in training only."""
         more: dict[str, Any] = {"sampled": self.sampled} if self.sampled and net.training else {}
-        keep = None if source.is_floating_point() else source != self.pad  # pictures are all real
+        keep = None if source.is_floating_point() else source != self.pad  # images are all real
         logits = net(source, shift_right(answer, self.start), keep=keep, **more)
         smoothing = self.label_smoothing if net.training else 0.0
         return row_means(token_losses(logits, answer, smoothing), answer != self.pad, self.per)

@@ -1,10 +1,10 @@
-"""Style transfer: one picture's content, another's style, and smoothness, as a loss over pixels.
+"""Style transfer: one image's content, another's style, and smoothness, as a loss over pixels.
 
 L(x) = a sum_l |F_l(x) - F_l(c)|^2 / |F_l(c)|^2  +  b sum_l w_l |G_l(x) - G_l(s)|^2 / |G_l(s)|^2
      + v TV(x),        G = F F^T / M
 F_l are the maps of layer l with the places in a row, G_l the products of every two channels,
 averaged over the places: what occurs together, wherever it is.
-Shapes: B pictures, C channels, H height, W width, M = H W places.
+Shapes: B images, C channels, H height, W width, M = H W places.
 Reference: 2016, Gatys, Ecker, Bethge, Image style transfer using convolutional neural networks,
 CVPR, arXiv 1508.06576.
 Departs from it: every distance is a share of its target's square, so that weights mean the same
@@ -52,7 +52,7 @@ def total_variation(x: Tensor) -> Tensor:  # (B, C, H, W)
 class StyleLoss(Objective):
     """Distance to a content and to a style, as a network sees them.
 
-    The network maps pictures to a dictionary of named maps. ``batch.x`` are the pictures being
+    The network maps images to a dictionary of named maps. ``batch.x`` are the images being
     painted, (B, 3, H, W), and ``batch.y`` the maps of the contents, by layer; gradients by
     ``batch.x`` are what one is after.
 
@@ -101,7 +101,7 @@ class StyleLoss(Objective):
                 )
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
-        """Return the loss and its three parts, means over the pictures, before their weights."""
+        """Return the loss and its three parts, means over the images, before their weights."""
         maps = net(batch.x)
         parts = {
             "content": self._content(maps, batch.y),

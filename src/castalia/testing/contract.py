@@ -34,7 +34,7 @@ from castalia.testing.toys import toy
 __all__ = ["CHECKS", "ContractBroken", "make", "run_contract"]
 
 SECTIONS = ("Attributes", "Shapes", "Notes", "References", "See Also", "Examples")
-ROWS = 96  # of pictures and texts, where quality does not matter
+ROWS = 96  # of images and texts, where quality does not matter
 SHARED = ("epochs", "batch_size", "lr", "training", "device", "random_state")
 
 
@@ -65,7 +65,7 @@ def _quick(record: Any, **settings: Any) -> Any:
 
 
 def _some(record: Any) -> tuple[Any, Any]:
-    """Return the toy problem; of pictures and texts the first rows, enough to see how it is fitted.
+    """Return the toy problem; of images and texts the first rows, enough to see how it is fitted.
 
     Only the pass mark needs all of them. Nobody may write into what it is given to fit.
     """

@@ -57,7 +57,7 @@ def step_work(net: nn.Module, row: torch.Size, batch_size: int) -> float:
 
 
 def evaluation_rows(row: torch.Size, most: int = EVALUATION_ROWS) -> int:
-    """Return how many rows are evaluated at once: fewer of pictures than of short rows."""
+    """Return how many rows are evaluated at once: fewer of images than of short rows."""
     return max(1, min(most, EVALUATION_NUMBERS // max(1, row.numel())))
 
 
@@ -129,7 +129,7 @@ class _Loop:
         self.device, self.precision = device, precision
         self.exact = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
         self.batch_size = min(batch_size, len(data))
-        if device.type == "cuda" and len(_row_shape(data)) == 3:  # pictures, (C, H, W)
+        if device.type == "cuda" and len(_row_shape(data)) == 3:  # images, (C, H, W)
             net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)

@@ -1,4 +1,4 @@
-"""Pictures of graphs: what is folded, where it stands, and what is written."""
+"""Images of graphs: what is folded, where it stands, and what is written."""
 
 import re
 

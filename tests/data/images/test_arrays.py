@@ -1,4 +1,4 @@
-"""Pictures that are arrays in a file."""
+"""Images that are arrays in a file."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_the_labels_of_an_idx_file_lie_beside_it(tmp_path):
     labels.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 4, 6]))
     assert read_arrays(tmp_path / "t-images-idx3-ubyte").target.tolist() == [4, 6]
     labels.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 1, 4]))
-    with pytest.raises(ShapeMismatch, match="1 labels for 2 pictures"):
+    with pytest.raises(ShapeMismatch, match="1 labels for 2 images"):
         read_arrays(tmp_path / "t-images-idx3-ubyte")
 
 

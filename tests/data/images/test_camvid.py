@@ -24,7 +24,7 @@ def zipped(tmp_path, monkeypatch):
     path = tmp_path / "camvid" / "camvid_240x180.zip"
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("train.txt", "not a picture")
+        archive.writestr("train.txt", "not an image")
         for i in (3, 0, 4, 1, 2):
             frame = np.full((6, 8, 3), 10 * i, dtype=np.uint8)
             archive.writestr(f"images/val/{i}.jpg", packed(frame, "jpeg"))

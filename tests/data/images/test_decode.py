@@ -1,4 +1,4 @@
-"""Pictures of every kind become the same 8-bit pixels."""
+"""Images of every kind become the same 8-bit pixels."""
 
 import io
 

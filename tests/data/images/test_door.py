@@ -31,7 +31,7 @@ def test_folders_are_read_as_what_they_hold(tmp_path):
 
 
 def test_a_target_makes_no_sense_for_pictures(tmp_path):
-    with pytest.raises(InvalidParameter, match="`target` must be None for pictures"):
+    with pytest.raises(InvalidParameter, match="`target` must be None for images"):
         read(tmp_path, target="kind")
-    with pytest.raises(InvalidData, match="must hold pictures; got no file"):
+    with pytest.raises(InvalidData, match="must hold images; got no file"):
         read(tmp_path)

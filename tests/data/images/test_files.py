@@ -1,4 +1,4 @@
-"""Pictures in files: opened late, decoded in threads, broken ones named and counted."""
+"""Images in files: opened late, decoded in threads, broken ones named and counted."""
 
 import pickle
 import zipfile
@@ -15,7 +15,7 @@ from castalia.errors import DataWarning, InvalidData, InvalidParameter
 
 
 def pictures(folder, n=6, kind="png"):
-    """Write pictures of several sizes and return their names."""
+    """Write images of several sizes and return their names."""
     random = np.random.default_rng(0)
     for i in range(n):
         values = random.integers(0, 256, (10 + i, 12, 3), dtype=np.uint8)
@@ -74,7 +74,7 @@ def test_broken_files_are_named_and_counted(tmp_path):
         InvalidData, match=r"2 of 6 cannot be decoded: `1.jpg` \(.*truncated.*4.jpg"
     ):
         files.pixels(range(6), (5, 5), 3)
-    with pytest.raises(InvalidData, match=r"1 of 6 cannot be decoded: `4.jpg` \(not a picture\)"):
+    with pytest.raises(InvalidData, match=r"1 of 6 cannot be decoded: `4.jpg` \(not an image\)"):
         files.sizes()
     with pytest.warns(
         DataWarning, match=r"2 of 6 files of .* left out: `1.jpg` .*, `4.jpg`"

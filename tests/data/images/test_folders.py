@@ -43,7 +43,7 @@ def test_other_files_are_counted_and_system_files_ignored(tmp_path):
     assert len(read_folder(tmp_path)) == 2
     (tmp_path / "cat" / "notes.txt").write_text("hello")
     (tmp_path / "labels.csv").write_text("a,b")
-    with pytest.warns(DataWarning, match=r"2 files .* no pictures, left out: `cat/notes.txt`"):
+    with pytest.warns(DataWarning, match=r"2 files .* no images, left out: `cat/notes.txt`"):
         assert len(read_folder(tmp_path)) == 2
 
 
@@ -53,19 +53,19 @@ def test_pictures_beside_classes_and_empty_classes_are_told(tmp_path):
         assert len(read_folder(tmp_path)) == 2
     os.remove(tmp_path / "lost.png")
     (tmp_path / "bird").mkdir()
-    with pytest.warns(DataWarning, match="are folders without pictures: `bird`"):
+    with pytest.warns(DataWarning, match="are folders without images: `bird`"):
         assert len(read_folder(tmp_path)) == 2
 
 
 def test_a_folder_without_classes_says_what_it_found(tmp_path):
-    with pytest.raises(InvalidData, match="must hold pictures; got no file"):
+    with pytest.raises(InvalidData, match="must hold images; got no file"):
         read_folder(tmp_path)
     (tmp_path / "readme.md").write_text("hello")
-    with pytest.raises(InvalidData, match="must hold pictures; got 1 other file: `readme.md`"):
+    with pytest.raises(InvalidData, match="must hold images; got 1 other file: `readme.md`"):
         read_folder(tmp_path)
     os.remove(tmp_path / "readme.md")
     write(tmp_path, "1.png", "2.png")
-    with pytest.raises(InvalidData, match="got 2 pictures and no class folder"):
+    with pytest.raises(InvalidData, match="got 2 images and no class folder"):
         read_folder(tmp_path)
     images = read_folder(tmp_path, labelled=False)
     assert len(images) == 2

@@ -1,4 +1,4 @@
-"""Masks, matched to pictures by name."""
+"""Masks, matched to images by name."""
 
 import zipfile
 
@@ -57,7 +57,7 @@ def test_pictures_of_several_sizes_have_a_list_of_masks(folders):
 
 def test_what_is_alone_broken_or_coloured_is_named(folders):
     Image.new("RGB", (6, 4)).save(folders[0] / "alone.png")
-    with pytest.warns(DataWarning, match="no picture, or no mask, for 1 file: `alone`"):
+    with pytest.warns(DataWarning, match="no image, or no mask, for 1 file: `alone`"):
         assert len(read_masks(*folders)) == 3
     (folders[0] / "alone.png").unlink()
     (folders[1] / "0.png").write_bytes(b"oops")
@@ -68,5 +68,5 @@ def test_what_is_alone_broken_or_coloured_is_named(folders):
         read_masks(*folders)
     for i in range(3):
         (folders[1] / f"{i}.png").rename(folders[1] / f"{i}_mask.png")
-    with pytest.raises(InvalidData, match="of 3 files none is named as one of the 3 pictures"):
+    with pytest.raises(InvalidData, match="of 3 files none is named as one of the 3 images"):
         read_masks(*folders)

@@ -113,7 +113,7 @@ def test_annotations_that_cannot_be_read_are_named_and_counted(tmp_path):
     with pytest.raises(InvalidData, match="cannot be read of 1 file"):
         read_voc(home, broken="raise")
     (home / "JPEGImages" / "bad.jpg").unlink()
-    with pytest.warns(DataWarning, match="no picture, or no annotation, for 1 file: `bad`"):
+    with pytest.warns(DataWarning, match="no image, or no annotation, for 1 file: `bad`"):
         assert len(read_voc(home)) == 1
     with pytest.raises(InvalidData, match=r"has no whole|an object has no whole `bndbox`"):
         parse_voc(xml("<object><name>a</name></object>"))

@@ -55,7 +55,7 @@ def overlap_of_regions() -> Diagnosis:
 
 
 def pictures_through_tanh() -> Diagnosis:
-    """Pictures between -1 and 1 drawn again by a decoder that ends in tanh."""
+    """Images between -1 and 1 drawn again by a decoder that ends in tanh."""
     x = discs(300)[1] * 2 - 1
     net = nn.Sequential(
         nn.Conv2d(1, 8, 4, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 4, 2, 1), nn.ReLU(),

@@ -1,4 +1,4 @@
-"""Classifiers of pictures: settings that reach the network, several labels, digits."""
+"""Classifiers of images: settings that reach the network, several labels, digits."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from castalia.testing.toys import stripes
 
 @pytest.fixture(scope="module")
 def digits():
-    """Digits of 8 x 8 pixels: pictures and labels to learn from, and others to be judged by."""
+    """Digits of 8 x 8 pixels: images and labels to learn from, and others to be judged by."""
     X, y = load_digits(return_X_y=True)
     X, y = shuffle((X.reshape(-1, 8, 8) * 255 / 16).astype(np.uint8), y, random_state=0)
     return X[:1200], y[:1200], X[1200:], y[1200:]

@@ -1,4 +1,4 @@
-"""A classifier slid over larger pictures: windows, pooled maps, files of several sizes."""
+"""A classifier slid over larger images: windows, pooled maps, files of several sizes."""
 
 import numpy as np
 import pytest
@@ -93,11 +93,11 @@ def test_several_labels_are_pooled_one_by_one():
 
 
 def test_too_small_pictures_and_unfitted_classifiers_are_named(model):
-    with pytest.raises(InvalidData, match="at least 12 x 12 pixels.*picture 0 has 8 x 12"):
+    with pytest.raises(InvalidData, match="at least 12 x 12 pixels.*image 0 has 8 x 12"):
         model.predict(np.zeros((1, 8, 12), dtype=np.uint8))
     with pytest.raises(InvalidParameter, match="must be fitted when `fit` gets no data"):
         FullyConvolutional(estimator=LeNetClassifier()).fit()
-    with pytest.raises(InvalidParameter, match="`estimator` must be a classifier of pictures"):
+    with pytest.raises(InvalidParameter, match="`estimator` must be a classifier of images"):
         FullyConvolutional(estimator="LeNet").fit()
     with pytest.raises(NotFittedError):
         FullyConvolutional().transform(np.zeros((1, 12, 12)))

@@ -1,4 +1,4 @@
-"""Captions of pictures: exact on what was never seen, and looking at what they name."""
+"""Captions of images: exact on what was never seen, and looking at what they name."""
 
 from functools import cache
 

@@ -153,7 +153,7 @@ def test_a_loss_that_is_not_finite_is_reported():
 
 
 def test_unusable_pictures_and_networks_are_named(pictures):
-    with pytest.raises(InvalidData, match="between 0 and 1; picture 0 goes from 0 to 300"):
+    with pytest.raises(InvalidData, match="between 0 and 1; image 0 goes from 0 to 300"):
         StyleTransfer().fit(np.linspace(0, 300, 192).reshape(8, 8, 3))
     with pytest.raises(InvalidData, match="maps of at least 4 x 4; got"):
         StyleTransfer().fit(pictures[0][:3, :3])

@@ -112,10 +112,8 @@ def test_boxes_that_cannot_be_are_left_out_with_one_warning_that_names_them():
     with pytest.warns(DataWarning) as caught:
         model = quick().fit(X[:20], boxes)
     assert len(caught) == 1
-    assert "2 boxes without area inside the picture left out (pictures 3, 5)" in str(
-        caught[0].message
-    )
-    assert "1 box cut off at the edge (picture 5)" in str(caught[0].message)
+    assert "2 boxes without area inside the image left out (images 3, 5)" in str(caught[0].message)
+    assert "1 box cut off at the edge (image 5)" in str(caught[0].message)
     clean = [*boxes]
     clean[3], clean[5] = Boxes([], []), Boxes(["disc"], [[25, 10, 32, 25]])
     same = quick().fit(X[:20], clean)
@@ -126,9 +124,7 @@ def test_nothing_but_impossible_boxes_is_an_error():
     flat = [Boxes(["disc"], [[5, 5, 5, 9]])] * 4
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        with pytest.raises(
-            InvalidData, match="at least one box with an area .* none on 4 pictures"
-        ):
+        with pytest.raises(InvalidData, match="at least one box with an area .* none on 4 images"):
             quick().fit(X[:4], flat)
 
 
@@ -198,9 +194,9 @@ def test_held_out_boxes_may_have_no_new_class():
 
 
 def test_errors_name_the_values(fitted):
-    with pytest.raises(InvalidData, match="same number of rows; got 3 pictures and boxes of 2"):
+    with pytest.raises(InvalidData, match="same number of rows; got 3 images and boxes of 2"):
         quick().fit(X[:3], Y[:2])
-    with pytest.raises(InvalidData, match="list with the boxes of each picture; got 'boxes'"):
+    with pytest.raises(InvalidData, match="list with the boxes of each image; got 'boxes'"):
         quick().fit(X[:3], "boxes")
     with pytest.raises(InvalidParameter, match="`threshold` must be from 0 to 1; got 25"):
         fitted.predict(X[:1], threshold=25)
@@ -215,10 +211,10 @@ def test_errors_name_the_values(fitted):
 @pytest.mark.parametrize(
     "boxes, said",
     [
-        ([[0, 0.1, 0.1, 0.5, 0.5]], "in pixels; none is above 0.5, .* shares of the picture"),
-        ([[0, np.nan, 1, 5, 5]], "boxes of picture 0 cannot be read.*finite numbers"),
-        ([[0, 1, 5, 5]], r"boxes of picture 0 cannot be read.*got shape \(1, 4\)"),
-        ([["disc", "a", "b", "c", "d"]], "boxes of picture 0 cannot be read"),
+        ([[0, 0.1, 0.1, 0.5, 0.5]], "in pixels; none is above 0.5, .* shares of the image"),
+        ([[0, np.nan, 1, 5, 5]], "boxes of image 0 cannot be read.*finite numbers"),
+        ([[0, 1, 5, 5]], r"boxes of image 0 cannot be read.*got shape \(1, 4\)"),
+        ([["disc", "a", "b", "c", "d"]], "boxes of image 0 cannot be read"),
         (Boxes([0], [[1, 1, 5, 5]], difficult=[True]), "not marked difficult; got none on 2"),
     ],
     ids=["shares", "NaN", "columns", "words", "difficult"],

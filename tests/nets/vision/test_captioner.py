@@ -1,4 +1,4 @@
-"""The network that tells pictures: what a word may depend on, and where it looks."""
+"""The network that tells images: what a word may depend on, and where it looks."""
 
 import pytest
 import torch

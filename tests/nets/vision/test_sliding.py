@@ -50,7 +50,7 @@ def made(name, seed=0):
 def unpadded(name):
     """Return a network without padding, its window and its stride."""
     torch.manual_seed(0)
-    if name == "LeNet":  # the digits of 1998 have 32 pixels, their border is in the picture
+    if name == "LeNet":  # the digits of 1998 have 32 pixels, their border is in the image
         net = LeNet(1, 5, size=(28, 28))
         net.features.c1.padding = (0, 0)
         return net.eval(), (32, 32), 4

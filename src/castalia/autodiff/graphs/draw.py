@@ -1,4 +1,4 @@
-"""Pictures of computation graphs: values flow down, adjoints flow back up.
+"""Images of computation graphs: values flow down, adjoints flow back up.
 
 Operations are boxes and given tensors are pills. Beside every edge stand the value that flows along
 it and, after ``bprop``, the adjoint that comes back. The colour of a box is the size of its
@@ -37,7 +37,7 @@ INK, FORWARD, BACKWARD, PLAIN = "#3c4043", "#5f6b7a", "#b3470c", "#eef1f5"
 
 
 def draw(graph: Graph, path: str | os.PathLike[str], fold: bool | None = None) -> Path:
-    """Write a picture of a graph; see ``Graph.draw``."""
+    """Write an image of a graph; see ``Graph.draw``."""
     path = Path(path)
     if path.suffix.lstrip(".").lower() not in KINDS:
         raise InvalidParameter(f"Graph.draw: `path` must end in .png, .svg or .pdf; got '{path}'.")
@@ -48,7 +48,7 @@ def draw(graph: Graph, path: str | os.PathLike[str], fold: bool | None = None) -
 
 
 def picture(graph: Graph, folded: bool | None = None) -> Figure:
-    """Return the picture as a figure of matplotlib."""
+    """Return the image as a figure of matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -273,7 +273,7 @@ class Graph:
         return cost(self)
 
     def draw(self, path: str | os.PathLike[str], fold: bool | None = None) -> Path:
-        """Write a picture: values on the edges that go down, adjoints on those that come back.
+        """Write an image: values on the edges that go down, adjoints on those that come back.
 
         Boxes are coloured by the size of their adjoint after ``bprop``, so that a gradient which
         vanishes or explodes is seen at a glance.

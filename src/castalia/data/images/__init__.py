@@ -1,4 +1,4 @@
-"""Pictures: in memory or in files, seen the same way, and as networks' inputs."""
+"""Images: in memory or in files, seen the same way, and as networks' inputs."""
 
 from castalia.data.images.adapter import ImageAdapter
 from castalia.data.images.arrays import read_arrays

@@ -1,4 +1,4 @@
-"""The adapter of pictures: one size, one number of channels, channels brought to one scale."""
+"""The adapter of images: one size, one number of channels, channels brought to one scale."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from castalia.utils.text import number, plural
 
 __all__ = ["ImageAdapter"]
 
-SAMPLE = 2_000  # pictures from which means and deviations are learnt
-NUMBERS = 1 << 25  # of all of them together; where they would hold more, fewer pictures are read,
+SAMPLE = 2_000  # images from which means and deviations are learnt
+NUMBERS = 1 << 25  # of all of them together; where they would hold more, fewer images are read,
 FEWEST = 256  # but not fewer than these, and
-COUNTED = 1 << 22  # of them count, pixels that are spread evenly over each picture
+COUNTED = 1 << 22  # of them count, pixels that are spread evenly over each image
 BLOCK = 1 << 20  # numbers of a block when predicting: a network's maps take some 64 times as many
 SCALES = 20  # times: values that differ so much from those of fit are on another scale
-MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for pictures of several sizes
+MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for images of several sizes
 
 _TORCH = {"float32": torch.float32, "float64": torch.float64}
 
 
 class ImageAdapter:
-    """Pictures brought to one size, each channel to mean 0 and deviation 1.
+    """Images brought to one size, each channel to mean 0 and deviation 1.
 
     Parameters
     ----------
     size
-        Height and width, or one number for both. None keeps the size that all pictures have;
-        pictures of several sizes are brought to their median size.
+        Height and width, or one number for both. None keeps the size that all images have;
+        images of several sizes are brought to their median size.
 
     Examples
     --------
@@ -67,13 +67,13 @@ class ImageAdapter:
         return torch.Size([self.inputs, *(self.size or ())])
 
     def check(self, X: Any, owner: str) -> Images:
-        """Return X as pictures; after ``fit``, such as this adapter can take."""
+        """Return X as images; after ``fit``, such as this adapter can take."""
         images = as_images(X, owner)
         if self.size is None:
             return images
         if self.inputs > 1 and getattr(X, "ndim", 0) == 3 and X.shape[2] in (3, 4):
             raise InvalidData(
-                f"{owner}: pictures must be an array (N, H, W, C); got {tuple(X.shape)}, which is "
+                f"{owner}: images must be an array (N, H, W, C); got {tuple(X.shape)}, which is "
                 "one picture. Give X[None]."
             )
         self._compare_scales(images, owner)
@@ -81,13 +81,13 @@ class ImageAdapter:
         if (sizes != self.size).any():
             first = int((sizes != self.size).any(axis=1).argmax())
             raise InvalidData(
-                f"{owner}: pictures must have {self.size[0]} x {self.size[1]} pixels, as in fit; "
-                f"picture {first} has {sizes[first, 0]} x {sizes[first, 1]}. Set `image_size` to "
-                "have pictures of any size brought to one."
+                f"{owner}: images must have {self.size[0]} x {self.size[1]} pixels, as in fit; "
+                f"image {first} has {sizes[first, 0]} x {sizes[first, 1]}. Set `image_size` to "
+                "have images of any size brought to one."
             )
         if images.channels != self.inputs and not {images.channels, self.inputs} <= {1, 3, 4}:
             raise InvalidData(
-                f"{owner}: pictures must have {plural(self.inputs, 'channel')}, as in fit; got "
+                f"{owner}: images must have {plural(self.inputs, 'channel')}, as in fit; got "
                 f"{images.channels}."
             )
         return images
@@ -98,9 +98,9 @@ class ImageAdapter:
         usual = float(np.abs(self.mean).max() + self.deviation.max())
         if 0 < largest <= 1 < usual / SCALES or largest > SCALES * max(usual, 1):
             warnings.warn(
-                f"{owner}: pictures must be on the scale of those of fit, whose values lie around "
+                f"{owner}: images must be on the scale of those of fit, whose values lie around "
                 f"{number(usual, 3)}; got values of at most {number(largest, 3)}. Where they are "
-                "the same kind of pictures, multiply or divide them by 255.",
+                "the same kind of images, multiply or divide them by 255.",
                 DataWarning,
                 stacklevel=5,
             )
@@ -125,7 +125,7 @@ class ImageAdapter:
         return self
 
     def _choose_size(self, X: Images) -> tuple[tuple[int, int], bool]:
-        """Return the size of rows, and whether pictures are brought to it."""
+        """Return the size of rows, and whether images are brought to it."""
         if self.wanted is not None:
             return (int(self.wanted[0]), int(self.wanted[1])), True
         sizes = X.sizes
@@ -143,13 +143,13 @@ class ImageAdapter:
         return mean.double(), variance.double() + mean.double().square()
 
     def rows(self, X: Images, dtype: Any) -> Rows:
-        """Return the pictures as rows of a training: in memory, or in files if too many for it."""
+        """Return the images as rows of a training: in memory, or in files if too many for it."""
         if isinstance(X.source, ImageFiles) and not fits_memory(len(X) * self.shape.numel()):
             return FileRows(X.source, self.size or (0, 0), *self._scales(dtype))
         return self._rows(X, np.arange(len(X)), dtype)
 
     def blocks(self, X: Images, dtype: Any) -> Iterator[Tensor]:
-        """Yield normalised pictures block by block, for prediction."""
+        """Yield normalised images block by block, for prediction."""
         step = max(1, BLOCK // self.shape.numel())
         for start in range(0, len(X), step):
             index = np.arange(start, min(start + step, len(X)))

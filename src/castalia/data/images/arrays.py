@@ -1,4 +1,4 @@
-"""Readers of pictures that are arrays in a file: NPZ and IDX."""
+"""Readers of images that are arrays in a file: NPZ and IDX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_arrays(
     *,
     part: str | None = None,
 ) -> Images:
-    """Read pictures and labels from an NPZ file, or from IDX files.
+    """Read images and labels from an NPZ file, or from IDX files.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_arrays(
     images = as_images(x, "read_arrays")
     if y is not None and len(y) != len(images):
         raise ShapeMismatch(
-            f"read_arrays: `{place}` must have one label a picture; got {len(y)} labels for "
+            f"read_arrays: `{place}` must have one label an image; got {len(y)} labels for "
             f"{len(images)} pictures."
         )
     return Images(images.source, y)

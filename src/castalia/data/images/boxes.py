@@ -1,7 +1,7 @@
 """The things marked in one picture.
 
 A box is (x1, y1, x2, y2) in pixels: x to the right, y downwards, (0, 0) the upper left corner of
-the picture and (width, height) its lower right one.  Shapes: M boxes.
+the image and (width, height) its lower right one.  Shapes: M boxes.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ class Boxes:
         return Boxes(corners=self.corners[chosen], **columns)
 
     def clipped(self, height: float, width: float) -> Boxes:
-        """Return the boxes cut off at the edges of a picture of this size."""
+        """Return the boxes cut off at the edges of an image of this size."""
         limits = np.array([width, height, width, height], dtype=np.float32)
         return Boxes(corners=np.clip(self.corners, 0, limits), **self._columns())
 
     def scaled(self, down: float, across: float) -> Boxes:
-        """Return the boxes of the picture made ``down`` times as high, ``across`` times as wide.
+        """Return the boxes of the image made ``down`` times as high, ``across`` times as wide.
 
         >>> Boxes([0], [[1, 2, 3, 4]]).scaled(2, 10).corners.tolist()
         [[10.0, 4.0, 30.0, 8.0]]

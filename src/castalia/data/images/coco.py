@@ -28,10 +28,10 @@ def read_coco(
     broken: Broken = "skip",
     workers: int | None = None,
 ) -> Images:
-    """Read pictures and their boxes as COCO stores them.
+    """Read images and their boxes as COCO stores them.
 
     COCO writes a box as (x, y, width, height); here it becomes two corners. Crowds, boxes around
-    many things at once, are marked as difficult. Pictures without boxes stay: they show what is
+    many things at once, are marked as difficult. Images without boxes stay: they show what is
     nothing.
 
     Parameters
@@ -39,17 +39,17 @@ def read_coco(
     annotations
         The JSON file.
     folder
-        The folder or zip archive of the pictures; the folder of the JSON file by default.
+        The folder or zip archive of the images; the folder of the JSON file by default.
     broken
-        ``"skip"`` or ``"raise"``; what happens to annotations of unknown pictures or classes, and
-        to pictures that are not there or cannot be decoded.
+        ``"skip"`` or ``"raise"``; what happens to annotations of unknown images or classes, and
+        to images that are not there or cannot be decoded.
     workers
         Threads that decode; one a core by default.
 
     Returns
     -------
     Images
-        Pictures in the order of the file, whose ``target`` is a list of `Boxes` with class names.
+        Images in the order of the file, whose ``target`` is a list of `Boxes` with class names.
     """
     place = os.fspath(annotations)
     data = _load(place)
@@ -92,13 +92,13 @@ def _load(path: str) -> dict[str, Any]:
 
 
 def _there(store: Store, pictures: dict[Any, Any], broken: Broken) -> dict[Any, Any]:
-    """Return the pictures whose files exist."""
+    """Return the images whose files exist."""
     names = set(store.names())
     found = {key: entry for key, entry in pictures.items() if entry["file_name"] in names}
     missing = [p["file_name"] for key, p in pictures.items() if key not in found]
     if not found:
         raise InvalidData(
-            f"read_coco: the pictures must be in `{store}`; none of {len(pictures):,} is, such as "
+            f"read_coco: the images must be in `{store}`; none of {len(pictures):,} is, such as "
             f"`{missing[0] if missing else 'none listed'}`. Set `folder` to where they are."
         )
     if missing:

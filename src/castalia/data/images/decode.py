@@ -1,4 +1,4 @@
-"""One picture from a file to 8-bit pixels, whatever its kind.
+"""One image from a file to 8-bit pixels, whatever its kind.
 
 Grey and coloured, with 16 bits, a palette, transparency (laid on white), CMYK, turned as its EXIF
 tag says. Pillow decodes and resizes without the interpreter's lock, so threads do this in parallel.
@@ -44,7 +44,7 @@ class Header(NamedTuple):
 
 
 def header(file: BinaryIO) -> Header:
-    """Read the size a picture has when turned upright, and its channels, without decoding it."""
+    """Read the size an image has when turned upright, and its channels, without decoding it."""
     with Image.open(file) as image:
         width, height = image.size
         if _lies_down(image):
@@ -53,14 +53,14 @@ def header(file: BinaryIO) -> Header:
 
 
 def decode(file: BinaryIO, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
-    """Decode a picture.
+    """Decode an image.
 
     Parameters
     ----------
     file
         The file, open for reading.
     size
-        Height and width to which the picture is resized; None keeps its own.
+        Height and width to which the image is resized; None keeps its own.
     channels
         1 for grey, 3 for red, green and blue, 4 with opacity.
 
@@ -81,7 +81,7 @@ def decode(file: BinaryIO, size: tuple[int, int] | None, channels: int) -> NDArr
 
 
 def as_decoded(image: Image.Image) -> NDArray[np.uint8]:
-    """Return the pixels of an opened picture, (H, W, 1) or (H, W, 3), as those of its file.
+    """Return the pixels of an opened image, (H, W, 1) or (H, W, 3), as those of its file.
 
     >>> as_decoded(Image.new("P", (4, 2))).shape
     (2, 4, 3)
@@ -96,7 +96,7 @@ def decode_labels(file: BinaryIO) -> NDArray[Any]:
 
     Returns
     -------
-    ndarray, (H, W) of integers, or (H, W, 3) for a coloured picture
+    ndarray, (H, W) of integers, or (H, W, 3) for a coloured image
     """
     with Image.open(file) as image:
         upright = _upright(image)
@@ -109,7 +109,7 @@ def decode_labels(file: BinaryIO) -> NDArray[Any]:
 
 
 def _lies_down(image: Image.Image) -> bool:
-    """Whether turning the picture upright swaps its height and width."""
+    """Whether turning the image upright swaps its height and width."""
     return _orientation(image) >= 5
 
 
@@ -124,7 +124,7 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image, mode: str) -> Image.Image:
-    """Convert a picture of any kind to 8-bit grey or colour."""
+    """Convert an image of any kind to 8-bit grey or colour."""
     if image.mode == mode and "transparency" not in image.info:
         return image
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):

@@ -1,4 +1,4 @@
-"""One door for pictures: what a folder or file holds decides how it is read."""
+"""One door for images: what a folder or file holds decides how it is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MASKS = ("masks", "labels", "annotations")
 
 
 def read_pictures(path: str | PathLike[str]) -> Images:
-    """Read pictures with what is known of them.
+    """Read images with what is known of them.
 
     Parameters
     ----------

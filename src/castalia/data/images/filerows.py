@@ -1,4 +1,4 @@
-"""Pictures in files as rows of a training that does not hold them in memory.
+"""Images in files as rows of a training that does not hold them in memory.
 
 Threads decode ahead of the loop, so that the next batch is there when it is asked for.
 """
@@ -28,7 +28,7 @@ class FileRows:
     """Rows (C, H, W) decoded when they are taken; a batch is (x - mean) / deviation.
 
     The pixels and the arithmetic are those of `ImageRows`: a training from files is, bit for bit,
-    the one with the same pictures in memory.
+    the one with the same images in memory.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class FileRows:
         self._ahead = _Ahead(order, AHEAD * max(map(len, batches), default=0))
 
     def take(self, index: Tensor) -> Tensor:
-        """Return the pictures at these positions, normalised, (B, C, H, W)."""
+        """Return the images at these positions, normalised, (B, C, H, W)."""
         rows = index.tolist()
         started = self._ahead.pop(rows, self._start)
         futures = started or [self._start(row) for row in rows]

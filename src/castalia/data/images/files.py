@@ -1,4 +1,4 @@
-"""Pictures in files, decoded by a pool of threads when they are needed."""
+"""Images in files, decoded by a pool of threads when they are needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AT_ONCE = 4096  # files handed to the threads in one go
 
 
 class ImageFiles:
-    """Pictures in the files of a folder or zip archive, a source of `Images`.
+    """Images in the files of a folder or zip archive, a source of `Images`.
 
     Building it opens no file. Sizes and channels are read from the headers of the files when they
     are asked for, once; pixels are decoded in threads.
@@ -100,13 +100,13 @@ class ImageFiles:
         return f"ImageFiles({self.text})"
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return height and width of each picture, upright, (N, 2)."""
+        """Return height and width of each image, upright, (N, 2)."""
         found = self._read_headers(range(len(self)))
         return np.array([h[:2] for h in found], dtype=np.int64).reshape(-1, 2)
 
     @property
     def channels(self) -> int:
-        """1 when every picture is grey, otherwise 3; looks no further than the first colour."""
+        """1 when every image is grey, otherwise 3; looks no further than the first colour."""
         if self._channels is None:
             rows = np.arange(len(self))
             parts = (rows[start : start + 64] for start in range(0, len(self), 64))
@@ -119,21 +119,21 @@ class ImageFiles:
         return 255.0
 
     def take(self, index: Any) -> ImageFiles:
-        """Return the pictures at these positions; they are seen in the colours of the whole."""
+        """Return the images at these positions; they are seen in the colours of the whole."""
         names = [self.names[i] for i in np.asarray(index)]
         taken = ImageFiles(names, self.store, broken=self.broken, workers=self.workers)
         taken._headers, taken._whole, taken._channels = self._headers, self._whole, self._channels
         return taken
 
     def picture(self, row: int, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
-        """Decode one picture, (C, H, W); raises what the decoder raises."""
+        """Decode one image, (C, H, W); raises what the decoder raises."""
         with self.store.open(self.names[row]) as file:
             found = decode(file, size, channels)  # (H, W, C), in memory that is Pillow's
         self._whole.add(self.names[row])
         return np.array(found.transpose(2, 0, 1), order="C")
 
     def pixels(self, index: Any, size: tuple[int, int], channels: int) -> Tensor:
-        """Decode pictures into one tensor, (B, C, H, W) of bytes.
+        """Decode images into one tensor, (B, C, H, W) of bytes.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class ImageFiles:
             else "`castalia.data.images.sound` leaves them out"
         )
         return InvalidData(
-            f"ImageFiles: every picture of {self.text} must be whole; {len(faults):,} of {tried:,} "
+            f"ImageFiles: every image of {self.text} must be whole; {len(faults):,} of {tried:,} "
             f"cannot be decoded: {self._named(faults)}. {remedy}."
         )
 
@@ -277,4 +277,4 @@ def _reason(fault: Exception) -> str:
     if isinstance(fault, FileNotFoundError):
         return "no such file"
     text = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-    return "not a picture" if text.startswith("cannot identify") else text
+    return "not an image" if text.startswith("cannot identify") else text

@@ -1,4 +1,4 @@
-"""Readers of pictures whose labels are the names of folders or a column of a table."""
+"""Readers of images whose labels are the names of folders or a column of a table."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def read_folder(
     broken: Broken = "skip",
     workers: int | None = None,
 ) -> Images:
-    """Read pictures in class folders: ``path/cat/1.jpg`` is labelled ``cat``.
+    """Read images in class folders: ``path/cat/1.jpg`` is labelled ``cat``.
 
-    No picture is opened. Folders inside a class folder belong to that class; files that are no
-    pictures are left out and counted in one warning.
+    No image is opened. Folders inside a class folder belong to that class; files that are no
+    images are left out and counted in one warning.
 
     Parameters
     ----------
     path
         A folder, or a zip archive of one.
     labelled
-        False for pictures without labels, in whatever folders they are.
+        False for images without labels, in whatever folders they are.
     broken
         ``"skip"`` or ``"raise"``; what happens to files that cannot be decoded, see `ImageFiles`.
     workers
@@ -48,12 +48,12 @@ def read_folder(
     Returns
     -------
     Images
-        The pictures in the order of their names, with the class names as ``target``.
+        The images in the order of their names, with the class names as ``target``.
 
     Raises
     ------
     InvalidData
-        If there are no pictures, or no class folders; the message says what was found.
+        If there are no images, or no class folders; the message says what was found.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _check_classes(
     empty = [n for n in folders if n not in set(classes) and not is_hidden(n)]
     odd = [
         (loose, "lie beside the class folders and have no class"),
-        (empty, "are folders without pictures"),
+        (empty, "are folders without images"),
     ]
     for found, what in odd:
         if found:
@@ -116,7 +116,7 @@ def _check_classes(
 
 
 def pictures_among(names: Iterable[str], where: str, owner: str) -> list[str]:
-    """Return the names that end as pictures' do; the others are counted in one warning.
+    """Return the names that end as images' do; the others are counted in one warning.
 
     Parameters
     ----------
@@ -130,11 +130,11 @@ def pictures_among(names: Iterable[str], where: str, owner: str) -> list[str]:
     if not kept:
         found = plural(len(seen), "other file") if seen else "no file"
         names_ = f": {shown_names(seen)}" if seen else ""
-        raise InvalidData(f"{owner}: `{where}` must hold pictures; got {found}{names_}.")
+        raise InvalidData(f"{owner}: `{where}` must hold images; got {found}{names_}.")
     if len(kept) < len(seen):
         others = sorted(set(seen) - set(kept))
         count = plural(len(others), "file")
-        verb = "is no picture" if len(others) == 1 else "are no pictures"
+        verb = "is no image" if len(others) == 1 else "are no images"
         _warn(f"{owner}: {count} in `{where}` {verb}, left out: {shown_names(others)}.")
     return kept
 
@@ -148,7 +148,7 @@ def read_table_of_paths(
     broken: Broken = "skip",
     workers: int | None = None,
 ) -> Images:
-    """Read pictures whose paths are a column of a table.
+    """Read images whose paths are a column of a table.
 
     Parameters
     ----------
@@ -201,10 +201,10 @@ def _exists(store: Store, name: str) -> bool:
 
 
 def sound(images: Images) -> Images:
-    """Return the pictures whose files can be decoded, with their targets.
+    """Return the images whose files can be decoded, with their targets.
 
     Broken files are named and counted in one warning, or refused, as ``broken`` of the reader says.
-    Every file is decoded once, at a small size. Pictures in memory are returned as they are.
+    Every file is decoded once, at a small size. Images in memory are returned as they are.
 
     Parameters
     ----------

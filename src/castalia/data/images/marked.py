@@ -27,7 +27,7 @@ def marked_images(
     broken: Broken,
     workers: int | None,
 ) -> Images:
-    """Return pictures with their boxes, brought inside the pictures.
+    """Return images with their boxes, brought inside the pictures.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def marked_images(
     sizes
         Height and width that the annotation states; the header of a file is read where it does not.
     store
-        Where the pictures are.
+        Where the images are.
     owner
         The reader, for messages.
     broken, workers
@@ -60,7 +60,7 @@ def labelled_boxes(
 def possible(
     marked: Mapping[str, Boxes], sizes: Mapping[str, Sequence[int]], owner: str
 ) -> list[Boxes]:
-    """Cut boxes off at the edges of their picture and leave out those without area.
+    """Cut boxes off at the edges of their image and leave out those without area.
 
     Parameters
     ----------

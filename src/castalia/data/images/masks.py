@@ -1,4 +1,4 @@
-"""Reader of masks: pictures of the same size whose values are the classes of the pixels."""
+"""Reader of masks: images of the same size whose values are the classes of the pixels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_masks(
     broken: Broken = "skip",
     workers: int | None = None,
 ) -> Images:
-    """Read pictures and a mask for each, matched by their names without ending.
+    """Read images and a mask for each, matched by their names without ending.
 
     The values of a mask are its classes, as they are: the numbers of a palette, or grey values.
 
@@ -38,10 +38,10 @@ def read_masks(
     images, masks
         Folders, or folders inside zip archives (``"camvid.zip/images/train"``).
     resize
-        True brings masks of another size to the size of their picture, by the nearest pixel; False
+        True brings masks of another size to the size of their image, by the nearest pixel; False
         refuses them.
     broken
-        ``"skip"`` or ``"raise"``; what happens to pictures without a mask, masks without a picture
+        ``"skip"`` or ``"raise"``; what happens to images without a mask, masks without an image
         and masks that cannot be decoded.
     workers
         Threads that decode; one a core by default.
@@ -49,7 +49,7 @@ def read_masks(
     Returns
     -------
     Images
-        Pictures whose ``target`` is the masks: one array (N, H, W) of integers where all have one
+        Images whose ``target`` is the masks: one array (N, H, W) of integers where all have one
         size, otherwise a list of arrays (H, W). They are held in memory.
     """
     (store, under), (other, below) = _place(images), _place(masks)
@@ -58,12 +58,12 @@ def read_masks(
     both = sorted(set(pictures) & set(marks))
     if not both:
         raise InvalidData(
-            f"read_masks: `{masks}` must hold a mask for each picture; of {len(marks):,} files "
+            f"read_masks: `{masks}` must hold a mask for each image; of {len(marks):,} files "
             f"none is named as one of the {len(pictures):,} pictures."
         )
     alone = sorted(set(pictures) ^ set(marks))
     if alone:
-        left_out("read_masks: no picture, or no mask, for", alone, broken=broken)
+        left_out("read_masks: no image, or no mask, for", alone, broken=broken)
     files = ImageFiles([pictures[s] for s in both], store, broken=broken, workers=workers)
     found = _decode(other, [marks[s] for s in both], workers, broken)
     files = files.take(np.array(sorted(found), dtype=np.int64))
@@ -131,7 +131,7 @@ def _fitting(files: ImageFiles, masks: list[NDArray[Any]], resize: bool) -> list
     }
     if other and not resize:
         raise InvalidData(
-            f"read_masks: masks must have the size of their picture; {len(other):,} of "
+            f"read_masks: masks must have the size of their image; {len(other):,} of "
             f"{len(masks):,} have another: {shown_names(other)}. Use resize=True."
         )
     return [_nearest(mask, size) for mask, size in zip(masks, sizes, strict=True)]

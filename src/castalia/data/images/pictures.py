@@ -1,7 +1,7 @@
-"""Pictures that are seen the same way wherever they are: arrays in memory, or files.
+"""Images that are seen the same way wherever they are: arrays in memory, or files.
 
-Shapes: N pictures, C channels, H height, W width. Inside, channels come first, as in torch; numpy
-arrays are taken and given with channels last, as in every picture library.
+Shapes: N images, C channels, H height, W width. Inside, channels come first, as in torch; numpy
+arrays are taken and given with channels last, as in every image library.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from castalia.utils.text import plural, shorten
 
 __all__ = ["Images", "Pictures", "as_images", "resized"]
 
-LOOKED_AT = 256  # pictures that tell the scale of all
+LOOKED_AT = 256  # images that tell the scale of all
 
 CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
 
 
 class Pictures(Protocol):
-    """Where pictures come from: arrays or files."""
+    """Where images come from: arrays or files."""
 
     @property
     def text(self) -> str:
@@ -53,10 +53,10 @@ class Pictures(Protocol):
         """Return height and width of each, (N, 2)."""
 
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
-        """Return these pictures at one size, (B, C, H, W): bytes, or floats of float arrays."""
+        """Return these images at one size, (B, C, H, W): bytes, or floats of float arrays."""
 
     def largest(self) -> float:
-        """Return the largest value of a pixel among some pictures, or an upper bound of it."""
+        """Return the largest value of a pixel among some images, or an upper bound of it."""
 
     def take(self, index: np.ndarray) -> Pictures:
         """Return some of the pictures."""
@@ -66,20 +66,20 @@ class Pictures(Protocol):
 
 
 class Images:
-    """N pictures, perhaps with what is known of each.
+    """N images, perhaps with what is known of each.
 
     Parameters
     ----------
     source
         Where the pixels are.
     target
-        What is to be learnt, one entry a picture: labels, masks, boxes; or None.
+        What is to be learnt, one entry an image: labels, masks, boxes; or None.
 
     Examples
     --------
     >>> images = as_images(np.zeros((2, 8, 6, 3), dtype=np.uint8))
     >>> images
-    Images(the array of 2 pictures: 2 pictures, 8 x 6 pixels, 3 channels)
+    Images(the array of 2 images: 2 images, 8 x 6 pixels, 3 channels)
     >>> images.pixels(np.array([1]), (4, 3), 3).shape
     torch.Size([1, 3, 4, 3])
     """
@@ -100,16 +100,16 @@ class Images:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Height and width of each picture, (N, 2)."""
+        """Height and width of each image, (N, 2)."""
         return self.source.sizes()
 
     @property
     def channels(self) -> int:
-        """1 for grey pictures, 3 for colour, 4 with transparency."""
+        """1 for grey images, 3 for colour, 4 with transparency."""
         return self.source.channels
 
     def pixels(self, index: Any, size: tuple[int, int], channels: int) -> Tensor:
-        """Return some pictures at one size.
+        """Return some images at one size.
 
         Parameters
         ----------
@@ -128,12 +128,12 @@ class Images:
         return self.source.pixels(np.asarray(index), size, channels)
 
     def take(self, index: Any) -> Images:
-        """Return the pictures at these positions, with their targets."""
+        """Return the images at these positions, with their targets."""
         rows = np.asarray(index)
         return Images(self.source.take(rows), _taken(self.target, rows))
 
     def features(self) -> Images:
-        """Return the same pictures without their targets."""
+        """Return the same images without their targets."""
         return Images(self.source)
 
     def fingerprint(self) -> str:
@@ -148,7 +148,7 @@ def _taken(target: Any, rows: np.ndarray) -> Any:
 
 
 class ArrayPictures:
-    """Pictures of one size in one tensor, (N, C, H, W), bytes or float32."""
+    """Images of one size in one tensor, (N, C, H, W), bytes or float32."""
 
     lazy = False
 
@@ -169,7 +169,7 @@ class ArrayPictures:
         return np.tile(np.array(self.x.shape[2:]), (len(self.x), 1))
 
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
-        """Return some pictures; nothing is copied where nothing changes and all are asked for."""
+        """Return some images; nothing is copied where nothing changes and all are asked for."""
         whole = len(index) == len(self.x) and bool((index == np.arange(len(index))).all())
         x = self.x
         if not whole:
@@ -188,7 +188,7 @@ class ArrayPictures:
 
 
 class ListedPictures:
-    """Pictures of several sizes, a tensor (C, H, W) each."""
+    """Images of several sizes, a tensor (C, H, W) each."""
 
     lazy = False
 
@@ -201,7 +201,7 @@ class ListedPictures:
         return len(self.pictures)
 
     def sizes(self) -> np.ndarray:
-        """Return each picture's size."""
+        """Return each image's size."""
         return np.array([x.shape[1:] for x in self.pictures])
 
     def largest(self) -> float:
@@ -209,7 +209,7 @@ class ListedPictures:
         return max(_largest(x) for x in self.pictures[:LOOKED_AT])
 
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
-        """Return some pictures, each brought to the one size."""
+        """Return some images, each brought to the one size."""
         chosen = (self.pictures[i][None] for i in index)
         return torch.cat([recoloured(resized(x, size), channels) for x in chosen])
 
@@ -218,18 +218,18 @@ class ListedPictures:
         return ListedPictures([self.pictures[i] for i in index])
 
     def fingerprint(self) -> str:
-        """Return a hash of every picture's pixels."""
+        """Return a hash of every image's pixels."""
         marks = (ArrayPictures(x[None]).fingerprint() for x in self.pictures)
         return hashlib.sha256(" ".join(marks).encode()).hexdigest()
 
 
 def _largest(x: Tensor) -> float:
-    """Return the largest value; of bytes at least 2, since a dark picture holds no fractions."""
+    """Return the largest value; of bytes at least 2, since a dark image holds no fractions."""
     return float(x.max()) if x.is_floating_point() else max(2.0, float(x.max()))
 
 
 def resized(x: Tensor, size: tuple[int, int]) -> Tensor:  # (B, C, h, w)
-    """Return pictures at another size, smoothed where they shrink; bytes stay bytes."""
+    """Return images at another size, smoothed where they shrink; bytes stay bytes."""
     if tuple(x.shape[2:]) == tuple(size):
         return x
     found = F.interpolate(x.float(), size, mode="bilinear", antialias=True)
@@ -237,7 +237,7 @@ def resized(x: Tensor, size: tuple[int, int]) -> Tensor:  # (B, C, h, w)
 
 
 def recoloured(x: Tensor, channels: int) -> Tensor:  # (B, C, H, W)
-    """Return pictures with another number of channels; transparency is laid on white."""
+    """Return images with another number of channels; transparency is laid on white."""
     have = x.shape[1]
     if have == channels:
         return x
@@ -254,19 +254,19 @@ def recoloured(x: Tensor, channels: int) -> Tensor:  # (B, C, H, W)
         grey = (0.299 * red + 0.587 * green + 0.114 * blue)[:, None]  # ITU-R 601, as PIL does
         return grey if x.is_floating_point() else grey.round().to(x.dtype)
     raise InvalidData(
-        f"images: pictures with {plural(have, 'channel')} cannot be shown with {channels}; 1 "
+        f"images: images with {plural(have, 'channel')} cannot be shown with {channels}; 1 "
         "(grey), 3 (colour) and 4 (with transparency) go together."
     )
 
 
 def as_images(X: Any, owner: str = "images") -> Images:
-    """Return pictures as `Images`.
+    """Return images as `Images`.
 
     Parameters
     ----------
     X
         An array (N, H, W) or (N, H, W, C), numpy's way; a tensor (N, C, H, W), torch's way; a list
-        of pictures of several sizes, Pillow's or arrays (H, W) or (H, W, C), or of paths to files;
+        of images of several sizes, Pillow's or arrays (H, W) or (H, W, C), or of paths to files;
         or `Images`, which are returned as they are. Bytes count from 0 to 255, floats are taken as
         they are.
     owner
@@ -278,10 +278,10 @@ def as_images(X: Any, owner: str = "images") -> Images:
         return Images(ArrayPictures(_first(X.detach(), owner)))
     if isinstance(X, str | PathLike | Image):
         raise InvalidData(
-            f"{owner}: pictures must be an array, a list of pictures or paths, or what "
+            f"{owner}: images must be an array, a list of images or paths, or what "
             f"`castalia.read(folder)` gives; got {shorten(repr(X))}. Put it in a list."
         )
-    X = list(X) if getattr(X, "ndim", 0) == 1 else X  # a series, or an array of pictures
+    X = list(X) if getattr(X, "ndim", 0) == 1 else X  # a series, or an array of images
     listed = isinstance(X, list | tuple) and len(X) > 0
     if listed and all(isinstance(x, str | PathLike) for x in X):
         return Images(ImageFiles([os.fspath(x) for x in X]))
@@ -294,13 +294,13 @@ def as_images(X: Any, owner: str = "images") -> Images:
 
 
 def _picture(x: Any, position: int, owner: str) -> Tensor:
-    """Return one picture of a list, (C, H, W)."""
+    """Return one image of a list, (C, H, W)."""
     if isinstance(x, Tensor):
         return _first(x.detach()[None], owner)[0]
     array = as_decoded(x) if isinstance(x, Image) else np.asarray(x)
     if array.ndim not in (2, 3) or not array.size:
         raise InvalidData(
-            f"{owner}: every picture must be an array (H, W) or (H, W, C); picture {position} has "
+            f"{owner}: every image must be an array (H, W) or (H, W, C); image {position} has "
             f"the shape {array.shape}."
         )
     return _last(array[None], owner)[0]
@@ -310,11 +310,11 @@ def _last(X: np.ndarray, owner: str) -> Tensor:
     """Return an array with channels last, or none, as a tensor (N, C, H, W)."""
     if X.dtype.kind not in "buif":
         raise InvalidData(
-            f"{owner}: pictures must be numbers, an array (N, H, W) or (N, H, W, C), or a list of "
+            f"{owner}: images must be numbers, an array (N, H, W) or (N, H, W, C), or a list of "
             f"arrays or paths; got dtype {X.dtype}."
         )
     if not X.size:
-        raise InvalidData(f"{owner}: there must be at least one picture; got shape {X.shape}.")
+        raise InvalidData(f"{owner}: there must be at least one image; got shape {X.shape}.")
     if X.ndim == 3:
         X = X[..., None]
     if X.ndim != 4 or X.shape[3] > max(CHANNELS):
@@ -322,9 +322,9 @@ def _last(X: np.ndarray, owner: str) -> Tensor:
         if X.ndim == 4 and X.shape[1] <= max(CHANNELS):
             hint = " Channels come last in arrays: use X.transpose(0, 2, 3, 1), or give a tensor."
         elif X.ndim == 2:
-            hint = " Flat rows become pictures by X.reshape(-1, height, width), one by X[None]."
+            hint = " Flat rows become images by X.reshape(-1, height, width), one by X[None]."
         raise InvalidData(
-            f"{owner}: pictures must be an array (N, H, W) or (N, H, W, C) with at most 4 "
+            f"{owner}: images must be an array (N, H, W) or (N, H, W, C) with at most 4 "
             f"channels; got shape {X.shape}.{hint}"
         )
     # No copy: channels stay last in memory, as a GPU wants them; a CPU's rows are laid out later.
@@ -336,7 +336,7 @@ def _first(X: Tensor, owner: str) -> Tensor:
         X = X[:, None]
     if X.ndim != 4 or not X.numel():
         raise InvalidData(
-            f"{owner}: a tensor of pictures must be (N, C, H, W) or (N, H, W); got shape "
+            f"{owner}: a tensor of images must be (N, C, H, W) or (N, H, W); got shape "
             f"{tuple(X.shape)}."
         )
     return _numbers(X, owner)
@@ -350,7 +350,7 @@ def _numbers(x: Tensor, owner: str) -> Tensor:
     bad = ~x.isfinite().flatten(1).all(dim=1)
     if bad.any():
         raise InvalidData(
-            f"{owner}: pictures must hold no NaN or infinity; {int(bad.sum()):,} of {len(x):,} do, "
-            f"first picture {int(bad.nonzero()[0])}."
+            f"{owner}: images must hold no NaN or infinity; {int(bad.sum()):,} of {len(x):,} do, "
+            f"first image {int(bad.nonzero()[0])}."
         )
     return x

@@ -1,4 +1,4 @@
-"""Pictures as rows of a training: bytes on the device, floats a batch at a time."""
+"""Images as rows of a training: bytes on the device, floats a batch at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["ImageRows", "pictures_at"]
 
 
 def pictures_at(x: Tensor, index: Tensor) -> Tensor:
-    """Return some pictures, laid out as all of them are: channels first or last.
+    """Return some images, laid out as all of them are: channels first or last.
 
     Parameters
     ----------
     x
-        Pictures, (N, C, H, W).
+        Images, (N, C, H, W).
     index
         Positions, on the same device.
 
@@ -36,7 +36,7 @@ def pictures_at(x: Tensor, index: Tensor) -> Tensor:
 class ImageRows(TensorRows):
     """Rows (N, C, H, W) in one tensor; a batch is (x - mean) / deviation, channel by channel.
 
-    Bytes take a quarter of the memory of floats, so four times as many pictures stay on the device.
+    Bytes take a quarter of the memory of floats, so four times as many images stay on the device.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class ImageRows(TensorRows):
         self._shift = -self._mean * self._factor
 
     def take(self, index: Tensor) -> Tensor:
-        """Return the pictures at these positions, normalised, (B, C, H, W)."""
+        """Return the images at these positions, normalised, (B, C, H, W)."""
         x = pictures_at(self.x, index)
         if x.is_cuda:  # one kernel; on a CPU all bytes would become floats before it
             return torch.addcmul(self._shift, x, self._factor)

@@ -42,8 +42,8 @@ class Annotation:
 
     Attributes
     ----------
-    picture
-        Name of the picture's file, which is often out of date.
+    image
+        Name of the image's file, which is often out of date.
     size
         Height and width, or None where it is not stated.
     boxes
@@ -124,10 +124,10 @@ def read_voc(
     broken: Broken = "skip",
     workers: int | None = None,
 ) -> Images:
-    """Read pictures and their boxes from a folder in the manner of PASCAL VOC.
+    """Read images and their boxes from a folder in the manner of PASCAL VOC.
 
-    Annotations and pictures belong together by their names without ending, in whatever folders
-    they are. Boxes are cut off at the edges of their picture, those without area left out; both
+    Annotations and images belong together by their names without ending, in whatever folders
+    they are. Boxes are cut off at the edges of their image, those without area left out; both
     are counted in warnings.
 
     Parameters
@@ -138,14 +138,14 @@ def read_voc(
         Name of a list in ``ImageSets/Main``, such as ``"train"``; None reads every annotation.
     broken
         ``"skip"`` or ``"raise"``; what happens to annotations that cannot be read or have no
-        picture, and to pictures that cannot be decoded.
+        image, and to images that cannot be decoded.
     workers
         Threads that decode; one a core by default.
 
     Returns
     -------
     Images
-        Pictures whose ``target`` is a list of `Boxes`.
+        Images whose ``target`` is a list of `Boxes`.
     """
     store = open_store(path, "read_voc")
     names = [name for name in store.names() if not is_hidden(name)]
@@ -156,11 +156,11 @@ def read_voc(
         raise InvalidData(f"read_voc: `{path}` must hold annotations in XML or text; got none.")
     missing = [stem for stem in wanted if stem not in pictures or stem not in notes]
     if missing:
-        left_out("read_voc: no picture, or no annotation, for", missing, broken=broken)
+        left_out("read_voc: no image, or no annotation, for", missing, broken=broken)
     pairs = {pictures[s]: notes[s] for s in wanted if s in pictures and s in notes}
     if not pairs:
         raise InvalidData(
-            f"read_voc: `{path}` must hold a picture for each annotation; of {len(wanted):,} none "
+            f"read_voc: `{path}` must hold an image for each annotation; of {len(wanted):,} none "
             "has one of the same name."
         )
     found = _annotations(store, pairs, broken)
@@ -185,7 +185,7 @@ def _may_be_annotation(name: str) -> bool:
 
 
 def _annotations(store: Store, pairs: dict[str, str], broken: Broken) -> dict[str, Annotation]:
-    """Read annotations by picture; those that cannot be read are named and counted."""
+    """Read annotations by image; those that cannot be read are named and counted."""
     found, faults = {}, {}
     for picture, name in pairs.items():
         try:

@@ -297,7 +297,7 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
 
 
 def _some_rows(batch: Batch) -> Batch:
-    """Return what is looked at of a batch: all of it, or some large pictures or long texts."""
+    """Return what is looked at of a batch: all of it, or some large images or long texts."""
     parts = [part for part in batch if part is not None]
     if not all(isinstance(part, Tensor) and part.layout is torch.strided for part in parts):
         return batch

@@ -141,7 +141,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
         yield _column(
             constant,
             "never change",
-            "Nothing, if they are the border of a picture.",
+            "Nothing, if they are the border of an image.",
             len(constant),
             "info",
             0.5,

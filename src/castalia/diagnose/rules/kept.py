@@ -36,7 +36,7 @@ class Kept:
 
     @cached_property
     def altered(self) -> bool:
-        """Whether pictures or series that should come again seldom do: altered in training."""
+        """Whether images or series that should come again seldom do: altered in training."""
         x = self.inputs
         if x is None or self.tabular or not self.epoch_rows:
             return False

@@ -203,7 +203,7 @@ class FeatureMaps:
         return self
 
     def _mosaic(self) -> np.ndarray:
-        """Return one picture of all channels, gaps left empty."""
+        """Return one image of all channels, gaps left empty."""
         if self.maps.ndim == 2:
             return self.maps
         tiles = self.maps if self.maps.ndim == 3 else self.maps[:, None, None]

@@ -1,4 +1,4 @@
-"""The rows a model gets most wrong, as a picture."""
+"""The rows a model gets most wrong, as an image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WorstMistakes:
     mistakes
         Worst first.
     images
-        Their pictures, (M, H, W) or (M, H, W, 3) between 0 and 1, where rows are images.
+        Their images, (M, H, W) or (M, H, W, 3) between 0 and 1, where rows are images.
 
     Attributes
     ----------
@@ -177,5 +177,5 @@ def _sure(mistake: Mistake) -> str:
 
 
 def _of(pictures: np.ndarray | None, mistakes: Sequence[Mistake]) -> np.ndarray | None:
-    """Return the pictures of the mistakes."""
+    """Return the images of the mistakes."""
     return None if pictures is None else stretched(pictures[[m.index for m in mistakes]])

@@ -205,7 +205,7 @@ class Kind(ABC):
 
     @abstractmethod
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
-        """Return each row as the list of mistakes shows it: ``row``, perhaps ``picture``."""
+        """Return each row as the list of mistakes shows it: ``row``, perhaps ``image``."""
 
     def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
         """Return further fields of the report, about the fitted model and its answers."""

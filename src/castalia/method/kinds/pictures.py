@@ -1,4 +1,4 @@
-"""Pictures with a class each: folders of class folders, arrays, tables of paths."""
+"""Images with a class each: folders of class folders, arrays, tables of paths."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from castalia.utils.text import listing, plural
 
 __all__ = ["Pictures"]
 
-FEW = 1_000  # pictures
-MANY = 500  # pictures from which one training takes long enough
+FEW = 1_000  # images
+MANY = 500  # images from which one training takes long enough
 
 
 class Pictures(Kind):
-    """Pictures, each of one class."""
+    """Images, each of one class."""
 
     catalog = "image"
     hint: ClassVar[str] = "--model resnet, --set image_size=96, --set lr=0.0005"
@@ -57,7 +57,7 @@ class Pictures(Kind):
         self.images, copies = without_copies(images)
         if len(self.images) < LEAST_ROWS:
             raise InvalidData(
-                f"fit: {plan.name} must have {LEAST_ROWS} different pictures at least to train and "
+                f"fit: {plan.name} must have {LEAST_ROWS} different images at least to train and "
                 f"test; got {len(self.images)}."
             )
         self.task = class_task(self.target, np.asarray(self.images.target), _WHY, "picture")
@@ -85,14 +85,14 @@ class Pictures(Kind):
             found.append(f"{self.usual_model()} is taken, as {why} (--model {other} for another).")
         if "image_size" not in self.plan.settings and (self.sizes != self.size).any():
             size = f"{self.size[0]} x {self.size[1]}"
-            found.append(f"Pictures are brought to {size} pixels (--set image_size=N for another).")
+            found.append(f"Images are brought to {size} pixels (--set image_size=N for another).")
         if "augment" not in self.plan.settings and hasattr(model, "augment"):
             how = (
                 "shifted and zoomed a little, but not flipped, for a mirrored sign is another one"
                 if self.grey
                 else "flipped, shifted and zoomed a little"
             )
-            kind = "Grey pictures" if self.grey else "Pictures"
+            kind = "Grey images" if self.grey else "Pictures"
             found.append(f"{kind} are {how}, in training (--set augment=none leaves them).")
         return found
 
@@ -102,7 +102,7 @@ class Pictures(Kind):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def facts(self) -> dict[str, Any]:
-        """Count pictures and say how large they are."""
+        """Count images and say how large they are."""
         colour = "grey" if self.grey else "in colour"
         what = f"{plural(len(self), 'picture')}, {_sizes_words(self.sizes)}, {colour}"
         return {"source": self._source, "what": what}
@@ -121,7 +121,7 @@ class Pictures(Kind):
         return coarse_pixels(self.X)
 
     def baseline(self, key: str, part: Part) -> Answers:
-        """Fit a baseline on pictures shrunk to a few pixels."""
+        """Fit a baseline on images shrunk to a few pixels."""
         train = part.train
         if len(train) > MOST_TRAINED:
             share = MOST_TRAINED / len(train)
@@ -136,10 +136,10 @@ class Pictures(Kind):
         if key == "guess":
             return super().baseline_note(key)
         most = f", {MOST_TRAINED:,} of them" if len(self.parts[0].train) > MOST_TRAINED else ""
-        return f"on pictures shrunk to {SIDE} x {SIDE} pixels{most}"
+        return f"on images shrunk to {SIDE} x {SIDE} pixels{most}"
 
     def usual_model(self) -> str:
-        """Return a network that suits how many pictures there are, and their size."""
+        """Return a network that suits how many images there are, and their size."""
         return choose_model(len(self), self.size, self.plan.device)[0]
 
     def build(self, rows: int, seed: int = 0) -> Any:
@@ -154,15 +154,15 @@ class Pictures(Kind):
     @property
     def title(self) -> str:
         """What is told apart."""
-        return f"Pictures of {self.plan.name}"
+        return f"Images of {self.plan.name}"
 
     def advice(self, verdict: Verdict) -> list[str]:
-        """Say what few and shrunk pictures suggest."""
+        """Say what few and shrunk images suggest."""
         found, median = [], np.median(self.sizes, axis=0).max()
         if median >= 2 * max(self.size) and "image_size" not in self.plan.settings:
             more = min(2 * max(self.size), 224)
             found.append(
-                f"Pictures were shrunk from some {median:.0f} pixels to {max(self.size)}; if "
+                f"Images were shrunk from some {median:.0f} pixels to {max(self.size)}; if "
                 f"details matter, try --set image_size={more}, which takes longer."
             )
         if len(self) < FEW:
@@ -184,8 +184,8 @@ class Pictures(Kind):
         }
 
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
-        """Return the names of pictures, and the pictures."""
-        names = [name if isinstance(name, str) else f"picture {name}" for name in self._names[rows]]
+        """Return the names of images, and the pictures."""
+        names = [name if isinstance(name, str) else f"image {name}" for name in self._names[rows]]
         return [
             {"row": {"path": name}, "picture": thumbnail(self.X, row)}
             for name, row in zip(names, rows, strict=True)
@@ -211,14 +211,14 @@ class Pictures(Kind):
 
     @staticmethod
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
-        """Read pictures with their classes."""
+        """Read images with their classes."""
         images, name, notes = read_labelled(data, asked.target)
         y = np.asarray(images.target)
         return NewRows(images.features(), {}, notes, [], name, y, "picture")
 
     @staticmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
-        """Return the label of each picture and its probability."""
+        """Return the label of each image and its probability."""
         probability = model.predict_proba(X)
         return {
             "label": model.classes_[probability.argmax(axis=1)],
@@ -226,19 +226,19 @@ class Pictures(Kind):
         }
 
 
-_WHY = "each picture has one label"
+_WHY = "each image has one label"
 
 
 def _refuse(plan: FitPlan) -> None:
     """Refuse what only a table can have."""
     if plan.task not in (None, "classification"):
         raise InvalidParameter(
-            f"fit: `task` must be 'classification' for pictures; got {plan.task!r}."
+            f"fit: `task` must be 'classification' for images; got {plan.task!r}."
         )
     given = [name for name in ("group", "time") if getattr(plan, name) is not None]
     if given:
         raise InvalidParameter(
-            f"fit: {listing(given)} must be None for pictures, which have no columns to split by; "
+            f"fit: {listing(given)} must be None for images, which have no columns to split by; "
             f"got {getattr(plan, given[0])!r}."
         )
 

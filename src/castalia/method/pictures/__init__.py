@@ -1,1 +1,1 @@
-"""What the method does with pictures: reading, copies, baselines, the network, thumbnails."""
+"""What the method does with images: reading, copies, baselines, the network, thumbnails."""

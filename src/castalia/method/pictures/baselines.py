@@ -1,4 +1,4 @@
-"""What a network for pictures has to beat: guessing, and models of a few coarse pixels."""
+"""What a network for images has to beat: guessing, and models of a few coarse pixels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from castalia.data.images import Images
 
 __all__ = ["MOST_TRAINED", "SIDE", "coarse_pixels", "pixel_model"]
 
-SIDE = 12  # pixels to which pictures are shrunk
-MOST_TRAINED = 10_000  # pictures a baseline learns from
+SIDE = 12  # pixels to which images are shrunk
+MOST_TRAINED = 10_000  # images a baseline learns from
 BLOCK = 4096
 
 
 def coarse_pixels(images: Images) -> np.ndarray:
-    """Return every picture shrunk to a row of numbers, (N, C * SIDE * SIDE).
+    """Return every image shrunk to a row of numbers, (N, C * SIDE * SIDE).
 
     Parameters
     ----------
     images
-        Pictures, grey or in colour.
+        Images, grey or in colour.
     """
     channels = 1 if images.channels == 1 else 3
     blocks = np.array_split(np.arange(len(images)), max(1, len(images) // BLOCK))

@@ -1,4 +1,4 @@
-"""Pictures that are there twice: one on each side of a split would be tested from memory."""
+"""Images that are there twice: one on each side of a split would be tested from memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castalia.utils.text import plural
 
 __all__ = ["contents", "without_copies"]
 
-BLOCK = 1024  # pictures in memory that are looked at in one go
+BLOCK = 1024  # images in memory that are looked at in one go
 
 
 def without_copies(images: Images) -> tuple[Images, list[str]]:
@@ -26,7 +26,7 @@ def without_copies(images: Images) -> tuple[Images, list[str]]:
     Parameters
     ----------
     images
-        Pictures with labels.
+        Images with labels.
     """
     content = contents(images)
     kinds, first, place = np.unique(content, return_index=True, return_inverse=True)
@@ -52,14 +52,14 @@ def _words(images: Images, copied: np.ndarray, disputed: np.ndarray) -> list[str
         )
     if disputed.any():
         found.append(
-            f"{plural(int(disputed.sum()), 'picture')} left out, for the same picture is under "
+            f"{plural(int(disputed.sum()), 'picture')} left out, for the same image is under "
             f"several classes: {shown_names(map(str, names[disputed]))}."
         )
     return found
 
 
 def contents(images: Images) -> np.ndarray:
-    """Return a mark of each picture's content, (N,): equal marks, equal pictures.
+    """Return a mark of each image's content, (N,): equal marks, equal pictures.
 
     Of files only those that are as long as another one are read.
     """

@@ -1,4 +1,4 @@
-"""The network for pictures: which one, at which size, with which changes, for how long."""
+"""The network for images: which one, at which size, with which changes, for how long."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from castalia.utils.seeds import seed_scope
 
 __all__ = ["build_picture_model", "choose_model", "choose_size", "enlarged"]
 
-MANY = 5_000  # pictures from which the larger network pays
+MANY = 5_000  # images from which the larger network pays
 DETAILED = 32  # pixels from which it does
-KEPT = 96  # pixels up to which pictures of one size keep it
-SHORTEST = 8  # pixels a picture has at least
+KEPT = 96  # pixels up to which images of one size keep it
+SHORTEST = 8  # pixels an image has at least
 MOST_STEPS = 10_000
 STAGES = 5  # of a ConvNet at most
 WIDTH = 32  # of its first stage
 
 
 class Scale(NamedTuple):
-    """What so many pictures allow."""
+    """What so many images allow."""
 
-    most: float  # pictures up to which this holds
-    longest: int  # pixels to which larger pictures are shrunk
+    most: float  # images up to which this holds
+    longest: int  # pixels to which larger images are shrunk
     batch: int
 
 
@@ -49,10 +49,10 @@ def _scale(rows: int) -> Scale:
 
 
 def choose_size(sizes: np.ndarray, rows: int) -> tuple[int, int]:
-    """Return the height and width that pictures are brought to.
+    """Return the height and width that images are brought to.
 
-    Pictures of one moderate size keep it; others get the median shape, shrunk to what so many
-    pictures can teach, and never less than `SHORTEST`.
+    Images of one moderate size keep it; others get the median shape, shrunk to what so many
+    images can teach, and never less than `SHORTEST`.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ def choose_size(sizes: np.ndarray, rows: int) -> tuple[int, int]:
 
 
 def choose_model(rows: int, size: tuple[int, int], device: str) -> tuple[str, str]:
-    """Return the network that suits the pictures, and why.
+    """Return the network that suits the images, and why.
 
     Parameters
     ----------
     rows
-        How many pictures there are.
+        How many images there are.
     size
         Height and width they are brought to.
     device
@@ -91,15 +91,15 @@ def choose_model(rows: int, size: tuple[int, int], device: str) -> tuple[str, st
     Examples
     --------
     >>> choose_model(800, (64, 64), "cpu")
-    ('ConvNetClassifier', 'there are fewer than 5,000 pictures')
+    ('ConvNetClassifier', 'there are fewer than 5,000 images')
     """
     if rows < MANY:
-        return "ConvNetClassifier", f"there are fewer than {MANY:,} pictures"
+        return "ConvNetClassifier", f"there are fewer than {MANY:,} images"
     if min(size) < DETAILED:
-        return "ConvNetClassifier", f"pictures are smaller than {DETAILED} x {DETAILED} pixels"
+        return "ConvNetClassifier", f"images are smaller than {DETAILED} x {DETAILED} pixels"
     if resolve_device(device).type == "cpu":
         return "ConvNetClassifier", "a larger network takes long without a GPU"
-    return "ResNetClassifier", f"there are {MANY:,} pictures or more"
+    return "ResNetClassifier", f"there are {MANY:,} images or more"
 
 
 def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> tuple[int, int]:
@@ -127,7 +127,7 @@ def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> 
 def build_picture_model(
     plan: FitPlan, system: System, rows: int, size: tuple[int, int], grey: bool, seed: int = 0
 ) -> Any:
-    """Return an unfitted classifier of pictures with sensible settings.
+    """Return an unfitted classifier of images with sensible settings.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def build_picture_model(
     size
         Height and width.
     grey
-        Grey pictures are not flipped: a mirrored sign is another one.
+        Grey images are not flipped: a mirrored sign is another one.
     seed
         Of the training.
     """
@@ -167,9 +167,9 @@ def build_picture_model(
 
 
 def _widths(size: Any, rows: int) -> tuple[int, ...]:
-    """Return a width a stage: each halves the picture until 4 to 7 cells are left.
+    """Return a width a stage: each halves the image until 4 to 7 cells are left.
 
-    Where pictures are few and not tiny, half the width learns as much in a quarter of the time.
+    Where images are few and not tiny, half the width learns as much in a quarter of the time.
     """
     shortest = min(size) if isinstance(size, tuple | list) else size
     stages = 1 + int(np.clip(np.log2(shortest / 4), 0, STAGES - 1))

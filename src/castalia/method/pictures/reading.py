@@ -1,4 +1,4 @@
-"""Pictures with and without labels, from whatever a person names; remarks instead of warnings."""
+"""Images with and without labels, from whatever a person names; remarks instead of warnings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ARCHIVES = (".zip", ".npz")
 
 
 def holds_pictures(data: Any) -> bool:
-    """Whether something is, or names, pictures rather than a table.
+    """Whether something is, or names, images rather than a table.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def holds_pictures(data: Any) -> bool:
 
 
 def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]]:
-    """Read pictures with a label each; return them, what the label is called, and remarks.
+    """Read images with a label each; return them, what the label is called, and remarks.
 
     Files that cannot be decoded are left out and told.
 
@@ -80,7 +80,7 @@ def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]
         if not isinstance(images.target, np.ndarray) or images.target.ndim != 1:
             got = "none" if images.target is None else "boxes or masks"
             raise InvalidData(
-                f"fit: pictures of `{data}` must have one label each; got {got}. Put each class "
+                f"fit: images of `{data}` must have one label each; got {got}. Put each class "
                 "into a folder of its own, or name a table of paths with --target."
             )
         return sound(images), name, notes
@@ -95,7 +95,7 @@ def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
     path = Path(data)
     if path.name.lower().endswith(SUFFIXES) and not path.is_dir():
         raise InvalidData(
-            f"fit: `{path}` must be a folder with a folder of pictures for each class; got one "
+            f"fit: `{path}` must be a folder with a folder of images for each class; got one "
             "picture."
         )
     column = _path_column(path)
@@ -103,19 +103,19 @@ def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
         return read_pictures(path), LABEL
     if target is None:
         raise InvalidData(
-            f"fit: `{path}` is a table of pictures, whose paths are in `{column}`; name the column "
+            f"fit: `{path}` is a table of images, whose paths are in `{column}`; name the column "
             "of their labels with --target."
         )
     return read_table_of_paths(path, column, target), target
 
 
 def read_unlabelled(data: Sequence[Any]) -> tuple[Images, list[str]]:
-    """Read pictures to be predicted; return them and remarks.
+    """Read images to be predicted; return them and remarks.
 
     Parameters
     ----------
     data
-        Folders, zip or NPZ files, tables of paths and pictures; several only of folders and
+        Folders, zip or NPZ files, tables of paths and images; several only of folders and
         pictures.
     """
     with _remarks() as notes:
@@ -140,7 +140,7 @@ def _one(data: Any) -> Images:
 
 
 def _several(paths: Sequence[Any]) -> Images:
-    """Return the pictures of folders, and files, by their paths."""
+    """Return the images of folders, and files, by their paths."""
     names: list[str] = []
     for path in map(os.fspath, paths):
         if os.path.isdir(path):
@@ -149,12 +149,12 @@ def _several(paths: Sequence[Any]) -> Images:
         elif os.path.isfile(path):
             names.append(path)
         else:
-            raise InvalidData(f"predict: `{path}` must be a picture or a folder; there is none.")
+            raise InvalidData(f"predict: `{path}` must be an image or a folder; there is none.")
     return Images(ImageFiles(names))
 
 
 def names_of(images: Images) -> np.ndarray:
-    """Return the path of each picture; its number where it is none of a file."""
+    """Return the path of each image; its number where it is none of a file."""
     source = images.source
     if isinstance(source, ImageFiles):
         return np.array(source.names, dtype=object)
@@ -166,7 +166,7 @@ def _known(data: Any) -> bool:
 
 
 def _path_column(path: Path) -> str | None:
-    """Return the column of a text file whose values are pictures that are there, or None."""
+    """Return the column of a text file whose values are images that are there, or None."""
     if not path.name.lower().removesuffix(".gz").endswith(_TABLES) or not path.is_file():
         return None
     try:

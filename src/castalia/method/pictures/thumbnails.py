@@ -1,4 +1,4 @@
-"""Pictures small enough for a page that holds everything it shows."""
+"""Images small enough for a page that holds everything it shows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from castalia.method.task import Task
 __all__ = ["examples", "feature_maps", "thumbnail"]
 
 SIDE = 112  # pixels of the longer side
-LOSSLESS = 48  # pixels up to which a picture is kept as it is
+LOSSLESS = 48  # pixels up to which an image is kept as it is
 CLASSES, OF_EACH = 12, 8
 LAYERS, MAPS, MAP_SIDE = 2, 16, 32
 
 
 def thumbnail(images: Images, row: int) -> str:
-    """Return a picture as a data URI of a few kilobytes.
+    """Return an image as a data URI of a few kilobytes.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def thumbnail(images: Images, row: int) -> str:
 
 
 def examples(images: Images, task: Task, seed: int) -> list[dict[str, Any]]:
-    """Return some pictures of each class, the commonest classes first.
+    """Return some images of each class, the commonest classes first.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def diagnostics(report: RunReport) -> list[Drawing]:
 
 
 def feature_maps(report: RunReport) -> list[Drawing]:
-    """Draw what the first layers make of a picture."""
+    """Draw what the first layers make of an image."""
     return [
         _guarded(shown["name"].capitalize(), partial(_maps, i, shown))
         for i, shown in enumerate(report.feature_maps)

@@ -90,7 +90,7 @@ class RunReport:
     y_true, y_pred, probability, classes
         The model's answers on the test rows; probabilities are (n, K) in the order of classes.
     mistakes
-        The worst ones, as ``castalia.evaluate.Mistake`` gives them; of pictures, ``picture`` too.
+        The worst ones, as ``castalia.evaluate.Mistake`` gives them; of images, ``image`` too.
     settings, environment, reproduce
         How the run was made, where, and the command that repeats it.
     findings
@@ -98,9 +98,9 @@ class RunReport:
     unit
         What one example is called.
     examples
-        Of pictures, some of each class: name, count, and pictures as data URIs.
+        Of images, some of each class: name, count, and images as data URIs.
     feature_maps
-        What layers make of one picture, as ``castalia.evaluate.FeatureMaps`` shows it: name, maps,
+        What layers make of one image, as ``castalia.evaluate.FeatureMaps`` shows it: name, maps,
         image, hidden.
     panels
         What there is to read about texts: title, words, and either heads and rows of a table, or

@@ -252,7 +252,7 @@ def mistake_table(report: RunReport) -> dict[str, Any]:
 
 
 def gallery(report: RunReport) -> list[dict[str, str]]:
-    """Return the worst mistakes as pictures; nothing where rows are none."""
+    """Return the worst mistakes as images; nothing where rows are none."""
     return [
         {
             "picture": m["picture"],
@@ -267,7 +267,7 @@ def gallery(report: RunReport) -> list[dict[str, str]]:
 
 
 def example_rows(report: RunReport) -> list[dict[str, Any]]:
-    """Return some pictures of each class."""
+    """Return some images of each class."""
     return [
         {
             "name": shorten(row.get("name", ""), 40),
@@ -300,7 +300,7 @@ def panels(report: RunReport) -> list[dict[str, Any]]:
 
 
 def _is_picture(uri: Any) -> bool:
-    """Whether a text is a picture that loads nothing from elsewhere."""
+    """Whether a text is an image that loads nothing from elsewhere."""
     return isinstance(uri, str) and _PICTURE.fullmatch(uri) is not None
 
 

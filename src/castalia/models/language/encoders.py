@@ -1,6 +1,6 @@
 """What estimators on a BERT-like encoder share: its sizes, where it begins, what of it is trained.
 
-Three regimes on the same data, as for pictures: from scratch (no start), feature extraction (a
+Three regimes on the same data, as for images: from scratch (no start), feature extraction (a
 start, and only the last layers trained) and fine-tuning; beside them, small parts that are added to
 a frozen encoder (LoRA, bottleneck adapters, learnt prompts).
 """

@@ -1,4 +1,4 @@
-"""Classifiers of pictures: a network each, one recipe (``ImageClassifier``)."""
+"""Classifiers of images: a network each, one recipe (``ImageClassifier``)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConvNetClassifier(Transferable, ImageClassifier):
-    """Small convolutional network that says what is on a picture.
+    """Small convolutional network that says what is on an image.
 
     Stages of convolution, batch norm, ReLU and pooling; cross-entropy is minimised (binary
-    cross-entropy for several labels at once). The first network to try on pictures of 8 to 64
-    pixels; on larger ones, and with many thousand pictures, a ``ResNetClassifier`` is better.
+    cross-entropy for several labels at once). The first network to try on images of 8 to 64
+    pixels; on larger ones, and with many thousand images, a ``ResNetClassifier`` is better.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     dropout
         Probability of zeroing an input of each dense layer in training.
     image_size, augment, label_smoothing, class_weight, calibrate
-        How pictures and labels are used; see ``ImageClassifier``.
+        How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
 
@@ -67,8 +67,8 @@ class ConvNetClassifier(Transferable, ImageClassifier):
 
     Notes
     -----
-    The default has 287,018 weights for grey pictures and ten classes; ``widths=(32, 48, 56)`` has
-    97,594. The arithmetic of a picture grows with its area.
+    The default has 287,018 weights for grey images and ten classes; ``widths=(32, 48, 56)`` has
+    97,594. The arithmetic of an image grows with its area.
 
     References
     ----------
@@ -128,7 +128,7 @@ class LeNetClassifier(Transferable, ImageClassifier):
     partial
         Join the maps of the second convolution to the first by the paper's table.
     image_size, augment, label_smoothing, class_weight, calibrate
-        How pictures and labels are used; see ``ImageClassifier``.
+        How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
 
@@ -148,7 +148,7 @@ class LeNetClassifier(Transferable, ImageClassifier):
 
     Notes
     -----
-    61,706 weights for grey pictures of 28 pixels and ten classes. Scores are linear, where the
+    61,706 weights for grey images of 28 pixels and ten classes. Scores are linear, where the
     paper has distances to drawn codes.
 
     References
@@ -201,7 +201,7 @@ class AlexNetClassifier(Transferable, ImageClassifier):
     dropout
         Probability of zeroing an input of the hidden dense layers in training.
     image_size, augment, label_smoothing, class_weight, calibrate
-        How pictures and labels are used; see ``ImageClassifier``.
+        How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
 
@@ -279,7 +279,7 @@ class VGGClassifier(Transferable, ImageClassifier):
     dropout
         Probability of zeroing an output of the hidden dense layers in training.
     image_size, augment, label_smoothing, class_weight, calibrate
-        How pictures and labels are used; see ``ImageClassifier``.
+        How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
 
@@ -299,7 +299,7 @@ class VGGClassifier(Transferable, ImageClassifier):
 
     Notes
     -----
-    138,357,544 weights at depth 16 and 143,667,240 at 19, for pictures of 224 pixels and a thousand
+    138,357,544 weights at depth 16 and 143,667,240 at 19, for images of 224 pixels and a thousand
     classes; 124 million of them are in the dense layers, which shrink with the picture.
 
     References
@@ -356,7 +356,7 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
     dropout
         Probability of zeroing an input of the last layer in training.
     image_size, augment, label_smoothing, class_weight, calibrate
-        How pictures and labels are used; see ``ImageClassifier``.
+        How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
 
@@ -419,15 +419,15 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
 class ResNetClassifier(Transferable, ImageClassifier):
     """Residual network: each block learns what to add to its input, x + F(x).
 
-    Cross-entropy is minimised. The network to take for pictures of any size when there are
+    Cross-entropy is minimised. The network to take for images of any size when there are
     thousands of them, or weights to start from; a ``ConvNetClassifier`` is quicker on few and small
     ones.
 
     Parameters
     ----------
     depth
-        Layers with weights. 18, 34, 50, 101, 152 and 200 are the networks for large pictures; 8,
-        14, 20, 32, 44, 56 and 110 the narrow ones for pictures of about 32 pixels.
+        Layers with weights. 18, 34, 50, 101, 152 and 200 are the networks for large images; 8,
+        14, 20, 32, 44, 56 and 110 the narrow ones for images of about 32 pixels.
     variant
         ``"v1"``, or ``"v2"`` with normalisation and ReLU before the convolutions.
     width
@@ -441,10 +441,10 @@ class ResNetClassifier(Transferable, ImageClassifier):
     zero_init
         Start every block as its shortcut alone.
     stem
-        ``"imagenet"`` shrinks pictures by four at once, ``"small"`` does not, ``"auto"`` decides by
+        ``"imagenet"`` shrinks images by four at once, ``"small"`` does not, ``"auto"`` decides by
         their size: small up to 64 pixels.
     image_size, augment, label_smoothing, class_weight, calibrate
-        How pictures and labels are used; see ``ImageClassifier``.
+        How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
 

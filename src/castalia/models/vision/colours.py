@@ -1,4 +1,4 @@
-"""The palette of a picture: mean and covariance of its colours, and giving one to another.
+"""The palette of an image: mean and covariance of its colours, and giving one to another.
 
 x' = S_s^(1/2) S_c^(-1/2) (x - m_c) + m_s  has the mean m_s and the covariance S_s.
 Shapes: H height, W width; colours are red, green and blue.
@@ -11,11 +11,11 @@ from torch import Tensor
 
 __all__ = ["palette", "with_palette"]
 
-LEAST = 1e-5  # variance added to every direction: a picture may have a single colour
+LEAST = 1e-5  # variance added to every direction: an image may have a single colour
 
 
 def palette(x: Tensor) -> tuple[Tensor, Tensor]:  # (1, 3, H, W)
-    """Return the mean, (3,), and the covariance, (3, 3), of a picture's colours.
+    """Return the mean, (3,), and the covariance, (3, 3), of an image's colours.
 
     >>> mean, covariance = palette(torch.zeros(1, 3, 4, 4))
     >>> mean, bool(covariance.abs().max() < 1e-4)
@@ -28,7 +28,7 @@ def palette(x: Tensor) -> tuple[Tensor, Tensor]:  # (1, 3, H, W)
 
 
 def with_palette(x: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:  # (1, 3, H, W)
-    """Return a picture in the colours of another one, cut to between 0 and 1."""
+    """Return an image in the colours of another one, cut to between 0 and 1."""
     own, spread = palette(x)
     turn = _power(covariance, 0.5) @ _power(spread, -0.5)
     moved = turn @ (x[0].flatten(1) - own[:, None]) + mean[:, None]

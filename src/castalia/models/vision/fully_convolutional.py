@@ -1,4 +1,4 @@
-"""A classifier slid over larger pictures, all windows in one pass."""
+"""A classifier slid over larger images, all windows in one pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from castalia.utils.text import plural
 
 __all__ = ["FullyConvolutional"]
 
-BLOCK = 1 << 20  # numbers of a block of pictures of one size
+BLOCK = 1 << 20  # numbers of a block of images of one size
 
 
 class PictureClassifier(Constraint):
@@ -34,7 +34,7 @@ class PictureClassifier(Constraint):
 
     def rule(self) -> str:
         """Say so."""
-        return "a classifier of pictures, such as LeNetClassifier(), or None"
+        return "a classifier of images, such as LeNetClassifier(), or None"
 
     def holds(self, value: Any) -> bool:
         """Whether it is one."""
@@ -43,17 +43,17 @@ class PictureClassifier(Constraint):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FullyConvolutional(ClassifierMixin, DirectEstimator):
-    """A classifier of small pictures that looks everywhere in large ones.
+    """A classifier of small images that looks everywhere in large ones.
 
     Dense layers on maps are convolutions, so a network that was trained on windows gives its
-    answers for every window of a larger picture in one pass: a map of scores for each class, here
+    answers for every window of a larger image in one pass: a map of scores for each class, here
     pooled to one answer. Right where the thing to find is small and may be anywhere; to outline it,
     train a segmenter.
 
     Parameters
     ----------
     estimator
-        A classifier of pictures of ours. Fitted, it is used as it is by ``fit()`` without data;
+        A classifier of images of ours. Fitted, it is used as it is by ``fit()`` without data;
         ``fit(X, y)`` trains a copy of it on windows. None takes a quick ``LeNetClassifier``.
     pool
         How a map becomes one score a class: ``"max"``, the best window decides, or ``"mean"``.
@@ -80,9 +80,9 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
     -----
     Entry (i, j) of a map is the score of the window whose corner is at (i, j) times the stride,
     exactly so for networks without padding. Padded convolutions differ from the window cut out: the
-    cut has zeros around it where the map sees the rest of the picture, and the more layers pad, the
-    farther in that reaches. Pictures keep their scale, also when the classifier resizes its own.
-    One pass costs as much as the features of the whole picture, not of every window.
+    cut has zeros around it where the map sees the rest of the image, and the more layers pad, the
+    farther in that reaches. Images keep their scale, also when the classifier resizes its own.
+    One pass costs as much as the features of the whole image, not of every window.
 
     References
     ----------
@@ -91,7 +91,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
 
     See Also
     --------
-    LeNetClassifier : one answer for a picture of one size.
+    LeNetClassifier : one answer for an image of one size.
     FCNSegmenter : a class for every pixel, trained on masks.
 
     Examples
@@ -115,11 +115,11 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         Parameters
         ----------
         X
-            Pictures as large as a window, to train on; None: the classifier is trained already.
+            Images as large as a window, to train on; None: the classifier is trained already.
         y
             Their classes.
         sample_weight
-            How often each picture counts.
+            How often each image counts.
 
         Returns
         -------
@@ -169,12 +169,12 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         Parameters
         ----------
         X
-            Pictures, none smaller than the window.
+            Images, none smaller than the window.
 
         Returns
         -------
         ndarray (n, K, h, w) or list
-            Scores before the softmax; of pictures of several sizes a list of (K, h, w).
+            Scores before the softmax; of images of several sizes a list of (K, h, w).
         """
         blocks = [maps.numpy() for maps in self._maps(X)]
         if len({maps.shape[1:] for maps in blocks}) > 1:
@@ -187,7 +187,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         Parameters
         ----------
         X
-            Pictures, none smaller than the window.
+            Images, none smaller than the window.
         """
         return self.estimator_._probability(self._pooled(X)).numpy()
 
@@ -197,7 +197,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         Parameters
         ----------
         X
-            Pictures, none smaller than the window.
+            Images, none smaller than the window.
         """
         scores = self._pooled(X)
         if self.estimator_.multilabel_:
@@ -205,12 +205,12 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         return self.classes_[scores.argmax(dim=1).numpy()]
 
     def _pooled(self, X: Any) -> Tensor:
-        """Return one score a class for each picture, (n, K)."""
+        """Return one score a class for each image, (n, K)."""
         pool = torch.amax if self.pool == "max" else torch.mean
         return torch.cat([pool(maps, dim=(2, 3)) for maps in self._maps(X)])
 
     def _maps(self, X: Any) -> Iterator[Tensor]:
-        """Yield class maps block by block, on the CPU: pictures of one size, or one picture."""
+        """Yield class maps block by block, on the CPU: images of one size, or one picture."""
         check_is_fitted(self, "estimator_")
         X, device = self._pictures(X), resolve_device(self.device)
         net, sizes = self.module_.to(device), X.sizes
@@ -223,7 +223,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
                 yield net(self._normalised(X, index, (height, width)).to(device)).cpu()
 
     def _normalised(self, X: Images, index: np.ndarray, size: tuple[int, int]) -> Tensor:
-        """Return some pictures of one size as the network wants them."""
+        """Return some images of one size as the network wants them."""
         adapter = self.estimator_.adapter_
         dtype = next(self.module_.parameters()).dtype
         mean, deviation = (torch.from_numpy(v).to(dtype) for v in (adapter.mean, adapter.deviation))
@@ -231,12 +231,12 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         return ImageRows(pixels, mean, deviation).take(torch.arange(len(index)))
 
     def _pictures(self, X: Any) -> Images:
-        """Return X as pictures that the network can slide over."""
+        """Return X as images that the network can slide over."""
         X = as_images(X, type(self).__name__)
         channels = self.estimator_.adapter_.inputs
         if X.channels != channels and not {X.channels, channels} <= {1, 3, 4}:
             raise InvalidData(
-                f"FullyConvolutional: pictures must have {plural(channels, 'channel')}, as in fit; "
+                f"FullyConvolutional: images must have {plural(channels, 'channel')}, as in fit; "
                 f"got {X.channels}."
             )
         sizes = X.sizes
@@ -244,8 +244,8 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         if small.any():
             first = int(small.argmax())
             raise InvalidData(
-                f"FullyConvolutional: pictures must have at least {self.window_[0]} x "
-                f"{self.window_[1]} pixels, one window; picture {first} has "
+                f"FullyConvolutional: images must have at least {self.window_[0]} x "
+                f"{self.window_[1]} pixels, one window; image {first} has "
                 f"{sizes[first, 0]} x {sizes[first, 1]}."
             )
         return X

@@ -1,4 +1,4 @@
-"""Pictures told in words."""
+"""Images told in words."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ class FittedBody(Constraint):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImageCaptioner(ImageEstimator):
-    """Convolutional network that looks at a picture, and a recurrent one that tells what is there.
+    """Convolutional network that looks at an image, and a recurrent one that tells what is there.
 
-    The mean of -log p(next word | picture, words so far) is minimised, true words being fed back.
-    With attention each word looks at the places of the picture that matter to it, and
-    ``attention_maps`` shows where; without, the picture is one code that starts the state. Right
-    for pictures with short descriptions; where the answer is one word, a classifier is simpler.
+    The mean of -log p(next word | image, words so far) is minimised, true words being fed back.
+    With attention each word looks at the places of the image that matter to it, and
+    ``attention_maps`` shows where; without, the image is one code that starts the state. Right
+    for images with short descriptions; where the answer is one word, a classifier is simpler.
 
     Parameters
     ----------
     attention
-        Whether each word looks at the picture anew (show, attend and tell), or only the first
+        Whether each word looks at the image anew (show, attend and tell), or only the first
         state knows it (show and tell).
     widths, convs
         Channels of each stage of the network that looks, and convolutions in each; every stage but
@@ -98,10 +98,10 @@ class ImageCaptioner(ImageEstimator):
     train_body
         Whether those convolutions go on learning; False keeps every bit of them.
     image_size
-        Height and width that pictures are brought to, or one number for both; None keeps the size
+        Height and width that images are brought to, or one number for both; None keeps the size
         they have.
     augment
-        Random changes of the training pictures; such as keep the captions true: flips undo left
+        Random changes of the training images; such as keep the captions true: flips undo left
         and right. None: none.
 
     Attributes
@@ -117,7 +117,7 @@ class ImageCaptioner(ImageEstimator):
 
     Shapes
     ------
-    X: pictures (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
+    X: images (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
     ``castalia.data.Images``.  y: N texts.  ``predict``: (N,) texts.
 
     Notes
@@ -132,7 +132,7 @@ class ImageCaptioner(ImageEstimator):
 
     See Also
     --------
-    castalia.models.vision.ConvNetClassifier : one word a picture.
+    castalia.models.vision.ConvNetClassifier : one word an image.
     castalia.models.vision.YOLODetector : what is where, without sentences.
 
     Examples
@@ -225,7 +225,7 @@ class ImageCaptioner(ImageEstimator):
             raise InvalidParameter(
                 f"{type(self).__name__}: `start` must have the convolutions of this captioner, "
                 f"widths={self.widths} and convs={self.convs}; got others. Fit a ConvNetClassifier "
-                "with these, on pictures with as many channels."
+                "with these, on images with as many channels."
             )
         net.features.load_state_dict(given)
         if not self.train_body:
@@ -242,7 +242,7 @@ class ImageCaptioner(ImageEstimator):
     # -- telling -------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return a caption for each picture, by beam search or, with one beam, greedily.
+        """Return a caption for each image, by beam search or, with one beam, greedily.
 
         Parameters
         ----------
@@ -253,10 +253,10 @@ class ImageCaptioner(ImageEstimator):
         return np.array([self.tokenizer_.decode(row) for row in found], dtype=object)
 
     def attention_maps(self, X: Any) -> list[Told]:
-        """Return each picture's caption word by word, and where each word looked.
+        """Return each image's caption word by word, and where each word looked.
 
         Weights of a word are not negative and sum to one over the places of the last map; enlarged
-        to the picture they show what it looked at.
+        to the image they show what it looked at.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class ImageCaptioner(ImageEstimator):
         return bleu(list(self.predict(X)), as_texts(y, type(self).__name__)).score
 
     def _written(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield pictures block by block, and the tokens of their captions, (B, T)."""
+        """Yield images block by block, and the tokens of their captions, (B, T)."""
         X = self._checked(X)
         net: Any = self.module_.eval()
         parameter = next(net.parameters())
@@ -329,7 +329,7 @@ class ImageCaptioner(ImageEstimator):
 
 
 class Seen(nn.Module):
-    """A captioner that has looked at pictures already; a prompt is the number of a picture."""
+    """A captioner that has looked at images already; a prompt is the number of an image."""
 
     def __init__(self, net: Any, memory: Tensor) -> None:
         super().__init__()

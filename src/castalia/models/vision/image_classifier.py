@@ -1,4 +1,4 @@
-"""The recipe that classifiers of pictures share: cross-entropy on changed pictures."""
+"""The recipe that classifiers of images share: cross-entropy on changed pictures."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["ImageClassifier"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImageClassifier(Classifier, ImageEstimator):
-    """Base of networks that say what is on a picture; a subclass gives ``_network``.
+    """Base of networks that say what is on an image; a subclass gives ``_network``.
 
     Parameters
     ----------
     image_size
-        Height and width that pictures are brought to, or one number for both; None keeps the size
+        Height and width that images are brought to, or one number for both; None keeps the size
         they have.
     augment
-        Random changes of the training pictures, such as ``Flip() | Shift(0.1)``; None: none.
+        Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none.
     label_smoothing
         Share of a label's mass that is spread over all classes.
     """

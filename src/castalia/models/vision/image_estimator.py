@@ -1,4 +1,4 @@
-"""What every model of pictures that is trained by gradients has."""
+"""What every model of images that is trained by gradients has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ImageEstimator"]
 
 
 class Transform(Constraint):
-    """A random change of pictures, or None."""
+    """A random change of images, or None."""
 
     def rule(self) -> str:
         """Say so."""
@@ -26,15 +26,15 @@ class Transform(Constraint):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImageEstimator(Estimator):
-    """Base of networks that look at pictures; a task mixin stands to the left of it.
+    """Base of networks that look at images; a task mixin stands to the left of it.
 
     Parameters
     ----------
     image_size
-        Height and width that pictures are brought to, or one number for both; None keeps the size
+        Height and width that images are brought to, or one number for both; None keeps the size
         they have.
     augment
-        Random changes of the training pictures, such as ``Flip() | Shift(0.1)``; None: none.
+        Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none.
     """
 
     adapter: ClassVar[type] = ImageAdapter

@@ -1,4 +1,4 @@
-"""The recipe that segmenters of pictures share: cross-entropy of pixels on changed pictures."""
+"""The recipe that segmenters of images share: cross-entropy of pixels on changed pictures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["ImageSegmenter"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImageSegmenter(Segmenter, ImageEstimator):
-    """Base of networks that label every pixel of a picture; a subclass gives ``_network``.
+    """Base of networks that label every pixel of an image; a subclass gives ``_network``.
 
     Parameters
     ----------
     image_size
-        Height and width that pictures and masks are brought to, or one number for both; None keeps
-        the size they have. Predictions have the size of the picture either way.
+        Height and width that images and masks are brought to, or one number for both; None keeps
+        the size they have. Predictions have the size of the image either way.
     augment
-        Random changes of the training pictures, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside a picture is void. None: none.
+        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
+        along, and what comes from outside an image is void. None: none.
     label_smoothing
         Share of a label's mass that is spread over all classes.
     """

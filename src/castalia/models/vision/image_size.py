@@ -1,4 +1,4 @@
-"""The constraint on a picture's size."""
+"""The constraint on an image's size."""
 
 from typing import Any
 

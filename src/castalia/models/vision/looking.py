@@ -1,4 +1,4 @@
-"""What looks at a picture while it is painted: the layers of a network, and how pixels reach it."""
+"""What looks at an image while it is painted: the layers of a network, and how pixels reach it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Network(Constraint):
 
     def rule(self) -> str:
         """Say so."""
-        return "a fitted classifier of pictures, a module with `features`, or None"
+        return "a fitted classifier of images, a module with `features`, or None"
 
     def holds(self, value: Any) -> bool:
         """Whether there are layers to look into."""
@@ -62,7 +62,7 @@ def features_of(network: Any, seed: int) -> nn.Sequential:
 
 
 def seen_by(network: Any, x: Tensor, channels: int) -> Tensor:  # (B, 3, H, W), 0 to 1
-    """Return pictures as the network knows them: its channels, on the scale it was trained on.
+    """Return images as the network knows them: its channels, on the scale it was trained on.
 
     Classifiers of bytes have learnt means and deviations on 0 to 255, those of floats on their own
     scale, taken as 0 to 1; modules are taken to want ImageNet's.

@@ -1,4 +1,4 @@
-"""Segmenters: a class for every pixel of a picture, by the one recipe."""
+"""Segmenters: a class for every pixel of an image, by the one recipe."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class FCNSegmenter(ImageSegmenter):
     dropout
         Probability of zeroing a map of those two layers in training.
     image_size
-        Height and width that pictures and masks are brought to, or one number for both; None keeps
+        Height and width that images and masks are brought to, or one number for both; None keeps
         the size they have.
     augment
-        Random changes of the training pictures, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside a picture is void.
+        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
+        along, and what comes from outside an image is void.
     label_smoothing
         Share of a label's mass that is spread over all classes.
     class_weight
@@ -63,7 +63,7 @@ class FCNSegmenter(ImageSegmenter):
 
     Shapes
     ------
-    X: pictures (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
+    X: images (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
     ``castalia.data.Images``.  y: masks (N, H, W) of whole numbers, or a list of (H, W).
 
     Notes
@@ -123,11 +123,11 @@ class SegNetSegmenter(ImageSegmenter):
     depths
         Convolutions of each stage; None: those of VGG-16 for five stages, two otherwise.
     image_size
-        Height and width that pictures and masks are brought to, or one number for both; None keeps
+        Height and width that images and masks are brought to, or one number for both; None keeps
         the size they have.
     augment
-        Random changes of the training pictures, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside a picture is void.
+        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
+        along, and what comes from outside an image is void.
     label_smoothing
         Share of a label's mass that is spread over all classes.
     class_weight
@@ -149,7 +149,7 @@ class SegNetSegmenter(ImageSegmenter):
 
     Shapes
     ------
-    X: pictures (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
+    X: images (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
     ``castalia.data.Images``.  y: masks (N, H, W) of whole numbers, or a list of (H, W).
 
     Notes
@@ -204,11 +204,11 @@ class UNetSegmenter(ImageSegmenter):
     dropout
         Probability of zeroing a map at the two coarsest sizes in training.
     image_size
-        Height and width that pictures and masks are brought to, or one number for both; None keeps
+        Height and width that images and masks are brought to, or one number for both; None keeps
         the size they have.
     augment
-        Random changes of the training pictures, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside a picture is void.
+        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
+        along, and what comes from outside an image is void.
     label_smoothing
         Share of a label's mass that is spread over all classes.
     class_weight
@@ -230,12 +230,12 @@ class UNetSegmenter(ImageSegmenter):
 
     Shapes
     ------
-    X: pictures (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
+    X: images (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
     ``castalia.data.Images``.  y: masks (N, H, W) of whole numbers, or a list of (H, W).
 
     Notes
     -----
-    Where widths double and depth is 2, a picture costs about 40 H W widths[0]^2 products at each of
+    Where widths double and depth is 2, an image costs about 40 H W widths[0]^2 products at each of
     the sizes. Training holds all maps: halve ``widths`` before ``batch_size`` when memory is short.
 
     References
@@ -294,11 +294,11 @@ class DilatedSegmenter(ImageSegmenter):
     dropout
         Probability of zeroing a map before the scores in training.
     image_size
-        Height and width that pictures and masks are brought to, or one number for both; None keeps
+        Height and width that images and masks are brought to, or one number for both; None keeps
         the size they have.
     augment
-        Random changes of the training pictures, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside a picture is void.
+        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
+        along, and what comes from outside an image is void.
     label_smoothing
         Share of a label's mass that is spread over all classes.
     class_weight
@@ -320,7 +320,7 @@ class DilatedSegmenter(ImageSegmenter):
 
     Shapes
     ------
-    X: pictures (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
+    X: images (N, H, W), (N, H, W, C), a tensor (N, C, H, W), a list of several sizes, or
     ``castalia.data.Images``.  y: masks (N, H, W) of whole numbers, or a list of (H, W).
 
     Notes

@@ -1,4 +1,4 @@
-"""Style transfer: one picture painted in the manner of another."""
+"""Style transfer: one image painted in the manner of another."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CONTENT_SCALE = 3  # at which contents are compared, or the coarsest there is
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class StyleTransfer(TransformerMixin, DirectEstimator):
-    """Paints pictures in the style of another one.
+    """Paints images in the style of another one.
 
-    A fixed network looks at the picture being painted. Its pixels are changed, by L-BFGS, until
+    A fixed network looks at the image being painted. Its pixels are changed, by L-BFGS, until
     deep maps are those of the content, correlations between the channels of each map (Gram
     matrices) those of the style, and neighbouring pixels alike: see
     ``castalia.objectives.StyleLoss``. A toy and a lesson on what layers know; there is nothing to
@@ -45,12 +45,12 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     Parameters
     ----------
     network
-        What looks: a fitted classifier of pictures of ours, or a module with ``features``, such as
+        What looks: a fitted classifier of images of ours, or a module with ``features``, such as
         a ``VGG`` into which ``load_weights`` put torchvision's, which gives the published look.
         None draws a small VGG with random weights: it needs no file, and carries over colours and
         brush strokes, less so larger forms.
     content_layers
-        Layers at which contents are compared; None takes one, a quarter of the size of the picture
+        Layers at which contents are compared; None takes one, a quarter of the size of the image
         or nearest to it.
     style_layers
         Layers whose correlations make the style; None takes the first activation of each of the
@@ -58,14 +58,14 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     content_weight, style_weight, variation_weight
         How much it matters to keep the content, to have the style, to be smooth.
     steps
-        Iterations of L-BFGS for a picture.
+        Iterations of L-BFGS for an image.
     start
         Where painting begins: the ``"content"``, or ``"noise"``.
     recolour
         Give contents the style's mean and covariance of colours before painting, so that keeping
         the content does not mean keeping its colours; False is the paper's way.
     image_size
-        Longer side in pixels to which pictures, style included, are brought; a pair is height and
+        Longer side in pixels to which images, style included, are brought; a pair is height and
         width. None keeps their size.
 
     Attributes
@@ -73,24 +73,24 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     module_ : torch.nn.Module
         The layers looked through, a ``castalia.nets.vision.Taps``.
     grams_ : dict of ndarray (C, C)
-        The style: products of channels averaged over places, for each layer; of several pictures
+        The style: products of channels averaged over places, for each layer; of several images
         the mean.
     colour_mean_, colour_covariance_ : ndarray (3,) and (3, 3)
         Of the style's red, green and blue, between 0 and 1.
     content_layers_, style_layers_ : list of str
         The layers in use.
     history_ : list of list of dict
-        Of each picture of the last ``transform``: the loss and its parts every ten iterations.
+        Of each image of the last ``transform``: the loss and its parts every ten iterations.
 
     Shapes
     ------
-    X: (n, H, W, 3), (n, H, W), one picture (H, W, 3), a tensor (n, 3, H, W), or ``Images``; bytes,
+    X: (n, H, W, 3), (n, H, W), one image (H, W, 3), a tensor (n, 3, H, W), or ``Images``; bytes,
     or floats between 0 and 1. Painted: (n, H, W, 3) bytes, a list where sizes differ.
 
     Notes
     -----
-    An iteration costs a forward and a backward pass, so a GPU helps. Pictures are painted one by
-    one: each has its own curvature. The loss never rises. A classifier of grey pictures sees
+    An iteration costs a forward and a backward pass, so a GPU helps. Images are painted one by
+    one: each has its own curvature. The loss never rises. A classifier of grey images sees
     luminance only, and colours stay those of the content. Scale matters: the style has the size of
     ``image_size`` too.
 
@@ -126,12 +126,12 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     image_size: Annotated[Any, ImageSize()] = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StyleTransfer:
-        """Learn the style of a picture, or the mean style of several.
+        """Learn the style of an image, or the mean style of several.
 
         Parameters
         ----------
         X
-            The style: one picture or several.
+            The style: one image or several.
         y, sample_weight
             Not used.
 
@@ -157,7 +157,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Paint pictures in the style.
+        """Paint images in the style.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         return Taps(features_of(self.network, self.seed_), spec.extra["layers"])
 
     def _choose_layers(self, size: tuple[int, ...]) -> None:
-        """Take the layers asked for, or find some on every scale that the pictures leave."""
+        """Take the layers asked for, or find some on every scale that the images leave."""
         features = features_of(self.network, self.seed_)
         channels = next(features.parameters()).shape[1]
         scales = scale_layers(features, channels, size)
@@ -210,7 +210,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         self.spec_ = Spec(channels, 0, extra={"layers": layers})
 
     def _maps(self, x: Tensor) -> dict[str, Tensor]:
-        """Return what the layers make of pictures between 0 and 1."""
+        """Return what the layers make of images between 0 and 1."""
         seen = seen_by(self.network, x, self.spec_.inputs)
         maps: dict[str, Tensor] = self.module_(seen.to(next(self.module_.parameters()).dtype))
         return maps
@@ -223,7 +223,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         }
 
     def _paint(self, content: Tensor) -> tuple[Tensor, list[dict[str, float]]]:
-        """Return the painting of one picture, (1, 3, H, W), and how the loss fell."""
+        """Return the painting of one image, (1, 3, H, W), and how the loss fell."""
         loss = StyleLoss(
             {name: torch.from_numpy(g).to(content.device) for name, g in self.grams_.items()},
             content_layers=self.content_layers_,
@@ -246,14 +246,14 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
 
         return synthesise(terms, begin, steps=self.steps)
 
-    # -- pictures -------------------------------------------------------------------------------
+    # -- images -------------------------------------------------------------------------------
 
     def _each(self, X: Any) -> Iterator[Tensor]:
-        """Yield pictures one by one at their size, on the device, (1, 3, H, W) between 0 and 1."""
+        """Yield images one by one at their size, on the device, (1, 3, H, W) between 0 and 1."""
         images = as_images(_several(X), type(self).__name__)
         if images.channels not in CHANNELS:
             raise InvalidData(
-                f"StyleTransfer: pictures must have 1, 3 or 4 channels; got {images.channels}."
+                f"StyleTransfer: images must have 1, 3 or 4 channels; got {images.channels}."
             )
         for i, (height, width) in enumerate(images.sizes.tolist()):
             pixels = images.pixels([i], self._size(height, width), 3)
@@ -261,7 +261,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
                 pixels = pixels.float() / 255
             elif pixels.amin() < 0 or pixels.amax() > 1:
                 raise InvalidData(
-                    "StyleTransfer: pictures of floats must lie between 0 and 1; picture "
+                    "StyleTransfer: images of floats must lie between 0 and 1; image "
                     f"{i} goes from {float(pixels.amin()):g} to {float(pixels.amax()):g}."
                 )
             yield pixels.to(resolve_device(self.device)).contiguous()
@@ -276,11 +276,11 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
 
 
 def _several(X: Any) -> Any:
-    """Return one picture, (H, W) or (H, W, 3), as a list of one; several as they are."""
+    """Return one image, (H, W) or (H, W, 3), as a list of one; several as they are."""
     alone = isinstance(X, np.ndarray) and (X.ndim == 2 or (X.ndim == 3 and X.shape[2] in (3, 4)))
     return [X] if alone else X
 
 
 def _bytes(x: Tensor) -> np.ndarray:  # (1, 3, H, W)
-    """Return one picture as bytes with channels last, (H, W, 3)."""
+    """Return one image as bytes with channels last, (H, W, 3)."""
     return (255 * x[0].clamp(0, 1)).round().to(torch.uint8).permute(1, 2, 0).cpu().numpy()

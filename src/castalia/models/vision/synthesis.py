@@ -1,4 +1,4 @@
-"""Pictures as solutions: pixels that bring a function of them to a minimum."""
+"""Images as solutions: pixels that bring a function of them to a minimum."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def synthesise(
     steps: int = 200,
     tolerance: float = 0.0,
 ) -> tuple[Tensor, list[dict[str, float]]]:
-    """Change the pixels of a picture until a function of them is small.
+    """Change the pixels of an image until a function of them is small.
 
     An inverse problem: a network is fixed, and its input is found by gradient descent (L-BFGS with
     a line search that never accepts a rise).

@@ -42,9 +42,9 @@ class Strides(Constraint):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class YOLODetector(Detector, ImageEstimator):
-    """One convolutional network that finds and names all things on a picture at once.
+    """One convolutional network that finds and names all things on an image at once.
 
-    The picture is cut into cells; each answers a few boxes with a confidence and classes. Boxes
+    The image is cut into cells; each answers a few boxes with a confidence and classes. Boxes
     whose confidence times class probability is high are kept, the best of those that overlap. With
     anchors, boxes start from sizes that are typical for the training boxes (k-means) and overlap
     and cross-entropy are trained; as in the paper, sizes are free and squared errors are.
@@ -68,10 +68,10 @@ class YOLODetector(Detector, ImageEstimator):
     positives
         Boxes that learn each true one; with anchors only.
     image_size
-        Height and width that pictures are brought to, or one number for both; None keeps the size
+        Height and width that images are brought to, or one number for both; None keeps the size
         they have.
     augment
-        Random changes of the training pictures, such as ``Flip() | Zoom(0.8, 1.2)``; boxes move
+        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.2)``; boxes move
         along. None: none.
     threshold
         Score from which ``predict`` gives a box, from 0 to 1; lower finds more, rightly and
@@ -85,17 +85,17 @@ class YOLODetector(Detector, ImageEstimator):
     classes_ : ndarray (n_classes,)
         The classes, sorted.
     anchors_ : ndarray (grids, anchors, 2)
-        Width and height of the anchors in shares of the picture; None without anchors.
+        Width and height of the anchors in shares of the image; None without anchors.
 
     Shapes
     ------
-    X: pictures, see ``castalia.data.images.as_images``. y: for each picture a ``Boxes``, or an
+    X: images, see ``castalia.data.images.as_images``. y: for each image a ``Boxes``, or an
     array (M, 5) of class, x1, y1, x2, y2 in pixels; M may be 0. ``predict`` gives ``Boxes`` with
     scores.
 
     Notes
     -----
-    Boxes are cut off at the edge of their picture; those without area are left out, with one
+    Boxes are cut off at the edge of their image; those without area are left out, with one
     warning. Boxes marked difficult are not learnt, and are neither rewarded nor asked for in
     ``score``, the mean average precision at an overlap of 0.5.
 

@@ -1,6 +1,6 @@
 """Caption network: a convolutional network looks, a recurrent one tells.
 
-Maps of the picture give a vector a_i for each place i; s_t is the state of an LSTM.
+Maps of the image give a vector a_i for each place i; s_t is the state of an LSTM.
 
 without attention   s_0 = tanh(f([a_1 … a_S])),  s_t = LSTM(s_{t-1}, E y_{t-1})
 with attention      s_0 = tanh(f(mean_i a_i)),   s_t = LSTM(s_{t-1}, [E y_{t-1}, z_t])
@@ -12,7 +12,7 @@ f is linear between two layer norms.
 Shapes: B batch, C channels, H height, W width, S places, D maps, T words, V vocabulary.
 References: 2015, Vinyals, Toshev, Bengio, Erhan, Show and tell: a neural image caption generator,
 arXiv 1411.4555; 2015, Xu et al., Show, attend and tell, arXiv 1502.03044 (soft attention).
-Departs from them: without attention the picture sets the first state instead of being read as a
+Departs from them: without attention the image sets the first state instead of being read as a
 first word; row and column of a place stand beside its maps, which matters where maps are few.
 """
 
@@ -51,7 +51,7 @@ class Captioner(nn.Module):
     hidden
         Width of the LSTM's state.
     attention
-        Whether each word looks at the places of the picture anew.
+        Whether each word looks at the places of the image anew.
     dropout
         Probability for the vectors of words and below the output.
 
@@ -94,7 +94,7 @@ class Captioner(nn.Module):
         self.cell = LSTMCell(dim + gathered, hidden)
         self.readout = nn.Linear(hidden + gathered + dim, dim)
         self.output = nn.Linear(dim, vocabulary)
-        with torch.no_grad():  # at first the state is kept, for the picture came in with it
+        with torch.no_grad():  # at first the state is kept, for the image came in with it
             self.cell.u.bias[hidden : 2 * hidden] += 1
 
     def forward(
@@ -109,7 +109,7 @@ class Captioner(nn.Module):
         decoder_ids
             True words so far, the first being the start.
         keep
-            Not needed: every place of a picture is real.
+            Not needed: every place of an image is real.
         """
         return self.head(self.decode(decoder_ids, self.encode(x)))
 
@@ -186,7 +186,7 @@ class Captioner(nn.Module):
     def _look(
         self, s: Tensor, memory: Tensor, keys: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # (B, hidden), (B, S, D + 2)
-        """Return what a word gathers from the picture, and its weights, (B, S)."""
+        """Return what a word gathers from the image, and its weights, (B, S)."""
         if self.attention is None or self.gate is None or keys is None:
             return memory[:, 0, :0], memory[:, :0, 0]  # nothing, of this format
         pairs = torch.tanh(self.attention.of_query(s)[:, None] + keys)

@@ -19,7 +19,7 @@ __all__ = ["ConvNet", "ConvNet1d"]
 
 
 class Stage(nn.Sequential):
-    """Some convolutions of one width at one resolution, over pictures (2) or signals (1)."""
+    """Some convolutions of one width at one resolution, over images (2) or signals (1)."""
 
     def __init__(
         self, inputs: int, width: int, *, convs: int, kernel: int, batch_norm: bool, dims: int

@@ -212,7 +212,7 @@ class ResNet(ImageNetwork):
 class Stem(nn.Sequential):
     """The layers before the first stage.
 
-    Compiled for a GPU, the first convolution of large pictures is one over blocks of pixels, which
+    Compiled for a GPU, the first convolution of large images is one over blocks of pixels, which
     suits tensor cores and gives the same numbers.
     """
 

@@ -1,4 +1,4 @@
-"""A classifier of pictures as a convolution: its answers in every window of a larger picture.
+"""A classifier of images as a convolution: its answers in every window of a larger picture.
 
 f(x)_ij = f(x[iS : iS + H, jS : jS + W]),  S the stride of the features.  Features slide as they
 are. The head's pool and its first dense layer are one linear map of the last h x w maps, hence a
@@ -25,14 +25,14 @@ FAR = 1 << 16  # pixels: long enough for the stride to be read off the growth of
 
 
 def fully_convolutional(net: nn.Module, window: Sequence[int]) -> nn.Sequential:
-    """Return the network that answers for every window of a picture at once.
+    """Return the network that answers for every window of an image at once.
 
     Parameters
     ----------
     net
         A classifier with ``features`` and ``head``, such as those of ``castalia.nets.vision``.
     window
-        Height and width of the pictures it was trained on.
+        Height and width of the images it was trained on.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def fully_convolutional(net: nn.Module, window: Sequence[int]) -> nn.Sequential:
     """
     if not isinstance(net, ImageNetwork) or net.dims != 2:
         raise InvalidParameter(
-            "fully_convolutional: `net` must be a classifier of pictures from castalia.nets.vision;"
+            "fully_convolutional: `net` must be a classifier of images from castalia.nets.vision;"
             f" got {type(net).__name__}."
         )
     check_size(type(net).__name__, window, net.least)

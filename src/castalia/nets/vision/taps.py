@@ -20,7 +20,7 @@ class Taps(nn.Module):
     ----------
     features
         Layers in order, such as ``features`` of the classifiers; those after the last tap are left
-        out. Pictures of any size fit that leave a map there.
+        out. Images of any size fit that leave a map there.
     layers
         Names in ``features.named_modules()``.
 

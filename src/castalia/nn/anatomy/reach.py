@@ -70,7 +70,7 @@ class Reach:
         return self.lo[part], self.hi[part]
 
     def collapsed(self, entries: int, axis: int | None = None) -> Reach:
-        """Return one interval over all entries; the picture ends where it ends."""
+        """Return one interval over all entries; the image ends where it ends."""
         lo, hi = self.within(entries)
         return self.given(axis, [max(0, int(lo.min()))], [min(self.size - 1, int(hi.max()))])
 

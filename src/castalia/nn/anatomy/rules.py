@@ -2,7 +2,7 @@
 
 A rule takes the call and gives the reaches of its outputs: one ``Reach`` for each axis of the
 network's input. Operations that work entry by entry are known by torch's own tag. Normalisations
-count as such: what they learn from the whole picture is not what a receptive field means. An
+count as such: what they learn from the whole image is not what a receptive field means. An
 operation without a rule makes the reach unknown, never wrong.
 """
 

@@ -33,7 +33,7 @@ def summary(
     costs neither time nor memory. A layer is a module without children, or one with weights or
     products of its own. FLOPs count two for each multiply-add of products and convolutions. The
     receptive field is followed through every operation, so branches, skips, concatenation and
-    upsampling are right; it is that of an endless picture, and can be larger than the input.
+    upsampling are right; it is that of an endless image, and can be larger than the input.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Toy pictures and signals."""
+"""Toy images and signals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Data:
-    """Noisy grey pictures with a square and a disc each, and their masks: 0 ground, 1, 2.
+    """Noisy grey images with a square and a disc each, and their masks: 0 ground, 1, 2.
 
     The square is darker than the ground and the disc, which lies above it, brighter, each by three
     deviations of the noise: the neighbourhood of a pixel tells more than the pixel.
@@ -34,7 +34,7 @@ def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Dat
 
 
 def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> Data:
-    """Grey pictures of waves that run across, down or aslant, of any phase and in noise.
+    """Grey images of waves that run across, down or aslant, of any phase and in noise.
 
     No pixel tells the class; a 3 x 3 filter nearly does.
 
@@ -53,7 +53,7 @@ def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> 
 
 
 def textures(n: int = 6, size: int = 16, seed: int = 0) -> Data:
-    """Colour pictures of waves of one colour on another; y tells steep from flat ones.
+    """Colour images of waves of one colour on another; y tells steep from flat ones.
 
     >>> X, y = textures()
     >>> X.shape, X.dtype, y.tolist()
@@ -85,7 +85,7 @@ def tones(n: int = 240, length: int = 32, noise: float = 0.3, seed: int = 0) -> 
 
 
 def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
-    """Colour pictures of one to three squares and discs in noise; y holds their ``Boxes``.
+    """Colour images of one to three squares and discs in noise; y holds their ``Boxes``.
 
     Squares are reddish, discs bluish, 8 to 14 pixels wide; they do not touch. y is an array of
     objects.
@@ -119,7 +119,7 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
 
 
 def captions(n: int = 600, size: int = 16, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures of two things beside or above each other, and sentences that say so.
+    """Images of two things beside or above each other, and sentences that say so.
 
     >>> X, y = captions()
     >>> X.shape, X.dtype, y[0]
@@ -130,9 +130,9 @@ def captions(n: int = 600, size: int = 16, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def paint_pairs(n: int, size: int = 16, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Paint the pictures of ``captions``; also say where things are, (N, 2, H, W) of truths.
+    """Paint the images of ``captions``; also say where things are, (N, 2, H, W) of truths.
 
-    A thing is red, green or blue, a square or a cross, and fills most of a quarter of the picture;
+    A thing is red, green or blue, a square or a cross, and fills most of a quarter of the image;
     the one that is named first is to the left of the other, or above it.
     """
     random = np.random.default_rng(seed)

@@ -116,7 +116,7 @@ def _nearly(share: float, among: float) -> Finding | None:
         0.85,
         f"{100 * share:.2g} % of the validation rows lie much nearer to a training row than "
         "training rows lie to each other: nearly the same rows on both sides.",
-        "Split by what the rows come from (person, picture, day), so that near copies stay on one "
+        "Split by what the rows come from (person, image, day), so that near copies stay on one "
         "side.",
         Evidence("share of validation rows with a near copy", share, limits.NEAR_ROWS),
         Evidence("share of training rows with one", among),
