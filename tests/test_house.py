@@ -43,7 +43,7 @@ FLOORS = {
 }
 GROUND = {
     "errors": set(),
-    "protocols": {"errors"},
+    "protocols": {"errors", "utils"},
     "utils": {"errors"},
     "catalog": {"errors", "utils"},
 }

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from castalia.utils.tensor_trees import move
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -31,11 +33,26 @@ __all__ = [
 
 
 class Batch(NamedTuple):
-    """One mini-batch: inputs, targets and weights, already on the device."""
+    """One mini-batch: inputs, targets and weights, already on the device.
+
+    Attributes
+    ----------
+    x, y
+        Trees of tensors: a tensor, a tuple, a dict, a dataclass, or a record with ``to``.
+    weight
+        One weight a row, (B,), or None for all ones.
+    lengths
+        Of padded rows, how much of each is real, (B,); None where rows are not padded.
+    """
 
     x: Any
     y: Any = None
-    weight: Tensor | None = None  # (B,) or None for all ones
+    weight: Tensor | None = None
+    lengths: Tensor | None = None
+
+    def to(self, device: Any) -> Batch:
+        """Return the same batch on a device."""
+        return Batch(*(move(part, device) for part in self))
 
 
 @dataclass(frozen=True)
