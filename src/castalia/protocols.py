@@ -114,7 +114,7 @@ class Stage:
 
 
 class Objective(Protocol):
-    """What is minimised. See ``castalia.objectives.base`` for the default behaviour."""
+    """What is minimised. See ``castalia.objectives.objective`` for the default behaviour."""
 
     def phases(self, net: nn.Module) -> list[Phase]:
         """Say which parameters are trained by which loss."""
