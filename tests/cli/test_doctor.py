@@ -177,7 +177,7 @@ def test_a_crash_shows_the_script_s_traceback_alone_and_exits_with_1(doctor):
     assert "Diagnosis of train.py" in done.out
     assert done.err.startswith("Traceback (most recent call last):\n")
     assert done.err.endswith("RuntimeError: no\n")
-    assert "castalia" not in done.err
+    assert str(SOURCE) not in done.err
     files = [line.split('"')[1] for line in done.err.splitlines() if line.startswith("  File")]
     assert [Path(file).name for file in files] == [
         "train.py",
@@ -192,7 +192,7 @@ def test_a_crash_on_another_machine_s_device_passes_through_and_nothing_was_watc
     done = doctor("import torch\ntorch.zeros(1, device='no such device')")
     assert done.code == 1
     assert "RuntimeError" in done.err
-    assert "castalia" not in done.err
+    assert str(SOURCE) not in done.err
     assert done.out.startswith(NOTHING)
     assert found(doctor.folder)["notes"][0].startswith("No training was seen")
 
