@@ -197,18 +197,18 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         y = target.y.to(dtype) if target.y.is_floating_point() else target.y
         weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
         samples = Samples(rows, y, weight)
-        lengths = getattr(rows, "lengths", None)
-        return samples if lengths is None else self._padded_rows(samples, lengths[:, None])
+        return samples if samples.lengths is None else self._padded_rows(samples)
 
-    def _padded_rows(self, samples: Samples, lengths: Tensor) -> Samples:
-        """Let batches be made of padded rows of like lengths, (N, 1) or with targets' (N, 2)."""
+    def _padded_rows(self, samples: Samples) -> Samples:
+        """Let batches be made of padded rows of like lengths."""
+        lengths: Any = samples.lengths
         tokens, longest = getattr(self, "batch_tokens", None), int(lengths.max())
         if tokens is not None and tokens < longest:
             raise InvalidParameter(
                 f"{type(self).__name__}: `batch_tokens` must be at least {longest}, the tokens of "
                 f"the longest text; got {tokens}. Lower `context` to cut long texts."
             )
-        return replace(samples, lengths=lengths, tokens=tokens)
+        return replace(samples, tokens=tokens)
 
     def _split(
         self, samples: Samples, target: Target, training: Training, seed: int, dtype: torch.dtype
