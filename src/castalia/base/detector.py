@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from castalia.base.average_precision import as_boxes, mean_average_precision
-from castalia.base.inputs import split_target
+from castalia.base.input_checks import split_target
 from castalia.base.params import Interval
 from castalia.base.tasks import Target
 from castalia.data.images import Boxes, Images

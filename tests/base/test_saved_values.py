@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from castalia.base import codec
-from castalia.base.codec import decode, encode, register
+from castalia.base import saved_values as codec
+from castalia.base.saved_values import decode, encode, register
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
 from castalia.protocols import Spec
 from castalia.train.tensorfile import pack, unpack

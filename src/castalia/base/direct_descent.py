@@ -10,8 +10,8 @@ import torch
 from scipy.sparse import issparse
 from torch import Tensor, nn
 
-from castalia.base.opening import open_recorder
-from castalia.base.watching import watchers
+from castalia.base.run_recorder import open_recorder
+from castalia.base.watched import watchers
 from castalia.data.batches import Samples, SparseRows, TensorRows
 from castalia.protocols import Objective, Rows, Stage
 from castalia.train import Precision, Training, TrainState, check_training, train

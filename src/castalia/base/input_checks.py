@@ -269,7 +269,7 @@ def _missing(y: np.ndarray) -> np.ndarray:
 
 
 def _absent(value: Any) -> bool:
-    """Whether a value is None, or pandas' NA or NaT, told by name: pandas may not be there."""
+    """Whether a value is None, or pandas' NA or NaT, known by name: pandas may not be installed."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 

@@ -1,6 +1,6 @@
 """The records that saved models may hold, by names that never change."""
 
-from castalia.base.codec import register
+from castalia.base.saved_values import register
 from castalia.data import augment, tokenizers
 from castalia.data.adapters import TableAdapter
 from castalia.data.images import ImageAdapter

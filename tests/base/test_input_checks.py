@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from castalia import LinearRegression, LogisticRegression, MLPClassifier, MLPRegressor
-from castalia.base.inputs import check_target
+from castalia.base.input_checks import check_target
 from castalia.data import read
 from castalia.errors import InvalidData
 

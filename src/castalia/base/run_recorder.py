@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from torch import Tensor
 
-from castalia.base.inputs import is_frame
+from castalia.base.input_checks import is_frame
 from castalia.data import read
 from castalia.data.images import Images
 from castalia.train import Recorder, Training
