@@ -1,13 +1,13 @@
 """The estimator contract: base classes, tasks, parameters, saving and loading."""
 
-import castalia.base.records  # noqa: F401  (registers what saved models may hold)
+import castalia.base.saved_records  # noqa: F401  (registers what saved models may hold)
 from castalia.base.direct import DirectEstimator
 from castalia.base.estimator import Estimator
 from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters
-from castalia.base.starting import Start, Trained
 from castalia.base.store import load, save
 from castalia.base.tasks import Classifier, Regressor, Target
 from castalia.base.transferable import Transferable
+from castalia.base.warm_start import Start, Trained
 from castalia.utils.moved_names import moved_names
 
 __all__ = [

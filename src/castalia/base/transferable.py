@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from castalia.base.params import Interval
-from castalia.base.starting import Start, Trained
 from castalia.base.store import load
+from castalia.base.warm_start import Start, Trained
 from castalia.errors import InvalidParameter
 from castalia.nets.transfer import freeze, parts, rate_scales
 from castalia.nets.vision.torchvision_weights import load_weights

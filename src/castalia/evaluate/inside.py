@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.autodiff.lending import call_with
-from castalia.base.inputs import check_rows
+from castalia.base.input_checks import check_rows
 from castalia.errors import InvalidParameter
 from castalia.nn.signals import UNITS
 from castalia.objectives.objective import Objective as BaseObjective

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target
+from castalia.base.input_checks import check_target
 from castalia.base.tasks import numeric_target
 from castalia.errors import InvalidParameter
 from castalia.models.kernel.feature_sweep import Problem, Sweep, sweep, waves

@@ -11,8 +11,8 @@ from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
 from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.descent import descend, loop_settings
-from castalia.base.inputs import check_target, check_weight, split_target
+from castalia.base.direct_descent import descend, loop_settings
+from castalia.base.input_checks import check_target, check_weight, split_target
 from castalia.base.tasks import numeric_target
 from castalia.errors import ShapeMismatch
 from castalia.models.linear.linear_model import LinearRegressor

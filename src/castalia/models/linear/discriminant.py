@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor
 
 from castalia.base import OneOf, check_parameters
-from castalia.base.inputs import check_target, check_weight, split_target
+from castalia.base.input_checks import check_target, check_weight, split_target
 from castalia.base.tasks import encode_classes
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.linear.linear_model import LinearClassifier

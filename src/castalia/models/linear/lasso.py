@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target, check_weight
+from castalia.base.input_checks import check_target, check_weight
 from castalia.errors import TrainingWarning
 from castalia.models.linear.linear_model import LinearRegressor
 from castalia.models.linear.solvers.coordinate_descent import Quadratic, lasso

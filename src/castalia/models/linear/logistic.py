@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
 from castalia.base import Interval, OneOf, check_parameters
-from castalia.base.descent import descend, loop_settings
-from castalia.base.inputs import check_target, check_weight
+from castalia.base.direct_descent import descend, loop_settings
+from castalia.base.input_checks import check_target, check_weight
 from castalia.base.tasks import encode_classes
 from castalia.errors import DataWarning, InvalidParameter, TrainingWarning
 from castalia.models.linear.descent_regressor import layer

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from castalia.base import Constraint, Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target, check_weight
+from castalia.base.input_checks import check_target, check_weight
 from castalia.errors import InvalidParameter
 from castalia.models.linear.descent_regressor import DescentRegressor
 from castalia.models.linear.solvers.design_matrix import Design

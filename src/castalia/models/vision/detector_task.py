@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.base.inputs import split_target
+from castalia.base.input_checks import split_target
 from castalia.base.params import Interval
 from castalia.base.tasks import Target
 from castalia.data.images import Boxes, Images

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import Constraint, DirectEstimator, OneOf, check_parameters
-from castalia.base.inputs import check_target, split_target
+from castalia.base.input_checks import check_target, split_target
 from castalia.data.images import ImageRows, Images, as_images
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.vision.convolutional_classifiers import LeNetClassifier

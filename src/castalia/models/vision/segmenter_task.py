@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from castalia.base.inputs import split_target
+from castalia.base.input_checks import split_target
 from castalia.base.tasks import Target
 from castalia.data.images import Images, as_images
 from castalia.errors import InvalidData, InvalidParameter

@@ -15,7 +15,7 @@ from castalia import Word2Vec
 from castalia.data.tokenizers import WhitespaceTokenizer
 from castalia.data.word_vectors import read_word_vectors, write_word_vectors
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.lab.word_analogies import questions, write_sentences
+from castalia.lab.word_analogies_experiment import questions, write_sentences
 from castalia.models.language.embeddings.context_windows import keep_probability, make_windows
 from castalia.models.language.embeddings.word_heads import Full, Negative, Tree
 from castalia.nn import FullSoftmax, HierarchicalSoftmax, NegativeSampling

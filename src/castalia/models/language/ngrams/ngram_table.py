@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from castalia.base.codec import register
+from castalia.base.saved_values import register
 from castalia.models.language.ngrams.ngram_counts import find_windows, walk
 from castalia.models.language.word_corpus import Corpus
 

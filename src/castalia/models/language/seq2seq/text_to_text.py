@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any, ClassVar
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from castalia.base import Interval, Target
-from castalia.data.batches import Samples
+from castalia.data.batches import Samples, TensorRows
 from castalia.data.text import PairAdapter, as_texts, choose_tokenizer, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
@@ -114,13 +114,13 @@ class TextToText:
         ids = pad_batch(rows, len(tokenizer) if pad is None else pad).ids
         return torch.from_numpy(ids)
 
-    def _padded_rows(self, samples: Samples, lengths: Tensor) -> Samples:
+    def _padded_rows(self, samples: Samples) -> Samples:
         """Cut answers too to the longest of a batch."""
         y: Any = samples.y
         if y.ndim == 2:
             answers = real_lengths(y, self.adapter_.padding)  # type: ignore[attr-defined]
-            lengths = torch.cat([lengths, answers[:, None]], dim=1)
-        return super()._padded_rows(samples, lengths)  # type: ignore[misc,no-any-return]
+            samples = replace(samples, y=TensorRows(y, answers), lengths=None)
+        return super()._padded_rows(samples)  # type: ignore[misc,no-any-return]
 
     def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
         """Nothing to learn from the validation rows."""
