@@ -15,10 +15,10 @@ from castalia.objectives import (
     Layered,
     Surrogate,
     ZeroOne,
-    language,
 )
-from castalia.objectives.base import Wrapped
-from castalia.objectives.vocabulary import vocabulary_loss
+from castalia.objectives import next_token as language
+from castalia.objectives.objective import Wrapped
+from castalia.objectives.vocabulary_loss import vocabulary_loss
 from castalia.protocols import Batch, StepPlan
 
 

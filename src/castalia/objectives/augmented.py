@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from castalia.objectives.base import Objective, Wrapped
+from castalia.objectives.objective import Objective, Wrapped
 from castalia.protocols import Batch
 
 __all__ = ["Augmented"]

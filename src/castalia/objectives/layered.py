@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
-from castalia.objectives.base import Objective, Wrapped
+from castalia.objectives.objective import Objective, Wrapped
 from castalia.protocols import Phase
 
 __all__ = ["Layered"]

@@ -7,7 +7,7 @@ surrogate's gradient is still large.
 
 from torch import Tensor, nn
 
-from castalia.objectives.base import Objective, Wrapped
+from castalia.objectives.objective import Objective, Wrapped
 from castalia.protocols import Batch, StepPlan
 
 __all__ = ["Surrogate"]

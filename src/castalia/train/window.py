@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from castalia.data.batches import Samples
-from castalia.protocols import Batch, Plans
+from castalia.protocols import Batch
 from castalia.train.strategy import Single
 
 __all__ = ["Draw", "Window"]
@@ -39,9 +40,7 @@ class Window:
         self.samples, self.order, self.cuts, self.device = samples, order, cuts, device
         # A graph is recorded for every width: on CUDA there must be few.
         self.widths = samples.widths(order, cuts, few=device.type == "cuda")
-        if isinstance(samples.x, Plans):
-            rows = [order[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
-            samples.x.plan([strategy.share(index) for index in rows])
+        samples.x.plan(strategy.share(order[a:b]) for a, b in pairwise(cuts))
 
     def __len__(self) -> int:
         return len(self.cuts) - 1

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from castalia.data.batches import Samples, TensorRows
+from castalia.data.batches import Samples
 from castalia.train.step import Terms
 from castalia.train.step_parts import StepParts
 from castalia.train.steppers.fused import FusedStep
@@ -110,7 +110,7 @@ class CapturedStep(FusedStep):
         """Take up a window; one of another size or place needs a new recording."""
         order, cuts = window.order, window.cuts
         # Batches of different numbers of rows are not recorded.
-        alike = isinstance(cuts, range) and isinstance(window.samples.x, TensorRows)
+        alike = isinstance(cuts, range) and window.samples.x.fixed
         size = cuts[1] - cuts[0] if alike else len(order) + 1
         whole = len(order) // size
         rows = order[: whole * size].view(whole, -1) if whole else order.new_zeros(0, 1)
