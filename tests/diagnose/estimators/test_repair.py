@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from evidence.corpus.repairs import ENOUGH, FAULTS
 from sklearn.pipeline import Pipeline
-from tests.diagnose.estimators.faults import ENOUGH, FAULTS
 
 import castalia
 from castalia.diagnose import Diagnosis, Evidence, Remedy, diagnose, finding

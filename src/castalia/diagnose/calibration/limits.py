@@ -1,7 +1,7 @@
 """One table of thresholds.
 
 The thresholds that a finding shows beside its measurement, with what set each. "Suite" is
-``tests/diagnose/suite``, 65 healthy trainings and 274 faulty ones; ``python -m evidence doctor``
+``evidence/corpus``, 65 healthy trainings and 274 faulty ones; ``python -m evidence doctor``
 runs it. "Chosen" says that nobody measured the number.
 """
 
