@@ -7,8 +7,8 @@ from sklearn.pipeline import Pipeline
 
 import castalia
 from castalia.diagnose import Diagnosis, Evidence, Remedy, diagnose, finding
-from castalia.diagnose.estimators.prescribing import prescribe
-from castalia.diagnose.estimators.repairing import changed, treatment
+from castalia.diagnose.estimators.prescription import prescribe
+from castalia.diagnose.repair import changed, treatment
 from castalia.errors import InvalidParameter
 from castalia.train import Training
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.estimators.diagnosing import diagnose
-from castalia.diagnose.estimators.repairing import changed
 from castalia.diagnose.findings import Finding
+from castalia.diagnose.repair import changed
 from castalia.errors import CastaliaWarning, Diverged
 from castalia.utils.text import number
 

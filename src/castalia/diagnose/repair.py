@@ -1,26 +1,24 @@
-"""Making the remedies of a diagnosis on a clone of the estimator."""
+"""The remedies of a diagnosis, made on a clone of the estimator.
+
+scikit-learn is imported when a remedy is made: a watched script may not need it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from sklearn.base import clone, is_regressor
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
-from castalia.diagnose.estimators.parts import inner
-from castalia.diagnose.estimators.prescribing import INPUTS, TARGETS
+from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.findings import Finding
 from castalia.errors import InvalidParameter
 
-__all__ = ["changed", "repaired", "treatment"]
+__all__ = ["INPUTS", "TARGETS", "changed", "inner", "repaired", "treatment"]
 
+INPUTS, TARGETS = "inputs", "targets"  # not settings: what to standardise around the estimator
 LIKELY = 0.5
 
 
-def repaired(diagnosis: Any) -> Any:
+def repaired(diagnosis: DiagnosisRecord) -> Any:
     """Return a repaired, unfitted estimator; see ``Diagnosis.apply``.
 
     Parameters
@@ -68,6 +66,11 @@ def changed(estimator: Any, changes: dict[str, Any]) -> Any:
     changes
         Settings by name; ``"inputs"`` and ``"targets"`` ask for standardising.
     """
+    from sklearn.base import clone, is_regressor
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     changes = dict(changes)
     scale_inputs, scale_targets = (changes.pop(name, None) for name in (INPUTS, TARGETS))
     fresh = clone(estimator)
@@ -80,3 +83,15 @@ def changed(estimator: Any, changes: dict[str, Any]) -> Any:
     if scale_targets and is_regressor(model):
         fresh = TransformedTargetRegressor(fresh, transformer=StandardScaler())
     return fresh
+
+
+def inner(estimator: Any) -> Any:
+    """Return our estimator, out of pipelines and target transformers."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(estimator, Pipeline):
+        return inner(estimator.steps[-1][1])
+    if isinstance(estimator, TransformedTargetRegressor):
+        return inner(estimator.regressor)
+    return estimator

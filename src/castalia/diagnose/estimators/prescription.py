@@ -8,14 +8,14 @@ from typing import Any
 
 from castalia.base import Estimator
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.estimators.parts import current, has_setting, inner, watches_validation
+from castalia.diagnose.estimators.parts import current, has_setting, watches_validation
 from castalia.diagnose.estimators.rates import range_test
 from castalia.diagnose.findings import Finding, Remedy
+from castalia.diagnose.repair import INPUTS, TARGETS, inner
 from castalia.utils.text import number
 
-__all__ = ["INPUTS", "TARGETS", "prescribe"]
+__all__ = ["prescribe"]
 
-INPUTS, TARGETS = "inputs", "targets"  # not settings: what to standardise around the estimator
 LONGER, LEAST_EPOCHS = 10, 100
 PATIENCE = 20
 WIDER = (128, 128)

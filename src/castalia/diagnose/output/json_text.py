@@ -6,14 +6,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.findings import Evidence, Finding, Remedy
 from castalia.errors import CheckpointMismatch, DamagedFile
 from castalia.utils.text import shorten
-
-if TYPE_CHECKING:
-    from castalia.diagnose.diagnosis import Diagnosis
 
 __all__ = ["from_text", "to_text"]
 
@@ -23,7 +21,7 @@ TAG = "$number"
 ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def to_text(diagnosis: Diagnosis) -> str:
+def to_text(diagnosis: DiagnosisRecord) -> str:
     """Write a diagnosis; the estimator stays behind."""
     told = {
         "format": FORMAT,

@@ -5,25 +5,23 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from castalia import __version__
+from castalia.diagnose.diagnosis_record import DiagnosisRecord
+from castalia.diagnose.findings import Finding
+from castalia.diagnose.output.svg_plots import Plot, plot
+from castalia.diagnose.output.verdict_text import NOTES, verdict
 from castalia.diagnose.vocabulary import SEVERITIES
-from castalia.diagnose.writing.plots import Plot, plot
-from castalia.diagnose.writing.words import NOTES, verdict
 from castalia.utils.text import number
-
-if TYPE_CHECKING:
-    from castalia.diagnose.diagnosis import Diagnosis
-    from castalia.diagnose.findings import Finding
 
 __all__ = ["fragment", "page"]
 
 
-def fragment(diagnosis: Diagnosis) -> str:
+def fragment(diagnosis: DiagnosisRecord) -> str:
     """Return a diagnosis as one element with its own style: no scripts, light and dark.
 
     Examples
@@ -35,14 +33,14 @@ def fragment(diagnosis: Diagnosis) -> str:
     return _environment().get_template("fragment.html.jinja").render(_context(diagnosis))
 
 
-def page(diagnosis: Diagnosis) -> str:
+def page(diagnosis: DiagnosisRecord) -> str:
     """Return a diagnosis as a whole page."""
     context = {"inside": Markup(fragment(diagnosis)), "version": __version__}
     context["title"] = f"Diagnosis of {diagnosis.subject}" if diagnosis.subject else "Diagnosis"
     return _environment().get_template("page.html.jinja").render(context)
 
 
-def _context(diagnosis: Diagnosis) -> dict[str, Any]:
+def _context(diagnosis: DiagnosisRecord) -> dict[str, Any]:
     said = verdict(diagnosis)
     return {
         "diagnosis": diagnosis,
@@ -54,7 +52,7 @@ def _context(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def _plots(diagnosis: Diagnosis) -> list[Plot]:
+def _plots(diagnosis: DiagnosisRecord) -> list[Plot]:
     marked = set(_places(diagnosis.findings))
     drawn = (plot(name, series, marked) for name, series in diagnosis.curves.items())
     return [each for each in drawn if each]
@@ -81,7 +79,7 @@ def _number(value: float) -> str:
 
 @cache
 def _resource(name: str) -> str:
-    return files("castalia.diagnose.writing").joinpath(name).read_text(encoding="utf-8")
+    return files("castalia.diagnose.output").joinpath(name).read_text(encoding="utf-8")
 
 
 @cache

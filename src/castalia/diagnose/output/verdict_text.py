@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.vocabulary import SEVERITIES
 from castalia.utils.text import plural
-
-if TYPE_CHECKING:
-    from castalia.diagnose.diagnosis import Diagnosis
 
 __all__ = ["EXPLAINS", "NOTES", "verdict"]
 
@@ -16,7 +12,7 @@ EXPLAINS = "It explains:"
 NOTES = "Could not be looked at:"
 
 
-def verdict(diagnosis: Diagnosis) -> str:
+def verdict(diagnosis: DiagnosisRecord) -> str:
     """Count the causes by severity, or say that there is none.
 
     >>> from castalia.diagnose import Diagnosis, finding

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.findings import Finding
-from castalia.diagnose.writing.words import EXPLAINS, NOTES, verdict
+from castalia.diagnose.output.verdict_text import EXPLAINS, NOTES, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
-    from castalia.diagnose.diagnosis import Diagnosis
 
 __all__ = ["Coloured", "Line", "lines", "plain"]
 
@@ -35,7 +35,7 @@ class Line:
         return "".join(text for text, _ in self.pieces)
 
 
-def lines(diagnosis: Diagnosis) -> Iterator[Line]:
+def lines(diagnosis: DiagnosisRecord) -> Iterator[Line]:
     """Yield the paragraphs of a diagnosis."""
     about = f"Diagnosis of {diagnosis.subject}" if diagnosis.subject else "Diagnosis"
     colour = COLOURS[diagnosis.worst or "info"] if diagnosis else "bold green"
@@ -69,7 +69,7 @@ def _finding(found: Finding, indent: int) -> Iterator[Line]:
         yield from _finding(symptom, inner + 2)
 
 
-def plain(diagnosis: Diagnosis, width: int = WIDTH) -> str:
+def plain(diagnosis: DiagnosisRecord, width: int = WIDTH) -> str:
     """Return a diagnosis as text without colours.
 
     Parameters
@@ -111,7 +111,7 @@ class Coloured:
     Diagnosis of train.py: nothing wrong was found.
     """
 
-    def __init__(self, diagnosis: Diagnosis) -> None:
+    def __init__(self, diagnosis: DiagnosisRecord) -> None:
         self.diagnosis = diagnosis
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
