@@ -10,12 +10,12 @@ from typing import Any
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.findings import Finding
+from castalia.diagnose.thresholds import limit
 from castalia.errors import InvalidParameter
 
 __all__ = ["INPUTS", "TARGETS", "changed", "inner", "repaired", "treatment"]
 
 INPUTS, TARGETS = "inputs", "targets"  # not settings: what to standardise around the estimator
-LIKELY = 0.5
 
 
 def repaired(diagnosis: DiagnosisRecord) -> Any:
@@ -44,7 +44,9 @@ def treatment(findings: Iterable[Finding]) -> dict[str, Any]:
     findings = list(findings)
     wrong = any(found.severity != "info" for found in findings)
     for found in findings:
-        if found.severity == "info" and not (wrong and found.confidence >= LIKELY):
+        if found.severity == "info" and not (
+            wrong and found.confidence >= limit("estimator.likely")
+        ):
             continue
         for name, value in _changes(found).items():
             changes.setdefault(name, value)

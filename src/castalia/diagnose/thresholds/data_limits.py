@@ -44,10 +44,14 @@ DATA = {
         "added to the errors over those of guessing; a bent coin -0.04, noise from 0.2",
     ),
     "labels.memorised": Limit(0.12, "corpus", "training minus validation accuracy"),
-    "labels.too_sure": Limit(0.15, "corpus", "confidence above accuracy: it says nothing of labels"),
+    "labels.too_sure": Limit(
+        0.15, "corpus", "confidence above accuracy: it says nothing of labels"
+    ),
     "labels.guessing": Limit(0.8, "corpus", "errors over those of guessing: nothing can be said"),
     "labels.worse": Limit(
-        0.1, "chosen", "validation minus training accuracy, of equal rows and no dropout: 0 by theory"
+        0.1,
+        "chosen",
+        "validation minus training accuracy, of equal rows and no dropout: 0 by theory",
     ),
     "labels.several": Limit(0.05, "corpus", "share of rows with several labels, or none"),
     # --- rows and splits
@@ -56,8 +60,12 @@ DATA = {
     "rows.shared_many": Limit(0.1, "chosen", "the same, above which the finding is surer"),
     "rows.repeat": Limit(0.01, "corpus", "share of rows that stand twice in a batch"),
     "rows.all_training": Limit(0.95, "corpus", "share of a batch that is training rows on purpose"),
-    "rows.lower_batches": Limit(0.25, "corpus", "lower quartile over mean of the shares of batches"),
-    "rows.in_one_piece": Limit(0.95, "corpus", "rows of the loss over rows given: nodes of a graph"),
+    "rows.lower_batches": Limit(
+        0.25, "corpus", "lower quartile over mean of the shares of batches"
+    ),
+    "rows.in_one_piece": Limit(
+        0.95, "corpus", "rows of the loss over rows given: nodes of a graph"
+    ),
     "rows.unmistakable": Limit(0.5, "corpus", "distinct values of the median column over rows"),
     "rows.part": Limit(0.9, "corpus", "validation rows over training rows: only part of them"),
     "rows.again": Limit(0.05, "corpus", "share of training rows that come again"),

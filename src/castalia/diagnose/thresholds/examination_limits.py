@@ -28,7 +28,9 @@ EXAMINATION = {
     "examine.tiny_moves": Limit(0.01, "chosen", "relative change of a loss that hardly moves"),
     "examine.tiny_learning": Limit(0.7, "chosen", "last over first loss, when time was up"),
     # --- learning rate
-    "examine.rate_high": Limit(8.0, "tests", "times the best rate; quiet 3 (tried by factors of 3)"),
+    "examine.rate_high": Limit(
+        8.0, "tests", "times the best rate; quiet 3 (tried by factors of 3)"
+    ),
     "examine.rate_low": Limit(
         0.04, "tests", "times the best rate; plain descent at 0.01 has 0.03 of it and works"
     ),
@@ -79,7 +81,7 @@ EXAMINATION = {
     "examine.shared_rows": Limit(
         0.01, "tests", "share of validation rows; random splits of continuous data share none"
     ),
-    "examine.shared_least": Limit(3, "tests", "rows shared"),
+    "examine.shared_least": Limit(3, "tests", "number of rows shared"),
     "examine.shared_anyway": Limit(0.1, "tests", "share that counts where rows repeat anyway"),
     "examine.shared_error": Limit(0.05, "chosen", "share above which copies are an error"),
     "examine.natural_bits": Limit(
@@ -108,7 +110,12 @@ EXAMINATION = {
     "examine.sparse": Limit(0.8, "tests", "share of zeros from which empty columns are ordinary"),
     "examine.neighbours": Limit(0.2, "tests", "correlation of neighbouring columns of an image"),
     "examine.neighbours_ratio": Limit(1.5, "tests", "the same over that of distant columns"),
-    "examine.copied_loss": Limit(0.01, "definition", "loss of copying tokens: the targets are they"),
+    "examine.copied_loss": Limit(
+        0.01, "definition", "loss of copying tokens: the targets are they"
+    ),
+    "examine.gradient_error": Limit(
+        1e-3, "definition", "relative error of a gradient beside central differences in float64"
+    ),
     "examine.flat": Limit(1e-9, "definition", "numeric over analytic slope: straight-through"),
     # --- classes and labels
     "examine.rare": Limit(0.05, "chosen", "share of a class that is worth a word"),

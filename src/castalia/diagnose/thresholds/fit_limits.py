@@ -27,7 +27,6 @@ FIT = {
     "fit.simple": Limit(0.08, "chosen", "score of a simple model minus the network's"),
     "fit.simple_least": Limit(0.1, "chosen", "score of a simple model that has learnt something"),
     "fit.beats": Limit(0.02, "chosen", "the network's score above a simple model's"),
-    "fit.baseline": Limit(0.9, "corpus", "baseline's loss over the network's"),
     "fit.guess": Limit(0.97, "corpus", "final loss over that of guessing"),
     "fit.hardly": Limit(0.85, "corpus", "the same, worth a remark: much in the data may be chance"),
     "fit.little_learnt": Limit(0.3, "corpus", "share taken away, below which validation counts"),
@@ -36,7 +35,9 @@ FIT = {
     "fit.penalty": Limit(0.5, "chosen", "share of the loss that is no error"),
     "fit.penalty_least": Limit(0.15, "corpus", "penalty over the loss of guessing"),
     "fit.held_back": Limit(0.6, "corpus", "share of the guessing loss taken away: still poor"),
-    "fit.held_back_loss": Limit(0.5, "corpus", "last loss over the first, where guessing is unknown"),
+    "fit.held_back_loss": Limit(
+        0.5, "corpus", "last loss over the first, where guessing is unknown"
+    ),
     "fit.far_learnt": Limit(0.9, "corpus", "share taken away in spite of far too strong penalties"),
     "dropout.strong": Limit(0.65, "published", "usual rates are 0.1 to 0.5"),
     "dropout.far": Limit(0.75, "published", "a rate beyond all custom"),

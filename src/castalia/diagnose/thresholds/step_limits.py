@@ -60,6 +60,9 @@ STEPS = {
     "gradient.clipped": Limit(0.7, "chosen", "norm as applied over the norm as computed"),
     "gradient.clipped_share": Limit(0.3, "chosen", "share of the sampled steps that are clipped"),
     "recurrence.amplifies": Limit(1.2, "corpus", "spectral radius of the recurrent weights"),
+    "fresh.least": Limit(0.97, "definition", "largest weight times √(fan-in); torch draws up to 1"),
+    "fresh.most": Limit(1.0001, "definition", "the same, upwards: 1 but for rounding"),
+    "fresh.spread": Limit(0.1, "definition", "distance of its spread from that of an even draw"),
     "weights.few": Limit(0.02, "chosen", "share of the parameters that never change"),
     # --- units
     "units.dead": Limit(
@@ -91,7 +94,9 @@ STEPS = {
         "fall of the loss in the last fifth; early stops 0.03 to 0.56, so with much left to learn",
     ),
     "end.part": Limit(0.4, "corpus", "times end.falling, where another sign agrees"),
-    "end.held_least": Limit(0.01, "corpus", "fall of the validation loss that confirms a clear one"),
+    "end.held_least": Limit(
+        0.01, "corpus", "fall of the validation loss that confirms a clear one"
+    ),
     "end.descends": Limit(0.02, "corpus", "the same, where the steps are few"),
     "end.same_slope": Limit(0.9, "corpus", "mean cosine of successive gradients: one slope down"),
     "end.begun": Limit(0.25, "corpus", "fall of the last fifth over the whole fall; even is 0.2"),
