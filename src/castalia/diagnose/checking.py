@@ -19,7 +19,7 @@ from sklearn.base import clone, is_classifier
 from castalia.base.inputs import take_rows
 from castalia.data import Dataset
 from castalia.data.images import Images
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
 from castalia.errors import CastaliaWarning
 from castalia.objectives import SquaredError
 from castalia.train import Callback, Training

@@ -123,7 +123,7 @@ def test_signals_of_several_channels_are_classified_and_others_refused():
 
 
 def test_the_adapter_brings_each_channel_of_a_signal_to_one_scale():
-    from castalia.data.signals import SignalAdapter
+    from castalia.data.signal_adapter import SignalAdapter
 
     X = np.random.default_rng(0).normal(3.0, 5.0, size=(50, 2, 8)) * [[[1.0], [10.0]]]
     rows = SignalAdapter().fit(X).rows(X, np.float64).x

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from castalia.data.images import ImageAdapter
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.baselines import answer
 from castalia.method.compare import Verdict

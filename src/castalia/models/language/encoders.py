@@ -22,9 +22,9 @@ from castalia.models.language.choices import TokenizerChoice
 from castalia.models.language.starts import STARTS, read_start
 from castalia.models.language.tokenizing import make_tokenizer
 from castalia.nets import language as nets
-from castalia.nn.bottleneck import BottleneckAdapters
-from castalia.nn.lora import LoRA
-from castalia.nn.prompts import Prompts
+from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
+from castalia.nn.adaptation.lora import LoRA
+from castalia.nn.adaptation.soft_prompts import Prompts
 from castalia.protocols import Spec
 from castalia.utils.text import plural
 

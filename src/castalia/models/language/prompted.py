@@ -21,7 +21,7 @@ from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.language.neural import NeuralLanguageModel
 from castalia.models.language.ngram import NGramLanguageModel
 from castalia.models.language.text_to_text import TextToText
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 from castalia.objectives.tokens import shift_right, token_losses
 from castalia.utils.text import plural, shorten
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes
-from castalia.data.signals import SignalAdapter
+from castalia.data.signal_adapter import SignalAdapter
 from castalia.models.vision.transferable import Transferable
 from castalia.nets.vision import ConvNet1d
 from castalia.objectives import class_loss

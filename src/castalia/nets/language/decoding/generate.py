@@ -14,7 +14,7 @@ from castalia.nets.language.decoding.loop import Loop
 from castalia.nets.language.decoding.picking import Picker
 from castalia.nets.language.decoding.prompts import Reader, as_prompt
 from castalia.nets.language.decoding.recordings import recorded_loop
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 from castalia.utils.seeds import seed_from, seed_scope
 
 __all__ = ["generate"]
