@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from castalia.base.codec import decode, encode
+from castalia.base.saved_values import decode, encode
 from castalia.data.augment import (
     Augment,
     Crop,

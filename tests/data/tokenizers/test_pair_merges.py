@@ -125,11 +125,20 @@ def test_no_byte_is_unknown_and_the_sizes_are_those_of_gpt():
 
 
 def test_a_vocabulary_is_its_alphabet_and_its_merges():
-    alphabet = 478  # of GPT
-    assert alphabet + 40_000 == 40_478
     made = hug(4)
     letters = len("bghnpsu") + len("▁")
     assert len(made) == letters + len(made.trace_merges()) + len(made.special)
+
+
+def test_the_vocabulary_of_gpt_is_478_symbols_and_40_000_merges():
+    random = np.random.default_rng(0)
+    letters = [chr(0x4E00 + i) for i in range(476)]  # and "▁" and "<unk>"
+    words = {"".join(word): 1 for word in random.choice(letters, (20_000, 6))}
+    made = BPETokenizer(special=("<unk>",), vocabulary_size=40_478).fit(words)
+    assert len(made) == 40_478
+    assert len(made.trace_merges()) == 40_000
+    singles = {piece for piece in made.vocabulary if len(piece) == 1 or piece == "<unk>"}
+    assert singles == {*letters, "▁", "<unk>"}
 
 
 def test_byte_merges_are_traced_with_counts():
@@ -148,8 +157,8 @@ def test_score_and_likelihood_choose_different_pairs():
     assert score.pop("gs") == pytest.approx(0.05)
     assert all(value == pytest.approx(1 / 36) for value in score.values())
     gain = {a + b: CRITERIA["likelihood"](pairs, (a, b)) for a, b in pairs.pairs}
-    wanted = {"ug": 28.02, "pu": 22.96, "un": 21.36, "hu": 19.80, "gs": 9.23, "bu": 4.74}
-    assert gain == pytest.approx(wanted, abs=0.006)
+    wanted = {"ug": 28.02, "pu": 22.96, "un": 21.36, "hu": 19.80, "gs": 9.23, "bu": 4.73}
+    assert gain == pytest.approx(wanted, abs=0.005)  # WE-99
 
 
 def test_the_gain_is_the_difference_of_log_likelihoods():

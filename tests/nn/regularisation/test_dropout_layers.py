@@ -9,6 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from castalia.errors import InvalidParameter
+from castalia.nets.dense import MLP
 from castalia.nn import MonteCarloDropout, OriginalDropout, all_masks, dropout_on
 
 
@@ -46,15 +47,21 @@ def test_original_dropout_in_training_draws_masks_of_that_mean():
     assert ((drawn.mean(dim=0) - layer.eval()(x)[0]).abs() < 3 * spread).all()
 
 
-def test_inverted_dropout_keeps_the_mean_and_is_the_identity_at_inference():
-    net = tiny_net(nn.Dropout(0.2)).eval()
+def test_inverted_dropout_of_a_dense_network_keeps_the_mean_and_is_gone_at_inference():
+    torch.manual_seed(3)
+    net = MLP(2, 1, hidden=(4,), activation="tanh", dropout=0.2).double().eval()
     x = torch.randn(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    mean = torch.einsum("m,mbk->bk", chances(0.8), under_every_mask(net, x, scale=1 / 0.8))
-    assert_close(net(x), mean)
-    torch.manual_seed(0)
-    drawn = net[2].train()(torch.ones(100))
-    assert set(drawn.tolist()) == {0.0, 1.25}
-    assert_close(net[2].eval()(x), x, rtol=0, atol=0)
+    first, last = net.layers[0], net.layers[-1]
+    hidden = torch.tanh(x @ first.weight.T + first.bias)
+    assert_close(net(x), hidden @ last.weight.T + last.bias)  # no unit is dropped or scaled
+    thinned = [last(mask * hidden / 0.8) for mask in all_masks(4, like=x)]
+    assert_close(torch.einsum("m,mbk->bk", chances(0.8), torch.stack(thinned)), net(x))
+    drawn = net.train()(x[:1].expand(3000, 2)).detach()
+    possible = torch.stack([out[0] for out in thinned]).detach()  # (16, 1)
+    nearest = (drawn - possible.T).abs().min(dim=1)  # each draw is one of the 16 thinned nets
+    assert nearest.values.max() < 1e-12
+    shares = torch.bincount(nearest.indices, minlength=16) / 3000
+    assert_close(shares.double(), chances(0.8), rtol=0, atol=0.03)
 
 
 @pytest.mark.parametrize("layer", [OriginalDropout(keep=0.7), nn.Dropout(p=0.3)], ids=["own", "in"])

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 from concurrent.futures import Future
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from castalia.data.images.image_files import ImageFiles, decoders
+from castalia.protocols import Rows
 
 __all__ = ["FileRows", "fits_memory"]
 
@@ -24,7 +26,7 @@ AHEAD = 3  # batches that are decoded before they are asked for
 SMALL = 256 << 20  # bytes that fit everywhere
 
 
-class FileRows:
+class FileRows(Rows):
     """Rows (C, H, W) decoded when they are taken; a batch is (x - mean) / deviation.
 
     The pixels and the arithmetic are those of `ImageRows`: a training from files is, bit for bit,
@@ -50,10 +52,13 @@ class FileRows:
     tensor([[[[2., 2.]]]])
     """
 
+    nbytes = 0  # they stay in files
+
     def __init__(
         self, files: ImageFiles, size: tuple[int, int], mean: Tensor, deviation: Tensor
     ) -> None:
         self.files, self.size = files, size
+        self.shape = (len(mean), *size)
         self.mean, self.deviation = mean, deviation
         self._mean = mean.view(-1, 1, 1)
         self._factor = deviation.reciprocal().view(-1, 1, 1)
@@ -62,12 +67,7 @@ class FileRows:
     def __len__(self) -> int:
         return len(self.files)
 
-    @property
-    def shape(self) -> torch.Size:
-        """Shape of all rows, (N, C, H, W)."""
-        return torch.Size([len(self.files), len(self.mean), *self.size])
-
-    def plan(self, batches: Sequence[Tensor]) -> None:
+    def plan(self, batches: Iterable[Tensor]) -> None:
         """Say which rows will be taken, to have three batches decoded before they are.
 
         Parameters
@@ -76,10 +76,10 @@ class FileRows:
             Positions of rows, batch after batch. A training that resumes may begin anywhere.
         """
         self._ahead.cancel()
-        order = torch.cat(list(batches)).tolist() if batches else []
-        self._ahead = _Ahead(order, AHEAD * max(map(len, batches), default=0))
+        planned = [batch.tolist() for batch in batches]
+        self._ahead = _Ahead([*chain(*planned)], AHEAD * max(map(len, planned), default=0))
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the images at these positions, normalised, (B, C, H, W)."""
         rows = index.tolist()
         started = self._ahead.pop(rows, self._start)

@@ -59,7 +59,7 @@ class ImageRows(TensorRows):
         self._factor = deviation.reciprocal().view(-1, 1, 1)
         self._shift = -self._mean * self._factor
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the images at these positions, normalised, (B, C, H, W)."""
         x = images_at(self.x, index)
         if x.is_cuda:  # one kernel; on a CPU all bytes would become floats before it

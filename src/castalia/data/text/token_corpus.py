@@ -21,6 +21,7 @@ from castalia.data.text.token_rows import block_starts
 from castalia.data.tokenizers import Tokenizer
 from castalia.data.tokenizers.tokenizer_sources import read_lines
 from castalia.errors import InvalidData
+from castalia.protocols import Rows
 from castalia.utils.files import atomic_folder, writing
 
 __all__ = ["Corpus", "CorpusRows", "TokenFile"]
@@ -190,7 +191,7 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-class CorpusRows:
+class CorpusRows(Rows):
     """Blocks of a file of ids, (N, T + 1), read when a batch is taken.
 
     Parameters
@@ -208,18 +209,12 @@ class CorpusRows:
     ) -> None:
         self.source = source
         self.starts, self.length = block_starts(len(source.ids), length, stride, rest=rest)
+        self.shape = (1, self.length + 1)
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    dtype = torch.int64  # of a batch
-
-    @property
-    def shape(self) -> torch.Size:
-        """Number of blocks and of ids of each."""
-        return torch.Size([len(self.starts), self.length + 1])
-
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the blocks at these positions."""
         places = self.starts[index.cpu().numpy(), None] + np.arange(self.length + 1)
         return torch.from_numpy(self.source.ids[places].astype(np.int64))
@@ -228,10 +223,6 @@ class CorpusRows:
         """Return what begins with a block, up to the end of the file, in blocks of a length."""
         ids = self.source.ids[int(self.starts[row]) :]
         return CorpusRows(TokenFile(ids, f"{self.source.fingerprint}-{row}"), length)
-
-    def to(self, device: Any) -> CorpusRows:
-        """Return itself: batches move to the device one by one."""
-        return self
 
     def fingerprint(self) -> str:
         """Return a mark of the blocks."""

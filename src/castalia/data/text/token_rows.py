@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -16,14 +14,6 @@ __all__ = ["TokenRows", "block_starts", "cut_blocks", "real_lengths"]
 class TokenRows(TensorRows):
     """Rows of token ids, (N, …, T), kept in four bytes each; a batch has the eight torch wants.
 
-    Parameters
-    ----------
-    x
-        Ids.
-    lengths
-        How much of each row is real where they are padded, (N,): a batch needs no more of T than
-        the longest of its rows. None: all of it.
-
     Examples
     --------
     >>> TokenRows(torch.tensor([[3, 1], [4, 1]], dtype=torch.int32)).take(torch.tensor([1]))
@@ -31,16 +21,12 @@ class TokenRows(TensorRows):
     """
 
     def __init__(self, x: Tensor, lengths: Tensor | None = None) -> None:
-        super().__init__(x)
-        self.lengths = lengths
+        super().__init__(x, lengths)
+        self.shape = (1, *self.shape)
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the rows at these positions."""
-        return self.x.index_select(0, index).long()
-
-    def to(self, device: Any) -> TokenRows:
-        """Return the same rows on a device."""
-        return TokenRows(self.x.to(device), self.lengths)
+        return super().take(index, width).long()
 
 
 def real_lengths(ids: Tensor, padding: int) -> Tensor:

@@ -10,7 +10,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 
 from castalia.base import Estimator
-from castalia.base.watching import Watched
+from castalia.base.watched import Watched
 from castalia.errors import InvalidParameter
 from castalia.train import Training
 

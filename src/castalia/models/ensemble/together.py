@@ -21,7 +21,7 @@ from torch import Tensor
 
 from castalia.base import Estimator, check_parameters
 from castalia.base.estimator import _NUMPY
-from castalia.base.inputs import check_target, check_X
+from castalia.base.input_checks import check_target, check_X
 from castalia.data import Dataset
 from castalia.data.batches import BLOCK, WINDOW, Samples
 from castalia.data.row_splits import SMALLEST, holdout
