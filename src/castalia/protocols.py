@@ -5,7 +5,7 @@ Nothing here computes; torch is imported for type checkers only, so floor 0 stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -114,7 +114,7 @@ class Stage:
 
 
 class Objective(Protocol):
-    """What is minimised. See ``castalia.objectives.base`` for the default behaviour."""
+    """What is minimised. See ``castalia.objectives.objective`` for the default behaviour."""
 
     def phases(self, net: nn.Module) -> list[Phase]:
         """Say which parameters are trained by which loss."""
@@ -128,15 +128,41 @@ class Objective(Protocol):
 
 @runtime_checkable
 class Rows(Protocol):
-    """Encoded inputs that can be indexed by row."""
+    """Encoded inputs that can be indexed by row; as a base class it gives the defaults.
+
+    A class of its own needs ``__len__`` and ``take``; the defaults are those of rows that stay on
+    the host and have no common shape.
+
+    Attributes
+    ----------
+    shape
+        Of one row, channels first (tokens have one channel); () where rows differ.
+    nbytes
+        What they take on a device; 0: they stay where they are, and ``take`` puts batches on the
+        device; None: they stay on the host, and so do batches until the loop moves them.
+    fixed
+        Whether batches are slices of one tensor, so that a CUDA step can be captured.
+    lengths
+        Of padded rows, how much of each is real, (N,); None: rows are not padded.
+    """
+
+    shape: tuple[int, ...] = ()
+    nbytes: int | None = None
+    fixed: bool = False
+    lengths: Tensor | None = None
 
     def __len__(self) -> int: ...
 
-    def take(self, index: Tensor) -> Any:
-        """Return the inputs at these rows as one batch."""
+    def take(self, index: Tensor, width: int | None = None) -> Any:
+        """Return the inputs at these rows as one batch, a tree; padded rows cut to a width."""
+
+    def plan(self, batches: Iterable[Tensor]) -> None:
+        """Receive which rows will be taken, batch after batch, to have them ready."""
+        return
 
     def to(self, device: Any) -> Rows:
         """Return the same rows held on a device."""
+        return self
 
 
 @runtime_checkable

@@ -178,8 +178,8 @@ def test_each_width_is_recorded_once_and_replayed_for_its_batches():
         device=torch.device("cpu"), precision=precision, strategy=Single(),
     )  # fmt: skip
     stepper.warm = WARM_UP
-    lengths = torch.tensor([3, 3, 7, 7, 3, 3, 7, 7])[:, None]
-    samples = Samples(TensorRows(torch.zeros(8, 9)), torch.zeros(8, 1), lengths=lengths)
+    lengths = torch.tensor([3, 3, 7, 7, 3, 3, 7, 7])
+    samples = Samples(TensorRows(torch.zeros(8, 9), lengths), torch.zeros(8, 1))
     stepper.begin(samples, torch.arange(8))
     for i in range(4):
         stepper.step(i, i)

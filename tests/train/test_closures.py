@@ -13,7 +13,7 @@ from castalia import Callback, MLPClassifier, MLPRegressor, Training
 from castalia.errors import Diverged, InvalidParameter
 from castalia.nets.dense import MLP
 from castalia.objectives import L2, CrossEntropy, SquaredError
-from castalia.objectives.base import Objective
+from castalia.objectives.objective import Objective
 from castalia.optim import ConjugateGradient, GaussNewton, HessianFree, Newton
 from castalia.protocols import Batch
 from castalia.testing import train_tensors

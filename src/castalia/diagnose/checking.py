@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from castalia.base.inputs import take_rows
+from castalia.base.input_checks import take_rows
 from castalia.data import Dataset
 from castalia.data.images import Images
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
 from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaWarning
 from castalia.objectives import SquaredError

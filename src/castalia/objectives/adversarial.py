@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.nn import evaluating
-from castalia.objectives.balls import BALLS
-from castalia.objectives.base import Objective
+from castalia.objectives.norm_balls import BALLS
+from castalia.objectives.objective import Objective
 from castalia.protocols import Batch, Phase
 
 __all__ = ["Adversarial", "fgsm", "pgd"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from castalia.objectives.base import Objective
+from castalia.objectives.objective import Objective
 from castalia.protocols import Batch, Phase
 
 __all__ = ["Augmented"]

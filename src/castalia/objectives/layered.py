@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
-from castalia.objectives.base import Objective
+from castalia.objectives.objective import Objective
 from castalia.protocols import Batch, Phase
 
 __all__ = ["Layered"]

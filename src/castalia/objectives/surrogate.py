@@ -7,7 +7,7 @@ surrogate's gradient is still large.
 
 from torch import Tensor, nn
 
-from castalia.objectives.base import Objective
+from castalia.objectives.objective import Objective
 from castalia.protocols import Batch, Phase
 
 __all__ = ["Surrogate"]

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from castalia.data.batches import Samples, TensorRows
+from castalia.data.batches import Samples
 from castalia.train.step import Stepper
 
 __all__ = ["CapturedStepper", "own_stream"]
@@ -89,7 +89,7 @@ class CapturedStepper(Stepper):
 
     def step(self, i: int, number: int) -> Tensor:
         """Replay the recorded step, or take an eager one."""
-        if self.failed or i >= len(self.table) or not isinstance(self.samples.x, TensorRows):
+        if self.failed or i >= len(self.table) or not self.samples.x.fixed:
             return super().step(i, number)
         if self.warm < WARM_UP:
             return self._warm_step(i, number)

@@ -129,7 +129,7 @@ class _Loop:
         self.device, self.precision = device, precision
         self.exact = torch.float32 if device.type == "mps" else torch.float64  # mps has no float64
         self.batch_size = min(batch_size, len(data))
-        if device.type == "cuda" and len(_row_shape(data)) == 3:  # images, (C, H, W)
+        if device.type == "cuda" and len(data.x.shape) == 3:  # images, (C, H, W)
             net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
@@ -150,7 +150,7 @@ class _Loop:
         self.dispatch = Dispatch([*training.callbacks, *callbacks, *progress])
         self.state = TrainState(net, validation=self.validation)
         most = EVALUATION_ROWS if data.lengths is None else PADDED_ROWS
-        self.evaluated = max(self.batch_size, evaluation_rows(_row_shape(data), most))
+        self.evaluated = max(self.batch_size, evaluation_rows(torch.Size(data.x.shape), most))
         self._stale = f"no better validation loss for {training.patience} epochs"
         self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
@@ -160,7 +160,7 @@ class _Loop:
     def run(self, stages: list[tuple[Stage, int, float]]) -> TrainState:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
-        work = step_work(self.net, _places(self.data), self.batch_size)
+        work = step_work(self.net, torch.Size(self.data.x.shape), self.batch_size)
         with (
             cpu_scope(self.device, work) as cores,
             self.precision.products(self.device),
@@ -490,23 +490,9 @@ def _mean(values: list[float], rows: list[int]) -> float:
     return sum(v * n for v, n in known) / sum(n for _, n in known) if known else math.nan
 
 
-def _row_shape(data: Samples) -> torch.Size:
-    x = getattr(data.x, "x", data.x)
-    return x.shape[1:] if hasattr(x, "shape") else torch.Size()
-
-
-def _places(data: Samples) -> torch.Size:
-    """Shape of a row with its channels first; tokens have one channel."""
-    kind = getattr(getattr(data.x, "x", data.x), "dtype", None)
-    row = _row_shape(data)
-    return torch.Size([1, *row]) if kind in (torch.int32, torch.int64) else row
-
-
 def _fits(data: Samples, device: torch.device) -> bool:
     """Whether the samples may live on the device: they may fill half of what is free."""
-    x = getattr(data.x, "x", None)
-    if hasattr(data.x, "plan"):  # they stay in files; batches come on the device
-        return True
-    if device.type != "cuda" or not isinstance(x, Tensor):
-        return isinstance(x, Tensor)
-    return x.nbytes < torch.cuda.mem_get_info(device)[0] / 2
+    size = data.x.nbytes
+    if device.type != "cuda" or size is None:
+        return size is not None
+    return size < torch.cuda.mem_get_info(device)[0] / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -120,9 +121,7 @@ class Stepper:
         self.widths = samples.widths(order, cuts, few=self.device.type == "cuda")
         self.width: tuple[int, ...] | None = None
         self.by_hand = self._can_go_by_hand()
-        if hasattr(samples.x, "plan"):  # rows that are made ready while others are learnt from
-            batches = order.split(self.batch_size)
-            samples.x.plan([self.strategy.share(index) for index in batches])
+        samples.x.plan(self.strategy.share(order[a:b]) for a, b in pairwise(cuts))
 
     @property
     def batches(self) -> int:

@@ -11,7 +11,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 
 from castalia.base import Estimator
-from castalia.base.watching import Watched
+from castalia.base.watched import Watched
 from castalia.diagnose.repair import inner
 from castalia.errors import InvalidParameter
 from castalia.train import Training

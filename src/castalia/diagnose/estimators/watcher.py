@@ -285,15 +285,11 @@ class Watcher(Callback):
 
 def _some(samples: Samples, device: torch.device) -> list[Any]:
     """Return a few batches spread evenly over the samples."""
-    y = samples.y
     rows = samples.rows
     if rows is None:
-        rows = torch.arange(len(samples), device=None if y is None else y.device)
+        rows = torch.arange(len(samples), device=samples.device)
     chosen = rows[:: max(1, len(rows) // (KEPT * MOST_ROWS))][: KEPT * MOST_ROWS]
-    batches = [samples.batch(index) for index in chosen.split(MOST_ROWS)]
-    return [
-        b._replace(x=b.x.to(device), y=None if b.y is None else b.y.to(device)) for b in batches
-    ]
+    return [samples.batch(index).to(device) for index in chosen.split(MOST_ROWS)]
 
 
 def _some_rows(batch: Batch) -> Batch:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from castalia.diagnose.examination.clock import Clock
 from castalia.diagnose.examination.copies import Copy, scalar
 from castalia.diagnose.thresholds import limit
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 
 __all__ = ["batch_losses", "forward", "levelled", "seconds_a_step", "train", "train_step"]
 

@@ -10,7 +10,7 @@ from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.thresholds import limit
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 
 __all__ = ["causality"]
 
