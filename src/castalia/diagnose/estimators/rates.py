@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.base import clone
 
 from castalia.diagnose.estimators.parts import current
+from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaError
 from castalia.optim import LRRangeTest, build_optimizer, lr_range_test
 from castalia.train import Callback, Training, TrainState
@@ -81,4 +82,4 @@ def range_test(estimator: Any, rows: Sequence[Any], **changes: Any) -> LRRangeTe
 
 def _fell(test: LRRangeTest) -> bool:
     """Whether any rate helped: where none did, the test says nothing."""
-    return min(test.smoothed) < 0.98 * test.smoothed[0]
+    return min(test.smoothed) < limit("estimator.rate_helped") * test.smoothed[0]

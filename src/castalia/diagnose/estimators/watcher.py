@@ -22,7 +22,7 @@ from castalia.data.batches import Samples
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.estimators.judging import judge_estimator
 from castalia.diagnose.estimators.peeking import Peek, peek
-from castalia.diagnose.estimators.prescribing import prescribe
+from castalia.diagnose.estimators.prescription import prescribe
 from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.watching import facts
