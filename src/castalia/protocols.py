@@ -5,7 +5,7 @@ Nothing here computes; torch is imported for type checkers only, so floor 0 stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -24,11 +24,13 @@ __all__ = [
     "Encodes",
     "Energy",
     "LogProb",
+    "LossGradients",
     "Objective",
     "Phase",
     "Rows",
     "Spec",
     "Stage",
+    "StepPlan",
 ]
 
 
@@ -90,7 +92,8 @@ class Phase:
 
     One optimizer is made per phase. In each batch every phase takes ``repeat`` steps, in order, on
     batches whose number is a multiple of ``every``. A GAN has two phases. ``lr_scale`` multiplies
-    the learning rate: one factor, or one for each parameter.
+    the learning rate: one factor, or one for each parameter. ``decayed`` says for each parameter
+    whether weight decay applies to it; None: to those of two or more axes, the weight matrices.
     """
 
     name: str
@@ -98,6 +101,23 @@ class Phase:
     repeat: int = 1
     every: int = 1
     lr_scale: float | Sequence[float] = 1.0
+    decayed: Sequence[bool] | None = None
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """How the steps of a stage are taken, as far as an objective may use it.
+
+    Attributes
+    ----------
+    second_order
+        Whether the optimizer differentiates the loss twice.
+    compile
+        Mode in which a compiled network is compiled; None is torch's default.
+    """
+
+    second_order: bool = True
+    compile: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +134,7 @@ class Stage:
 
 
 class Objective(Protocol):
-    """What is minimised. See ``castalia.objectives.base`` for the default behaviour."""
+    """What is minimised. See ``castalia.objectives.objective`` for the default behaviour."""
 
     def phases(self, net: nn.Module) -> list[Phase]:
         """Say which parameters are trained by which loss."""
@@ -125,18 +145,61 @@ class Objective(Protocol):
     def after_step(self, net: nn.Module) -> None:
         """Update what gradients do not: moving averages, codebooks."""
 
+    def prepare(self, plan: StepPlan) -> None:
+        """Receive how steps are taken, before the first one."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what is carried from step to step outside the network."""
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what ``state_dict`` returned."""
+
 
 @runtime_checkable
 class Rows(Protocol):
-    """Encoded inputs that can be indexed by row."""
+    """Encoded inputs that can be indexed by row; as a base class it gives the defaults.
+
+    A class of its own needs ``__len__`` and ``take``; the defaults are those of rows that stay on
+    the host and have no common shape.
+
+    Attributes
+    ----------
+    shape
+        Of one row, channels first (tokens have one channel); () where rows differ.
+    nbytes
+        What they take on a device; 0: they stay where they are, and ``take`` puts batches on the
+        device; None: they stay on the host, and so do batches until the loop moves them.
+    fixed
+        Whether batches are slices of one tensor, so that a CUDA step can be captured.
+    lengths
+        Of padded rows, how much of each is real, (N,); None: rows are not padded.
+    """
+
+    shape: tuple[int, ...] = ()
+    nbytes: int | None = None
+    fixed: bool = False
+    lengths: Tensor | None = None
 
     def __len__(self) -> int: ...
 
-    def take(self, index: Tensor) -> Any:
-        """Return the inputs at these rows as one batch."""
+    def take(self, index: Tensor, width: int | None = None) -> Any:
+        """Return the inputs at these rows as one batch, a tree; padded rows cut to a width."""
+
+    def plan(self, batches: Iterable[Tensor]) -> None:
+        """Receive which rows will be taken, batch after batch, to have them ready."""
+        return
 
     def to(self, device: Any) -> Rows:
         """Return the same rows held on a device."""
+        return self
+
+
+@runtime_checkable
+class LossGradients(Protocol):
+    """An objective that writes out the gradient of its loss by the network's outputs."""
+
+    def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient by the outputs."""
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from torch import nn
 
 from castalia.data import read
 from castalia.data.images import FileRows
-from castalia.data.images import adapter as adapters
+from castalia.data.images import image_adapter as adapters
 from castalia.errors import DataWarning, InvalidData
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.testing import toy
@@ -52,7 +52,9 @@ def test_files_that_stay_on_disk_give_the_same_weights_to_the_bit(folder, monkey
     seen = []
     monkeypatch.setattr(adapters, "fits_memory", lambda size: False)
     plan = FileRows.plan
-    monkeypatch.setattr(FileRows, "plan", lambda self, b: seen.append(len(b)) or plan(self, b))
+    monkeypatch.setattr(
+        FileRows, "plan", lambda self, b: seen.append(len(b := list(b))) or plan(self, b)
+    )
     streamed = small(2).fit(read(folder))
     assert seen == [5, 5]
     for one, other in zip(held.module_.parameters(), streamed.module_.parameters(), strict=True):

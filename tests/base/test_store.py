@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
-from castalia.base import codec, store
+from castalia.base import saved_values as codec
+from castalia.base import store
 from castalia.base.store import load, save
 from castalia.catalog import SYSTEMS, System
 from castalia.errors import (

@@ -425,7 +425,7 @@ def test_ctrl_c_says_how_to_go_on(table, tmp_path, monkeypatch):
 
 
 def test_a_bug_has_exit_code_one_and_a_traceback_file(table, monkeypatch):
-    import castalia.method.kinds.table as module
+    import castalia.method.kinds.table_kind as module
 
     monkeypatch.setattr(module, "find_task", lambda *_: 1 / 0)
     done = call("fit", table, "--target", "kind", "--json")

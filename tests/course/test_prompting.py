@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from castalia.data.prompts import FINAL_WORD, SUMMARISE, PromptTemplate, last_word_off
-from castalia.lab import in_context
+from castalia.lab import in_context_experiment as in_context
 from castalia.models.language import (
     GPTLanguageModel,
     NGramLanguageModel,

@@ -6,13 +6,15 @@ import torch
 
 from castalia.data import batches
 from castalia.data.batches import DiskRows, Samples, TensorRows
+from castalia.data.text import TokenRows
+from castalia.protocols import Rows
 
 
 class Matrix:
     """A matrix that is read by spans, as one on disk is, and notes how long they are."""
 
     def __init__(self, array):
-        self.array, self.longest = array, 0
+        self.array, self.shape, self.longest = array, array.shape, 0
 
     def __len__(self):
         return len(self.array)
@@ -62,3 +64,32 @@ def test_without_a_seed_the_rows_keep_their_order():
     samples = Samples(TensorRows(torch.arange(20.0)[:, None]))
     found = torch.cat([order for _, order in samples.windows(None, 0)])
     assert found.tolist() == list(range(20))
+
+
+def test_inputs_and_targets_may_be_trees_and_lengths_reach_the_batch():
+    lengths = torch.tensor([3, 1, 2, 1])
+    x = TensorRows(torch.arange(12).reshape(4, 3), lengths)
+    y = {"label": torch.arange(4), "box": (torch.arange(8).reshape(4, 2),)}
+    batch = Samples(x, y).batch(torch.tensor([1, 2]))
+    assert batch.x.tolist() == [[3, 4], [6, 7]]
+    assert batch.lengths.tolist() == [1, 2]
+    assert batch.y["label"].tolist() == [1, 2]
+    assert batch.y["box"][0].tolist() == [[2, 3], [4, 5]]
+
+
+def test_padded_targets_are_cut_to_the_longest_of_a_batch():
+    y = TensorRows(torch.arange(12).reshape(3, 4), torch.tensor([1, 4, 2]))
+    samples = Samples(TensorRows(torch.zeros(3, 2), torch.tensor([1, 1, 2])), y)
+    assert samples.lengths.tolist() == [[1, 1], [1, 4], [2, 2]]
+    assert samples.batch(torch.tensor([0, 2])).y.tolist() == [[0, 1], [8, 9]]
+    assert samples.batch(torch.tensor([0]), (2, 3)).y.tolist() == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    "rows", [TensorRows(torch.zeros(2, 3)), TokenRows(torch.zeros(2, 3, dtype=torch.int32))]
+)
+def test_rows_say_their_shape_and_size(rows):
+    assert isinstance(rows, Rows)
+    assert rows.shape[-1] == 3
+    assert rows.nbytes == 24
+    assert rows.fixed

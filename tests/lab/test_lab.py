@@ -14,7 +14,10 @@ from castalia import lab
 from castalia.cli import app
 from castalia.data import read
 from castalia.errors import InvalidParameter
-from castalia.lab import char_generation, conv_features, double_descent, noise_cancelling
+from castalia.lab import char_generation_experiment as char_generation
+from castalia.lab import conv_features_experiment as conv_features
+from castalia.lab import double_descent_experiment as double_descent
+from castalia.lab import noise_cancelling_experiment as noise_cancelling
 from castalia.lab.digits import digits
 
 

@@ -4,9 +4,9 @@ import pyarrow as pa
 
 from castalia.evaluate import Interval
 from castalia.method.advice import give_advice
-from castalia.method.compare import Verdict
+from castalia.method.fit_plan import FitPlan
 from castalia.method.kinds import open_data
-from castalia.method.plan import FitPlan
+from castalia.method.verdict import Verdict
 
 
 def advise(labels=("a", "b"), **facts):

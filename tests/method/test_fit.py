@@ -9,7 +9,7 @@ from tests.method.small import quick_plan, write_table
 import castalia
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method import FitResult, Narrator, run
-from castalia.method.fitting import Fit
+from castalia.method.flow import Fit
 from castalia.method.kinds import open_data
 
 
@@ -81,7 +81,7 @@ def test_an_interrupted_run_goes_on_and_ends_alike(table, tmp_path, monkeypatch)
 
 def cut_in_epoch(monkeypatch, training, epoch):
     """Press Ctrl-C in an epoch of a training; checkpoints are written every three steps."""
-    from castalia.method import train as module
+    from castalia.method import single_training as module
     from castalia.train import Callback
 
     class Cut(Callback):

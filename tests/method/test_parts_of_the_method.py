@@ -7,13 +7,13 @@ from tests.method.small import quick_plan
 from castalia.data import read
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate import bootstrap
-from castalia.method.compare import compare
-from castalia.method.matrix import Matrix
+from castalia.method.answer_scores import Answers, measure, row_interval
+from castalia.method.model_settings import parse_settings
 from castalia.method.report import Contender
-from castalia.method.scores import Answers, measure, row_interval
-from castalia.method.settings import parse_settings
-from castalia.method.split import make_parts
+from castalia.method.table_matrix import Matrix
 from castalia.method.task import find_task
+from castalia.method.train_test_split import make_parts
+from castalia.method.verdict import compare
 
 
 def task_of(values, asked=None):

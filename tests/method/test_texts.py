@@ -21,15 +21,15 @@ from castalia.data.tokenizers import CharTokenizer
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate import bleu
 from castalia.method import FitPlan, TunePlan, evaluate, predict, run, tune
-from castalia.method.curing import cure_plan
+from castalia.method.answer_scores import Answers, measure, stacked
+from castalia.method.cure_plan import cure_plan
+from castalia.method.fit_result import FitResult
 from castalia.method.kinds import LabelledTexts, ParallelTexts, Prose, Table, open_data
-from castalia.method.result import FitResult
-from castalia.method.scores import Answers, measure, stacked
-from castalia.method.texts.baselines import telling_words, word_model
-from castalia.method.texts.labelled import without_copies
-from castalia.method.texts.model import classifier_size
 from castalia.method.texts.passages import Passages, cut_passages
-from castalia.method.texts.surprise import surprises
+from castalia.method.texts.surprisal import surprises
+from castalia.method.texts.text_baselines import telling_words, word_model
+from castalia.method.texts.text_column import without_copies
+from castalia.method.texts.text_model import classifier_size
 from castalia.models.language import NGramLanguageModel
 
 
@@ -113,7 +113,7 @@ def test_names_beside_other_columns_are_no_text_but_alone_they_are(place):
 
 def _equal():
     from castalia.evaluate import Interval
-    from castalia.method.compare import Verdict
+    from castalia.method.verdict import Verdict
 
     return Verdict("equal", "", "Guessing", Interval(0, 0, 0, 1))
 

@@ -10,8 +10,8 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from castalia.base.descent import loop_settings
-from castalia.base.inputs import (
+from castalia.base.direct_descent import loop_settings
+from castalia.base.input_checks import (
     check_matrix,
     check_target,
     check_weight,
@@ -19,7 +19,7 @@ from castalia.base.inputs import (
     split_target,
 )
 from castalia.base.params import RandomState, check_parameters
-from castalia.base.watching import Watched
+from castalia.base.watched import Watched
 from castalia.protocols import Spec
 from castalia.utils.arrays import shared_tensor
 from castalia.utils.devices import resolve_device

@@ -14,15 +14,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base.inputs import check_rows, check_target, check_weight, split_target, take_rows
-from castalia.base.opening import open_recorder
+from castalia.base.input_checks import (
+    check_rows,
+    check_target,
+    check_weight,
+    split_target,
+    take_rows,
+)
 from castalia.base.params import Interval, RandomState, check_parameters
+from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.tasks import Target
-from castalia.base.watching import Watched, watchers
-from castalia.data.adapters import TableAdapter
+from castalia.base.watched import Watched, watchers
 from castalia.data.batches import Samples
-from castalia.data.splits import SMALLEST, holdout
+from castalia.data.row_splits import SMALLEST, holdout
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidParameter
 from castalia.protocols import Objective, Spec, Stage
 from castalia.train import (
@@ -186,7 +192,7 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         self._after_fit(*self._validation_outputs(held))  # type: ignore[attr-defined]
 
     def _plain(self, weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
-        """Build the network anew, whole, around weights that were gathered from shards."""
+        """Build the network again, whole, around weights that were gathered from shards."""
         with seed_scope(0):
             net = self._network(self.spec_).to(dtype)
         net.load_state_dict(weights)
@@ -197,18 +203,18 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         y = target.y.to(dtype) if target.y.is_floating_point() else target.y
         weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
         samples = Samples(rows, y, weight)
-        lengths = getattr(rows, "lengths", None)
-        return samples if lengths is None else self._padded_rows(samples, lengths[:, None])
+        return samples if samples.lengths is None else self._padded_rows(samples)
 
-    def _padded_rows(self, samples: Samples, lengths: Tensor) -> Samples:
-        """Let batches be made of padded rows of like lengths, (N, 1) or with targets' (N, 2)."""
+    def _padded_rows(self, samples: Samples) -> Samples:
+        """Let batches be made of padded rows of like lengths."""
+        lengths: Any = samples.lengths
         tokens, longest = getattr(self, "batch_tokens", None), int(lengths.max())
         if tokens is not None and tokens < longest:
             raise InvalidParameter(
                 f"{type(self).__name__}: `batch_tokens` must be at least {longest}, the tokens of "
                 f"the longest text; got {tokens}. Lower `context` to cut long texts."
             )
-        return replace(samples, lengths=lengths, tokens=tokens)
+        return replace(samples, tokens=tokens)
 
     def _split(
         self, samples: Samples, target: Target, training: Training, seed: int, dtype: torch.dtype

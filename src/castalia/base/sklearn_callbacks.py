@@ -33,10 +33,10 @@ class SklearnCallbacks(Callback):
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, net: nn.Module) -> list[Callback]:
         """Return the bridge, or nothing when nobody listens."""
-        heard = getattr(estimator, "_skl_callbacks", None) or hasattr(
+        listens = getattr(estimator, "_skl_callbacks", None) or hasattr(
             estimator, "_parent_callback_ctx"
         )
-        return [cls(estimator, X, y, net)] if heard else []
+        return [cls(estimator, X, y, net)] if listens else []
 
     def on_fit_start(self, state: TrainState) -> None:
         """Open the root task."""

@@ -1,7 +1,7 @@
 """Saved models: a folder with ``model.json`` and ``weights.safetensors``, checked, never run.
 
 The class is found through the catalogue only: the file gives a public name, the catalogue gives the
-path. Everything else goes through ``castalia.base.codec``, which imports nothing either.
+path. Everything else goes through ``castalia.base.saved_values``, which imports nothing either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from castalia import __version__
-from castalia.base.codec import Record, decode, encode, restored
+from castalia.base.saved_values import Record, decode, encode, restored
 from castalia.catalog import SYSTEMS
 from castalia.errors import (
     CastaliaWarning,

@@ -11,21 +11,21 @@ from typing import Annotated
 import typer
 
 from castalia import __version__
-from castalia.cli.course import course
-from castalia.cli.cure import cure
-from castalia.cli.demo import demo
-from castalia.cli.diagnose import diagnose
-from castalia.cli.doctor import doctor
-from castalia.cli.evaluate import evaluate
-from castalia.cli.fit import fit
-from castalia.cli.generate import generate
-from castalia.cli.guard import DEBUG, guarded
-from castalia.cli.lab import lab
-from castalia.cli.models import models
-from castalia.cli.predict import predict
-from castalia.cli.report import report
-from castalia.cli.runs import runs
-from castalia.cli.tune import tune
+from castalia.cli.course_command import course
+from castalia.cli.cure_command import cure
+from castalia.cli.demo_command import demo
+from castalia.cli.diagnose_command import diagnose
+from castalia.cli.doctor_command import doctor
+from castalia.cli.error_exit import DEBUG, guarded
+from castalia.cli.evaluate_command import evaluate
+from castalia.cli.fit_command import fit
+from castalia.cli.generate_command import generate
+from castalia.cli.lab_command import lab
+from castalia.cli.models_command import models
+from castalia.cli.predict_command import predict
+from castalia.cli.report_command import report
+from castalia.cli.runs_command import runs
+from castalia.cli.tune_command import tune
 
 __all__ = ["app", "main"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from castalia.data.buckets import fixed_widths, grouped, packed, widths_of
 from castalia.data.stream import DiskMatrix
 from castalia.protocols import Batch, Rows
 from castalia.utils.seeds import generator
+from castalia.utils.tensor_trees import leaves, map_tree, move, take
 
 __all__ = ["DiskRows", "Samples", "SparseRows", "TensorRows"]
 
@@ -28,8 +29,16 @@ WINDOW = 16  # blocks
 GAP = 1024  # rows: reading over a narrower gap is cheaper than a second read
 
 
-class TensorRows:
+class TensorRows(Rows):
     """Rows in one tensor.
+
+    Parameters
+    ----------
+    x
+        Rows, (N, …), or (N, …, T) where they are padded.
+    lengths
+        How much of each padded row is real, (N,): a batch needs no more of T than the longest of
+        its rows. None: all of it.
 
     Examples
     --------
@@ -38,31 +47,36 @@ class TensorRows:
             [0., 1.]])
     """
 
-    def __init__(self, x: Tensor) -> None:
-        self.x = x
+    fixed = True
+
+    def __init__(self, x: Tensor, lengths: Tensor | None = None) -> None:
+        self.x, self.lengths = x, lengths
+        self.shape, self.nbytes = tuple(x.shape[1:]), x.nbytes
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the rows at these positions."""
-        return self.x.index_select(0, index)
+        rows = self.x.index_select(0, index)
+        return rows if width is None else rows[..., :width]
 
-    def to(self, device: Any) -> TensorRows:
+    def to(self, device: Any) -> Self:
         """Return the same rows on a device."""
-        return TensorRows(self.x.to(device))
+        return type(self)(self.x.to(device), move(self.lengths, device))
 
 
-class SparseRows:
+class SparseRows(Rows):
     """Rows of a scipy CSR matrix; a batch is made dense when it is taken."""
 
     def __init__(self, matrix: Any, device: Any = "cpu") -> None:
         self.matrix, self.device = matrix, device
+        self.shape = tuple(matrix.shape[1:])
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the rows at these positions."""
         return torch.from_numpy(self.matrix[index.cpu().numpy()].toarray()).to(self.device)
 
@@ -71,25 +85,21 @@ class SparseRows:
         return SparseRows(self.matrix, device)
 
 
-class DiskRows:
+class DiskRows(Rows):
     """Rows in a file, read a window at a time."""
 
     def __init__(self, matrix: DiskMatrix) -> None:
-        self.matrix = matrix
+        self.matrix, self.shape = matrix, matrix.shape[1:]
 
     def __len__(self) -> int:
         return len(self.matrix)
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the rows at these positions, which must ascend; reads the span they cover."""
         rows = index.cpu().numpy()
         start = int(rows[0])
         span = self.matrix.read(start, int(rows[-1]) + 1)
         return torch.from_numpy(span[rows - start])
-
-    def to(self, device: Any) -> DiskRows:
-        """Return itself: windows move to the device one by one."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class Samples:
     x
         Encoded inputs.
     y
-        Targets, one row each, or None.
+        Targets, a tree of tensors with one row each, padded ones as ``TensorRows``, or None.
     weight
         Row weights, or None for all ones.
     rows
@@ -110,22 +120,35 @@ class Samples:
         Whether a training takes the rows one after the other, never shuffled; they then need not
         ascend.
     lengths
-        Of padded rows, how much of each is real, (N, 1), or of inputs and targets, (N, 2); None:
-        rows are not padded. Batches are then made of rows of like lengths and cut to the longest.
+        Of padded rows, how much of each is real, (N, 1), or of inputs and targets, (N, 2), as they
+        say themselves; None: rows are not padded. Batches are then made of rows of like lengths and
+        cut to the longest.
     tokens
         Most tokens of a batch, padding included, on each side; None: batches have as many rows.
     """
 
     x: Rows
-    y: Tensor | None = None
+    y: Any = None
     weight: Tensor | None = None
     rows: Tensor | None = None
     ordered: bool = False
     lengths: Tensor | None = None  # stays on the CPU, where batches are planned
     tokens: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.lengths is None and self.x.lengths is not None:
+            sides = [self.x.lengths, *([self.y.lengths] if isinstance(self.y, TensorRows) else [])]
+            object.__setattr__(self, "lengths", torch.stack(sides, dim=1).cpu())
+
     def __len__(self) -> int:
         return len(self.x) if self.rows is None else len(self.rows)
+
+    @property
+    def device(self) -> torch.device:
+        """Where indices must be."""
+        held = (part.x if isinstance(part, TensorRows) else part for part in (self.x, self.y))
+        found = (leaf.device for leaf in leaves(tuple(held)) if isinstance(leaf, Tensor))
+        return next(found, torch.device("cpu"))
 
     def subset(self, index: np.ndarray | Tensor) -> Samples:
         """Return the samples at these ascending positions without copying them."""
@@ -134,9 +157,7 @@ class Samples:
 
     def to(self, device: Any) -> Samples:
         """Return the same samples held on a device."""
-        y = None if self.y is None else self.y.to(device)
-        weight = None if self.weight is None else self.weight.to(device)
-        rows = None if self.rows is None else self.rows.to(device)
+        y, weight, rows = (move(part, device) for part in (self.y, self.weight, self.rows))
         return replace(self, x=self.x.to(device), y=y, weight=weight, rows=rows)
 
     def batch(self, index: Tensor, widths: tuple[int, ...] | None = None) -> Batch:
@@ -149,14 +170,13 @@ class Samples:
         widths
             Of inputs and targets, where rows are padded; None: those of the longest.
         """
-        x = self.x.take(index)
-        y = None if self.y is None else self.y.index_select(0, index)
-        weight = None if self.weight is None else self.weight.index_select(0, index)
-        if self.lengths is not None:
-            widths = widths or tuple(self.lengths[index.cpu()].amax(dim=0).tolist())
-            x = x[..., : widths[0]]
-            y = y if y is None or len(widths) == 1 else y[:, : widths[1]]
-        return Batch(x, y, weight)
+        weight = take(self.weight, index)
+        if self.lengths is None:
+            return Batch(self.x.take(index), take(self.y, index), weight)
+        widths = widths or tuple(self.lengths[index.cpu()].amax(dim=0).tolist())
+        padded = isinstance(self.y, TensorRows)
+        y = self.y.take(index, widths[1]) if padded else take(self.y, index)
+        return Batch(self.x.take(index, widths[0]), y, weight, take(self.x.lengths, index))
 
     def n_batches(self, batch_size: int) -> int:
         """Number of batches in an epoch."""
@@ -242,8 +262,7 @@ class Samples:
     def _load(self, positions: Tensor, device: Any) -> Samples:
         """Read a window from disk, block by block."""
         parts = [self.x.take(run) for part in positions.split(BLOCK) for run in _runs(part)]
-        y = None if self.y is None else self.y[positions.to(self.y.device)]
-        weight = None if self.weight is None else self.weight[positions.to(self.weight.device)]
+        y, weight = map_tree(lambda t: t[positions.to(t.device)], (self.y, self.weight))
         return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
 
 

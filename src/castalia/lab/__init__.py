@@ -4,6 +4,6 @@ Every experiment is a function ``run(quick=False)`` that returns a figure, the n
 one sentence about them; ``quick`` makes it small enough for a test.
 """
 
-from castalia.lab.outcome import EXPERIMENTS, Outcome, run
+from castalia.lab.experiments import EXPERIMENTS, Outcome, run
 
 __all__ = ["EXPERIMENTS", "Outcome", "run"]

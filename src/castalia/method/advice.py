@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from castalia.evaluate import Interval, higher_is_better
-from castalia.method.compare import Verdict
 from castalia.method.kinds import Kind
-from castalia.method.report.formats import score
+from castalia.method.report.score_formats import score
 from castalia.method.task import Task
+from castalia.method.verdict import Verdict
 from castalia.utils.text import plural
 
 __all__ = ["give_advice"]

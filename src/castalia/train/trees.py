@@ -92,7 +92,7 @@ def _encode(value: Any, path: str, encode: Encode, tensors: dict[str, Tensor]) -
     raise InvalidParameter(
         f"castalia: `{path or 'value'}` must be made of plain values, arrays or registered records "
         f"to be saved; got {kind.__module__}.{kind.__qualname__}. Register its class with "
-        "`castalia.base.codec.register`, or leave it out."
+        "`castalia.base.saved_values.register`, or leave it out."
     )
 
 

@@ -19,8 +19,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Interval, OneOf, RandomState, check_parameters
-from castalia.base.inputs import check_weight, split_target
-from castalia.base.opening import content, described
+from castalia.base.input_checks import check_weight, split_target
+from castalia.base.run_recorder import content, described
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
 from castalia.tune.pruning import PruneByEpoch, watched
 from castalia.tune.rows import Rows, weighs, weight_name

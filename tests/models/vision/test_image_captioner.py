@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from castalia import load, save
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.vision import ConvNetClassifier, ImageCaptioner
-from castalia.testing.toys.pictures import paint_pairs
+from castalia.testing.toys.toy_images import paint_pairs
 
 X, y, _ = paint_pairs(500)
 NEW, TRUE, WHERE = paint_pairs(200, seed=1)

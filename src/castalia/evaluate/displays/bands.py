@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castalia.base.inputs import split_target
+from castalia.base.input_checks import split_target
 from castalia.data import Dataset
 
 if TYPE_CHECKING:

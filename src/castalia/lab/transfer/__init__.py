@@ -5,7 +5,15 @@ the baseline in one thing only: the pairs it learns from, the network, their ord
 Reference: 2020, Raffel et al., Exploring the limits of transfer learning, arXiv 1910.10683, 3.
 """
 
-from castalia.lab.transfer.arms import (
+from castalia.lab.transfer.invented_language import (
+    OBJECTIVES,
+    TASKS,
+    VOCABULARY,
+    Pairs,
+    task,
+    unlabelled,
+)
+from castalia.lab.transfer.transfer_arms import (
     Arm,
     Plan,
     architectures,
@@ -13,8 +21,7 @@ from castalia.lab.transfer.arms import (
     scalings,
     strategies,
 )
-from castalia.lab.transfer.invented import OBJECTIVES, TASKS, VOCABULARY, Pairs, task, unlabelled
-from castalia.lab.transfer.networks import (
+from castalia.lab.transfer.transfer_networks import (
     ARCHITECTURES,
     TextToTextLM,
     block_parameters,

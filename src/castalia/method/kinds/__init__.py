@@ -7,16 +7,16 @@ from typing import Any
 
 from castalia.data import datasets
 from castalia.data.images import available_images
-from castalia.data.texts import available_texts
+from castalia.data.text.text_datasets import available_texts
 from castalia.errors import InvalidData
-from castalia.method.kinds.base import Asked, Kind, NewRows
-from castalia.method.kinds.parallel import ParallelTexts
-from castalia.method.kinds.pictures import Pictures
+from castalia.method.fit_plan import FitPlan
+from castalia.method.kinds.image_kind import Pictures
+from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.kinds.labelled_texts_kind import LabelledTexts
+from castalia.method.kinds.parallel_texts import ParallelTexts
 from castalia.method.kinds.prose import Prose
-from castalia.method.kinds.table import Table
-from castalia.method.kinds.texts import LabelledTexts
+from castalia.method.kinds.table_kind import Table
 from castalia.method.narrator import Narrator
-from castalia.method.plan import FitPlan
 from castalia.utils.text import did_you_mean
 
 __all__ = [

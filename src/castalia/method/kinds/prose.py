@@ -13,18 +13,18 @@ from castalia.catalog import System, system_for
 from castalia.data.text import choose_tokenizer
 from castalia.data.tokenizers import CharTokenizer, Tokenizer
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.method.compare import Verdict
-from castalia.method.kinds.base import Asked, Kind, NewRows
-from castalia.method.plan import FitPlan
-from castalia.method.scores import Answers
-from castalia.method.split import LEAST_ROWS, Part
+from castalia.method.answer_scores import Answers
+from castalia.method.fit_plan import FitPlan
+from castalia.method.kinds.kind import Asked, Kind, NewRows
 from castalia.method.task import Task
-from castalia.method.texts.baselines import ngram_order
-from castalia.method.texts.model import build_language_model, choose_language_model
-from castalia.method.texts.panels import continuations, hardest
+from castalia.method.texts.fit_texts import holds_text, read_lines, read_running
 from castalia.method.texts.passages import SHORTEST, Passages, cut_passages
-from castalia.method.texts.reading import holds_text, read_lines, read_running
-from castalia.method.texts.surprise import surprises
+from castalia.method.texts.surprisal import surprises
+from castalia.method.texts.text_baselines import ngram_order
+from castalia.method.texts.text_model import build_language_model, choose_language_model
+from castalia.method.texts.text_panels import continuations, hardest
+from castalia.method.train_test_split import LEAST_ROWS, Part
+from castalia.method.verdict import Verdict
 from castalia.models.language import NGramLanguageModel
 from castalia.utils.text import listing, plural, shorten
 

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from castalia.base import Constraint, DirectEstimator, Estimator
-from castalia.base.inputs import check_matrix, check_X
+from castalia.base.input_checks import check_matrix, check_X
 from castalia.base.tasks import encode_classes, numeric_target
 from castalia.data import Dataset
 from castalia.errors import InvalidParameter

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.tree._tree import Tree
 
-from castalia.base.codec import register
+from castalia.base.saved_values import register
 from castalia.errors import DamagedFile
 
 __all__ = ["restore_tree", "tree_state"]

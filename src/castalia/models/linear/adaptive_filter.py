@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
-from castalia.base.inputs import check_target, check_weight, split_target
+from castalia.base.input_checks import check_target, check_weight, split_target
 from castalia.base.tasks import numeric_target
 from castalia.models.linear.solvers.lms import lms
 

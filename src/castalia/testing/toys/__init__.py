@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from castalia.errors import InvalidParameter
-from castalia.testing.toys.pictures import captions, scenes, shapes, stripes, textures, tones
-from castalia.testing.toys.tables import blobs, counts, echo, moons, plane, sine
-from castalia.testing.toys.texts import (
+from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
+from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
+from castalia.testing.toys.toy_texts import (
     chain,
     opinions,
     questions,

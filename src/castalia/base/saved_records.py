@@ -1,0 +1,63 @@
+"""The records that saved models may hold, by names that never change."""
+
+from castalia.base.saved_values import register
+from castalia.data import augment, tokenizers
+from castalia.data.images import ImageAdapter
+from castalia.data.signal_adapter import SignalAdapter
+from castalia.data.table_adapter import TableAdapter
+from castalia.data.text import (
+    DocumentAdapter,
+    LanguageAdapter,
+    LayoutAdapter,
+    PairAdapter,
+    SentenceAdapter,
+    SpanAdapter,
+    TextAdapter,
+    WordAdapter,
+)
+from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
+from castalia.nn.adaptation.lora import LoRA
+from castalia.nn.adaptation.soft_prompts import Prompts
+from castalia.optim import Schedule
+from castalia.train import Training
+
+__all__: list[str] = []
+
+register(Training, "Training")
+register(Schedule, "Schedule")
+register(TableAdapter, "TableAdapter")
+register(ImageAdapter, "ImageAdapter")
+
+# Random changes of images are settings of an estimator; the name of a file's record is theirs.
+for _transform in (
+    augment.Augment,
+    augment.Crop,
+    augment.Cutout,
+    augment.Flip,
+    augment.LabelNoise,
+    augment.Mask,
+    augment.Mixup,
+    augment.Noise,
+    augment.Recolor,
+    augment.Rotate,
+    augment.Shift,
+    augment.WithBoxes,
+    augment.WithMasks,
+    augment.Zoom,
+):
+    register(_transform, f"augment.{_transform.__name__}")
+register(SignalAdapter, "SignalAdapter")
+register(LanguageAdapter, "LanguageAdapter")
+register(TextAdapter, "TextAdapter")
+register(DocumentAdapter, "DocumentAdapter")
+register(PairAdapter, "PairAdapter")
+register(WordAdapter, "WordAdapter")
+register(SpanAdapter, "SpanAdapter")
+register(LayoutAdapter, "LayoutAdapter")
+register(SentenceAdapter, "SentenceAdapter")
+for _adaptation in (LoRA, BottleneckAdapters, Prompts):
+    register(_adaptation, f"nn.{_adaptation.__name__}")
+for _name in tokenizers.__all__:
+    _kind = getattr(tokenizers, _name)
+    if isinstance(_kind, type) and issubclass(_kind, tokenizers.Tokenizer):
+        register(_kind, _name)

@@ -1,0 +1,49 @@
+"""``castalia evaluate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from castalia.cli.output import AsJson, Output
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Table, or folder of images, whose target is known; a text, or two parallel."
+        ),
+    ],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column with the truth [the run's].")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Column with the texts [the run's].")] = None,
+    header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Score a saved model on new rows, images or texts."""
+    from castalia.method import evaluate as evaluate_rows
+    from castalia.method.report.score_formats import metric_label, score, score_range
+    from castalia.utils.text import plural
+
+    several = data[0] if len(data) == 1 else tuple(data)
+    found = evaluate_rows(model, several, target=target, text=text, header=header)
+    out = Output(as_json)
+    for note in found.notes:
+        typer.echo(f"Note: {note}", err=True)
+    out.say(f"{found.target} ({found.task}) of {plural(found.rows, found.unit)}", "head")
+    rows = [
+        [
+            metric_label(name),
+            score(value, name),
+            score_range(found.interval, name) if name == found.metric else "",
+        ]
+        for name, value in found.scores.items()
+    ]
+    out.table(["measure", "score", "95 % interval"], rows, right="12")
+    out.data(vars(found))

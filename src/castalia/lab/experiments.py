@@ -1,0 +1,105 @@
+"""What an experiment gives back, and how one is found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from castalia.errors import InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENTS", "Outcome", "panels", "run"]
+
+# In the order of the course.
+EXPERIMENTS: dict[str, str] = {
+    "perceptron-convergence": "Each mistake turns the line until there are none; on XOR there are",
+    "novikoff": "From zero weights, a perceptron makes at most R²/γ² corrections",
+    "noise-cancelling": "A filter learns the path of a noise and leaves the signal alone",
+    "xor": "No straight line computes exclusive or; two hidden units do",
+    "gradient-descent": "Too small a step crawls, too large a one diverges: the limit is 2 / L",
+    "ill-conditioned-momentum": "Momentum walks along the valley where plain descent zigzags",
+    "polynomial-overfitting": "Degree 9 goes through ten points and is wrong between them",
+    "bias-variance": "A large penalty makes fits alike and wrong, a small one each different",
+    "double-descent": "The test error peaks where the rows are just fitted, then falls again",
+    "l1-l2-geometry": "The diamond touches a line on an axis, the circle beside it",
+    "early-stopping": "The weights to keep are those of the lowest validation loss",
+    "dropout-ensemble": "Halved weights are the geometric mean over all masks of dropout",
+    "adversarial-examples": "Small steps along the gradient undo a classifier, random ones do not",
+    "vanishing-by-activation": "Sigmoids leave the first layers without gradient; ReLU does not",
+    "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
+    "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
+    "loss-landscape": "With shortcuts a deep network ends far lower in the landscape of its loss",
+    "conv-features": "The first filters of a trained network are edges, random ones are not",
+    "sliding-window": "A classifier as a convolution looks everywhere in a larger image",
+    "style-transfer": "Pixels are changed until a network sees one content and another's style",
+    "text-transfer": "What pretraining on texts owes to objective, network, mixture and compute",
+    "encoder-bottleneck": "One vector cannot hold a long sentence; attention looks where it must",
+    "word-analogies": "Paris - France + Italy is Rome: sums of vectors that predict neighbours",
+    "in-context": "Examples in the prompt teach a large enough model, and no weight changes",
+    "positional-encoding": "A shift turns sinusoidal codes; only what knows distances goes on",
+    "attention-map": "Heads of a transformer find the letter they write next, by place or by order",
+    "char-generation": "Counts and networks write Shakespeare letter by letter, cool and hot",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found.
+
+    Attributes
+    ----------
+    figure
+        The picture.
+    numbers
+        What the image shows, in numbers; the tests hold them.
+    said
+        One sentence.
+    """
+
+    figure: Figure
+    numbers: Mapping[str, float]
+    said: str
+
+
+def run(name: str, *, quick: bool = False) -> Outcome:
+    """Run an experiment.
+
+    Parameters
+    ----------
+    name
+        A key of ``EXPERIMENTS``.
+    quick
+        Make it small: for a first look, or a test.
+
+    Examples
+    --------
+    >>> run("xor", quick=True).numbers["linear accuracy"]
+    0.75
+    """
+    if name not in EXPERIMENTS:
+        raise InvalidParameter(
+            f"lab: the experiment must be {listing(EXPERIMENTS)}; got "
+            f"{name!r}.{did_you_mean(name, EXPERIMENTS)}"
+        )
+    return import_module(f"castalia.lab.{name.replace('-', '_')}_experiment").run(quick=quick)
+
+
+def panels(columns: int, size: tuple[float, float], rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its axes, row by row, in the house style."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from castalia.evaluate.displays.style import dress
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for ax in axes:
+        dress(ax)
+    return figure, axes

@@ -1,0 +1,85 @@
+"""Scores of a saved model on new rows whose target is known."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from castalia.method.answer_scores import answers_of, mean_scores, row_interval
+from castalia.method.fit_plan import METRICS
+from castalia.method.kinds import Asked, kind_of
+from castalia.method.saved_model import find_target, find_text, load_model
+
+__all__ = ["Evaluation", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model scores on a table, on images or on texts.
+
+    Attributes
+    ----------
+    task, target, rows
+        What was predicted, and for how many rows.
+    metric, interval
+        The main measure and its 95 % bounds over resampled rows.
+    scores
+        Value by metric name.
+    notes
+        Remarks.
+    unit
+        What one example is called.
+    """
+
+    task: str
+    target: str
+    rows: int
+    metric: str
+    interval: list[float]
+    scores: dict[str, float]
+    notes: list[str] = field(default_factory=list)
+    unit: str = "row"
+
+
+def evaluate(
+    model: str | os.PathLike[str],
+    data: Any,
+    *,
+    target: str | None = None,
+    text: str | None = None,
+    header: bool = True,
+) -> Evaluation:
+    """Score a saved model on a table, on images or on texts, with a known target.
+
+    Parameters
+    ----------
+    model
+        Folder of a run or of a saved model.
+    data
+        What ``castalia.read`` takes; the path of a text, or those of two parallel ones.
+    target
+        Column with the truth; None takes the one the run was trained for.
+    text
+        Column with the texts; None takes the one the run was trained on.
+    header
+        Whether a text file starts with column names.
+    """
+    estimator = load_model(model)
+    kind = kind_of(estimator)
+    asked = Asked(target or find_target(model), text or find_text(model), header)
+    rows = kind.known_rows(estimator, data, asked)
+    task = kind.known_task(estimator, rows)
+    answers = [answers_of(estimator, rows.X, task, 0.0)]
+    metric = METRICS[task.kind][0]
+    reach = row_interval(metric, task.codes, answers)
+    return Evaluation(
+        task.kind,
+        rows.target,
+        len(task.y),
+        metric,
+        [reach.low, reach.high],
+        mean_scores(task, task.codes, answers),
+        [*rows.notes, *rows.unseen],
+        rows.unit,
+    )

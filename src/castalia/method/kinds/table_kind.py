@@ -1,0 +1,200 @@
+"""Tables: columns to learn from and one to predict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from castalia.data.tables.schema import Column
+from castalia.errors import InvalidParameter
+from castalia.method.answer_scores import Answers
+from castalia.method.fit_plan import FitPlan
+from castalia.method.fit_table import load_table, usable_columns
+from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.saved_model import check_columns, unseen_categories
+from castalia.method.table_baselines import fit_baseline
+from castalia.method.table_model import DEFAULT, build_model
+from castalia.method.task import find_task
+from castalia.method.train_test_split import Part, hold_validation, make_parts
+from castalia.method.verdict import Verdict
+from castalia.utils.text import listing, plural
+
+__all__ = ["Table"]
+
+FEW = 500  # rows
+
+
+class Table(Kind):
+    """A table; its target tells classification from regression."""
+
+    catalog = "table"
+    hint: ClassVar[str] = "--set hidden=256,256, --set lr=0.001"
+
+    def __init__(self, plan: FitPlan) -> None:
+        self.plan = plan
+        self.data, notes = load_table(plan.data, target=plan.target, header=plan.header)
+        if plan.target is None:
+            raise InvalidParameter(
+                "fit: `target` must name the column of the table to predict, as in --target "
+                f"{self.data.columns[-1]}; got none. There are "
+                f"{listing(self.data.columns, 'and', 8)}."
+            )
+        self.target = plan.target
+        self.task = find_task(self.data, plan.task)
+        split_by = [name for name in (plan.group, plan.time) if name is not None]
+        self.used, remarks = usable_columns(self.data.schema, [plan.target, *split_by])
+        self.parts, more = make_parts(self.data, self.task, plan)
+        self.notes = [*notes, *remarks, *more]
+        if split_by:
+            self.notes.append(f"Column `{split_by[0]}` serves to split and is not learnt from.")
+        self.X = self.data.select(self.used)
+
+    @staticmethod
+    def holds(plan: FitPlan) -> bool:
+        """Whatever is nothing else is read as a table."""
+        return True
+
+    def fingerprint(self) -> str:
+        """Return a mark of the content."""
+        return self.data.fingerprint()
+
+    def facts(self) -> dict[str, Any]:
+        """Count rows and columns."""
+        used = f"{len(self.used)} of {len(self.data.columns) - 1} columns to learn from"
+        return {"source": self.data.source, "what": f"{plural(len(self), 'row')}, {used}"}
+
+    def hold_validation(
+        self, rows: np.ndarray, share: float
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Cut validation rows off by group or time."""
+        return hold_validation(self.data, rows, self.plan, share)
+
+    def baseline(self, key: str, part: Part) -> Answers:
+        """Fit a baseline on the columns."""
+        train, y = self.rows(part.train)
+        return fit_baseline(
+            key,
+            train,
+            self.X.take(part.test),
+            y,
+            self.task,
+            schema=self.data.schema,
+            rounds=self.plan.boosting_rounds,
+            seed=self.plan.seed,
+        )
+
+    def usual_model(self) -> str:
+        """Return a dense network."""
+        return DEFAULT[self.task.kind]
+
+    def build(self, rows: int, seed: int = 0) -> Any:
+        """Return an unfitted model, sized for so many training rows."""
+        return build_model(self.plan, self.task, rows, seed)
+
+    @property
+    def title(self) -> str:
+        """Target and table."""
+        return f"{self.target} from {self.plan.name}"
+
+    def advice(self, verdict: Verdict) -> list[str]:
+        """Say what missing values, free text and few rows suggest."""
+        schema, found = self.data.schema, []
+        inputs = [c for c in schema if c.name != self.target]
+        empty = [c.name for c in inputs if c.used and c.missing > 0.3 * schema.rows]
+        if empty:
+            found.append(
+                f"More than 30 % of {listing(empty, 'and', 5)} is missing; filling in those values "
+                "may help more than any model."
+            )
+        text = [c.name for c in inputs if c.kind == "text"]
+        if text:
+            found.append(
+                f"Free text is not used ({listing(text, 'and', 5)}); columns made from it, such as "
+                f"a title or a length, may help. --text {text[0]} learns from it instead of the "
+                "other columns."
+            )
+        return [*found, *_rows(len(self), verdict)]
+
+    def described(self) -> dict[str, Any]:
+        """Return the columns."""
+        return {"columns": [_column(c) for c in self.data.schema]}
+
+    def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
+        """Return the values of rows by column."""
+        taken = self.data.take(rows)
+        columns = {name: taken.column(name) for name in taken.columns if name != self.target}
+        return [
+            {"row": {name: _cell(values[i]) for name, values in columns.items()}}
+            for i in range(len(rows))
+        ]
+
+    @staticmethod
+    def answered_by(model: Any) -> bool:
+        """Whether a model has learnt columns."""
+        return hasattr(getattr(model, "adapter_", None), "encoder")
+
+    @staticmethod
+    def new_rows(model: Any, data: Sequence[Any], asked: Asked) -> NewRows:
+        """Read one table; columns are found by name, others are ignored."""
+        if len(data) != 1:
+            raise InvalidParameter(
+                f"predict: a model of tables takes one table; got {len(data)}. Call it once for "
+                "each."
+            )
+        table, notes = load_table(data[0], header=asked.header)
+        check_columns(model, table)
+        unseen = unseen_categories(model, table)
+        return NewRows(table.select(model.adapter_.encoder.used), {}, notes, unseen)
+
+    @staticmethod
+    def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
+        """Read a table with its target."""
+        if asked.target is None:
+            raise InvalidParameter(
+                "evaluate: the model does not say what it predicts; name the column with --target."
+            )
+        table, notes = load_table(data, target=asked.target, header=asked.header)
+        check_columns(model, table)
+        X = table.select(model.adapter_.encoder.used)
+        y = table.labels() if is_classifier(model) else find_task(table, "regression").y
+        return NewRows(X, {}, notes, unseen_categories(model, X), asked.target, y)
+
+    @staticmethod
+    def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
+        """Return ``prediction``, and ``probability_<class>`` for every class."""
+        columns = {"prediction": model.predict(X)}
+        if is_classifier(model) and hasattr(model, "predict_proba"):
+            probability = model.predict_proba(X)
+            for label, values in zip(model.classes_, probability.T, strict=True):
+                columns[f"probability_{label}"] = values.astype(np.float64)
+        return columns
+
+
+def _rows(rows: int, verdict: Verdict) -> list[str]:
+    if rows >= FEW:
+        return []
+    act = (
+        ""
+        if verdict.outcome == "better"
+        else "; networks rarely win on so few, and more rows change more than settings"
+    )
+    return [f"The table has only {plural(rows, 'row')}{act}. Use --cv 5 to test on all of them."]
+
+
+def _column(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "missing": column.missing,
+        "unique": column.unique,
+        "detail": column.values(),
+        "note": column.note,
+    }
+
+
+def _cell(value: Any) -> Any:
+    """Return a value, or None where it is missing."""
+    return None if value is None or value != value else value

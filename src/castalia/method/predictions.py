@@ -1,0 +1,117 @@
+"""Predictions of a saved model for new rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from castalia.errors import InvalidData, InvalidParameter
+from castalia.method.kinds import Asked, kind_of
+from castalia.method.report.plain_values import plain
+from castalia.method.saved_model import find_text, load_model
+from castalia.utils.files import atomic_write, writing
+from castalia.utils.text import listing
+
+__all__ = ["ENDINGS", "Predictions", "predict"]
+
+ENDINGS = (".csv", ".parquet", ".jsonl")
+
+
+@dataclass
+class Predictions:
+    """One prediction a row.
+
+    Attributes
+    ----------
+    columns
+        Arrays of one entry a row. Of tables: ``prediction``, and ``probability_<class>`` for every
+        class; of images: ``path``, ``label`` and its ``probability``; of texts the same as of
+        tables; of a translator ``source`` and ``translation``; of a language model ``text``,
+        ``tokens`` and ``bits_per_character``.
+    notes
+        Remarks, such as values never seen in training.
+    """
+
+    columns: dict[str, np.ndarray]
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one mapping a row, in plain values."""
+        lists = [plain(values) for values in self.columns.values()]
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write a CSV, Parquet or JSON-lines file, by its ending."""
+        path = Path(path)
+        if path.suffix.lower() not in ENDINGS:
+            raise InvalidParameter(
+                f"predict: the output must end in {listing(ENDINGS)}; got '{path}'."
+            )
+        with writing("predict", path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return atomic_write(path, self.to_bytes(path.suffix.lower()))
+
+    def to_bytes(self, ending: str) -> bytes:
+        """Return the table in the format of a file ending."""
+        if ending == ".jsonl":
+            lines = (json.dumps(row, ensure_ascii=False) for row in self.rows())
+            return "".join(f"{line}\n" for line in lines).encode()
+        if ending == ".parquet":
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            sink = io.BytesIO()
+            pq.write_table(pa.table({k: pa.array(plain(v)) for k, v in self.columns.items()}), sink)
+            return sink.getvalue()
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        out.writerow(self.columns)
+        out.writerows(zip(*(plain(v) for v in self.columns.values()), strict=True))
+        return text.getvalue().encode()
+
+
+def predict(
+    model: str | os.PathLike[str],
+    data: Any,
+    *,
+    text: str | None = None,
+    header: bool = True,
+    strict: bool = False,
+) -> Predictions:
+    """Predict every row of a table, every image, or every text, with a saved model.
+
+    Parameters
+    ----------
+    model
+        Folder of a run or of a saved model.
+    data
+        A table as ``castalia.read`` takes it; columns are found by name, others are ignored. Or
+        images: a folder, a file, or a list of them. Or a text file, with one text a line.
+    text
+        Column with the texts; None takes the one the run was trained on.
+    header
+        Whether a text file starts with column names.
+    strict
+        Refuse values that were never seen in training instead of taking them as missing.
+    """
+    estimator = load_model(model)
+    kind = kind_of(estimator)
+    rows = kind.new_rows(
+        estimator,
+        data if isinstance(data, list) else [data],
+        Asked(text=text or find_text(model), header=header),
+    )
+    if strict and rows.unseen:
+        raise InvalidData(f"predict: {' '.join(rows.unseen)}")
+    columns = {**rows.names, **kind.answers(estimator, rows.X)}
+    return Predictions(columns, [*rows.notes, *rows.unseen])

@@ -1,0 +1,59 @@
+"""Finished stages of a run, kept as files so that nothing is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from castalia.method.report.plain_values import from_text, plain, to_text
+from castalia.utils.files import atomic_write, writing
+
+__all__ = ["Stages"]
+
+
+class Stages:
+    """Results by stage name, under one fingerprint.
+
+    Parameters
+    ----------
+    folder
+        Where the files lie; made when missing.
+    fingerprint
+        What decides the results; results with another one are not used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> stages = Stages(Path(tempfile.mkdtemp()), "abc")
+    >>> stages.do("sum", lambda: 1 + 1), stages.do("sum", lambda: 3 + 3)
+    (2, 2)
+    """
+
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self.folder, self.fingerprint = folder, fingerprint
+
+    def done(self, name: str) -> Any:
+        """Return the result of a finished stage, or None. A damaged file counts as not finished."""
+        try:
+            found = from_text((self.folder / f"{name}.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        if not isinstance(found, dict) or found.get("fingerprint") != self.fingerprint:
+            return None
+        return found.get("result")
+
+    def do(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return the result of a stage, from its file or by doing it now.
+
+        The result is plain data either way, so a resumed run sees what the first one saw.
+        """
+        found = self.done(name)
+        if found is not None:
+            return found
+        result = plain(work())
+        text = to_text({"fingerprint": self.fingerprint, "result": result})
+        with writing("fit", self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            atomic_write(self.folder / f"{name}.json", text)
+        return from_text(text)["result"]
