@@ -19,7 +19,7 @@ import torch
 
 from castalia.data.images import Boxes
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
-from castalia.nn.boxes import iou_matrix
+from castalia.nn.bounding_boxes import iou_matrix
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = [

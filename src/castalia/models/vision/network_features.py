@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.base import Constraint
-from castalia.data.images.pictures import recoloured
+from castalia.data.images.image_collection import recoloured
 from castalia.nets.vision import VGG
 from castalia.utils.seeds import seed_scope
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.data.images import as_images
-from castalia.data.images.pictures import CHANNELS
+from castalia.data.images.image_collection import CHANNELS
 from castalia.errors import InvalidData
 from castalia.models.vision.colour_palette import palette, with_palette
 from castalia.models.vision.image_size import ImageSize

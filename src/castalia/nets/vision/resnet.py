@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
 from castalia.nets.vision.image_network import ImageNetwork, check_size, initialise
-from castalia.nn.block_convolution import BlockConv2d
+from castalia.nn.convolutions.block_convolution import BlockConv2d
 from castalia.utils.text import listing
 
 __all__ = ["ResNet"]

@@ -300,9 +300,14 @@ def test_random_digits_have_perplexity_ten():
 
 def test_ten_thousand_words_have_a_hundred_million_bigrams():
     made = NGramLanguageModel(order=3, boundaries=False).fit([np.arange(10_000)])
-    words = int(made.vocabulary_.outcomes.sum())
-    assert (words, words**2, words**3) == (10**4, 10**8, 10**12)
+    assert made.n_possible_ == [10**4, 10**8, 10**12]
     assert made.n_ngrams_.tolist() == [10_000, 9_999, 9_998]  # of which a text shows hardly any
+
+
+def test_of_the_possible_n_grams_the_ends_of_texts_count_too():
+    made = NGramLanguageModel(order=3).fit(["a b", "b a b"])  # and <unk> and </s>
+    assert made.n_possible_ == [4, 16, 64]
+    assert made.n_ngrams_.tolist() == [4, 5, 4]  # with <s>
 
 
 # ---- what texts may be ----

@@ -1,10 +1,13 @@
 """Pretrained encoders as estimators: texts in, vectors, labels and files out."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import castalia
 from castalia import Training
@@ -12,9 +15,9 @@ from castalia.data.text import PairAdapter, sentence_pairs
 from castalia.errors import CheckpointMismatch, InvalidData, InvalidParameter
 from castalia.models.language import BERT, BERTClassifier, RoBERTa
 from castalia.nets.language import GPT, load_pretrained, save_pretrained
-from castalia.nn.bottleneck import BottleneckAdapters
-from castalia.nn.lora import LoRA
-from castalia.nn.prompts import Prompts
+from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
+from castalia.nn.adaptation.lora import LoRA
+from castalia.nn.adaptation.soft_prompts import Prompts
 
 TINY = {"context": 24, "dim": 16, "depth": 2, "heads": 2, "dropout": 0.0, "random_state": 0}
 ANIMALS = ["the cat eats fish .", "a dog likes bones .", "cows eat green grass ."] * 12
@@ -74,12 +77,19 @@ def test_embeddings_come_from_the_layers_asked_for(pretrained):
         pretrained.embed(X, layers=7)
 
 
-def test_vectors_of_a_frozen_encoder_tell_texts_apart(pretrained):
-    from sklearn.linear_model import LogisticRegression
-
-    vectors = pretrained.embed(ANIMALS, layers=(-2, -1))
-    assert vectors.shape == (36, 32)
-    assert LogisticRegression(max_iter=500).fit(vectors, LABELS).score(vectors, LABELS) == 1
+def test_layers_are_the_embeddings_and_what_each_block_gives(pretrained):
+    X = ["the cat likes fish", "cows"]
+    seen = []
+    net = pretrained.module_
+    hooks = [b.register_forward_hook(lambda m, given, out: seen.append(out)) for b in net.blocks]
+    first = net.blocks[0].register_forward_pre_hook(lambda m, given: seen.append(given[0]))
+    found = [pretrained.embed(X, layers=k, pool=None) for k in (0, 1, 2)]
+    for hook in (*hooks, first):
+        hook.remove()
+    for k, layer in enumerate(seen[:3]):
+        for row, vectors in enumerate(found[k]):
+            assert_array_equal(vectors, layer[row, : len(vectors)])
+    assert [len(vectors) for vectors in found[0]] == [6, 3]  # begin and end included
 
 
 def test_a_folder_of_hugging_face_gives_the_same_network_back(pretrained, tmp_path):
@@ -181,12 +191,34 @@ def topics(n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]
     return np.array([" ".join(f"w{k}" for k in row) for row in words], dtype=object), y
 
 
+@cache
+def topic_base(seed: int) -> tuple[BERT, dict]:
+    """A small encoder pretrained on such texts, and its sizes."""
+    texts, _ = topics(400, np.random.default_rng(9))
+    sizes = {"context": 8, "dim": 32, "depth": 1, "heads": 2, "dropout": 0.0, "random_state": seed}
+    settings = {"tokenizer": "whitespace", "epochs": 40, "batch_size": 32, "lr": 5e-3}
+    return BERT(**sizes, **settings).fit(texts), sizes
+
+
+def test_vectors_of_a_frozen_encoder_come_near_fine_tuning():
+    base, sizes = topic_base(0)
+    before = weights(base.module_)
+    random = np.random.default_rng(0)
+    (X, y), (new, true) = (topics(n, random) for n in (40, 200))
+    tune = {"epochs": 20, "lr": 3e-3, "batch_size": 5, "training": Training(validation=0)}
+    tuned = BERTClassifier(**sizes, **tune, start=base).fit(X, y).score(new, true)
+    for choice in ({"layers": -1}, {"layers": (0, 1)}, {"layers": (0, 1), "merge": "sum"}):
+        reader = LogisticRegression(max_iter=500).fit(base.embed(X, **choice), y)
+        assert reader.score(base.embed(new, **choice), true) > tuned - 0.05
+    assert tuned > 0.9
+    assert all(torch.equal(value, before[name]) for name, value in weights(base.module_).items())
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_pretraining_then_few_labels_beats_the_labels_alone(seed):
     random = np.random.default_rng(0)
-    (texts, _), (X, y), (new, true) = (topics(n, random) for n in (400, 10, 200))
-    sizes = {"context": 8, "dim": 32, "depth": 1, "heads": 2, "dropout": 0.0, "random_state": seed}
-    base = BERT(**sizes, tokenizer="whitespace", epochs=40, batch_size=32, lr=5e-3).fit(texts)
+    base, sizes = topic_base(seed)
+    (X, y), (new, true) = (topics(n, random) for n in (10, 200))
     tune = {"epochs": 20, "lr": 3e-3, "batch_size": 5, "training": Training(validation=0)}
     tuned = BERTClassifier(**sizes, **tune, start=base).fit(X, y)
     scratch = BERTClassifier(**sizes, **tune, tokenizer=base.adapter_.tokenizer).fit(X, y)

@@ -15,7 +15,7 @@ from torch import Tensor
 from castalia.base import Estimator, Interval
 from castalia.base.tasks import Target
 from castalia.data.batches import Samples
-from castalia.data.splits import SMALLEST
+from castalia.data.row_splits import SMALLEST
 from castalia.data.text import LanguageAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import DataWarning, InvalidData, InvalidParameter

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from castalia.base import Interval
-from castalia.data.cooccurrence import count_cooccurrences
+from castalia.data.word_vectors.cooccurrence import count_cooccurrences
 from castalia.errors import InvalidData
 from castalia.models.language.embeddings.epoch_runner import Tables
 from castalia.models.language.embeddings.vector_rows import add_rows, start_vectors
@@ -85,7 +85,7 @@ class GloVe(WordVectorEstimator):
     See Also
     --------
     Word2Vec : prediction instead of counts.
-    castalia.data.cooccurrence.count_cooccurrences : the counts.
+    castalia.data.word_vectors.cooccurrence.count_cooccurrences : the counts.
 
     Examples
     --------

@@ -113,6 +113,8 @@ class NGramLanguageModel(DirectEstimator):
         The tokenizer in use.
     n_ngrams_ : ndarray of shape (n,)
         How many different 1-grams … n-grams were seen.
+    n_possible_ : list of int
+        How many there could be, V, V^2 … V^n of V words, ``</s>`` and ``<unk>`` among them.
     weights_ : ndarray of shape (n + 1,)
         Weights of ``"linear"``, uniform distribution first; empty for the others.
     kind_ : str
@@ -176,6 +178,8 @@ class NGramLanguageModel(DirectEstimator):
         self.weights_ = np.zeros(0)
         self.table_ = self._table(counted, X)
         self.n_ngrams_ = np.array([int((level.counts > 0).sum()) for level in counted.levels])
+        words = int(self.vocabulary_.outcomes.sum())
+        self.n_possible_ = [words**n for n in range(1, self.order + 1)]
 
     def _counted(self, corpus: Corpus) -> Counted:
         levels = count_ngrams(corpus, self.vocabulary_.size, self.order)

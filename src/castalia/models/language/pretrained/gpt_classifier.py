@@ -11,7 +11,7 @@ from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Target, Trained
 from castalia.data.text import LAYOUTS, LayoutAdapter
-from castalia.data.text.layouts import ADDED
+from castalia.data.text.layout_adapter import ADDED
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.pretrained.decoder_weights import (
     decoder_rates,
@@ -24,7 +24,7 @@ from castalia.models.language.pretrained.encoder_parameters import Adaptation, a
 from castalia.models.language.pretrained.start_weights import STARTS
 from castalia.models.language.tokenizer_choice import TokenizerChoice
 from castalia.nets.language import GPT, CausalClassifier
-from castalia.nn.prompts import Prompts
+from castalia.nn.adaptation.soft_prompts import Prompts
 from castalia.objectives import AuxiliaryLM, Layered, Objective, class_loss
 from castalia.protocols import Spec
 
