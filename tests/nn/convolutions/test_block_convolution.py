@@ -5,14 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-<<<<<<< HEAD:tests/nn/convolutions/test_block_convolution.py
 from castalia.nets.vision import ResNet
 from castalia.nn.convolutions import block_convolution
 from castalia.nn.convolutions.block_convolution import BlockConv2d, convolve_blocks
-=======
-from castalia.nets.vision import ResNet, resnet
-from castalia.nn.convolutions.block_convolution import convolve_blocks
->>>>>>> main:tests/nn/convolutions/test_block_convolution.py
 
 
 @pytest.mark.parametrize("kernel", [1, 3, 5, 7, 9])
