@@ -43,7 +43,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the proof is the CPU's, and children 
 sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "src")) if path not in sys.path]
 
 from tools.course_code import layers, resolve  # noqa: E402
-from tools.mutations import KINDS, Entries, Mutation, mutations_of, tables_of  # noqa: E402
+from tools.mutations import KINDS, Entries, Mutation, mutations_of, source, tables_of  # noqa: E402
 
 from castalia.catalog.course import CourseRow, load_course  # noqa: E402
 
@@ -161,7 +161,7 @@ def cover(row: CourseRow, codes: set[CodeType]) -> Outcome:
         found = run_tests(row.tests, *options, plugins=[reach])
     finally:
         sys.settrace(None)
-    return {**found, "lines": sorted(lines), "outside": [name for name, _ in reach.missed()]}
+    return {**found, "lines": sorted(lines), "outside": reach.outside(row)}
 
 
 # ---- the children ----
@@ -318,8 +318,7 @@ def _why(base: Outcome) -> str:
 
 @cache
 def _hash(file: str) -> str:
-    path = Path(file)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return hashlib.sha256(source(file).encode()).hexdigest() if Path(file).is_file() else ""
 
 
 def _hashes(*files: str) -> list[str]:
@@ -431,7 +430,7 @@ def report(proofs: list[Proof], all_rows: list[CourseRow], settings: Settings) -
         "",
         *([_line(p) for p in survivors] or ["None."]),
         "",
-        "## Tests that never enter the object of their row",
+        "## Tests that prove a part of the object without entering the object itself",
         "",
         *(outside or ["None."]),
         "",
@@ -504,6 +503,9 @@ def warm_up(objects: Iterable[str]) -> None:
         for name in names:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("castalia") and getattr(module, "__file__", None):
+            source(module.__file__)
     gc.collect()
     gc.freeze()  # children share these objects instead of copying them
 
