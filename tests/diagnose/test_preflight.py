@@ -12,7 +12,7 @@ import castalia
 from castalia.base import Classifier, Estimator
 from castalia.data import datasets
 from castalia.diagnose import preflight
-from castalia.diagnose.checking import CHECKS
+from castalia.diagnose.preflight_checks import CHECKS
 from castalia.objectives import CrossEntropy
 
 

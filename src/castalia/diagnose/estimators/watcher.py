@@ -20,23 +20,23 @@ from torch import Tensor
 
 from castalia.data.batches import Samples
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.estimators.judging import judge_estimator
-from castalia.diagnose.estimators.peeking import Peek, peek
+from castalia.diagnose.estimators.estimator_rules import judge_estimator
+from castalia.diagnose.estimators.extra_pass import Peek, peek
 from castalia.diagnose.estimators.prescription import prescribe
-from castalia.diagnose.record import Look, Record
-from castalia.diagnose.rules import judge
-from castalia.diagnose.watching import facts
-from castalia.diagnose.watching.gathering import settle
-from castalia.diagnose.watching.keeping import MOST_ROWS, Keeper
-from castalia.diagnose.watching.parameters import Parameters
-from castalia.diagnose.watching.sampling import Sampling
-from castalia.diagnose.watching.validating import KEPT, Validating
-from castalia.diagnose.watching.weights import (
+from castalia.diagnose.monitor import module_facts as facts
+from castalia.diagnose.monitor.host_transfer import settle
+from castalia.diagnose.monitor.row_keeper import MOST_ROWS, Keeper
+from castalia.diagnose.monitor.step_schedule import Sampling
+from castalia.diagnose.monitor.validation_log import KEPT, Validating
+from castalia.diagnose.monitor.watched_parameters import Parameters
+from castalia.diagnose.monitor.weight_measures import (
     gradient_norms,
     gradient_sample,
     sample,
     update_ratios,
 )
+from castalia.diagnose.record import Look, Record
+from castalia.diagnose.rules import judge
 from castalia.nn import uncompiled
 from castalia.protocols import Batch
 from castalia.train import Callback, Run, TrainState

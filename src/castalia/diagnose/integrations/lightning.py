@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.integrations.visit import Visit, validation_numbers
+from castalia.diagnose.integrations.guarded_doctor import Visit, validation_numbers
 from castalia.utils.imports import require
 
 __all__ = ["DoctorCallback"]
