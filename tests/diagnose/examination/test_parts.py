@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.examiner import _milder
 from castalia.diagnose.examination.module_copies import copied
 from castalia.diagnose.examination.probes.generalisation_probe import calibration_error

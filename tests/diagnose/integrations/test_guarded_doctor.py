@@ -5,7 +5,7 @@ import pytest
 from torch import nn
 
 from castalia.diagnose import Diagnosis
-from castalia.diagnose.integrations.guarded_doctor import Visit, validation_numbers
+from castalia.diagnose.integrations.guarded_doctor import GuardedDoctor, validation_numbers
 from castalia.errors import MissingPackage
 
 
@@ -34,23 +34,23 @@ def test_a_doctor_that_raises_does_not_disturb_the_training(monkeypatch, caplog)
         raise RuntimeError("oh")
 
     monkeypatch.setattr("castalia.diagnose.integrations.guarded_doctor.watch", watch)
-    visit = Visit()
-    visit.begin(nn.Linear(1, 1), [])
-    visit.epoch(1.0, None)
-    visit.end()
-    assert visit.diagnosis is None
+    doctor = GuardedDoctor()
+    doctor.begin(nn.Linear(1, 1), [])
+    doctor.epoch(1.0, None)
+    doctor.end()
+    assert doctor.diagnosis is None
     assert caplog.records == []
 
 
 def test_findings_are_said_once_and_nothing_wrong_only_quietly(doctors, caplog):
     caplog.set_level(logging.INFO, logger="castalia.diagnose")
     for mute in ((), ("CST112",)):
-        visit = Visit(mute)
-        visit.begin(nn.Linear(1, 1), [])
-        assert isinstance(visit.diagnosis, Diagnosis)  # so far
-        visit.end()
-        visit.end()
-        assert len(visit.diagnosis.findings) == 1 - len(mute)
+        doctor = GuardedDoctor(mute)
+        doctor.begin(nn.Linear(1, 1), [])
+        assert isinstance(doctor.diagnosis, Diagnosis)  # so far
+        doctor.end()
+        doctor.end()
+        assert len(doctor.diagnosis.findings) == 1 - len(mute)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert [doctor.closed for doctor in doctors] == [True, True]
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from castalia.diagnose.monitor import watch
 from castalia.diagnose.monitor.graph_summary import read
-from castalia.diagnose.monitor.loss_log import Losses
+from castalia.diagnose.monitor.loss_log import LossLog
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_what_is_told_after_every_step_is_told_of_that_step(training):
 
 
 def test_a_loss_told_as_a_tensor_waits_to_be_read():
-    losses = Losses(values := [math.nan])
+    losses = LossLog(values := [math.nan])
     losses.complete(torch.tensor([1.0, 3.0]))
     assert math.isnan(values[0])
     losses.read()

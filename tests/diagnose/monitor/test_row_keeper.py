@@ -12,13 +12,13 @@ from castalia.diagnose.monitor.row_keeper import (
     MOST_BATCHES,
     MOST_COLUMNS,
     MOST_ROWS,
-    Keeper,
+    RowKeeper,
     inputs_of,
     labels_of,
     outputs_of,
 )
-from castalia.diagnose.monitor.step_schedule import Sampling
-from castalia.diagnose.monitor.validation_log import Validating
+from castalia.diagnose.monitor.step_schedule import StepSchedule
+from castalia.diagnose.monitor.validation_log import ValidationLog
 from castalia.diagnose.record import Record, Rows
 
 
@@ -92,7 +92,7 @@ def test_rows_are_those_of_their_step_though_a_batch_is_written_over(device):
 
 
 def test_the_first_and_the_latest_batches_stay():
-    keeper = Keeper(record := Record())
+    keeper = RowKeeper(record := Record())
     for step in range(1000):
         keeper.train(step, torch.ones(1, 1), None, None)
     steps = record.train.steps
@@ -103,7 +103,7 @@ def test_the_first_and_the_latest_batches_stay():
 
 
 def test_mean_and_spread_of_a_latent_code_are_found():
-    keeper = Keeper(record := Record())
+    keeper = RowKeeper(record := Record())
     mean, spread = torch.randn(4, 2), torch.randn(4, 2)
     keeper.latent((torch.randn(4, 9), mean))
     assert record.latent is None
@@ -114,7 +114,7 @@ def test_mean_and_spread_of_a_latent_code_are_found():
 
 def test_batches_of_a_validation_are_weighed_by_their_rows():
     record = Record()
-    validating = Validating(record, Keeper(record))
+    validating = ValidationLog(record, RowKeeper(record))
     outputs = torch.eye(3)
     validating.batch(torch.tensor(1.0), outputs, torch.tensor([0, 1, 2]), None)
     validating.batch(3.0, outputs[:1], torch.tensor([1]), None)
@@ -125,7 +125,7 @@ def test_batches_of_a_validation_are_weighed_by_their_rows():
 
 
 def test_looks_get_rarer_and_glances_too():
-    sampling = Sampling()
+    sampling = StepSchedule()
     looks = [step for step in range(5000) if sampling.look(step)]
     assert looks[:10] == [0, 1, 2, 3, 5, 8, 12, 18, 27, 41]
     assert max(np.diff(looks)) == 500

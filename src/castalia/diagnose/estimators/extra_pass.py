@@ -9,21 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from castalia.diagnose.monitor.graph_summary import Reading, read
+from castalia.diagnose.monitor.graph_summary import GraphSummary, read
 from castalia.nn import uncompiled
 
-__all__ = ["Peek", "peek"]
+__all__ = ["ExtraPass", "undisturbed"]
 
 
-class Peek:
-    """What one extra forward pass told, its gradients still to be had.
+class ExtraPass:
+    """One extra forward pass; its gradients come when they are asked for.
 
     Attributes
     ----------
     loss
         Its value.
     reading
-        What the graph told.
+        What the graph shows.
     inputs, outputs, targets
         Tensors of the batch, where known.
     """
@@ -36,7 +36,7 @@ class Peek:
         finally:
             hook.remove()
         self.loss = float(loss.detach())
-        self.reading: Reading = read(loss, names)
+        self.reading: GraphSummary = read(loss, names)
         output = seen[0] if seen and isinstance(seen[0], Tensor) else None
         self.reading.ending.complete(output)
         self.inputs = batch.x
@@ -55,7 +55,7 @@ class Peek:
 
 
 @contextmanager
-def peek(
+def undisturbed(
     net: nn.Module, parameters: Mapping[str, nn.Parameter], device: torch.device
 ) -> Iterator[None]:
     """Put random states, buffers and gradients back at the end, whatever happens inside.

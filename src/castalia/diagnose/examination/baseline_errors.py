@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import row_errors
 from castalia.diagnose.examination.table_models import Table, boosting, guess, linear, one_thread
 from castalia.diagnose.thresholds import limit

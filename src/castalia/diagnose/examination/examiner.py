@@ -14,7 +14,7 @@ from torch import nn
 from castalia.diagnose.causes import arrange
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.examination.baseline_errors import Baselines, baselines
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.guards import own_randomness, seed_torch, untouched
 from castalia.diagnose.examination.outcomes import Outcome, joined
 from castalia.diagnose.examination.probes.baseline_probe import baseline_probe

@@ -15,7 +15,7 @@ __all__ = ["baseline_test", "lr_range", "more_data_test", "shuffle_test", "tiny_
 Module = nn.Module | Callable[[], Sequence[Any]]
 
 
-class Probing(Protocol):
+class Probe(Protocol):
     """A function with the arguments of ``examine`` that makes some of its probes."""
 
     def __call__(
@@ -33,7 +33,7 @@ class Probing(Protocol):
         """Return what the probes saw as one outcome."""
 
 
-def _making(*probes: str, seconds: float) -> Callable[[Callable[[], None]], Probing]:
+def _making(*probes: str, seconds: float) -> Callable[[Callable[[], None]], Probe]:
     """Make these probes, under the name and with the description of the decorated function."""
     usual = seconds
 
@@ -52,7 +52,7 @@ def _making(*probes: str, seconds: float) -> Callable[[Callable[[], None]], Prob
         _, done, notes = outcomes(*asked)
         return joined(probes[-1], done, notes)
 
-    def described(by: Callable[[], None]) -> Probing:
+    def described(by: Callable[[], None]) -> Probe:
         make.__name__, make.__qualname__, make.__doc__ = by.__name__, by.__qualname__, by.__doc__
         return make
 

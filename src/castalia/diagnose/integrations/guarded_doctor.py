@@ -12,7 +12,7 @@ from torch import nn
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.monitor import Doctor, watch
 
-__all__ = ["Visit", "validation_numbers"]
+__all__ = ["GuardedDoctor", "validation_numbers"]
 
 logger = logging.getLogger("castalia.diagnose")
 
@@ -21,7 +21,7 @@ _SCORE = re.compile(r"acc|f1|auc|auroc|r2|score|precision|recall|iou|bleu|rouge|
 _OTHER = re.compile(r"runtime|per_second|samples|steps|epoch|best")
 
 
-class Visit:
+class GuardedDoctor:
     """Watches one training of another library's loop, and says once what it found.
 
     Nothing here raises: a training is not to fail because of its doctor.

@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Listening", "is_inside", "is_transformed", "listed", "listen"]
+__all__ = ["Listener", "is_inside", "is_transformed", "listed", "listen"]
 
 # Told before a pass: the tensors and their gradients as backward was given them, passes within
 # passes too. Answers whether to be told after it as well.
 Before = Callable[[Any, Any], Any]
 After = Callable[[], Any]
 
-_listeners: tuple[Listening, ...] = ()
+_listeners: tuple[Listener, ...] = ()
 _original: Callable[..., None] | None = None
 
 
-class Listening:
+class Listener:
     """Somebody listening, until removed.
 
     Parameters
@@ -46,7 +46,7 @@ class Listening:
             _original = None
 
 
-def listen(before: Before, after: After) -> Listening:
+def listen(before: Before, after: After) -> Listener:
     """Call these around every backward pass from now on.
 
     Parameters
@@ -58,7 +58,7 @@ def listen(before: Before, after: After) -> Listening:
     if _original is None:
         _original = torch.autograd.backward
         torch.autograd.backward = _wrapped(_original)
-    listening = Listening(before, after)
+    listening = Listener(before, after)
     _listeners += (listening,)
     return listening
 

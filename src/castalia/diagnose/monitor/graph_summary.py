@@ -25,7 +25,7 @@ from castalia.diagnose.monitor.module_facts import spread as spread_of
 from castalia.diagnose.monitor.unit_reader import UnitReader
 from castalia.diagnose.record import Activation, Look
 
-__all__ = ["Reading", "quick_ending", "read"]
+__all__ = ["GraphSummary", "quick_ending", "read"]
 
 MOST_STRANGERS = 64
 NORMS = ("NativeBatchNorm", "CudnnBatchNorm", "NativeLayerNorm", "NativeGroupNorm", "FusedRmsNorm")
@@ -48,7 +48,7 @@ SINGULAR = {
 
 
 @dataclass
-class Reading:
+class GraphSummary:
     """What a graph told.
 
     Attributes
@@ -110,7 +110,7 @@ class Reading:
         )
 
 
-def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -> Reading:
+def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -> GraphSummary:
     """Read the graph below a loss.
 
     Parameters
@@ -125,7 +125,7 @@ def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -
     order, wanted = read_graph(loss, names), set(returned)
     ending = read_head(order)
     softmaxes = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]
-    reading = Reading(
+    reading = GraphSummary(
         ending=ending,
         units=UnitReader(order, ending.operations),
         used={name for operation in order for name in operation.weights if name},

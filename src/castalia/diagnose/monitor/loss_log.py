@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Losses", "loss_of"]
+__all__ = ["LossLog", "loss_of"]
 
 MOST_WAITING = 256
 
 
-class Losses:
+class LossLog:
     """Fills the losses of a record; those on a device wait there, to be read many at once.
 
     Parameters
@@ -26,7 +26,7 @@ class Losses:
 
     Examples
     --------
-    >>> losses = Losses(values := [])
+    >>> losses = LossLog(values := [])
     >>> losses.add(1.0), losses.add(torch.tensor(0.5)), losses.read()
     (None, None, None)
     >>> values

@@ -23,13 +23,13 @@ from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.autograd_graph import reaches
 from castalia.diagnose.monitor.backward_listeners import is_inside, is_transformed, listed, listen
 from castalia.diagnose.monitor.graph_summary import quick_ending, read
-from castalia.diagnose.monitor.loss_log import Losses, loss_of
-from castalia.diagnose.monitor.row_keeper import Keeper
-from castalia.diagnose.monitor.step_schedule import Sampling
+from castalia.diagnose.monitor.loss_log import LossLog, loss_of
+from castalia.diagnose.monitor.row_keeper import RowKeeper
+from castalia.diagnose.monitor.step_schedule import StepSchedule
 from castalia.diagnose.monitor.step_state import NOTHING, Step
-from castalia.diagnose.monitor.validation_log import Validating
+from castalia.diagnose.monitor.validation_log import ValidationLog
 from castalia.diagnose.monitor.watched_parameters import Parameters
-from castalia.diagnose.monitor.weak_hooks import Ear, detach
+from castalia.diagnose.monitor.weak_hooks import WeakHook, detach
 from castalia.diagnose.monitor.weight_measures import (
     any_gradient,
     gradient_norms,
@@ -69,9 +69,12 @@ class Observer:
         self.optimizers: list[Any] = facts.listed(optimizer)
         self.record = Record(task=task if task in TASKS else None, module=type(module).__name__)
         self._parameters = Parameters(module, self.optimizers, self.record)
-        self._losses, self._sampling = Losses(self.record.losses, self.record.unknown), Sampling()
-        self._keeper = Keeper(self.record)
-        self._validating = Validating(self.record, self._keeper)
+        self._losses, self._sampling = (
+            LossLog(self.record.losses, self.record.unknown),
+            StepSchedule(),
+        )
+        self._keeper = RowKeeper(self.record)
+        self._validating = ValidationLog(self.record, self._keeper)
         self._step = self._last = Step(-1)  # under way, and the one before
         self._pace: Any = None  # the optimizer whose steps are counted: the first to make one
         self._passes = 0
@@ -92,7 +95,7 @@ class Observer:
     # ---------------------------------------------------------------- coming and going
 
     def _try(self, method: Callable[..., None], *args: Any) -> None:
-        Ear(self, method)(*args)
+        WeakHook(self, method)(*args)
 
     def trouble(self, where: str, error: Exception) -> None:
         """Note that something could not be watched; after many such, stop watching."""
@@ -122,12 +125,16 @@ class Observer:
 
     def _attach(self) -> None:
         add, module, loss_fn = self._handles.append, self.module, self.loss_fn
-        add(listen(Ear(self, Observer._before_backward), Ear(self, Observer._after_backward)))
-        add(module.register_forward_pre_hook(Ear(self, Observer._enter), with_kwargs=True))
-        add(module.register_load_state_dict_post_hook(Ear(self, Observer._loaded)))
+        add(
+            listen(
+                WeakHook(self, Observer._before_backward), WeakHook(self, Observer._after_backward)
+            )
+        )
+        add(module.register_forward_pre_hook(WeakHook(self, Observer._enter), with_kwargs=True))
+        add(module.register_load_state_dict_post_hook(WeakHook(self, Observer._loaded)))
         if isinstance(loss_fn, nn.Module):
-            add(loss_fn.register_forward_pre_hook(Ear(self, Observer._before_loss)))
-            add(loss_fn.register_forward_hook(Ear(self, Observer._after_loss)))
+            add(loss_fn.register_forward_pre_hook(WeakHook(self, Observer._before_loss)))
+            add(loss_fn.register_forward_hook(WeakHook(self, Observer._after_loss)))
         self._begin(0)
 
     # ---------------------------------------------------------------- a step begins
@@ -149,17 +156,17 @@ class Observer:
         """Attend to the step under way, whatever was planned for it."""
         self._step.quiet = False
         if not self._counting:
-            ear = Ear(self, Observer._after_step)
-            self._counting += [o.register_step_post_hook(ear) for o in self.optimizers]
+            hook = WeakHook(self, Observer._after_step)
+            self._counting += [o.register_step_post_hook(hook) for o in self.optimizers]
 
     def _begin_look(self) -> None:
         """Measure this step; what is not needed at others is attached only now."""
         self._step.look = Look(self._step.number)
         if not self._measuring:
             add = self._measuring.append
-            add(self.module.register_forward_hook(Ear(self, Observer._leave)))
+            add(self.module.register_forward_hook(WeakHook(self, Observer._leave)))
             for optimizer in self.optimizers:
-                add(optimizer.register_step_pre_hook(Ear(self, Observer._before_step)))
+                add(optimizer.register_step_pre_hook(WeakHook(self, Observer._before_step)))
 
     # ---------------------------------------------------------------- the module is called
 

@@ -13,7 +13,7 @@ from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.host_transfer import settle, to_host
 from castalia.diagnose.record import Record, Rows
 
-__all__ = ["Keeper"]
+__all__ = ["RowKeeper"]
 
 MOST_BATCHES = 96
 MOST_ROWS = 128
@@ -23,7 +23,7 @@ MOST_NUMBERS = 1 << 18
 TOO_MANY = 1 << 22  # numbers of one row
 
 
-class Keeper:
+class RowKeeper:
     """Fills the rows of a record."""
 
     def __init__(self, record: Record) -> None:

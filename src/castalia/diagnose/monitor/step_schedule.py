@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GLANCE_EVERY", "Sampling"]
+__all__ = ["GLANCE_EVERY", "StepSchedule"]
 
 FIRST = 8  # steps that are all glanced at
 GLANCE_EVERY = 32
@@ -10,7 +10,7 @@ LATER = 1024  # steps after which glances get rarer
 GLANCE_LATER = 128
 
 
-class Sampling:
+class StepSchedule:
     """Steps 0 to 3, then each half as far again as the one before, at most 500 apart.
 
     A look costs about as much as two or three small steps; a glance, which keeps a few rows, a
@@ -32,7 +32,7 @@ class Sampling:
 
     Examples
     --------
-    >>> sampling = Sampling()
+    >>> sampling = StepSchedule()
     >>> [step for step in range(60) if sampling.look(step)]
     [0, 1, 2, 3, 5, 8, 12, 18, 27, 41]
     """

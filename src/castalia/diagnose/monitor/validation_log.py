@@ -10,18 +10,18 @@ from torch import Tensor
 
 from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.host_transfer import gather
-from castalia.diagnose.monitor.row_keeper import Keeper
+from castalia.diagnose.monitor.row_keeper import RowKeeper
 from castalia.diagnose.record import Evaluation, Record
 
-__all__ = ["Validating"]
+__all__ = ["ValidationLog"]
 
 KEPT = 4  # batches of one validation whose rows are kept
 
 
-class Validating:
+class ValidationLog:
     """Gathers the batches of one validation and closes it."""
 
-    def __init__(self, record: Record, keeper: Keeper) -> None:
+    def __init__(self, record: Record, keeper: RowKeeper) -> None:
         self.record, self.keeper = record, keeper
         self._since = 0  # first training step since the last validation
         self._begin()

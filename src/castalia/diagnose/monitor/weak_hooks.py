@@ -9,49 +9,49 @@ from typing import Any, Protocol
 
 from torch.compiler import is_compiling
 
-__all__ = ["Ear", "Hearer", "detach"]
+__all__ = ["WeakHook", "Receiver", "detach"]
 
 
-class Hearer(Protocol):
-    """Somebody with ears."""
+class Receiver(Protocol):
+    """What a weak hook calls."""
 
     closed: bool
 
     def trouble(self, where: str, error: Exception) -> None:
-        """Take note of a mistake made while listening."""
+        """Record an error raised by one of its own methods."""
 
 
-class Ear:
-    """Tells a hearer of an event, and never lets a mistake of the hearer out into the training.
+class WeakHook:
+    """Calls a receiver on an event, and never lets an error of the receiver into the training.
 
-    The hearer is held weakly: forgotten without being closed, it hears no more. A copy of a watched
-    module, in memory or in a file, has a deaf ear: it neither drags the hearer along nor needs
-    this library to be read. Compilers trace nothing.
+    The receiver is held weakly: once forgotten, closed or not, it is called no more. A copy of a
+    watched module, in memory or in a file, has a hook that does nothing: it neither takes the
+    receiver along nor needs this library to be read. Compilers trace nothing.
 
     Parameters
     ----------
-    hearer
-        Who wants to know.
+    receiver
+        Whose method is called.
     event
-        Method of its class that is called.
+        Method of its class.
     """
 
-    __slots__ = ("_event", "_hearer")
+    __slots__ = ("_event", "_receiver")
 
-    def __init__(self, hearer: Hearer, event: Callable[..., Any]) -> None:
-        self._hearer, self._event = weakref.ref(hearer), event
+    def __init__(self, receiver: Receiver, event: Callable[..., Any]) -> None:
+        self._receiver, self._event = weakref.ref(receiver), event
 
     def __call__(self, *args: Any) -> Any:
-        """Tell the hearer."""
+        """Call the receiver."""
         if is_compiling():
             return None
-        hearer = self._hearer()
-        if hearer is None or hearer.closed:
+        receiver = self._receiver()
+        if receiver is None or receiver.closed:
             return None
         try:
-            return self._event(hearer, *args)
+            return self._event(receiver, *args)
         except Exception as error:  # whatever it is, the training must go on
-            hearer.trouble(self._event.__name__, error)
+            receiver.trouble(self._event.__name__, error)
             return None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from castalia.diagnose.monitor import Doctor, watch
 from castalia.diagnose.script.joint_diagnosis import joined
 from castalia.diagnose.script.loss_calls import LOSSES, LossCall, failed, watched_loss
 from castalia.diagnose.script.torch_patches import Patches
-from castalia.diagnose.script.trained_modules import Sightings
+from castalia.diagnose.script.trained_modules import TrainedModules
 from castalia.diagnose.script.training_phases import Phases
 
 __all__ = ["Session"]
@@ -79,7 +79,7 @@ class Session:
         self.mute = tuple(mute)
         self.active = False
         self._patches, self._calls, self._backs = Patches(), Patches(), Patches()
-        self._sightings, self._phases = Sightings(), Phases(self._doctor)
+        self._sightings, self._phases = TrainedModules(), Phases(self._doctor)
         self._live: list[_Watched] = []
         self._past: list[tuple[str, Diagnosis]] = []
         self._notes: list[str] = []

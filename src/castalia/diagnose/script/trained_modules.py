@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 
 from castalia.diagnose.script.joint_modules import Parts
 
-__all__ = ["LooseTensors", "Sightings"]
+__all__ = ["LooseTensors", "TrainedModules"]
 
 PATIENCE = 100  # backward calls after which an optimizer that owns nothing seen is given up
 
@@ -31,7 +31,7 @@ class LooseTensors(nn.Module):
         self._parameters.update({f"tensor{i}": x for i, x in enumerate(tensors)})  # type: ignore
 
 
-class Sightings:
+class TrainedModules:
     """The optimizers and modules seen so far."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.table_models import columns_of
 from castalia.diagnose.finding_record import Evidence, Finding, finding

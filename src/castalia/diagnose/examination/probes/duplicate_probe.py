@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.examination.coincidence import by_chance, row_keys
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.row_reader import Rows
 from castalia.diagnose.examination.table_models import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from castalia.diagnose.examination.baseline_errors import baselines
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import probabilities, standard_error
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.trials import batch_losses, forward

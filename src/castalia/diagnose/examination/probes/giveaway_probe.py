@@ -7,7 +7,7 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from castalia.diagnose.examination import effort
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.table_models import Table, one_thread
 from castalia.diagnose.finding_record import Evidence, Finding, finding

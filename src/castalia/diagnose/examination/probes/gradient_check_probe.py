@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.autodiff import GradientCheck, Mismatch, check_gradients
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.task_inference import graph_nodes
 from castalia.diagnose.finding_record import Evidence, Finding, finding

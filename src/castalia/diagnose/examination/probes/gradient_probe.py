@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.guards import seed_torch
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.thresholds import limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import labels, predictions
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.trials import forward

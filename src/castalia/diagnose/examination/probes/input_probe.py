@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.examination.baseline_errors import baselines
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import difference
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.trials import batch_losses, forward

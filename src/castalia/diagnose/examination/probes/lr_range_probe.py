@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.examination.effort import RATE_LEAST, RATE_STEPS
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.module_copies import Copy
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.trials import seconds_a_step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import difference, row_errors
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.table_models import Table, linear, one_thread

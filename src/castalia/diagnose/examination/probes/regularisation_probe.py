@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 from torch.optim import AdamW
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import difference
 from castalia.diagnose.examination.module_copies import Copy, without_dropout
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.outcomes import Outcome, saw
 from castalia.diagnose.examination.probes.column_probe import some
 from castalia.diagnose.finding_record import Evidence, Finding, finding

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.examination.coincidence import by_chance, row_keys
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import labels
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.finding_record import Evidence, Finding, finding

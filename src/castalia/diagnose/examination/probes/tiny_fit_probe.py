@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from castalia.diagnose.examination.effort import TINY_RATES, TINY_ROWS, TINY_STEPS
-from castalia.diagnose.examination.examined_training import Subject
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import labels, predictions, row_errors
 from castalia.diagnose.examination.module_copies import Copy, without_dropout
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
