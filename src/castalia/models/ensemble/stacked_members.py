@@ -224,6 +224,7 @@ class MemberHistories(Callback):
         state.net.eval()
         device = state.stepper.parts.device
         total = torch.zeros(2, len(self.lines), dtype=torch.float64)
+        window: Any
         for window, order, _ in self.held.to(device).batches(1024, None, 0, device):
             for step in order:
                 self.loss.terms(state.net, window.batch(step), "train")
