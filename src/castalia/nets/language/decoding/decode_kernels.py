@@ -14,8 +14,7 @@ Reference: 2018, Milakov, Gimelshein, Online normalizer calculation for softmax,
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+from castalia.utils.triton_language import tl, triton
 
 __all__ = ["add_norm", "best_of_parts", "embed_norm", "look_back", "row_step", "write_best"]
 
