@@ -53,7 +53,9 @@ def test_a_network_is_the_same_function_by_blocks(monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the compiler's own
+@pytest.mark.filterwarnings(  # of the compiler's own
+    "ignore::DeprecationWarning", "ignore:TensorFloat32 tensor cores:UserWarning"
+)
 def test_a_compiled_network_gives_the_scores_of_a_plain_one():
     torch.manual_seed(0)
     net = ResNet(3, 10, stem="imagenet").cuda().eval()
