@@ -34,7 +34,7 @@ class _RangeTest(Callback):
 
     def on_batch_start(self, state: TrainState) -> None:
         stepper = state.stepper
-        phase = stepper.phases[0]
+        parts, phase = stepper.parts, stepper.parts.phases[0]
         batches = []
         for i in range(min(state.steps, MOST_BATCHES, stepper.batches)):
             stepper.upcoming = i
@@ -43,11 +43,11 @@ class _RangeTest(Callback):
             self.optimizer,
             phase.parameters,
             lr=1e-7,
-            weight_decay=stepper.training.weight_decay,
+            weight_decay=parts.training.weight_decay,
         )
         self.result = lr_range_test(
             state.net,
-            lambda net, batch: stepper.objective.terms(net, batch, phase.name)["loss"],
+            lambda net, batch: parts.objective.terms(net, batch, phase.name)["loss"],
             batches,
             steps=STEPS,
             optimizer=optimizer,

@@ -1,4 +1,4 @@
-"""What optimizers that evaluate a batch more than once are given to call.
+"""Steps of optimizers that evaluate a batch more than once, through a closure.
 
 Every evaluation within a step sees the same random numbers, so dropout masks stay as they are and a
 line search compares like with like.
@@ -13,11 +13,76 @@ import torch
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.protocols import Batch, Objective
+from castalia.optim import clip_gradients
+from castalia.protocols import Batch, Objective, Phase
+from castalia.train.step import PlainStep, Terms
+from castalia.train.step_parts import StepParts
+from castalia.train.steppers.fused import FusedStep
+from castalia.train.steppers.written_out import WrittenOutStep, is_written_out
+from castalia.train.window import Draw
 
-__all__ = ["Evaluations", "Given", "is_of_outputs", "refuse_objective"]
+__all__ = ["ClosureStep", "Evaluations", "Given", "is_of_outputs"]
 
-Terms = dict[str, Tensor]
+
+class ClosureStep(PlainStep):
+    """Gives the optimizer a closure that evaluates the batch again.
+
+    What the closure does is said by the optimizer's class (``castalia.optim.closure_kind``): set
+    gradients, return the loss, or return the outputs with the function from them to the loss.
+    """
+
+    name = "closures"
+
+    def __init__(self, parts: StepParts) -> None:
+        super().__init__(parts)
+        self.inner = (WrittenOutStep if is_written_out(parts) else FusedStep)(parts)
+        self.kinds = dict(zip((p.name for p in parts.phases), parts.closures, strict=True))
+        self.of_outputs: dict[str, bool] = {}  # by phase, once it is known
+
+    def gradients(self, draw: Draw, phase: Phase) -> Terms:
+        """Compute gradients in the quickest way."""
+        return self.inner.gradients(draw, phase)
+
+    def update(self, draw: Draw, phase: Phase, optimizer: Any) -> Terms:
+        """Let the optimizer evaluate the batch as often as it likes; return the first terms."""
+        kind, evaluations = self.kinds[phase.name], Evaluations(self.parts.device)
+        if kind is None:
+            return super().update(draw, phase, optimizer)
+        if kind == "gradients":
+            optimizer.step(evaluations.of_gradients(lambda: self._clipped(draw, phase)))
+            return evaluations.terms
+        parts, batch = self.parts, draw.batch()
+        by_outputs = kind != "loss" and self._is_of_outputs(batch, phase, kind, optimizer)
+        make: Any = evaluations.of_outputs if by_outputs else evaluations.of_loss
+        try:
+            optimizer.step(make(parts.objective, parts.net, batch, phase.name))
+        except torch.OutOfMemoryError as error:
+            raise InvalidParameter(
+                f"Training: a batch of {len(draw.rows)} rows and its curvature do not fit into "
+                f"the memory of {parts.device}. Lower `batch_size`."
+            ) from error
+        parts.on_gradients()  # those of the step's start
+        return evaluations.terms
+
+    def _clipped(self, draw: Draw, phase: Phase) -> Terms:
+        terms = self.gradients(draw, phase)
+        self.parts.on_gradients()
+        clip_gradients(phase.parameters, self.parts.training.clip)
+        return terms
+
+    def _is_of_outputs(self, batch: Batch, phase: Phase, kind: str, optimizer: Any) -> bool:
+        objective = self.parts.objective
+        if phase.name not in self.of_outputs:
+            found = is_of_outputs(objective, self.parts.net, batch, phase.name)
+            if kind == "outputs" and not found:
+                raise InvalidParameter(
+                    f"{type(optimizer).__name__}: the objective must be a function of the "
+                    f"network's outputs for the batch; got {type(objective).__name__}, which asks "
+                    "the network for more. Use optimizer 'hessian_free', which then uses the "
+                    "Hessian."
+                )
+            self.of_outputs[phase.name] = found
+        return self.of_outputs[phase.name]
 
 
 class Given:
@@ -124,12 +189,3 @@ class Evaluations:
     def _states(self) -> list[Tensor]:
         cuda = [torch.cuda.get_rng_state(self.device)] if self.device.type == "cuda" else []
         return [torch.get_rng_state(), *cuda]
-
-
-def refuse_objective(optimizer: str, objective: Objective) -> InvalidParameter:
-    """Say that an optimizer cannot minimise this objective."""
-    return InvalidParameter(
-        f"{optimizer}: the objective must be a function of the network's outputs for the batch; "
-        f"got {type(objective).__name__}, which asks the network for more. Use optimizer "
-        "'hessian_free', which then uses the Hessian."
-    )
