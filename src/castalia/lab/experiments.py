@@ -55,7 +55,7 @@ class Outcome:
     Attributes
     ----------
     figure
-        The picture.
+        The image.
     numbers
         What the image shows, in numbers; the tests hold them.
     said

@@ -36,7 +36,7 @@ def trained(data: Digits, depth: int, epochs: int, *, shortcut: bool) -> ResNetC
         training=Training(validation=0, verbose=False),
         random_state=0,
     )
-    return model.fit(_pictures(data.x, data.side), data.y)
+    return model.fit(_images(data.x, data.side), data.y)
 
 
 def rugged(loss: np.ndarray) -> float:
@@ -58,7 +58,7 @@ def run(*, quick: bool = False) -> Outcome:
     for name, shortcut in (("with shortcuts", True), ("without", False)):
         model = trained(data, depth, epochs, shortcut=shortcut)
         rows = slice(0, 200)
-        X = _pictures(data.x, data.side)[rows]
+        X = _images(data.x, data.side)[rows]
         seen = LossLandscape.from_estimator(
             model, X, data.y[rows], points=points, radius=RADIUS, random_state=0
         )
@@ -68,7 +68,7 @@ def run(*, quick: bool = False) -> Outcome:
             f"{name}: rise": seen.sharpness(),
             f"{name}: rise nearby": seen.sharpness(RADIUS / 2),
             f"{name}: ruggedness": rugged(seen.loss),
-            f"{name}: share right": float(model.score(_pictures(data.x_test, 8), data.y_test)),
+            f"{name}: share right": float(model.score(_images(data.x_test, 8), data.y_test)),
         }
     figure, axes = panels(2, (9.0, 4.3))
     together = np.concatenate([seen.loss.ravel() for seen in found.values()])
@@ -86,5 +86,5 @@ def run(*, quick: bool = False) -> Outcome:
     return Outcome(figure, numbers, said)
 
 
-def _pictures(x: np.ndarray, side: int) -> np.ndarray:
+def _images(x: np.ndarray, side: int) -> np.ndarray:
     return x.reshape(-1, side, side).astype(np.float32)

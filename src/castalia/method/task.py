@@ -101,7 +101,7 @@ def class_task(name: str, y: np.ndarray, why: str, unit: str) -> Task:
 
     Examples
     --------
-    >>> class_task("class", np.array(["cat", "dog", "cat"]), "of folders", "picture").counts
+    >>> class_task("class", np.array(["cat", "dog", "cat"]), "of folders", "image").counts
     {'cat': 2, 'dog': 1}
     """
     return _classes(name, why, _distinct(name, y, unit)[0], unit)

@@ -24,13 +24,13 @@ from castalia.data.images import (
     sound,
 )
 from castalia.data.images.decode import SUFFIXES
-from castalia.data.images.door import read_pictures
-from castalia.data.images.folders import pictures_among
+from castalia.data.images.door import read_images
+from castalia.data.images.folders import images_among
 from castalia.data.images.stores import open_store
 from castalia.data.textfile import inspect
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData
 
-__all__ = ["holds_pictures", "names_of", "read_labelled", "read_unlabelled"]
+__all__ = ["holds_images", "names_of", "read_labelled", "read_unlabelled"]
 
 LABEL = "class"  # what the target of folders and arrays is called
 LOOKED_AT = 20  # rows of a table that say whether a column holds paths
@@ -38,7 +38,7 @@ _TABLES = (".csv", ".tsv", ".txt")
 _ARCHIVES = (".zip", ".npz")
 
 
-def holds_pictures(data: Any) -> bool:
+def holds_images(data: Any) -> bool:
     """Whether something is, or names, images rather than a table.
 
     Parameters
@@ -48,7 +48,7 @@ def holds_pictures(data: Any) -> bool:
 
     Examples
     --------
-    >>> holds_pictures("pets.zip"), holds_pictures("titanic.csv"), holds_pictures("mnist")
+    >>> holds_images("pets.zip"), holds_images("titanic.csv"), holds_images("mnist")
     (True, False, True)
     """
     if isinstance(data, Images):
@@ -90,17 +90,17 @@ def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
     if isinstance(data, Images):
         return data, target or LABEL
     if _known(data):
-        pictures, labels = load_images(str(data))
-        return Images(as_images(pictures).source, labels), LABEL
+        images, labels = load_images(str(data))
+        return Images(as_images(images).source, labels), LABEL
     path = Path(data)
     if path.name.lower().endswith(SUFFIXES) and not path.is_dir():
         raise InvalidData(
             f"fit: `{path}` must be a folder with a folder of images for each class; got one "
-            "picture."
+            "image."
         )
     column = _path_column(path)
     if column is None:
-        return read_pictures(path), LABEL
+        return read_images(path), LABEL
     if target is None:
         raise InvalidData(
             f"fit: `{path}` is a table of images, whose paths are in `{column}`; name the column "
@@ -116,7 +116,7 @@ def read_unlabelled(data: Sequence[Any]) -> tuple[Images, list[str]]:
     ----------
     data
         Folders, zip or NPZ files, tables of paths and images; several only of folders and
-        pictures.
+        images.
     """
     with _remarks() as notes:
         return sound(_one(data[0]) if len(data) == 1 else _several(data)).features(), notes
@@ -134,7 +134,7 @@ def _one(data: Any) -> Images:
     if ending == ".zip":
         return read_folder(path, labelled=False)
     if ending == ".npz":
-        return read_pictures(path)
+        return read_images(path)
     column = _path_column(path)
     return _several([path]) if column is None else read_table_of_paths(path, column)
 
@@ -144,7 +144,7 @@ def _several(paths: Sequence[Any]) -> Images:
     names: list[str] = []
     for path in map(os.fspath, paths):
         if os.path.isdir(path):
-            inside = pictures_among(open_store(path, "predict").names(), path, "predict")
+            inside = images_among(open_store(path, "predict").names(), path, "predict")
             names += [os.path.join(path, name) for name in inside]
         elif os.path.isfile(path):
             names.append(path)

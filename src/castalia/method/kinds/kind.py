@@ -149,6 +149,11 @@ class Kind(ABC):
         """Cut validation rows off the training rows; None where chance will do."""
         return None
 
+    def cut_validation(self, rows: np.ndarray, share: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the rows to train on and those to validate by, None where chance will do."""
+        cut = self.hold_validation(rows, share)
+        return (rows, None) if cut is None or not len(cut[1]) else cut
+
     # -- the contenders ------------------------------------------------------------------
 
     @property

@@ -111,7 +111,7 @@ def _maps(number: int, shown: Mapping[str, Any]) -> tuple[Markup, str]:
     image = None if shown.get("image") is None else np.array(shown["image"], dtype=float)
     maps = np.array(shown["maps"], dtype=float)
     display = FeatureMaps(maps, shown["name"], image, int(shown.get("hidden") or 0)).plot()
-    alt = f"{plural(len(maps), 'map')} of {shown['name']} for one picture."
+    alt = f"{plural(len(maps), 'map')} of {shown['name']} for one image."
     return Markup(to_svg(display.figure_, alt, f"maps-{number}")), ""
 
 
