@@ -86,7 +86,7 @@ def test_names_are_unique_over_all_files_of_the_catalogue():
 @pytest.mark.parametrize(
     "change, rule",
     [
-        ({"path": "castalia.models.dense.mlp:GoodClassifier"}, "path is"),
+        ({"path": "castalia.models.dense.mlp_estimators:GoodClassifier"}, "path is"),
         ({"path": "castalia.models.dense:Other"}, "path is"),
         ({"name": "good", "path": "castalia.models.dense:good"}, "name is"),
         ({"family": "misc", "path": "castalia.models.misc:GoodClassifier"}, "family is"),

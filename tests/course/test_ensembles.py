@@ -1,5 +1,6 @@
 """What the course says about ensembles, as seeded experiments."""
 
+import copy
 from itertools import product
 
 import numpy as np
@@ -189,6 +190,22 @@ def test_the_error_of_sampled_masks_to_the_exact_average_falls_as_one_over_sqrt_
         errors.append(np.sqrt(np.mean(tries)))
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert slope == pytest.approx(-0.5, abs=0.12)
+
+
+def test_the_answer_is_the_mean_over_the_drawn_sub_networks_and_its_spread_their_deviation():
+    model, X = dropout_net(hidden=6, members=15)
+    (masks,) = model.masks_
+    assert masks.shape == (15, 6)
+    assert 0.3 < masks.mean() < 0.7  # units stay with probability 1 - 0.5
+    members = []
+    for mask in masks:
+        member = copy.deepcopy(model.estimator_)
+        member.module_.layers[-1].weight.data *= torch.as_tensor(mask / 0.5)  # a dropped unit: 0
+        members.append(member.predict(X))
+    members = np.stack(members)
+    assert members.std(axis=0).mean() > 0.01
+    np.testing.assert_allclose(model.predict(X), members.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(model.predict_std(X), members.std(axis=0), atol=1e-9)
 
 
 # ---- averages of weights ----

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.model_selection import PredefinedSplit
 from torch import nn
 from torch.testing import assert_close
 
 from castalia import MLPClassifier, MLPRegressor, Training
 from castalia.nets.dense import MLP
-from castalia.nn import Clipped, Residual, layer_gradients, saturation
+from castalia.nn import Clipped, Cosine, Residual, layer_gradients, saturation
 from castalia.objectives import (
     BinaryCrossEntropy,
     CrossEntropy,
@@ -19,6 +19,7 @@ from castalia.objectives import (
 )
 from castalia.testing import train_tensors
 from castalia.testing.toys import blobs, sine
+from castalia.tune import GridSearch
 
 WHOLE = Training(optimizer="lbfgs", validation=0)  # on all rows at once
 
@@ -51,6 +52,14 @@ def test_an_output_clipped_to_probabilities_never_learns_from_what_it_gets_quite
     assert ZeroOne().rows(logistic(x[far]), y[far]).mean() == 0
 
 
+def test_a_cosine_unit_is_the_cosine_and_its_slope_minus_the_sine():
+    z = grid(41, -6, 6).requires_grad_()
+    out = Cosine()(z)
+    assert_close(out.detach(), torch.from_numpy(np.cos(z.detach().numpy())))
+    (slope,) = torch.autograd.grad(out.sum(), z)
+    assert_close(slope, torch.from_numpy(-np.sin(z.detach().numpy())))
+
+
 def test_cosine_units_fit_a_curve_about_as_well_as_relu_units():
     (x, y), (new_x, new_y) = (
         (torch.tensor(a), torch.tensor(b)[:, None]) for a, b in (sine(200, seed=s) for s in (0, 1))
@@ -58,6 +67,7 @@ def test_cosine_units_fit_a_curve_about_as_well_as_relu_units():
     errors = {}
     for name in ("relu", "cosine"):
         net = dense(1, 32, 1, activation=name)
+        assert isinstance(net.layers[1], Cosine) is (name == "cosine")
         settings = {"epochs": 80, "batch_size": 50, "lr": 0.01}
         train_tensors(net, SquaredError(), x, y, training=Training(validation=0), **settings)
         errors[name] = SquaredError().rows(net(new_x), new_y).mean().item()
@@ -179,16 +189,25 @@ def test_the_hidden_unit_is_chosen_by_its_validation_error():
     rows = np.arange(240)
     model = MLPRegressor(hidden=(16,), epochs=25, lr=0.02, random_state=0)
     names = ["identity", "sigmoid", "tanh", "cosine"]
-    search = GridSearchCV(
-        model,
-        {"activation": names},
+    search = GridSearch(
+        estimator=model,
+        space={"activation": names},
         cv=PredefinedSplit(np.where(rows < 160, -1, 0)),
         scoring="neg_mean_squared_error",
+        refit=False,
     ).fit(X, y)
     errors = {}
     for name in names:
         fitted = MLPRegressor(**{**model.get_params(), "activation": name}).fit(X[:160], y[:160])
         errors[name] = np.square(fitted.predict(X[160:]) - y[160:]).mean()
+    found = dict(
+        zip(
+            search.cv_results_["param_activation"],
+            search.cv_results_["mean_test_score"],
+            strict=True,
+        )
+    )
+    assert found == pytest.approx({name: -error for name, error in errors.items()})
     assert search.best_params_["activation"] == min(errors, key=errors.get) != "identity"
     assert -search.best_score_ == pytest.approx(min(errors.values()))
 

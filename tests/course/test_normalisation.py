@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
 from castalia import Callback, Training
-from castalia.nn import recompute_batch_norm
+from castalia.nets.vision import ConvNet
+from castalia.nn import TransformerEncoderBlock, recompute_batch_norm
 from castalia.objectives import SquaredError
 from castalia.testing import train_tensors
 
@@ -37,10 +39,10 @@ def network(norm, after=False, **settings):
         return nn.Sequential(nn.Linear(4, 8), *middle, nn.Linear(8, 1)).double()
 
 
-def fit(net, *, epochs=3, batch_size=16, lr=0.05, validation=None, **own):
+def fit(net, x=X, *, epochs=3, batch_size=16, lr=0.05, validation=None, **own):
     training = Training(**{"optimizer": "sgd", **own})
     return train_tensors(
-        net, SquaredError(), X, Y, training=training, epochs=epochs, batch_size=batch_size, lr=lr,
+        net, SquaredError(), x, Y, training=training, epochs=epochs, batch_size=batch_size, lr=lr,
         validation=validation,
     )  # fmt: skip
 
@@ -60,42 +62,68 @@ def test_a_network_with_batch_norm_is_trained_as_one_with_the_formula_written_ou
     assert first.history[-1]["loss"] < 0.7 * first.history[0]["loss"]
 
 
-def test_the_gradient_flows_through_the_mean_and_the_variance_of_the_batch():
-    layer = nn.BatchNorm1d(3, track_running_stats=False).double()
-    x = torch.randn(5, 3, generator=SOURCE, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x, w, b: layer(x), (x, layer.weight, layer.bias))
-    # A constant added to the whole batch changes nothing: the gradient over the batch sums to 0.
-    layer(x).pow(3).sum().backward()
-    assert_close(x.grad.sum(0), torch.zeros(3).double())
-    assert x.grad.abs().max() > 0.1
+def convolutional(**settings):
+    """A small network of the library, one convolution and batch norm, with scales and shifts."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = ConvNet(2, 1, widths=(4,), convs=1, **settings).double()
+        for norm in (m for m in net.modules() if isinstance(m, nn.BatchNorm2d)):
+            nn.init.normal_(norm.weight, 1, 0.3)
+            nn.init.normal_(norm.bias)
+    return net
+
+
+def normalised(norm, h):
+    """The formula, over the batch and the places of each channel of h (B, C, H, W)."""
+    mean = h.mean((0, 2, 3), keepdim=True)
+    variance = (h - mean).square().mean((0, 2, 3), keepdim=True)
+    scaled = (h - mean) / (variance + 1e-5).sqrt()
+    return norm.weight[:, None, None] * scaled + norm.bias[:, None, None]
+
+
+def test_a_convolutional_network_normalises_every_channel_over_the_batch():
+    net = convolutional()
+    conv, norm, _ = net.features.stage1
+    assert conv.bias is None  # beta does its work
+    x = torch.randn(5, 2, 4, 4, generator=SOURCE, dtype=torch.float64, requires_grad=True)
+    h = F.conv2d(x, conv.weight, padding=1)
+    maps = normalised(norm, h).clamp_min(0).mean((2, 3))
+    assert_close(net(x), F.linear(maps, net.head.classes.weight, net.head.classes.bias))
+    plain = convolutional(batch_norm=False)
+    assert not [m for m in plain.modules() if isinstance(m, nn.BatchNorm2d)]
+    assert torch.autograd.gradcheck(lambda x: norm(conv(x)), x)
+    # A constant added to the whole batch of h changes nothing: the gradient sums to 0.
+    h = h.detach().requires_grad_()
+    norm(h).pow(3).sum().backward()
+    assert_close(h.grad.sum((0, 2, 3)), torch.zeros(4).double())
+    assert h.grad.abs().max() > 0.1
 
 
 # ---- batch normalisation at test time ----
 
 
-class Inputs(Callback):
-    """Keeps what the normalisation saw in training, batch by batch."""
-
-    def __init__(self, net):
-        self.seen = []
-        net[1].register_forward_pre_hook(
-            lambda layer, inputs: self.seen.append(inputs[0].detach()) if layer.training else None
-        )
+IMAGES = torch.randn(64, 2, 4, 4, generator=SOURCE, dtype=torch.float64) + 0.5
 
 
 def test_moving_averages_follow_the_batches_and_serve_validation():
-    net = network(nn.BatchNorm1d, momentum=0.2)
-    inputs = Inputs(net)
-    state = fit(net, validation=(X, Y))
-    mean, variance = torch.zeros(8).double(), torch.ones(8).double()
-    for h in inputs.seen:
-        mean = 0.8 * mean + 0.2 * h.mean(0)
-        variance = 0.8 * variance + 0.2 * h.var(0)
-    assert len(inputs.seen) == 3 * 4
-    assert_close(net[1].running_mean, mean)
-    assert_close(net[1].running_var, variance)
-    h = (net[0](X) - mean) / (variance + 1e-5).sqrt() * net[1].weight + net[1].bias
-    loss = (net[3](torch.tanh(h)) - Y).square().mean()
+    net, seen = convolutional(), []
+    conv, norm, _ = net.features.stage1
+    norm.register_forward_pre_hook(
+        lambda layer, inputs: seen.append(inputs[0].detach()) if layer.training else None
+    )
+    state = fit(net, IMAGES, validation=(IMAGES, Y))
+    mean, variance = torch.zeros(4).double(), torch.ones(4).double()
+    for h in seen:
+        mean = 0.9 * mean + 0.1 * h.mean((0, 2, 3))
+        variance = 0.9 * variance + 0.1 * h.transpose(0, 1).flatten(1).var(1)
+    assert len(seen) == 3 * 4
+    assert_close(norm.running_mean, mean)
+    assert_close(norm.running_var, variance)
+    with torch.no_grad():
+        places = (slice(None), None, None)
+        h = (conv(IMAGES) - mean[places]) / (variance + 1e-5).sqrt()[places]
+        maps = (h * norm.weight[places] + norm.bias[places]).clamp_min(0).mean((2, 3))
+        loss = (net.head.classes(maps) - Y).square().mean()
     assert state.history[-1]["val_loss"] == pytest.approx(loss.item())
 
 
@@ -159,7 +187,28 @@ def test_a_network_with_layer_norm_is_trained_as_one_with_the_formula_written_ou
     assert_close(weights(mine), weights(other), rtol=1e-9, atol=1e-9)
 
 
-def test_layer_norm_does_not_look_at_other_rows_and_batch_norm_does():
+def test_a_block_normalises_every_vector_over_its_features():
+    torch.manual_seed(0)
+    block = TransformerEncoderBlock(6, heads=2).double()
+    for norm in (block.norm1, block.norm2):
+        nn.init.normal_(norm.weight, 1, 0.3)
+        nn.init.normal_(norm.bias)
+
+    def by_hand(norm, h):
+        mean = h.mean(-1, keepdim=True)
+        variance = (h - mean).square().mean(-1, keepdim=True)
+        return norm.weight * (h - mean) / (variance + 1e-5).sqrt() + norm.bias
+
+    x = torch.randn(3, 4, 6, generator=SOURCE, dtype=torch.float64)
+    h = by_hand(block.norm1, x + block.attention(x))
+    assert_close(block(x), by_hand(block.norm2, h + block.feed_forward(h)))
+    assert_close(block(x)[:1], block(x[:1]))  # other rows do not matter
+    before = TransformerEncoderBlock(6, heads=2, pre_norm=True).double()
+    h = x + before.attention(by_hand(before.norm1, x))
+    assert_close(before(x), h + before.feed_forward(by_hand(before.norm2, h)))
+
+
+def test_layer_norm_does_not_depend_on_other_rows_and_batch_norm_does():
     for norm, independent in ((nn.LayerNorm, True), (nn.BatchNorm1d, False)):
         net = network(norm).train()
         assert torch.allclose(net(X[:10])[:4], net(X[:4])) is independent

@@ -80,11 +80,14 @@ def test_the_diagnosis_labels_planted_bottlenecks(own, label):
     assert diagnose(moons(**own), X, Y).findings[0].name == label
 
 
-def test_the_diagnosis_labels_overfitting():
+def random_labels(n=120):
     random = torch.Generator().manual_seed(0)
-    noise = torch.randn(120, 20, generator=random).numpy()
-    labels = torch.randint(2, (120,), generator=random).numpy()
-    found = diagnose(moons(epochs=100, hidden=(128, 128)), noise, labels)
+    noise = torch.randn(n, 20, generator=random).numpy()
+    return noise, torch.randint(2, (n,), generator=random).numpy()
+
+
+def test_the_diagnosis_labels_overfitting():
+    found = diagnose(moons(epochs=100, hidden=(128, 128)), *random_labels())
     assert found.findings[0].name == "overfitting"
 
 
@@ -103,6 +106,17 @@ def test_a_gap_between_training_and_validation_beyond_the_threshold_is_flagged(
     assert bool(found) is flagged
     if flagged:
         assert str(found[0].evidence[0]) == "validation over training loss 3 (above 2.5)"
+
+
+def test_the_diagnosis_flags_the_gap_that_the_training_has_and_not_a_small_one():
+    model = moons(epochs=100, hidden=(128, 128))
+    found = diagnose(model, *random_labels()).findings[0]
+    gap = next(e for e in found.evidence if e.what == "validation over training loss")
+    last = model.fit(*random_labels()).history_[-10:]
+    losses = [sum(line[name] for line in last) for name in ("val_loss", "loss")]
+    assert gap.value == pytest.approx(losses[0] / losses[1], rel=0.3)
+    assert gap.value > gap.threshold
+    assert "overfitting" not in [f.name for f in diagnose(moons(), X, Y).findings]
 
 
 # SEL-17

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import average_precision_score, mean_squared_error, precision_recall_curve
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import Pipeline
 
 from castalia import LinearRegression, MLPClassifier, MLPRegressor, Training
@@ -123,8 +123,29 @@ def test_cross_validation_chooses_a_penalty_near_the_oracle_s():
     y = X @ w + rng.normal(size=60)
     grid = list(np.geomspace(0.1, 1000, 9))
     risk = [np.square(Ridge(alpha=a).fit(X, y).predict(new) - new @ w).mean() for a in grid]
-    found = GridSearch(Ridge(), {"alpha": grid}, cv=10).fit(X, y).best_params_["alpha"]
-    assert abs(grid.index(found) - int(np.argmin(risk))) <= 1
+    search = GridSearch(Ridge(), {"alpha": grid}, cv=10).fit(X, y)
+    by_hand = [cross_val_score(Ridge(alpha=a), X, y, cv=10).mean() for a in grid]
+    order = np.argsort(search.cv_results_["param_alpha"])
+    assert np.array(search.cv_results_["mean_test_score"])[order] == pytest.approx(by_hand)
+    assert search.best_params_["alpha"] == grid[int(np.argmax(by_hand))]
+    assert abs(grid.index(search.best_params_["alpha"]) - int(np.argmin(risk))) <= 1
+    assert search.best_estimator_.alpha == search.best_params_["alpha"]
+
+
+def test_cross_validation_chooses_a_dropout_rate_near_the_oracle_s():
+    rng = np.random.default_rng(1)
+    X, new = rng.normal(size=(60, 8)), rng.normal(size=(2000, 8))
+    y = X[:, 0] + rng.normal(size=60)
+    net = MLPRegressor(hidden=(64,), epochs=150, lr=1e-2, random_state=0,
+                       training=Training(validation=0))  # fmt: skip
+    grid = [0.0, 0.2, 0.4, 0.6, 0.8]
+    risk = [
+        np.square(clone(net).set_params(dropout=p).fit(X, y).predict(new) - new[:, 0]).mean()
+        for p in grid
+    ]
+    found = GridSearch(net, {"dropout": grid}, cv=3, refit=False).fit(X, y)
+    assert int(np.argmin(risk)) > 1  # without dropout it would overfit
+    assert abs(grid.index(found.best_params_["dropout"]) - int(np.argmin(risk))) <= 1
 
 
 KNOBS = {

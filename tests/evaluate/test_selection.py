@@ -80,6 +80,15 @@ def test_structural_risk_minimisation_picks_the_true_degree():
         bounds.append(structural_risk(error, degree + 1, 4000))
     assert int(np.argmin(bounds)) + 1 == 3
     assert structural_risk(0.0, 5000, 4000) == np.inf
+
+
+def test_structural_risk_is_vapnik_s_bound():
+    # h = 5, n = 1000, eta = 0.05: sqrt((5 (ln 400 + 1) + ln 80) / 1000)
+    bound = np.sqrt((5 * (np.log(400) + 1) + np.log(80)) / 1000)
+    assert structural_risk(0.1, 5, 1000) == pytest.approx(0.1 + bound)
+    assert bound == pytest.approx(0.198341, abs=1e-6)
+    surer = structural_risk(0.1, 5, 1000, confidence=0.99)
+    assert surer - 0.1 == pytest.approx(np.sqrt(bound**2 + np.log(5) / 1000))
     with pytest.raises(InvalidParameter, match="between 0 and 1"):
         structural_risk(0.1, 3, 100, confidence=2)
 

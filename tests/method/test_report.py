@@ -110,7 +110,23 @@ def test_foreign_text_is_refused():
         Contender("x", "rival", {})
 
 
+def test_the_page_shows_rows_with_the_answers_the_model_gave_them():
+    mistakes = [
+        {"index": 7, "truth": "Gentoo", "prediction": "Adelie", "confidence": 0.93, "loss": 2.66,
+         "row": {"bill": 48.5, "island": "Dream"}},
+        {"index": 31, "truth": "Adelie", "prediction": "Chinstrap", "confidence": 0.61,
+         "loss": 0.94, "row": {"bill": 41.25, "island": "Biscoe"}},
+    ]  # fmt: skip
+    words = Page(render(bare(mistakes=mistakes))).words
+    assert "Test row Actual Predicted Confidence Loss bill island" in words
+    assert "7 Gentoo Adelie 93.0% 2.66 48.5 Dream" in words
+    assert "31 Adelie Chinstrap 61.0% 0.94 41.25 Biscoe" in words
+    assert "The 2 worst, with their values" in words
+    assert "Worst mistakes" not in Page(render(bare())).words
+
+
 def test_page_shows_every_part(classification, page):
+    assert len(classification.mistakes) >= 3
     words = Page(page).words
     for text in (
         classification.title,

@@ -13,7 +13,7 @@ from castalia import MLPClassifier, MLPRegressor, Training
 from castalia.data import read
 from castalia.errors import InvalidParameter
 from castalia.objectives import L2, Objective, SquaredError
-from castalia.objectives.base import weighted_mean
+from castalia.objectives.objective import weighted_mean
 from castalia.testing import train_tensors
 from castalia.testing.toys import moons
 

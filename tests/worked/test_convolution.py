@@ -1,11 +1,14 @@
 """Numbers on convolutions that the course prints."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
+from castalia.nets.vision import AlexNet
 from castalia.nn import (
     Residual,
     SeparableConv1d,
@@ -129,17 +132,31 @@ def test_dilations_1_2_4_see_3_7_15():
     assert fields == [(1, 1), (3, 3), (7, 7), (15, 15)]
 
 
-def test_a_5_tap_kernel_with_two_zeros_is_a_dilated_one_of_3():
-    x, taps = torch.randn(1, 1, 12, dtype=torch.float64), torch.tensor([2.0, -1.0, 3.0]).double()
+def test_a_5_tap_kernel_with_two_zeros_is_a_dilated_one_of_3():  # WE-52
+    x, taps = torch.randn(12, dtype=torch.float64), torch.tensor([2.0, -1.0, 3.0]).double()
     five = torch.tensor([2.0, 0.0, -1.0, 0.0, 3.0], dtype=torch.float64)
-    dilated = F.conv1d(x, taps[None, None], dilation=2)
-    assert_close(F.conv1d(x, five[None, None]), dilated)
+    for flip in (True, False):
+        dilated = convolve(x, taps, dilation=2, flip=flip)
+        assert dilated.shape == (8,)
+        assert_close(convolve(x, five, flip=flip), dilated)
+    by_hand = [2 * x[i] - x[i + 2] + 3 * x[i + 4] for i in range(8)]
+    assert_close(convolve(x, taps, dilation=2, flip=False), torch.stack(by_hand))
 
 
-def test_weights_of_the_example_of_two_layers_of_9_by_9():
-    assert nn.Conv2d(1, 64, 9, bias=False).weight.numel() == 5184
-    assert nn.Conv2d(1, 256, 9, bias=False).weight.numel() == 20_736
-    assert nn.Linear(256, 101, bias=False).weight.numel() == 25_856  # the notes print 60,916
+def test_weights_of_the_example_of_two_layers_of_9_by_9():  # WE-53
+    layers = nn.Conv2d(1, 64, 9, bias=False), nn.Conv2d(1, 256, 9, bias=False)
+    assert [summary(conv, (1, 20, 20)).parameters for conv in layers] == [5184, 20_736]
+    # the notes print 60,916
+    assert summary(nn.Linear(256, 101, bias=False), (256,)).parameters == 25_856
+
+
+def test_the_size_of_alexnet_in_two_towers():  # WE-54
+    with torch.device("meta"):
+        table = summary(AlexNet(3, 1000, towers=2), (3, 224, 224))
+    assert table.parameters == 60_965_224
+    assert table.flops == 2 * 724_406_816
+    units = [layer.output for layer in table.layers if layer.kind.startswith(("conv", "dense"))]
+    assert sum(math.prod(shape) for shape in units) == 659_272
 
 
 def test_the_first_dense_layer_of_vgg_as_a_convolution():
@@ -162,14 +179,17 @@ def test_the_gradient_of_a_scaled_residual_is_that_of_f_plus_lambda():
     assert slope.item() == pytest.approx(1 - torch.tanh(x).item() ** 2 + 0.7)
 
 
-def test_a_convolution_follows_a_shift_and_not_a_scaling_or_a_rotation():
+def test_a_convolution_follows_a_shift_and_not_a_scaling_or_a_rotation():  # WE-65
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(1, 1, 16, 16, generator=generator, dtype=torch.float64)
     kernel = torch.randn(1, 1, 3, 3, generator=generator, dtype=torch.float64)
 
     def conv(x):
-        return F.conv2d(x, kernel)
+        return convolve(x, kernel)
 
+    taps = kernel.flip(2, 3).flatten()
+    by_hand = x.unfold(2, 3, 1).unfold(3, 3, 1).flatten(4) @ taps
+    assert_close(conv(x), by_hand)
     shifted = conv(x.roll((2, 3), (2, 3)))[..., 2:, 3:]
     assert torch.equal(shifted, conv(x)[..., :-2, :-3])
 

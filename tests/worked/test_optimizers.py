@@ -23,11 +23,14 @@ def test_momentum_remembers_old_gradients_with_falling_weight(a, weights):
     gradients, lr = (3.0, -5.0, 7.0), 0.01
 
     def momentum(parameters, lr):
-        return torch.optim.SGD(parameters, lr=lr, momentum=a)
+        made = build_optimizer("momentum", parameters, lr=lr)
+        assert made.param_groups[0]["momentum"] == 0.9
+        made.param_groups[0]["momentum"] = a
+        return made
 
     expected = -lr * sum(w * g for w, g in zip(weights, gradients, strict=True))
     assert moves(momentum, gradients, lr)[-1] == pytest.approx(expected)
-    if a == 0.9:  # the library's own momentum
+    if a == 0.9:
         assert moves("momentum", gradients, lr)[-1] == pytest.approx(expected)
 
 
@@ -139,7 +142,7 @@ def test_conjugate_gradients_have_the_residuals_of_the_notes(formula):
         closure()
         residuals.append(w.grad.norm().item())
     assert residuals[:2] == pytest.approx([2.0925, 1.1842], abs=5e-5)
-    assert residuals[2] < 1e-13
+    assert residuals[2] < 1e-12
 
 
 def test_the_direction_of_conjugate_gradients_begins_with_minus_the_gradient():
@@ -165,16 +168,11 @@ def test_the_direction_of_conjugate_gradients_begins_with_minus_the_gradient():
 
 
 def rosenbrock_by_lbfgs(steps):
-    """Places, gradients and states of torch's LBFGS, one iteration a step."""
+    """Places, gradients and states of the optimizer "lbfgs", one iteration a step."""
     w = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS(
-        [w],
-        max_iter=1,
-        max_eval=30,
-        line_search_fn="strong_wolfe",
-        tolerance_grad=0,
-        tolerance_change=0,
-    )
+    optimizer = build_optimizer("lbfgs", [w], lr=1.0)
+    exact = {"max_iter": 1, "max_eval": 30, "tolerance_grad": 0, "tolerance_change": 0}
+    optimizer.param_groups[0].update(exact)
 
     def closure():
         optimizer.zero_grad()

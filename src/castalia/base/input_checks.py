@@ -16,8 +16,8 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from castalia.data import Dataset, read
-from castalia.data.adapters import TableAdapter
 from castalia.data.images import Images, sound
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData
 from castalia.utils.text import did_you_mean
 

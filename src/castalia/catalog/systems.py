@@ -8,6 +8,7 @@ from castalia.catalog.language_pretrained import LANGUAGE_PRETRAINED
 from castalia.catalog.linear import LINEAR
 from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
 from castalia.catalog.records import System
+from castalia.catalog.sequence import SEQUENCE
 from castalia.catalog.vision import VISION
 from castalia.catalog.vision_detectors import VISION_DETECTORS
 from castalia.catalog.vision_segmenters import VISION_SEGMENTERS
@@ -25,6 +26,7 @@ FAMILIES = (
     ENSEMBLE,
     VISION_SEGMENTERS,
     VISION,
+    SEQUENCE,
     VISION_DETECTORS,
     LANGUAGE,
     VISION_TOOLS,

@@ -1,4 +1,4 @@
-"""Networks on images and signals."""
+"""Networks on images."""
 
 from castalia.catalog.records import System
 
@@ -137,20 +137,5 @@ VISION = (
             for depth in (18, 20, 32, 34, 44, 50, 56, 101, 110, 152, 200)
         },
         rows=("VIS-05", "VIS-06"),
-    ),
-    System(
-        name="ConvNet1dClassifier",
-        path="castalia.models.vision:ConvNet1dClassifier",
-        family="vision",
-        tasks=("classification", "multilabel"),
-        data="sequence",
-        summary="Small convolutional network that classifies signals",
-        reference=(
-            "1989, Waibel, Hanazawa, Hinton, Shikano, Lang, Phoneme recognition using time-delay "
-            "neural networks, IEEE ASSP 37"
-        ),
-        small={"widths": (8, 16), "convs": 1, "epochs": 20, "lr": 1e-2},
-        toy="tones",
-        pass_mark=0.9,
     ),
 )

@@ -1,13 +1,18 @@
-"""Data: reading it, knowing what is in it, and making networks' inputs of it."""
+"""Data: reading it, knowing what is in it, and making networks' inputs of it.
 
-from typing import Any
+Names are loaded when first used: neither torch nor Arrow is imported before it is needed.
+"""
 
-from castalia.data import datasets
-from castalia.data.dataset import Dataset
-from castalia.data.read import read
-from castalia.data.schema import Column, Schema
-from castalia.data.stream import DiskMatrix
-from castalia.data.table import TableEncoder
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from castalia.data import datasets
+    from castalia.data.data_reader import read
+    from castalia.data.images import Images
+    from castalia.data.stream import DiskMatrix
+    from castalia.data.table_adapter import TableAdapter
+    from castalia.data.tables import Column, Dataset, Schema, TableEncoder
 
 __all__ = [
     "Column",
@@ -15,16 +20,28 @@ __all__ = [
     "DiskMatrix",
     "Images",
     "Schema",
+    "TableAdapter",
     "TableEncoder",
     "datasets",
     "read",
 ]
 
+_NAMES = {
+    "castalia.data.data_reader": "read",
+    "castalia.data.images": "Images",
+    "castalia.data.stream": "DiskMatrix",
+    "castalia.data.table_adapter": "TableAdapter",
+    "castalia.data.tables": "Column Dataset Schema TableEncoder",
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
 
 def __getattr__(name: str) -> Any:
-    """Find `Images` when it is asked for: images need torch, tables can be read without it."""
-    if name == "Images":
-        from castalia.data.images import Images
-
-        return Images
-    raise AttributeError(f"module 'castalia.data' has no attribute {name!r}")
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name == "datasets":
+        value = import_module("castalia.data.datasets")
+    else:
+        raise AttributeError(f"module 'castalia.data' has no attribute {name!r}")
+    globals()[name] = value
+    return value

@@ -5,11 +5,6 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 
 from typing import Any
 
-from castalia.base.average_precision import (
-    DetectionScores,
-    detection_scores,
-    mean_average_precision,
-)
 from castalia.evaluate.answers import answer_f1, exact_match, task_scores
 from castalia.evaluate.decisions import (
     expected_cost,
@@ -67,6 +62,11 @@ from castalia.evaluate.selection import (
     structural_risk,
 )
 from castalia.evaluate.translation import Bleu, bleu
+from castalia.models.vision.average_precision import (
+    DetectionScores,
+    detection_scores,
+    mean_average_precision,
+)
 
 __all__ = [
     "METRICS",

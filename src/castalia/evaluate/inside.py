@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from castalia.autodiff.lending import call_with
 from castalia.base.input_checks import check_rows
 from castalia.errors import InvalidParameter
-from castalia.nn.signals import UNITS
-from castalia.objectives.base import Objective as BaseObjective
+from castalia.nn.inspection.layer_signals import UNITS
+from castalia.objectives.objective import Objective as BaseObjective
 from castalia.protocols import Batch, Objective
 from castalia.utils.seeds import seed_scope
 from castalia.utils.text import did_you_mean, listing

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
 from castalia.diagnose import Diagnosis, cure, preflight
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.evaluate import higher_is_better

@@ -3,13 +3,8 @@
 from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.auxiliary import AuxiliaryLM
-from castalia.objectives.base import BatchPenalty, Objective, Penalty, weighted_mean
-from castalia.objectives.bayes import bayes_error, bayes_optimal, map_hypothesis, posterior
 from castalia.objectives.bidirectional import BidirectionalLM
-from castalia.objectives.denoising import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
-from castalia.objectives.information import cross_entropy, entropy, kl_divergence, self_information
-from castalia.objectives.language import CarriedLM, CausalLM
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
@@ -22,17 +17,18 @@ from castalia.objectives.likelihood import (
     PoissonLikelihood,
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
-from castalia.objectives.marks import SpanCrossEntropy, TagCrossEntropy
 from castalia.objectives.masked import MaskedLM
 from castalia.objectives.next_sentence import NextSentence
+from castalia.objectives.next_token import CarriedLM, CausalLM
+from castalia.objectives.objective import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.penalties import L1, L2, Lq, Tied
-from castalia.objectives.pixels import PixelCrossEntropy
+from castalia.objectives.pixel_cross_entropy import PixelCrossEntropy
 from castalia.objectives.prefix import PrefixLM
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
-from castalia.objectives.sequences import SequenceCrossEntropy
+from castalia.objectives.sequence_cross_entropy import SequenceCrossEntropy
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.span_corruption import SpanCorruption
-from castalia.objectives.style import StyleLoss, gram, total_variation
+from castalia.objectives.style_loss import StyleLoss, gram, total_variation
 from castalia.objectives.supervised import (
     AbsoluteError,
     BinaryCrossEntropy,
@@ -42,7 +38,22 @@ from castalia.objectives.supervised import (
     smooth_labels,
 )
 from castalia.objectives.surrogate import Surrogate
-from castalia.objectives.tables import conditional, is_pdf, is_pmf, marginal
+from castalia.objectives.tag_and_span_losses import SpanCrossEntropy, TagCrossEntropy
+from castalia.objectives.text_denoising import Denoising
+from castalia.probability import (
+    bayes_error,
+    bayes_optimal,
+    conditional,
+    cross_entropy,
+    entropy,
+    is_pdf,
+    is_pmf,
+    kl_divergence,
+    map_hypothesis,
+    marginal,
+    posterior,
+    self_information,
+)
 
 __all__ = [
     "L1",

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from castalia.errors import InvalidParameter
-from castalia.objectives.base import Objective, weighted_mean
+from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.supervised import Supervised
 from castalia.objectives.tokens import row_means, token_losses
 from castalia.protocols import Batch

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from castalia.objectives.base import Objective, weighted_mean
+from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.tokens import row_means, token_losses
 from castalia.protocols import Batch
 

@@ -20,7 +20,7 @@ from torch.distributions import (
 )
 
 from castalia.errors import InvalidParameter
-from castalia.objectives.base import Objective, weighted_mean
+from castalia.objectives.objective import Objective, weighted_mean
 from castalia.protocols import Batch
 
 __all__ = [

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.objectives.base import Objective, weighted_mean
+from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.tokens import chance, ranks, row_means, token_losses
 from castalia.protocols import Batch
 

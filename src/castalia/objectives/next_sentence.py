@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from castalia.objectives.base import Objective, weighted_mean
 from castalia.objectives.masked import MaskedLM
+from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.tokens import chance, compact
 from castalia.protocols import Batch
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.objectives.base import Penalty
+from castalia.objectives.objective import Penalty
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["L1", "L2", "Lq", "Tied"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.nn.attention import prefix
-from castalia.objectives.base import Objective, weighted_mean
+from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.tokens import chance, row_means, token_losses
 from castalia.protocols import Batch
 

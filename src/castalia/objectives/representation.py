@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.nn import recording
-from castalia.objectives.base import BatchPenalty
+from castalia.objectives.objective import BatchPenalty
 from castalia.protocols import Batch, Encodes
 
 __all__ = ["ActivationSparsity", "CodeNorm", "Contractive"]

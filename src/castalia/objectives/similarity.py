@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.objectives.base import Objective, weighted_mean
+from castalia.objectives.objective import Objective, weighted_mean
 from castalia.protocols import Batch
 
 __all__ = ["Contrastive", "Triplet"]

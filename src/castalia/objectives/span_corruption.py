@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.objectives.base import Objective, weighted_mean
-from castalia.objectives.sequences import SequenceCrossEntropy
+from castalia.objectives.objective import Objective, weighted_mean
+from castalia.objectives.sequence_cross_entropy import SequenceCrossEntropy
 from castalia.objectives.tokens import chance, compact, ranks
 from castalia.protocols import Batch
 

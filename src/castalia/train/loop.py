@@ -30,16 +30,18 @@ from castalia.optim import (
     closure_kind,
     optimizer_class,
 )
-from castalia.protocols import Batch, Stage
+from castalia.protocols import Stage
 from castalia.train.callbacks import Callback, Dispatch
-from castalia.train.capture import CapturedStepper, own_stream
 from castalia.train.precision import Precision
 from castalia.train.progress import build_progress
 from castalia.train.recorder import Recorder
 from castalia.train.state import TrainState
-from castalia.train.step import Stepper
+from castalia.train.step_parts import StepParts
+from castalia.train.stepper import Stepper
+from castalia.train.steppers.captured import own_stream
 from castalia.train.strategy import build_strategy
 from castalia.train.training import Training
+from castalia.train.window import Window
 from castalia.utils.devices import cpu_scope
 from castalia.utils.seeds import derive
 
@@ -136,9 +138,7 @@ class _Loop:
         if self.strategy.world > 1:  # dropout differs between processes
             torch.default_generator.manual_seed(derive(seed, self.strategy.rank))
         if training.compile not in ("auto", False):
-            mode = None if training.compile is True else training.compile
-            net.compile(mode=mode)
-            vars(net)["_compiled_mode"] = mode  # for objectives that compile it with the loss
+            net.compile(mode=None if training.compile is True else training.compile)
         self.home = device if _fits(data, device) else torch.device("cpu")  # where the samples live
         self.data = data.to(self.home)
         self.validation = (
@@ -225,6 +225,7 @@ class _Loop:
             while state.epoch < epochs and not state.stopped:
                 self._epoch()
         finally:
+            state.settings["step"] = self.stepper.name
             state.settings["graph"] = self.stepper.release()
         if self.training.patience is not None and self.best is not None:
             self.strategy.load_state_dict(self.net, self.best)
@@ -232,29 +233,31 @@ class _Loop:
             self.average.swap()
 
     def _build_stepper(self, stage: Stage, lr: float) -> Stepper:
-        listens = self.dispatch.listens("on_gradients")
+        state, listeners = self.state, {}
+        if self.dispatch.listens("on_gradients"):
+            listeners["on_gradients"] = lambda: self.dispatch("on_gradients", state)
         capture = (
-            self.training.compile in ("auto", True)
+            self.training.step == "auto"
+            and self.training.compile in ("auto", True)
             and self.device.type == "cuda"
             and self.home == self.device
             and self.strategy.world == 1
-            and not listens
+            and not listeners
             and closure_kind(optimizer_class(self.training.optimizer)) is None
         )
-        state = self.state
-        stepper = (CapturedStepper if capture else Stepper)(
+        parts = StepParts(
             self.net,
             stage.objective,
             self.training,
-            batch_size=self.batch_size,
-            lr=lr,
-            device=self.device,
-            precision=self.precision,
-            strategy=self.strategy,
-            on_gradients=(lambda: self.dispatch("on_gradients", state)) if listens else None,
+            lr,
+            self.device,
+            self.precision,
+            self.strategy,
+            capture=capture,
+            **listeners,
         )
-        state.settings["precision"] = stepper.precision.name
-        return stepper
+        state.settings["precision"] = parts.precision.name
+        return Stepper(parts)
 
     def _epoch(self) -> None:
         state, started = self.state, time.perf_counter()
@@ -269,7 +272,7 @@ class _Loop:
         for samples, order, cuts in windows:
             batches = len(cuts) - 1
             if done + batches > skip:
-                self.stepper.begin(samples, order, cuts)
+                self.stepper.begin(Window(samples, order, cuts, self.device, self.strategy))
                 for i in range(max(skip - done, 0), batches):
                     self._step(i, done + i)
             done += batches
@@ -297,7 +300,7 @@ class _Loop:
         state = self.state
         factor = self.schedule(step, state.epochs * state.steps) * self.drop
         if factor != self.factor:
-            self.stepper.set_rate(factor)
+            self.stepper.parts.set_rate(factor)
             self.factor = factor
             state.lr = self.lr * factor
 
@@ -382,18 +385,16 @@ class _Loop:
     def _validate_batch(self, samples: Samples, index: Tensor) -> Tensor:
         """Return the weighted loss and the weight of this process's share of a batch."""
         mine = self.strategy.share(index)
-        batch = self._move(samples.batch(mine if len(mine) else index[:1]))
+        batch = samples.batch(mine if len(mine) else index[:1]).to(self.device)
+        parts = self.stepper.parts
         with self.precision.autocast(self.device):
-            phase = self.stepper.phases[0].name
-            loss = self.stepper.objective.terms(self.net, batch, phase)["loss"].to(self.exact)
+            found = parts.objective.terms(self.net, batch, parts.phases[0].name)
+        loss = found["loss"].to(self.exact)
         if batch.weight is None or not len(mine):
             weight = torch.tensor(float(len(mine)), dtype=self.exact, device=self.device)
         else:
             weight = batch.weight.sum().to(self.exact)
         return torch.stack([loss * weight, weight])
-
-    def _move(self, batch: Batch) -> Batch:
-        return Batch(*(v.to(self.device) if isinstance(v, Tensor) else v for v in batch))
 
     def _watch_best(self, value: float) -> None:
         state, patience = self.state, self.training.patience
@@ -418,8 +419,7 @@ class _Loop:
 
     def _finish(self) -> None:
         self.net.eval()
-        self.net._compiled_call_impl = None  # a compiled network would be compiled anew to predict
-        vars(self.net).pop("_compiled_mode", None)
+        self.net._compiled_call_impl = None  # else predictions would compile it once more
         self.state.weights = self.strategy.whole_weights(self.net)
         self.dispatch("on_fit_end", self.state)
         self._checkpoint(finished=True)
@@ -429,14 +429,14 @@ class _Loop:
         if not self.recorder.active:
             return
         self._collect()
-        state = self.state
+        state, parts = self.state, self.stepper.parts
         cuda = [torch.cuda.get_rng_state(self.device)] if self.device.type == "cuda" else []
         self.recorder.save(
             state,
             {
                 "net": self.strategy.state_dict(self.net),
                 "optimizers": [
-                    self.strategy.optimizer_state(self.net, o) for o in self.stepper.optimizers
+                    self.strategy.optimizer_state(self.net, o) for o in parts.optimizers
                 ],
                 "objective": {
                     name: self.strategy.gather(part)
@@ -449,7 +449,7 @@ class _Loop:
                 ],
                 "seen": self.seen,
                 "rows": self.rows,
-                "micro": self.stepper.micro,
+                "micro": parts.micro,
                 "finished": finished,
             },
         )
@@ -463,16 +463,17 @@ class _Loop:
     def _load_training(self, saved: dict[str, Any]) -> None:
         """Put back weights, optimizers, averages and random states as they were."""
         self.strategy.load_state_dict(self.net, saved["net"])
-        for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
+        parts = self.stepper.parts
+        for optimizer, found in zip(parts.optimizers, saved["optimizers"], strict=True):
             self.strategy.load_optimizer_state(self.net, optimizer, found)
         self.stepper.prepare()
         carried = saved.get("objective", {})  # checkpoints of earlier versions have none
         self.stepper.carry_on({name: parts[self.strategy.rank] for name, parts in carried.items()})
-        self.factor = math.nan  # the optimizers hold the rate of another step: set it anew
+        self.factor = math.nan  # the optimizers hold the rate of another step: set it again
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         self.best = saved["best"]
-        self.stepper.micro = saved["micro"]
+        parts.micro = saved["micro"]
         random = [by_rank[self.strategy.rank].cpu() for by_rank in saved["random"]]
         torch.set_rng_state(random[0])
         if self.device.type == "cuda":

@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from castalia import KMeans
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch, TrainingWarning
-from castalia.models.kernel import points, seeding
+from castalia.models.kernel import kmeans_plus_plus as seeding
+from castalia.models.kernel import points
 from castalia.testing.toys import blobs
 
 

@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from castalia import GaussianMixture
 from castalia.errors import InvalidData, InvalidParameter, SolverFailed, TrainingWarning
-from castalia.models.kernel import mixture, points, seeding
+from castalia.models.kernel import kmeans_plus_plus as seeding
+from castalia.models.kernel import mixture, points
 from castalia.models.kernel.gaussians import KINDS
 from castalia.testing.toys import blobs
 

@@ -199,7 +199,7 @@ def test_many_chunks_add_up_to_one(monkeypatch):
     X = problem("far from zero")
     Y, weight = targets(X), np.random.default_rng(2).random(len(X))
     whole = LinearRegression().fit(X, Y, weight)
-    monkeypatch.setattr("castalia.models.linear.solvers.design.CHUNK", {"cpu": 1})
+    monkeypatch.setattr("castalia.models.linear.solvers.design_matrix.CHUNK", {"cpu": 1})
     parts = LinearRegression().fit(X, Y, weight)
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-10)
     X[:, 4] = X[:, 3]
@@ -225,7 +225,7 @@ def test_a_gpu_finds_the_coefficients_of_a_cpu(kind):
 def test_the_arithmetic_of_a_gpu_is_that_of_a_cpu(monkeypatch):
     """Tensors all the way, as on a GPU, only that they lie on the CPU."""
     monkeypatch.setattr(
-        "castalia.models.linear.solvers.design._placed",
+        "castalia.models.linear.solvers.design_matrix._placed",
         lambda values, device: torch.as_tensor(values),
     )
     for kind in KINDS:

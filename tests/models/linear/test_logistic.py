@@ -13,9 +13,9 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from castalia import Adaline, LinearSVM, LogisticRegression, Perceptron, SoftmaxRegression
 from castalia.errors import DataWarning, InvalidParameter
-from castalia.models.linear.solvers.affine import Affine
-from castalia.models.linear.solvers.likelihood import Bernoulli, Categorical
-from castalia.models.linear.solvers.minimise import newton_by_parts
+from castalia.models.linear.solvers.affine_design import Affine
+from castalia.models.linear.solvers.likelihood_minimiser import newton_by_parts
+from castalia.models.linear.solvers.logistic_likelihood import Bernoulli, Categorical
 
 
 def problem(n=200, d=4, classes=2, seed=0):

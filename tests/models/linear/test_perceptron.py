@@ -10,7 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from castalia import Perceptron
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.linear import enough_right
-from castalia.models.linear.solvers.corrections import BinaryWalk
+from castalia.models.linear.solvers.perceptron_corrections import BinaryWalk
 
 XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
 
@@ -83,8 +83,8 @@ def test_rows_on_the_boundary_are_corrected_by_the_compiled_loop_too():
 def test_rows_too_many_to_keep_are_walked_over_part_by_part(monkeypatch):
     X, y = noisy(6000)
     whole = Perceptron(epochs=3, patience=None).fit(X, y)
-    monkeypatch.setattr("castalia.models.linear.solvers.corrections.KEPT", 0)
-    monkeypatch.setattr("castalia.models.linear.solvers.corrections.LONG", 1500)
+    monkeypatch.setattr("castalia.models.linear.solvers.perceptron_corrections.KEPT", 0)
+    monkeypatch.setattr("castalia.models.linear.solvers.perceptron_corrections.LONG", 1500)
     parts = Perceptron(epochs=3, patience=None).fit(X, y)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-9)
     assert parts.mistakes_ == whole.mistakes_

@@ -10,11 +10,11 @@ from sklearn.base import clone
 
 import castalia
 from castalia import Training
-from castalia.base.detector import pad_boxes
 from castalia.data.augment import Flip
 from castalia.data.images import Boxes, as_images
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.vision import YOLODetector
+from castalia.models.vision.detector_task import pad_boxes
 from castalia.nn import iou_matrix
 from castalia.objectives import Augmented, YOLOLoss
 from castalia.protocols import Batch, Spec

@@ -11,11 +11,11 @@ from collections import defaultdict
 from os import PathLike
 from typing import Any
 
-from castalia.data.images.boxes import Boxes
-from castalia.data.images.files import Broken
-from castalia.data.images.marked import labelled_boxes, left_out, marked_images
-from castalia.data.images.pictures import Images
-from castalia.data.images.stores import Store, open_store
+from castalia.data.images.box_checks import labelled_boxes, left_out, marked_images
+from castalia.data.images.file_stores import Store, open_store
+from castalia.data.images.image_boxes import Boxes
+from castalia.data.images.image_collection import Images
+from castalia.data.images.image_files import Broken
 from castalia.errors import InvalidData
 
 __all__ = ["read_coco"]

@@ -13,12 +13,12 @@ from os import PathLike
 from os import path as paths
 from xml.etree import ElementTree
 
-from castalia.data.images.boxes import Boxes
-from castalia.data.images.decode import SUFFIXES
-from castalia.data.images.files import Broken
-from castalia.data.images.marked import labelled_boxes, left_out, marked_images
-from castalia.data.images.pictures import Images
-from castalia.data.images.stores import Store, is_hidden, open_store
+from castalia.data.images.box_checks import labelled_boxes, left_out, marked_images
+from castalia.data.images.file_stores import Store, is_hidden, open_store
+from castalia.data.images.image_boxes import Boxes
+from castalia.data.images.image_collection import Images
+from castalia.data.images.image_decoder import SUFFIXES
+from castalia.data.images.image_files import Broken
 from castalia.errors import InvalidData
 from castalia.utils.text import did_you_mean, listing
 

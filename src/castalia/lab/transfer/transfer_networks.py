@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.lab.transfer.invented_language import VOCABULARY, WIDTH
-from castalia.models.language.encoders import as_wide
+from castalia.models.language.pretrained.encoder_parameters import as_wide
 from castalia.nets.language import GPT, T5
 from castalia.nn.attention import prefix
 

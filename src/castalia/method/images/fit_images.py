@@ -23,11 +23,11 @@ from castalia.data.images import (
     read_table_of_paths,
     sound,
 )
-from castalia.data.images.decode import SUFFIXES
-from castalia.data.images.door import read_images
-from castalia.data.images.folders import images_among
-from castalia.data.images.stores import open_store
-from castalia.data.textfile import inspect
+from castalia.data.images.file_stores import open_store
+from castalia.data.images.image_decoder import SUFFIXES
+from castalia.data.images.image_folders import image_names
+from castalia.data.images.image_reader import read_images
+from castalia.data.tables.text_file import inspect
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData
 
 __all__ = ["holds_images", "names_of", "read_labelled", "read_unlabelled"]
@@ -95,8 +95,7 @@ def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
     path = Path(data)
     if path.name.lower().endswith(SUFFIXES) and not path.is_dir():
         raise InvalidData(
-            f"fit: `{path}` must be a folder with a folder of images for each class; got one "
-            "image."
+            f"fit: `{path}` must be a folder with a folder of images for each class; got one image."
         )
     column = _path_column(path)
     if column is None:
@@ -144,7 +143,7 @@ def _several(paths: Sequence[Any]) -> Images:
     names: list[str] = []
     for path in map(os.fspath, paths):
         if os.path.isdir(path):
-            inside = images_among(open_store(path, "predict").names(), path, "predict")
+            inside = image_names(open_store(path, "predict").names(), path, "predict")
             names += [os.path.join(path, name) for name in inside]
         elif os.path.isfile(path):
             names.append(path)

@@ -23,9 +23,9 @@ from castalia.base import Estimator, check_parameters
 from castalia.base.estimator import _NUMPY
 from castalia.base.input_checks import check_target, check_X
 from castalia.data import Dataset
-from castalia.data.adapters import TableAdapter
 from castalia.data.batches import BLOCK, WINDOW, Samples
-from castalia.data.splits import SMALLEST, holdout
+from castalia.data.row_splits import SMALLEST, holdout
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import Diverged
 from castalia.models.ensemble.batches import Batches
 from castalia.models.ensemble.stack import Stack

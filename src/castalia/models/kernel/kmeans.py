@@ -16,9 +16,9 @@ from torch import Tensor
 from castalia.base import Constraint, DirectEstimator, Interval, OneOf
 from castalia.base.input_checks import check_weight
 from castalia.errors import InvalidData, ShapeMismatch, TrainingWarning
+from castalia.models.kernel.kmeans_plus_plus import first_centers
 from castalia.models.kernel.lloyd import Clustering, distances, lloyd, nearest
 from castalia.models.kernel.points import Points
-from castalia.models.kernel.seeding import first_centers
 from castalia.utils.devices import piecewise
 from castalia.utils.seeds import generator, seed_from
 from castalia.utils.text import plural

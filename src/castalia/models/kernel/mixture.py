@@ -17,9 +17,9 @@ from castalia.errors import InvalidParameter, TrainingWarning
 from castalia.models.kernel.em import Fitted, from_labels, maximise, posterior
 from castalia.models.kernel.gaussians import KINDS, Mixture
 from castalia.models.kernel.kmeans import Start, centers_at, enough_rows
+from castalia.models.kernel.kmeans_plus_plus import SAMPLE, first_centers
 from castalia.models.kernel.lloyd import lloyd, nearest
 from castalia.models.kernel.points import Points
-from castalia.models.kernel.seeding import SAMPLE, first_centers
 from castalia.utils.devices import piecewise
 from castalia.utils.seeds import generator, seed_from
 from castalia.utils.text import plural

@@ -12,8 +12,8 @@ import torch
 
 from castalia.base import Interval
 from castalia.errors import InvalidParameter, TrainingWarning
-from castalia.models.linear.linear import LinearRegressor
-from castalia.models.linear.solvers.design import Design
+from castalia.models.linear.linear_model import LinearRegressor
+from castalia.models.linear.solvers.design_matrix import Design
 from castalia.models.linear.solvers.shrink import project, shrink
 from castalia.utils.text import number, plural
 

@@ -20,8 +20,8 @@ from castalia.base import OneOf, check_parameters
 from castalia.base.input_checks import check_target, check_weight, split_target
 from castalia.base.tasks import encode_classes
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.linear.linear import LinearClassifier
-from castalia.models.linear.solvers.affine import Affine
+from castalia.models.linear.linear_model import LinearClassifier
+from castalia.models.linear.solvers.affine_design import Affine
 
 __all__ = ["Discriminant", "Online", "Weighted"]
 

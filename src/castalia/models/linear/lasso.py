@@ -13,9 +13,9 @@ import torch
 from castalia.base import Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_target, check_weight
 from castalia.errors import TrainingWarning
-from castalia.models.linear.linear import LinearRegressor
-from castalia.models.linear.solvers.coordinate import Quadratic, lasso
-from castalia.models.linear.solvers.design import Design
+from castalia.models.linear.linear_model import LinearRegressor
+from castalia.models.linear.solvers.coordinate_descent import Quadratic, lasso
+from castalia.models.linear.solvers.design_matrix import Design
 from castalia.utils.text import number, plural
 
 __all__ = ["Lasso", "quadratics"]

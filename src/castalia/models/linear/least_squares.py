@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from castalia.base import Interval, OneOf
-from castalia.models.linear.descent import DescentRegressor
-from castalia.models.linear.solvers.singular import report_singular
-from castalia.models.linear.solvers.solve import solve
+from castalia.models.linear.descent_regressor import DescentRegressor
+from castalia.models.linear.solvers.least_squares_solver import solve
+from castalia.models.linear.solvers.singular_systems import report_singular
 from castalia.objectives import Objective, SquaredError
 
 __all__ = ["LinearRegression"]

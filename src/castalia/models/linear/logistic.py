@@ -18,10 +18,10 @@ from castalia.base.direct_descent import descend, loop_settings
 from castalia.base.input_checks import check_target, check_weight
 from castalia.base.tasks import encode_classes
 from castalia.errors import DataWarning, InvalidParameter, TrainingWarning
-from castalia.models.linear.descent import layer
+from castalia.models.linear.descent_regressor import layer
 from castalia.models.linear.discriminant import Weighted
-from castalia.models.linear.solvers.likelihood import Bernoulli, Categorical, Likelihood
-from castalia.models.linear.solvers.minimise import lbfgs, lbfgs_lasso, newton_by_parts
+from castalia.models.linear.solvers.likelihood_minimiser import lbfgs, lbfgs_lasso, newton_by_parts
+from castalia.models.linear.solvers.logistic_likelihood import Bernoulli, Categorical, Likelihood
 from castalia.objectives import L1, L2, BinaryCrossEntropy, CrossEntropy
 from castalia.train import Training
 

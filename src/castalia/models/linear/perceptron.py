@@ -13,9 +13,9 @@ from torch import Tensor
 
 from castalia.base import Interval, OneOf
 from castalia.models.linear.discriminant import Online, Passed
-from castalia.models.linear.solvers.affine import Affine
-from castalia.models.linear.solvers.corrections import ArgmaxWalk, BinaryWalk, Walk
-from castalia.models.linear.solvers.interior import soft_margin
+from castalia.models.linear.solvers.affine_design import Affine
+from castalia.models.linear.solvers.interior_point import soft_margin
+from castalia.models.linear.solvers.perceptron_corrections import ArgmaxWalk, BinaryWalk, Walk
 from castalia.utils.seeds import derive, seed_from
 from castalia.utils.text import plural
 

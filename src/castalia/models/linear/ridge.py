@@ -13,10 +13,10 @@ from torch import Tensor
 from castalia.base import Constraint, Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_target, check_weight
 from castalia.errors import InvalidParameter
-from castalia.models.linear.descent import DescentRegressor
-from castalia.models.linear.solvers.design import Design
-from castalia.models.linear.solvers.singular import report_singular
-from castalia.models.linear.solvers.solve import solve, spectrum
+from castalia.models.linear.descent_regressor import DescentRegressor
+from castalia.models.linear.solvers.design_matrix import Design
+from castalia.models.linear.solvers.least_squares_solver import solve, spectrum
+from castalia.models.linear.solvers.singular_systems import report_singular
 from castalia.objectives import L2, Objective, SquaredError
 
 __all__ = ["Ridge"]

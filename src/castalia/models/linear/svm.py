@@ -13,10 +13,10 @@ from torch import Tensor
 from castalia.base import Interval
 from castalia.base.tasks import encode_classes
 from castalia.models.linear.discriminant import Weighted
-from castalia.models.linear.solvers.affine import Affine
-from castalia.models.linear.solvers.interior import soft_margin
-from castalia.models.linear.solvers.likelihood import Likelihood
-from castalia.models.linear.solvers.minimise import lbfgs
+from castalia.models.linear.solvers.affine_design import Affine
+from castalia.models.linear.solvers.interior_point import soft_margin
+from castalia.models.linear.solvers.likelihood_minimiser import lbfgs
+from castalia.models.linear.solvers.logistic_likelihood import Likelihood
 
 __all__ = ["LinearSVM"]
 

@@ -1,6 +1,6 @@
-"""Models of pictures."""
+"""Models of images."""
 
-from castalia.models.vision.classifiers import (
+from castalia.models.vision.convolutional_classifiers import (
     AlexNetClassifier,
     ConvNetClassifier,
     GoogLeNetClassifier,
@@ -8,7 +8,6 @@ from castalia.models.vision.classifiers import (
     ResNetClassifier,
     VGGClassifier,
 )
-from castalia.models.vision.frames import smooth_frames
 from castalia.models.vision.fully_convolutional import FullyConvolutional
 from castalia.models.vision.image_captioner import ImageCaptioner
 from castalia.models.vision.segmenters import (
@@ -17,16 +16,16 @@ from castalia.models.vision.segmenters import (
     SegNetSegmenter,
     UNetSegmenter,
 )
-from castalia.models.vision.signals import ConvNet1dClassifier
-from castalia.models.vision.style_transfer import StyleTransfer
+from castalia.models.vision.style_transfer_estimator import StyleTransfer
 from castalia.models.vision.synthesis import synthesise
+from castalia.models.vision.video_frames import smooth_frames
 from castalia.models.vision.yolo_detector import YOLODetector
 from castalia.nets.transfer import freeze, replace_head, unfreeze
-from castalia.nets.vision.weights import load_weights
+from castalia.nets.vision.torchvision_weights import load_weights
+from castalia.utils.moved_names import moved_names
 
 __all__ = [
     "AlexNetClassifier",
-    "ConvNet1dClassifier",
     "ConvNetClassifier",
     "DilatedSegmenter",
     "FCNSegmenter",
@@ -47,3 +46,5 @@ __all__ = [
     "synthesise",
     "unfreeze",
 ]
+
+__getattr__ = moved_names(__name__, {"ConvNet1dClassifier": "castalia.models.sequence"})

@@ -17,9 +17,9 @@ from castalia.base import Constraint, DirectEstimator, OneOf, check_parameters
 from castalia.base.input_checks import check_target, split_target
 from castalia.data.images import ImageRows, Images, as_images
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.vision.classifiers import LeNetClassifier
+from castalia.models.vision.convolutional_classifiers import LeNetClassifier
 from castalia.models.vision.image_classifier import ImageClassifier
-from castalia.nets.vision.sliding import feature_stride, fully_convolutional
+from castalia.nets.vision.sliding_classifier import feature_stride, fully_convolutional
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_from
 from castalia.utils.text import plural

@@ -8,7 +8,7 @@ from typing import Annotated
 from castalia.base import Classifier, Interval
 from castalia.models.vision.image_estimator import ImageEstimator
 from castalia.objectives import Augmented, class_loss
-from castalia.objectives.base import Objective
+from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
 
 __all__ = ["ImageClassifier"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from castalia.base import Interval, Segmenter
+from castalia.base import Interval
 from castalia.data.augment import WithMasks
 from castalia.models.vision.image_estimator import ImageEstimator
+from castalia.models.vision.segmenter_task import Segmenter
 from castalia.objectives import Augmented, Objective, PixelCrossEntropy
 from castalia.protocols import Spec
 

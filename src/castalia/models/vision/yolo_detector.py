@@ -9,14 +9,15 @@ from typing import Annotated, Any
 import numpy as np
 from torch import nn
 
-from castalia.base import Constraint, Detector, Interval, OneOf, Target
+from castalia.base import Constraint, Interval, OneOf, Target
 from castalia.data.augment import WithBoxes
 from castalia.data.images import Boxes
+from castalia.models.vision.detector_task import Detector
 from castalia.models.vision.image_estimator import ImageEstimator
 from castalia.nets.vision import YOLO, AnchorYOLO, slim_layers
 from castalia.nn import anchor_sizes
 from castalia.objectives import AnchorYOLOLoss, Augmented, YOLOLoss
-from castalia.objectives.base import Objective
+from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
 
 __all__ = ["YOLODetector"]

@@ -10,12 +10,12 @@ from castalia.nets.language.gpt import GPT
 from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
 from castalia.nets.language.hierarchical import HierarchicalAttention
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
-from castalia.nets.language.recurrent import RecurrentLM
+from castalia.nets.language.recurrent_lm import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
 from castalia.nets.language.seq2seq import Seq2Seq
 from castalia.nets.language.t5 import T5
 from castalia.nets.language.transformer import Transformer
-from castalia.nets.language.window import WindowNetwork
+from castalia.nets.language.window_network import WindowNetwork
 
 __all__ = [
     "BART",

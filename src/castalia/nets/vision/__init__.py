@@ -7,11 +7,11 @@ from castalia.nets.vision.convnet import ConvNet, ConvNet1d
 from castalia.nets.vision.dilated import DilatedNet
 from castalia.nets.vision.fcn import FCN
 from castalia.nets.vision.googlenet import GoogLeNet
+from castalia.nets.vision.inner_maps import Taps, scale_layers
 from castalia.nets.vision.lenet import LeNet
 from castalia.nets.vision.resnet import ResNet
 from castalia.nets.vision.segnet import SegNet
-from castalia.nets.vision.sliding import feature_stride, fully_convolutional
-from castalia.nets.vision.taps import Taps, scale_layers
+from castalia.nets.vision.sliding_classifier import feature_stride, fully_convolutional
 from castalia.nets.vision.unet import UNet
 from castalia.nets.vision.vgg import VGG
 from castalia.nets.vision.yolo import YOLO, YOLO_LAYERS, slim_layers

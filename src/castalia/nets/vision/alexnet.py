@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from castalia.errors import InvalidParameter
-from castalia.nets.vision.anatomy import ImageNetwork, check_size, initialise, scaled
+from castalia.nets.vision.image_network import ImageNetwork, check_size, initialise, scaled
 
 __all__ = ["AlexNet"]
 

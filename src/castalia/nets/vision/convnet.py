@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from castalia.errors import InvalidParameter
-from castalia.nets.vision.anatomy import ImageNetwork, check_size, initialise
+from castalia.nets.vision.image_network import ImageNetwork, check_size, initialise
 
 __all__ = ["ConvNet", "ConvNet1d"]
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.nets.vision.stages import BilinearUp, conv_stage, pad_to_multiple
+from castalia.nets.vision.segmentation_stages import BilinearUp, conv_stage, pad_to_multiple
 
 __all__ = ["FCN"]
 

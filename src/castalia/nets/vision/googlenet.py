@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from castalia.nets.vision.anatomy import ImageNetwork, check_size, initialise, scaled
+from castalia.nets.vision.image_network import ImageNetwork, check_size, initialise, scaled
 
 __all__ = ["GoogLeNet"]
 

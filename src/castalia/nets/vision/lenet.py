@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.nets.vision.anatomy import ImageNetwork, check_size, initialise
+from castalia.nets.vision.image_network import ImageNetwork, check_size, initialise
 from castalia.nn import activation as activation_by_name
 from castalia.utils.text import did_you_mean, listing
 

@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.nets.vision.anatomy import ImageNetwork, check_size, initialise
-from castalia.nn.block_convolution import convolve_blocks
+from castalia.nets.vision.image_network import ImageNetwork, check_size, initialise
+from castalia.nn.convolutions.block_convolution import convolve_blocks
 from castalia.utils.text import listing
 
 __all__ = ["ResNet"]

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.nets.vision.stages import conv_stage, pad_to_multiple
+from castalia.nets.vision.segmentation_stages import conv_stage, pad_to_multiple
 
 __all__ = ["SegNet", "unpool"]
 

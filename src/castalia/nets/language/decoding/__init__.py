@@ -1,7 +1,7 @@
 """Text from a network: greedy, drawn, or by beam search."""
 
 from castalia.nets.language.decoding.beam import Beams, beam_search
-from castalia.nets.language.decoding.generate import generate
-from castalia.nets.language.decoding.picking import Picker
+from castalia.nets.language.decoding.text_generation import generate
+from castalia.nets.language.decoding.token_picker import Picker
 
 __all__ = ["Beams", "Picker", "beam_search", "generate"]

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.nets.language.decoding.prompts import Reader, as_prompt
-from castalia.nn.modes import evaluating
+from castalia.nets.language.decoding.prompt_tensors import Reader, as_prompt
+from castalia.nn.network_modes import evaluating
 
 __all__ = ["Beams", "beam_search"]
 

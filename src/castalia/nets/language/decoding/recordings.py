@@ -15,10 +15,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from castalia.nets.language.decoding.fused import fused_step
-from castalia.nets.language.decoding.loop import Loop
-from castalia.nets.language.decoding.picking import Picker
-from castalia.nets.language.decoding.prompts import Reader
+from castalia.nets.language.decoding.decode_loop import Loop
+from castalia.nets.language.decoding.fused_decode import fused_step
+from castalia.nets.language.decoding.prompt_tensors import Reader
+from castalia.nets.language.decoding.token_picker import Picker
 
 __all__ = ["recorded_loop"]
 

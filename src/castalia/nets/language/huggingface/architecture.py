@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from castalia.errors import CheckpointMismatch
-from castalia.nets.language.huggingface.names import Rule
+from castalia.nets.language.huggingface.tensor_names import Rule
 from castalia.utils.text import listing
 
 __all__ = ["Architecture"]

@@ -1,0 +1,191 @@
+"""GPT as an estimator."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from castalia.base import Interval, OneOf
+from castalia.data.text import LanguageAdapter
+from castalia.data.tokenizers import Tokenizer
+from castalia.errors import CheckpointMismatch, InvalidParameter
+from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
+from castalia.nets.language import GPT, load_pretrained, save_pretrained
+from castalia.protocols import Spec
+
+__all__ = ["GPTLanguageModel"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GPTLanguageModel(NeuralLanguageModel):
+    """Causal transformer that predicts the next token.
+
+    p(x_t | x_(t-T) … x_(t-1)) = softmax(W_e h_t), where h are the outputs of blocks of causal
+    self-attention; the mean of -log p is minimised. The model of choice for long texts and large
+    data; on little text ``NGramLanguageModel`` is hard to beat, and ``RNNLanguageModel`` is
+    smaller.
+
+    Parameters
+    ----------
+    dim
+        Width of the vectors; a multiple of ``heads``.
+    depth
+        Number of blocks.
+    heads
+        Attention heads of a block.
+    dropout
+        Probability for embeddings, attention weights and the output of each part.
+    tied
+        Whether the output layer is the table of the tokens.
+    rotary
+        Whether positions turn queries and keys instead of being learnt.
+    context
+        Tokens of a training block, and the most the network ever sees.
+    stride
+        Tokens between the beginnings of two training blocks; None: ``context``, so that an epoch
+        learns from each token once. A smaller one shows tokens at several positions, which keeps a
+        small text from being learnt by heart with its positions.
+    tokenizer
+        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
+        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: characters for texts of up to two
+        million of them, byte BPE for longer ones.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained ``GPT``: ids (B, T) to logits (B, T, V).
+    tokenizer_ : Tokenizer or None
+        The tokenizer; None where texts are token ids.
+    history_ : list of dict
+        One line an epoch.
+
+    Shapes
+    ------
+    X is N texts: strings, arrays of token ids, or ``pathlib.Path`` of text files; or a
+    ``castalia.data.text.Corpus`` of files larger than memory. ``score_samples`` gives (N,).
+
+    Notes
+    -----
+    Texts become one stream, ``</s> text </s> text …``, cut into blocks of ``context`` tokens; a
+    block's target is the block moved by one. The end of the texts is held out for validation.
+    Memory of a step grows with batch size times context times vocabulary. For training on CUDA set
+    ``Training(compile=True)``.
+
+    References
+    ----------
+    2018, Radford et al., Improving language understanding by generative pre-training. 2019, Radford
+    et al., Language models are unsupervised multitask learners.
+
+    See Also
+    --------
+    castalia.models.language.RNNLanguageModel : a state instead of attention.
+    castalia.models.language.NGramLanguageModel : counting, fitted at once.
+
+    Examples
+    --------
+    >>> texts = ["ab" * 10] * 20
+    >>> model = GPTLanguageModel(
+    ...     dim=16, depth=1, heads=2, dropout=0.0, context=16, epochs=40, batch_size=8, lr=1e-2,
+    ...     random_state=0,
+    ... ).fit(texts)
+    >>> model.generate("aba", tokens=5, temperature=0)
+    'abababab'
+    """
+
+    dim: Annotated[int, Interval(1, whole=True)] = 128
+    depth: Annotated[int, Interval(1, whole=True)] = 4
+    heads: Annotated[int, Interval(1, whole=True)] = 4
+    dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
+    tied: Annotated[bool, OneOf(True, False)] = True
+    rotary: Annotated[bool, OneOf(True, False)] = False
+    stride: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
+
+    def _network(self, spec: Spec) -> nn.Module:
+        if "network" in spec.extra:  # read from a folder, with sizes of its own
+            return GPT(spec.extra["vocabulary"], **spec.extra["network"])
+        if self.dim % self.heads:
+            raise InvalidParameter(
+                f"GPTLanguageModel: `dim` must be a multiple of heads={self.heads}; got {self.dim}."
+            )
+        return GPT(
+            spec.extra["vocabulary"],
+            context=spec.extra["context"],
+            dim=self.dim,
+            depth=self.depth,
+            heads=self.heads,
+            dropout=self.dropout,
+            tied=self.tied,
+            rotary=self.rotary,
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls, directory: str | os.PathLike[str], *, extra: str = "error"
+    ) -> GPTLanguageModel:
+        """Return the fitted model of a Hugging Face folder of GPT-2.
+
+        ``module_(ids)`` gives the logits that ``transformers`` gives. Without a ``tokenizer.json``
+        in the folder, texts and prompts are token ids.
+
+        Parameters
+        ----------
+        directory
+            The folder: ``config.json``, ``model.safetensors``, whole or in shards, and
+            ``tokenizer.json``.
+        extra
+            What to do with tensors that have no place in the network, such as the head of a
+            classifier: ``"error"`` names them, ``"ignore"`` leaves them out.
+        """
+        folder = Path(directory)
+        net: Any = load_pretrained(folder, extra=extra)
+        if not isinstance(net, GPT):
+            raise CheckpointMismatch(
+                f"GPTLanguageModel.from_pretrained: `{folder}` must hold a GPT-2; it holds a "
+                f"{type(net).__name__}."
+            )
+        has_tokenizer = (folder / "tokenizer.json").is_file()
+        tokenizer = Tokenizer.load(folder) if has_tokenizer else None
+        made = cls(
+            dim=net.dim,
+            depth=len(net.blocks),
+            heads=net.heads,
+            dropout=net.dropout.p,
+            tied=net.output is None,
+            context=net.context,
+            tokenizer=tokenizer,
+        )
+        adapter = LanguageAdapter(tokenizer, context=net.context)
+        adapter.tokenizer, adapter.vocabulary, adapter.fitted = tokenizer, net.vocabulary, True
+        network = {
+            "dim": net.dim,
+            "depth": len(net.blocks),
+            "heads": net.heads,
+            "context": net.context,
+            "hidden": net.hidden,
+            "dropout": net.dropout.p,
+            "activation": net.activation,
+            "tied": net.output is None,
+            "eps": net.eps,
+        }
+        made.adapter_, made.module_ = adapter, net
+        made.spec_ = Spec(1, 1, extra={**adapter.extra, "network": network})
+        made.history_, made.n_iter_ = [], 0
+        return made
+
+    def save_pretrained(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the model as a Hugging Face folder of GPT-2, tokenizer included; return it.
+
+        Parameters
+        ----------
+        directory
+            The folder; it is made where it is not there.
+        """
+        check_is_fitted(self, "module_")
+        made = self.tokenizer_
+        text = None if made is None else made.backend_.to_str(pretty=True)
+        return save_pretrained(self.module_, directory, tokenizer=text)

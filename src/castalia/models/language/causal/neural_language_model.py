@@ -1,0 +1,367 @@
+"""What language models trained by gradients share: reading, scoring and writing texts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from castalia.base import Estimator, Interval
+from castalia.base.tasks import Target
+from castalia.data.batches import Samples
+from castalia.data.row_splits import SMALLEST
+from castalia.data.text import LanguageAdapter
+from castalia.data.tokenizers import Tokenizer
+from castalia.errors import DataWarning, InvalidData, InvalidParameter
+from castalia.models.language.causal.token_scores import token_log_probabilities
+from castalia.models.language.generated_text import (
+    check_setting,
+    continuation,
+    cut_behind,
+    stop_words,
+)
+from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.word_corpus import kind_of
+from castalia.nets.language import generate
+from castalia.objectives import CausalLM
+from castalia.objectives.objective import Objective
+from castalia.protocols import Spec
+from castalia.train import Training
+from castalia.utils.text import shorten
+
+__all__ = ["NeuralLanguageModel"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NeuralLanguageModel(Estimator):
+    """Base of networks that predict the next token; a subclass gives ``_network``.
+
+    The network maps ids (B, T) to logits (B, T, V), causally, by ``features`` and ``head``.
+
+    Parameters
+    ----------
+    context
+        Tokens of a training block.
+    tokenizer
+        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
+        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: characters for texts of up to two
+        million of them, byte BPE for longer ones.
+    """
+
+    adapter: ClassVar[type] = LanguageAdapter
+    _wants_target: ClassVar[bool] = False
+    _wants_validation_outputs: ClassVar[bool] = False
+    _cached: ClassVar[bool] = True  # whether generation keeps what the network saw
+
+    context: Annotated[int, Interval(1, whole=True)] = 128
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NeuralLanguageModel:
+        """Train on texts.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        y
+            Not used.
+        sample_weight
+            Must be None: a block of tokens holds pieces of several texts.
+
+        Returns
+        -------
+        self
+        """
+        if sample_weight is not None:
+            raise InvalidParameter(
+                f"{type(self).__name__}: `sample_weight` must be None, since blocks hold pieces of "
+                "several texts. Repeat texts instead."
+            )
+        super().fit(X, y)
+        return self
+
+    def _adapter(self) -> LanguageAdapter:
+        stride = getattr(self, "stride", None)
+        return LanguageAdapter(self.tokenizer, context=self.context, stride=stride)
+
+    def _objective(self, spec: Spec) -> Objective:
+        return CausalLM()
+
+    def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
+        """Return the next token of each, (N, T); any other y is not used.
+
+        Blocks of a corpus hold their next tokens themselves.
+        """
+        return X[:, 1:] if isinstance(X, np.ndarray) else np.zeros(len(X), dtype=np.int64)
+
+    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
+        return Target(torch.from_numpy(y), 1, weight)
+
+    def _reencode_target(self, y: np.ndarray) -> Target:
+        return self._encode_target(y, None)
+
+    def _split(
+        self, samples: Samples, target: Target, training: Training, seed: int, dtype: torch.dtype
+    ) -> tuple[Samples, Samples]:
+        """Hold out the end of the texts, or take the texts that were given.
+
+        Blocks that share tokens with what is held out are not trained on.
+        """
+        if isinstance(training.validation, tuple):
+            return super()._split(samples, target, training, seed, dtype)
+        rows = len(samples)
+        size = int(rows * training.validation)
+        if size < SMALLEST:
+            return samples, samples.subset(np.arange(0))
+        sharing = -(-self.context // (self.adapter_.stride or self.context)) - 1
+        kept = np.arange(max(rows - size - sharing, 1))
+        return samples.subset(kept), samples.subset(np.arange(rows - size, rows))
+
+    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
+        """Nothing to learn from the validation rows."""
+
+    @property
+    def tokenizer_(self) -> Tokenizer | None:
+        """The fitted tokenizer, or None where texts are token ids."""
+        check_is_fitted(self, "module_")
+        found: Tokenizer | None = self.adapter_.tokenizer
+        return found
+
+    # -- scoring -------------------------------------------------------------------------------
+
+    def token_log_probabilities(self, X: Any) -> list[np.ndarray]:
+        """Return, for each text, log p of each of its tokens and of its end, in nats.
+
+        Parameters
+        ----------
+        X
+            Texts; each is read by itself.
+        """
+        check_is_fitted(self, "module_")
+        return self._logs(self.adapter_.streams(X, type(self).__name__))
+
+    def _logs(self, streams: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return token_log_probabilities(self.module_, streams, self._window())
+
+    def _window(self) -> int | None:
+        """Return how many tokens the network reads at once when it scores; None: any number."""
+        return int(self.spec_.extra["context"])
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the natural logarithm of each text's probability, its end included, (N,).
+
+        Parameters
+        ----------
+        X
+            Texts; each is read by itself.
+        """
+        return np.array([logs.sum() for logs in self.token_log_probabilities(X)])
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of a token, in nats: minus the logarithm of perplexity.
+
+        Parameters
+        ----------
+        X
+            Texts; they are read one behind the other, as in training.
+        y
+            Not used.
+        """
+        check_is_fitted(self, "module_")
+        stream = self.adapter_.stream(X, type(self).__name__)
+        return float(self._logs([stream])[0].mean())
+
+    def perplexity(self, X: Any) -> float:
+        """Return exp of the mean of -log p over all tokens and the end of each text.
+
+        Texts are read one behind the other, as in training, in overlapping windows: every token
+        has at least half a context before it, or all there is. The first token is predicted from
+        the end token that stands before it; with a tokenizer that has none, it is not counted.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        """
+        return float(np.exp(-self.score(X)))
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def next_distribution(self, prompt: Any = "") -> np.ndarray:
+        """Return the probability of every token after a prompt, (V,).
+
+        Parameters
+        ----------
+        prompt
+            The beginning of a text, or its token ids.
+        """
+        check_is_fitted(self, "module_")
+        ids = self._prompt(prompt)
+        window = self._window()
+        ids = ids if window is None else ids[-window:]
+        net: Any = self.module_.eval()
+        device = next(net.parameters()).device
+        with torch.inference_mode():
+            h = net.features(torch.tensor([ids], device=device))
+            p: np.ndarray = net.head(h[:, -1])[0].double().softmax(dim=-1).cpu().numpy()
+        return p
+
+    def predict_next(self, prompt: Any = "", top: int = 1) -> list[Any]:
+        """Return the most probable next tokens, best first: pieces of text, or ids.
+
+        Parameters
+        ----------
+        prompt
+            The beginning of a text, or its token ids.
+        top
+            How many.
+        """
+        check_setting("top", top, Interval(1, whole=True), f"{type(self).__name__}.predict_next")
+        best = np.argsort(-self.next_distribution(prompt), kind="stable")[:top].tolist()
+        made = self.tokenizer_
+        return best if made is None else [made.decode([i], special=True) for i in best]
+
+    def generate(
+        self,
+        prompt: Any = "",
+        tokens: int = 100,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        repetition_penalty: float = 1.0,
+        stop: str | Sequence[str] | None = None,
+        random_state: Any = None,
+    ) -> Any:
+        """Continue a prompt and return the whole text, or texts for a list of prompts.
+
+        A text ends after ``tokens`` new tokens, at an end token, or behind a word of ``stop``.
+        When it outgrows the context, the network sees its last tokens only.
+
+        Parameters
+        ----------
+        prompt
+            The beginning of a text, or several; lists of token ids give lists of token ids.
+        tokens
+            Most tokens to add.
+        temperature
+            0 takes the most probable token; otherwise tokens are drawn, from a flatter distribution
+            the larger it is.
+        top_k
+            Draw among this many of the most probable tokens; None: among all.
+        top_p
+            Draw among the fewest tokens that hold this much probability, above 0 and at most 1.
+        repetition_penalty
+            Above 1, tokens that occurred become less probable.
+        stop
+            A piece of text that ends the writing, or several.
+        random_state
+            Seed; that of the model when None.
+        """
+        check_is_fitted(self, "module_")
+        name = f"{type(self).__name__}.generate"
+        check_setting("tokens", tokens, Interval(1, whole=True), name)
+        check_setting("temperature", temperature, Interval(0), name)
+        cut = stop_words(stop, name)
+        several = _is_several(prompt)
+        prompts = [self._prompt(text) for text in (prompt if several else [prompt])]
+        end = self.adapter_.end
+        new = generate(
+            self.module_,
+            prompts,
+            tokens=tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            repetition_penalty=repetition_penalty,
+            stop=() if end is None else end,
+            pad=-1,
+            cached=self._cached,
+            slide=True,
+            random_state=self.random_state if random_state is None else random_state,
+        ).tolist()
+        if not several:
+            return self._worded(prompt, new[0], cut)
+        return [self._worded(text, row, cut) for text, row in zip(prompt, new, strict=True)]
+
+    def _worded(self, prompt: Any, new: list[int], stop: list[str]) -> Any:
+        """Return a prompt and what was written behind it, up to the first end."""
+        ends = (-1, self.adapter_.end)
+        new = [i for i in new if i not in ends]
+        if not isinstance(prompt, str):
+            return [*map(int, prompt), *new]
+        made: Any = self.tokenizer_
+        return prompt + cut_behind(continuation(made, made.encode(prompt), new), stop)
+
+    def _prompt(self, prompt: Any) -> list[int]:
+        """Return the ids of a prompt behind the end token, which begins every text."""
+        name, adapter = f"{type(self).__name__}.generate", self.adapter_
+        begin = [] if adapter.end is None else [adapter.end]
+        if not isinstance(prompt, str):
+            found = [*begin, *adapter._known(_as_ids(prompt, name), name).tolist()]
+            return self._begun(found, name)
+        if adapter.tokenizer is None:
+            raise InvalidData(
+                f"{name}: it was fitted on token ids; the prompt must be a list of them, got "
+                f"{shorten(repr(prompt), 40)}."
+            )
+        ids = adapter.tokenizer.encode(prompt)
+        self._tell_unknown(prompt, ids)
+        return self._begun([*begin, *ids], name)
+
+    def _begun(self, ids: list[int], name: str) -> list[int]:
+        """Refuse a prompt that gives the network nothing to begin with."""
+        if not ids:
+            raise InvalidData(
+                f"{name}: `prompt` must hold at least one token, since the tokenizer has no token "
+                "that begins a text; got an empty one."
+            )
+        return ids
+
+    def _tell_unknown(self, prompt: str, ids: list[int]) -> None:
+        unknown = self.adapter_.tokenizer.find_id("unknown")
+        count = ids.count(unknown) if unknown is not None else 0
+        if count:
+            warnings.warn(
+                f"{type(self).__name__}.generate: {count} of {len(ids)} tokens of the prompt "
+                f"{shorten(repr(prompt), 40)} were not in the training texts; the model reads them "
+                "as unknown.",
+                DataWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
+
+
+def _is_several(prompt: Any) -> bool:
+    """Whether a prompt is a list of them: of texts, or of rows of token ids."""
+    if hasattr(prompt, "ndim") and prompt.ndim != 1:
+        return bool(prompt.ndim == 2)
+    if not isinstance(prompt, list | tuple | np.ndarray) or not len(prompt):
+        return False
+    return all(isinstance(each, str | list | tuple | np.ndarray | Tensor) for each in prompt)
+
+
+def _as_ids(prompt: Any, name: str) -> np.ndarray:
+    """Return the token ids of a prompt; refuse anything else."""
+    if hasattr(prompt, "__len__") and not len(prompt):
+        return np.zeros(0, dtype=np.int64)
+    if kind_of(name, [prompt]) != "ids":
+        raise InvalidData(
+            f"{name}: a prompt must be a text or a list of token ids; got "
+            f"{shorten(repr(prompt), 40)}."
+        )
+    return np.asarray(prompt, dtype=np.int64)

@@ -1,0 +1,152 @@
+"""What a task on a GPT begins with: its weights, with rows for new tokens, and what is trained."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from castalia.data.tokenizers import Tokenizer
+from castalia.errors import InvalidParameter
+from castalia.models.language.pretrained.start_weights import read_start
+from castalia.nets import language as nets
+from castalia.nn.adaptation.bottleneck_adapters import Bottleneck
+from castalia.nn.adaptation.lora import merge_lora
+from castalia.nn.adaptation.soft_prompts import Prompted
+from castalia.utils.text import plural
+
+__all__ = ["OpenedDecoder", "decoder_rates", "freeze_decoder", "grow", "open_decoder"]
+
+
+@dataclass(frozen=True)
+class OpenedDecoder:
+    """A start: its network, its tokenizer, and how many of its ids are the tokenizer's."""
+
+    net: nets.GPT
+    tokenizer: Tokenizer | None
+    known: int
+
+
+def open_decoder(start: Any, owner: str) -> OpenedDecoder | None:
+    """Return the network and the tokenizer of a start.
+
+    Parameters
+    ----------
+    start
+        A fitted ``GPTLanguageModel`` or model made from one, a folder, or None.
+    owner
+        Whom errors name.
+    """
+    given = read_start(start)
+    if given is None:
+        return None
+    net = given.net if given.model is None else getattr(given.net, "decoder", given.net)
+    if isinstance(net, Prompted) or any(isinstance(m, Bottleneck) for m in net.modules()):
+        raise InvalidParameter(
+            f"{owner}: `start` must hold a GPT without added parts; got {start!r}, with learnt "
+            "prompts or adapters. Begin with what it began with."
+        )
+    if not isinstance(net, nets.GPT):
+        raise InvalidParameter(
+            f"{owner}: `start` must hold a GPT; got {start!r} with a {type(net).__name__}."
+        )
+    # A start that was made for a task has further tokens of that task.
+    known = getattr(getattr(given.model, "adapter_", None), "known", None)
+    return OpenedDecoder(net, given.tokenizer, net.vocabulary if known is None else known)
+
+
+def sizes_of(net: nets.GPT) -> dict[str, Any]:
+    """Return the arguments that build such a network but for its vocabulary, as plain values."""
+    block: Any = net.blocks[0]
+    return {
+        "context": net.context,
+        "dim": net.dim,
+        "depth": len(net.blocks),
+        "heads": net.heads,
+        "hidden": net.hidden,
+        "activation": net.activation,
+        "pre_norm": not isinstance(net.norm, nn.Identity),
+        "bias": block.norm1.bias is not None,
+        "tied": net.output is None,
+        "rotary": net.positions is None,
+        "eps": net.eps,
+    }
+
+
+@torch.no_grad()
+def grow(net: nets.GPT, start: nets.GPT, end: int | None) -> nets.GPT:
+    """Give a network the weights of another with fewer tokens; return it.
+
+    New tokens begin as the one that ends a text, which is how the start knows the edge of a text;
+    without such a token they keep their random vectors.
+
+    Parameters
+    ----------
+    net
+        Changed in place.
+    start
+        Of the same sizes; updates of LoRA in it are added to its layers.
+    end
+        Id of the token that ends a text, or None.
+    """
+    whole = merge_lora(copy.deepcopy(start)).state_dict()
+    given = {name: value for name, value in whole.items() if ".lora_" not in name}
+    net.to(start.tokens.weight.dtype)
+    for name in ("tokens.weight", "output.weight"):
+        if name in given:
+            rows, old = net.state_dict()[name].clone(), given[name]
+            if end is not None:
+                rows[len(old) :] = old[end]
+            rows[: len(old)] = old
+            given[name] = rows
+    net.load_state_dict(given)
+    return net
+
+
+def freeze_decoder(decoder: nets.GPT, trained: int, owner: str) -> None:
+    """Keep a decoder but for its last blocks and the norm behind them.
+
+    Parameters
+    ----------
+    decoder
+        Changed in place.
+    trained
+        How many blocks are trained; 0 keeps the norm too.
+    owner
+        Whom errors name.
+    """
+    depth = len(decoder.blocks)
+    if trained > depth:
+        raise InvalidParameter(
+            f"{owner}: `train` must be at most {depth}, for the network has "
+            f"{plural(depth, 'block')}; got {trained}. 'all' trains the embeddings too."
+        )
+    decoder.requires_grad_(False)
+    if trained:
+        for part in (*list(decoder.blocks)[depth - trained :], decoder.norm):
+            part.requires_grad_(True)
+
+
+def decoder_rates(net: Any, decay: float) -> list[tuple[Tensor, float]]:
+    """Return every trained parameter of a network on a decoder with the factor on its rate.
+
+    The head and the last norm have factor 1, the last block ``decay``, the one before it
+    ``decay``^2, and the embeddings the smallest.
+
+    Parameters
+    ----------
+    net
+        A network with a ``decoder``.
+    decay
+        Factor from a part to the one before it.
+    """
+    decoder = getattr(net.decoder, "net", net.decoder)
+    depth = len(decoder.blocks)
+    level = {id(p): 0 for p in [*net.head.parameters(), *decoder.norm.parameters()]}
+    for i, block in enumerate(decoder.blocks):
+        level |= {id(p): depth - i for p in block.parameters()}
+    trained = [p for p in net.parameters() if p.requires_grad]
+    return [(p, decay ** level.get(id(p), depth + 1)) for p in trained]

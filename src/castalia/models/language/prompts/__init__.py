@@ -1,0 +1,3 @@
+"""Tasks by prompting a fitted language model."""
+
+__all__: list[str] = []

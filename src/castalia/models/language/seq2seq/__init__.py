@@ -1,0 +1,3 @@
+"""Texts to texts: translators, and T5 and BART."""
+
+__all__: list[str] = []

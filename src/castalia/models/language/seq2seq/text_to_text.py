@@ -1,0 +1,277 @@
+"""The task of answering a text by a text: translation, and everything written as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from castalia.base import Interval, Target
+from castalia.data.batches import Samples, TensorRows
+from castalia.data.text import PairAdapter, as_texts, choose_tokenizer, real_lengths
+from castalia.data.tokenizers import Tokenizer, pad_batch
+from castalia.errors import InvalidData
+from castalia.models.language.tokenizer_choice import TokenizerChoice, make_tokenizer
+from castalia.nets.language import beam_search, generate
+from castalia.objectives.tokens import shift_right, token_losses
+from castalia.protocols import Spec
+from castalia.utils.bleu import bleu
+
+__all__ = ["TextToText"]
+
+TOKENS = 1 << 13  # of the sources that are answered at once
+ROOM = 1.5  # an answer may be so much longer than the longest that was learnt from
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TextToText:
+    """Answers to texts, by an encoder and a decoder with one vocabulary.
+
+    Parameters
+    ----------
+    tokenizer
+        A tokenizer, fitted or not, or the name of one; fitted on sources and answers together.
+    context
+        Most tokens of a source and of an answer; longer ones are cut.
+    beams
+        Answers that are kept while searching; 1 takes the most probable token at each step.
+    length_penalty
+        The exponent a of log p / n^a, by which answers of n tokens compete.
+    batch_tokens
+        Most tokens of a batch, padding included, of texts and answers each; short texts then make
+        batches of more rows. None: batches of ``batch_size`` rows.
+    """
+
+    adapter: ClassVar[type] = PairAdapter
+    _wants_validation_outputs: ClassVar[bool] = False
+    _default_tokenizer: ClassVar[str] = "bpe"
+    _special: ClassVar[tuple[str, ...]] = ("<pad>", "<unk>", "<s>", "</s>")
+
+    tokenizer: Annotated[Any, TokenizerChoice()] = None
+    context: Annotated[int, Interval(2, whole=True)] = 128
+    beams: Annotated[int, Interval(1, whole=True)] = 1
+    length_penalty: Annotated[float, Interval(0)] = 0.0
+    batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
+
+    def _adapter(self) -> PairAdapter:
+        asked = make_tokenizer(self.tokenizer, self._default_tokenizer, self._special)
+        self._sources = PairAdapter(asked, context=self.context)
+        return self._sources
+
+    def _start_of(self, adapter: PairAdapter) -> int:
+        """Return the id that an answer begins with."""
+        tokenizer: Any = adapter.tokenizer
+        return int(tokenizer.id_of("begin"))
+
+    def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
+        """Return the answers as an array of strings; in ``fit`` the tokenizer is learnt here."""
+        name = type(self).__name__
+        if y is None:
+            raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
+        _refuse_pairs(X, name)
+        found = np.array(as_texts(y, name, what="y"), dtype=object)
+        if len(found) != len(X):
+            raise InvalidData(
+                f"{name}: X and y must have the same number of rows; got {len(X):,} and "
+                f"{len(found):,}."
+            )
+        self._learn_tokenizer(X, found)
+        return found
+
+    def _learn_tokenizer(self, X: np.ndarray, y: np.ndarray) -> None:
+        sources = self._sources
+        if sources.tokenizer is None:
+            texts = list(chain(X, y))
+            sources.asked = choose_tokenizer(sources.asked, texts, type(self).__name__)
+
+    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
+        tokenizer: Tokenizer = self._sources.asked
+        rows = self._answer_rows(tokenizer, y)
+        sizes = [len(row) for row in rows]
+        self.answer_tokens_ = min(self.context, math.ceil(ROOM * max(sizes)))
+        self.usual_tokens_ = float(np.mean(sizes))
+        return Target(self._padded(tokenizer, rows), len(tokenizer), weight)
+
+    def _reencode_target(self, y: np.ndarray) -> Target:
+        """Encode further answers with the tokenizer already learnt."""
+        tokenizer = self.adapter_.tokenizer  # type: ignore[attr-defined]
+        rows = self._answer_rows(tokenizer, y)
+        return Target(self._padded(tokenizer, rows), len(tokenizer), None)
+
+    def _answer_rows(self, tokenizer: Tokenizer, y: np.ndarray) -> list[list[int]]:
+        end = tokenizer.id_of("end")
+        return [[*row[: self.context - 1], end] for row in tokenizer.encode(list(y))]
+
+    def _padded(self, tokenizer: Tokenizer, rows: list[list[int]]) -> Tensor:
+        pad = tokenizer.find_id("pad")
+        ids = pad_batch(rows, len(tokenizer) if pad is None else pad).ids
+        return torch.from_numpy(ids)
+
+    def _padded_rows(self, samples: Samples) -> Samples:
+        """Cut answers too to the longest of a batch."""
+        y: Any = samples.y
+        if y.ndim == 2:
+            answers = real_lengths(y, self.adapter_.padding)  # type: ignore[attr-defined]
+            samples = replace(samples, y=TensorRows(y, answers), lengths=None)
+        return super()._padded_rows(samples)  # type: ignore[misc,no-any-return]
+
+    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
+        """Nothing to learn from the validation rows."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return an answer to each text, by beam search or, with one beam, greedily.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        """
+        return self._answer(X, None)
+
+    def generate(
+        self,
+        X: Any,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        random_state: Any = None,
+    ) -> np.ndarray:
+        """Return a drawn answer to each text.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        temperature
+            Tokens are drawn from a flatter distribution the larger it is.
+        top_k
+            Draw among the k most probable tokens; None: among all.
+        top_p
+            Draw among the fewest tokens that hold this much probability.
+        random_state
+            Seed of the draws.
+        """
+        drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        return self._answer(X, {**drawn, "random_state": random_state})
+
+    def _answer(self, X: Any, drawn: dict[str, Any] | None) -> np.ndarray:
+        check_is_fitted(self, "module_")
+        adapter: Any = self.adapter_  # type: ignore[attr-defined]
+        net: Any = self.module_  # type: ignore[attr-defined]
+        texts = adapter.check(X, type(self).__name__)
+        _refuse_pairs(texts, type(self).__name__)
+        found = np.empty(len(texts), dtype=object)
+        settings: dict[str, Any] = {
+            "tokens": self.answer_tokens_,
+            "stop": adapter.end,
+            "start": self._start_of(adapter),
+            "pad": adapter.end,
+        }
+        for index, ids in self._by_length(adapter, texts):
+            keep = ids != adapter.padding
+            if drawn is not None:
+                ids = generate(net, ids, keep=keep, **settings, **drawn)
+            elif self.beams == 1:
+                ids = generate(net, ids, keep=keep, **settings)
+            else:
+                search = {**settings, "beams": self.beams, "length_penalty": self.length_penalty}
+                ids = beam_search(net, ids, keep=keep, **search).ids[:, 0]
+            for place, row in zip(index, ids.tolist(), strict=True):
+                row = row[: row.index(adapter.end)] if adapter.end in row else row
+                known = [token for token in row if token < len(adapter.tokenizer)]
+                found[place] = adapter.tokenizer.decode(known)
+        return found
+
+    def _by_length(
+        self, adapter: PairAdapter, texts: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, Tensor]]:
+        """Yield sources of like lengths together, with their places: little padding is read."""
+        rows = adapter.encode(texts)
+        order = np.argsort([-len(row) for row in rows], kind="stable")
+        start = 0
+        while start < len(order):
+            longest = len(rows[order[start]]) * self.beams
+            index = order[start : start + max(1, TOKENS // longest)]
+            yield index, adapter.pad([rows[i] for i in index]).long()
+            start += len(index)
+
+    def score_answers(self, X: Any, answers: Sequence[str]) -> np.ndarray:
+        """Return log p of each answer to each text, its end included, (n, K).
+
+        Where a task has few answers, such as the words of its labels, the best of them is what the
+        model says: softmax over the K scores gives their probabilities among each other.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        answers
+            The K answers that are scored.
+        """
+        check_is_fitted(self, "module_")
+        adapter: Any = self.adapter_  # type: ignore[attr-defined]
+        net: Any = self.module_.eval()  # type: ignore[attr-defined]
+        wanted = np.array(as_texts(answers, f"{type(self).__name__}.score_answers"), dtype=object)
+        rows = self._answer_rows(adapter.tokenizer, wanted)
+        ids = self._padded(adapter.tokenizer, rows)  # (K, T)
+        texts = adapter.check(X, type(self).__name__)
+        found = np.empty((len(texts), len(rows)))
+        for index, source in self._by_length(adapter, texts):
+            found[index] = _answer_logs(net, source, ids, adapter.padding, self._start_of(adapter))
+        return found
+
+    def choose(self, X: Any, answers: Sequence[str]) -> np.ndarray:
+        """Return the most probable of a few answers to each text, (n,).
+
+        Parameters
+        ----------
+        X
+            Texts.
+        answers
+            What may be answered.
+        """
+        return np.array(answers)[self.score_answers(X, answers).argmax(axis=1)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the BLEU of the answers, from 0 to 100, as sacreBLEU computes it.
+
+        Parameters
+        ----------
+        X
+            Texts.
+        y
+            The answers that should be given.
+        """
+        said = list(self.predict(X))
+        return bleu(said, as_texts(y, type(self).__name__)).score
+
+    def _ids(self, spec: Spec) -> dict[str, int]:
+        """Return what an objective on answers needs."""
+        return {"pad": spec.extra["padding"], "start": self._start_of(self.adapter_)}  # type: ignore[attr-defined]
+
+
+@torch.inference_mode()
+def _answer_logs(net: Any, source: Tensor, answers: Tensor, pad: int, start: int) -> np.ndarray:
+    """Return log p of K answers, (K, T), to each of some sources, (B, S), as (B, K)."""
+    device = next(net.parameters()).device
+    source, answers = source.to(device), answers.to(device)
+    keep, memory = source != pad, net.encode(source, keep=source != pad)
+    found = []
+    for answer in answers:  # the sources are read once, and each answer is written by all of them
+        row = answer[answer != pad].expand(len(source), -1)
+        h = net.decode(shift_right(row, start), memory, memory_keep=keep)
+        found.append(-token_losses(net.head(h).float(), row).sum(dim=1))
+    return torch.stack(found, dim=1).double().cpu().numpy()
+
+
+def _refuse_pairs(X: np.ndarray, owner: str) -> None:
+    if X.ndim != 1:
+        raise InvalidData(f"{owner}: X must hold single texts; got pairs of texts.")

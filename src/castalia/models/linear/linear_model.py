@@ -1,0 +1,131 @@
+"""What linear models share: coefficients, an intercept, and what follows from them.
+
+f(x) = W x + b.  Shapes: N rows, D features, T outputs; W is (T, D), or (D,) for one output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from castalia.base import DirectEstimator, OneOf
+from castalia.base.tasks import numeric_target
+from castalia.models.linear.solvers.design_matrix import Design
+
+__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearModel(DirectEstimator):
+    """Base of models that are linear in their inputs.
+
+    Parameters
+    ----------
+    fit_intercept
+        Whether there is a constant term b; without it the model passes through the origin.
+    """
+
+    _sparse: ClassVar[bool] = True
+
+    fit_intercept: Annotated[bool, OneOf(True, False)] = True
+
+    def _expanded(self, X: Any) -> Any:
+        """Return what the model is linear in: the rows themselves, where nothing else is said."""
+        return X
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        """Return W x + b for each row, (N,) or (N, T)."""
+        check_is_fitted(self, "coef_")
+        X = self._expanded(self._matrix(X))
+        if isinstance(X, Tensor):
+            weight = torch.as_tensor(self.coef_, device=X.device, dtype=X.dtype)
+            return (
+                X @ weight.mT if weight.ndim == 2 else X @ weight
+            ).cpu().numpy() + self.intercept_
+        return safe_sparse_dot(X, self.coef_.T) + self.intercept_
+
+    @property
+    def module_(self) -> nn.Linear:
+        """The model as a torch layer, a fresh copy."""
+        check_is_fitted(self, "coef_")
+        weight = torch.as_tensor(np.atleast_2d(self.coef_))
+        layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype, device="meta")
+        bias = np.broadcast_to(self.intercept_, len(weight)).astype(self.coef_.dtype)
+        state = {"weight": weight.clone(), "bias": torch.from_numpy(bias.copy())}
+        layer.load_state_dict(state, assign=True)
+        return layer
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearRegressor(RegressorMixin, LinearModel):
+    """Base of linear models that predict numbers."""
+
+    def _keep(self, coef: Tensor, design: Design, y: np.ndarray, dtype: Any) -> None:
+        """Set ``coef_`` and ``intercept_`` from W (T, D), in the data's precision and shape."""
+        intercept = (design.y_mean - coef @ design.x_mean).numpy().astype(dtype)
+        weights = coef.numpy().astype(dtype)
+        self.coef_ = weights[0] if y.ndim == 1 else weights
+        self.intercept_ = intercept[0] if y.ndim == 1 else intercept
+
+    def _design(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Design:
+        """Return the least-squares problem of checked data."""
+        target = numeric_target(self, y).reshape(len(y), -1)
+        return Design(X, target, weight, centre=self.fit_intercept, device=self.device)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return W x + b for each row.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        """
+        return self._outputs(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearClassifier(ClassifierMixin, LinearModel):
+    """Base of linear models that tell classes apart.
+
+    ``coef_`` is (1, D) for two classes and (K, D) for K.
+    """
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score of the second of two classes, (N,), or of each class, (N, K).
+
+        Parameters
+        ----------
+        X
+            Rows.
+        """
+        scores = self._outputs(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class with the highest score.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]

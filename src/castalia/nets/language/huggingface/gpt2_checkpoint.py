@@ -1,0 +1,95 @@
+"""GPT-2's configuration and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from castalia.nets.language.gpt import GPT
+from castalia.nets.language.huggingface.architecture import Architecture, their_activation, untie
+from castalia.nets.language.huggingface.tensor_names import Rule, pair
+
+__all__ = ["GPT2"]
+
+
+class GPT2(Architecture):
+    """``GPT2LMHeadModel`` and ``GPT2Model`` as ``GPT``."""
+
+    model_type = "gpt2"
+    prefix = "transformer."
+    heads = ("lm_head.",)
+    ignored = (".attn.bias", ".attn.masked_bias")  # the causal mask as a constant
+
+    def build(self, config: Mapping[str, Any], given: Mapping[str, Tensor]) -> nn.Module:
+        """Return a pre-norm ``GPT``."""
+        self.must_be(config, "scale_attn_weights", True)
+        self.must_be(config, "scale_attn_by_inverse_layer_idx", False)
+        self.must_be(config, "add_cross_attention", False)
+        return GPT(
+            self.field(config, "vocab_size"),
+            context=self.field(config, "n_positions"),
+            dim=self.field(config, "n_embd"),
+            depth=self.field(config, "n_layer"),
+            heads=self.field(config, "n_head"),
+            hidden=config.get("n_inner"),
+            dropout=config.get("resid_pdrop", 0.1),
+            activation=self.activation(config.get("activation_function", "gelu_new")),
+            eps=config.get("layer_norm_epsilon", 1e-5),
+            tied="lm_head.weight" not in given,
+        )
+
+    def config(self, net: GPT) -> dict[str, Any]:
+        """Return the configuration of a ``GPT``."""
+        dropout = net.dropout.p
+        return {
+            "model_type": "gpt2",
+            "architectures": ["GPT2LMHeadModel"],
+            "vocab_size": net.vocabulary,
+            "n_positions": net.context,
+            "n_embd": net.dim,
+            "n_layer": len(net.blocks),
+            "n_head": net.heads,
+            "n_inner": net.hidden,
+            "activation_function": their_activation(net.activation),
+            "layer_norm_epsilon": net.eps,
+            "resid_pdrop": dropout,
+            "embd_pdrop": dropout,
+            "attn_pdrop": dropout,
+            "tie_word_embeddings": net.output is None,
+            "bos_token_id": None,
+            "eos_token_id": None,
+        }
+
+    def rules(self, net: GPT) -> list[Rule]:
+        """Return the table; their linear layers are stored (inputs, outputs)."""
+        rules = [
+            *pair("tokens", "transformer.wte", bias=False),
+            *pair("positions", "transformer.wpe", bias=False),
+            *pair("norm", "transformer.ln_f"),
+        ]
+        for i in range(len(net.blocks)):
+            a, b = f"blocks.{i}", f"transformer.h.{i}"
+            rules += pair(f"{a}.norm1", f"{b}.ln_1")
+            rules += pair(f"{a}.attention.qkv", f"{b}.attn.c_attn", flipped=True)
+            rules += pair(f"{a}.attention.out", f"{b}.attn.c_proj", flipped=True)
+            rules += pair(f"{a}.norm2", f"{b}.ln_2")
+            rules += pair(f"{a}.feed_forward.up", f"{b}.mlp.c_fc", flipped=True)
+            rules += pair(f"{a}.feed_forward.down", f"{b}.mlp.c_proj", flipped=True)
+        return rules if net.output is None else [*rules, Rule("output.weight", ("lm_head.weight",))]
+
+    def owns(self, net: nn.Module) -> bool:
+        """Whether it is a ``GPT`` that GPT-2's equations describe."""
+        return (
+            isinstance(net, GPT)
+            and net.positions is not None
+            and isinstance(net.norm, nn.LayerNorm)
+            and net.norm.bias is not None
+        )
+
+    def tidy(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Drop a copy of the token table under the name of the output layer."""
+        found = super().tidy(given)
+        untie(found, "transformer.wte.weight", "lm_head.weight")
+        return found

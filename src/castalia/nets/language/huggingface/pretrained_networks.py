@@ -1,0 +1,119 @@
+"""Networks from folders of Hugging Face's libraries, and back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from castalia.errors import CheckpointMismatch, InvalidParameter
+from castalia.nets.language.huggingface.architecture import Architecture
+from castalia.nets.language.huggingface.bart_checkpoint import Bart
+from castalia.nets.language.huggingface.bert_checkpoint import Bert, Roberta
+from castalia.nets.language.huggingface.checkpoint_folder import (
+    read_config,
+    read_weights,
+    vocabulary_size,
+    write_config,
+    write_weights,
+)
+from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
+from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
+from castalia.nets.language.huggingface.tensor_names import ours, theirs
+from castalia.utils.files import atomic_write, writing
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["load_pretrained", "save_pretrained"]
+
+KNOWN: dict[str, Architecture] = {
+    kind.model_type: kind for kind in (GPT2(), Bert(), Roberta(), T5Folder(), Bart())
+}
+SHARD = 5 * 10**9  # bytes
+
+
+def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn.Module:
+    """Return the network of a Hugging Face folder, in evaluation mode, with equal logits.
+
+    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, RoBERTa, T5
+    and BART. Pickles are refused and no code of the folder is run.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    extra
+        What to do with tensors that have no place in the network, such as the head of a
+        classifier: ``"error"`` names them, ``"ignore"`` leaves them out.
+    """
+    if extra not in ("error", "ignore"):
+        raise InvalidParameter(
+            f"load_pretrained: `extra` must be 'error' or 'ignore'; got {extra!r}."
+        )
+    config = read_config(path)
+    kind = _architecture(str(config.get("model_type", "")))
+    given = kind.tidy(read_weights(path))
+    with torch.device("meta"):
+        net = kind.build(config, given)
+    rules = kind.rules(net)
+    if extra == "ignore":
+        wanted = {name for rule in rules for name in rule.theirs}
+        given = {name: tensor for name, tensor in given.items() if name in wanted}
+    net.load_state_dict(ours(rules, given, net), strict=True, assign=True)
+    _check_vocabulary(path, int(net.vocabulary))  # type: ignore[arg-type]
+    return net.eval()
+
+
+def save_pretrained(
+    net: nn.Module,
+    path: str | os.PathLike[str],
+    *,
+    tokenizer: str | None = None,
+    shard_bytes: int = SHARD,
+) -> Path:
+    """Write a network as a folder that ``transformers`` reads; return the folder.
+
+    Parameters
+    ----------
+    net
+        A ``GPT``, ``BERT``, ``RoBERTa``, ``T5`` or ``BART``.
+    path
+        The folder; it is made where it is not there.
+    tokenizer
+        The text of its ``tokenizer.json``, as ``tokenizers.Tokenizer.to_str`` gives it.
+    shard_bytes
+        Size above which the weights are split into several files.
+    """
+    kind = next((kind for kind in KNOWN.values() if kind.owns(net)), None)
+    if kind is None:
+        raise InvalidParameter(
+            "save_pretrained: `net` must be a GPT (pre-norm, with learned positions and biases), "
+            f"BERT, RoBERTa, T5 or BART; got {type(net).__name__} that is none of them."
+        )
+    folder = Path(path)
+    with writing("save_pretrained", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if tokenizer is not None:
+            atomic_write(folder / "tokenizer.json", tokenizer)
+    write_config(folder, kind.config(net))
+    write_weights(folder, theirs(kind.rules(net), net), shard_bytes)
+    return folder
+
+
+def _architecture(name: str) -> Architecture:
+    if name not in KNOWN:
+        raise CheckpointMismatch(
+            f"load_pretrained: `model_type` of `config.json` must be {listing(KNOWN)}; got "
+            f"{name!r}.{did_you_mean(name, KNOWN)}"
+        )
+    return KNOWN[name]
+
+
+def _check_vocabulary(path: str | os.PathLike[str], vocabulary: int) -> None:
+    needed = vocabulary_size(path)
+    if needed is not None and needed > vocabulary:
+        raise CheckpointMismatch(
+            f"load_pretrained: `tokenizer.json` must have at most {vocabulary:,} tokens, those of "
+            f"the weights; got {needed:,}. Tokenizer and weights belong to different models."
+        )
