@@ -81,7 +81,7 @@ def test_an_interrupted_run_goes_on_and_ends_alike(table, tmp_path, monkeypatch)
 
 def cut_in_epoch(monkeypatch, training, epoch):
     """Press Ctrl-C in an epoch of a training; checkpoints are written every three steps."""
-    from castalia.method import single_training as module
+    from castalia.method import training_run as module
     from castalia.train import Callback
 
     class Cut(Callback):

@@ -82,11 +82,11 @@ def test_the_saved_model_gives_the_answers_of_the_report(finished, folder):
 
 
 def test_a_finished_run_is_read_and_not_done_again(finished, folder):
-    told = []
+    events = []
     narrator = Narrator()
-    narrator.reading, narrator.training = told.append, lambda *words: told.append(words)
+    narrator.reading, narrator.training = events.append, lambda *words: events.append(words)
     again = run(image_plan(folder, run=finished.folder, test=0.5), narrator)
-    assert told == ["stripes"]
+    assert events == ["stripes"]
     assert again.folder == finished.folder
     assert again.summary == finished.summary
 

@@ -16,7 +16,8 @@ import numpy as np
 from castalia.evaluate.displays import LossLandscape
 from castalia.evaluate.displays.style import INK
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.vision import ResNetClassifier
 from castalia.train import Training
 

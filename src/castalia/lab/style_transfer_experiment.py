@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.datasets import load_sample_image
 
 from castalia.evaluate.displays.style import COLOURS, caption, log_scale
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.vision import StyleTransfer
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from castalia.method.problem import Problem
 from castalia.method.report import Contender
 from castalia.method.report.score_formats import duration, score
 from castalia.method.run_context import RunContext
-from castalia.method.single_training import fit_directly, train_network
 from castalia.method.train_test_split import Part
+from castalia.method.training_run import fit_directly, train_network
 from castalia.utils.text import plural
 
 __all__ = ["Trainings", "train_seeds"]

@@ -14,7 +14,7 @@ from castalia.utils.text import plural
 
 __all__ = ["contents", "without_copies"]
 
-BLOCK = 1024  # images in memory that are looked at in one go
+BLOCK = 1024  # images in memory at a time
 
 
 def without_copies(images: Images) -> tuple[Images, list[str]]:

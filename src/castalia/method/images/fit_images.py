@@ -65,7 +65,7 @@ def holds_images(data: Any) -> bool:
 def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]]:
     """Read images with a label each; return them, what the label is called, and remarks.
 
-    Files that cannot be decoded are left out and told.
+    Files that cannot be decoded are left out and reported.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def _path_column(path: Path) -> str | None:
         return None
     try:
         lines = inspect(path, path.name.lower().endswith(".gz")).head(LOOKED_AT + 1)
-    except CastaliaError:  # told when the table is read
+    except CastaliaError:  # reported when the table is read
         return None
     delimiter = max(",\t;|", key=lines[0].count) if lines else ","
     rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]

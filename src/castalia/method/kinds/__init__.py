@@ -45,7 +45,7 @@ def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
     plan
         What to read.
     narrator
-        Who is told that it is being read, where that takes a while.
+        Receives the event that the data is being read, where that takes a while.
     """
     _check_folder(plan.data)
     kind = next(kind for kind in KINDS if kind.holds(plan))

@@ -193,7 +193,7 @@ class Kind(ABC):
             return self.plan.seeds
         return 1 if self.plan.cv or not self.system.seeded else 3
 
-    # -- what is told of it --------------------------------------------------------------
+    # -- its part of the report ----------------------------------------------------------
 
     @property
     @abstractmethod
@@ -258,7 +258,7 @@ class Kind(ABC):
         if classes.dtype.kind in "UO":
             y = np.array([str(v) for v in y])
         else:
-            with suppress(ValueError):  # words where the model knows numbers: told below
+            with suppress(ValueError):  # words where the model knows numbers: refused below
                 y = y.astype(classes.dtype)
         strange = sorted({str(v) for v in y[~np.isin(y, classes)].tolist()})
         if strange:

@@ -76,11 +76,11 @@ def verdict(report: RunReport) -> str:
     model, rival, name = report.model, best_baseline(report), metric_label(report.metric)
     if model is None or not finite(model.scores.get(report.metric)):
         return ""
-    told = f"{model.name} reaches {score(model.scores[report.metric], report.metric)} ({name})"
+    reached = f"{model.name} reaches {score(model.scores[report.metric], report.metric)} ({name})"
     if rival is None:
-        return f"{told}; there is no baseline to compare it with."
+        return f"{reached}; there is no baseline to compare it with."
     return (
-        f"{told}; the best baseline, {rival.name}, "
+        f"{reached}; the best baseline, {rival.name}, "
         f"{score(rival.scores[report.metric], report.metric)}."
     )
 

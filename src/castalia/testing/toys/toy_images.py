@@ -15,7 +15,7 @@ def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Dat
     """Noisy grey images with a square and a disc each, and their masks: 0 ground, 1, 2.
 
     The square is darker than the ground and the disc, which lies above it, brighter, each by three
-    deviations of the noise: the neighbourhood of a pixel tells more than the pixel.
+    deviations of the noise: the neighbourhood of a pixel says more than the pixel.
 
     >>> X, y = shapes(8)
     >>> X.shape, X.dtype, y.shape, sorted(set(y.ravel().tolist()))
@@ -36,7 +36,7 @@ def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Dat
 def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> Data:
     """Grey images of waves that run across, down or aslant, of any phase and in noise.
 
-    No pixel tells the class; a 3 x 3 filter nearly does.
+    No pixel gives the class away; a 3 x 3 filter nearly does.
 
     >>> X, y = stripes()
     >>> X.shape, X.dtype, sorted(set(y.tolist()))
@@ -53,7 +53,7 @@ def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> 
 
 
 def textures(n: int = 6, size: int = 16, seed: int = 0) -> Data:
-    """Colour images of waves of one colour on another; y tells steep from flat ones.
+    """Colour images of waves of one colour on another; y is steep or flat.
 
     >>> X, y = textures()
     >>> X.shape, X.dtype, y.tolist()
