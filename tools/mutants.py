@@ -76,6 +76,7 @@ class Proof:
     status: str = ""  # killed, survives, not run
     reason: str = ""
     tests: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)  # tests that never enter the object
     faults: list[tuple[Fault, Outcome]] = field(default_factory=list)
 
     def count(self, *verdicts: str) -> int:
@@ -116,12 +117,12 @@ class Watch:
         self.by = self.by or ("check" if name in ("AssertionError", "Failed") else name)
 
 
-def test(tests: Iterable[str], *options: str) -> Outcome:
+def run_tests(tests: Iterable[str], *options: str, plugins: Iterable[Any] = ()) -> Outcome:
     """Run tests in this process."""
     import pytest
 
     watch = Watch()
-    code = pytest.main([*QUIET, *options, *tests], plugins=[watch])
+    code = pytest.main([*QUIET, *options, *tests], plugins=[watch, *plugins])
     ends = {name: getattr(watch, name) for name in ("passed", "failed", "skipped", "by")}
     return {"code": int(code), **ends}
 
@@ -133,12 +134,15 @@ def attack(fault: Fault, tests: list[str]) -> Outcome:
     gc.freeze()
     if not done:
         return {"verdict": "void"}
-    found = test(tests)
+    found = run_tests(tests)
     return {"verdict": "killed" if found["code"] else "survives", "by": found["by"]}
 
 
-def cover(codes: set[CodeType], tests: list[str]) -> Outcome:
-    """Run tests and keep which lines of some functions they execute."""
+def cover(row: CourseRow, codes: set[CodeType]) -> Outcome:
+    """Run a row's tests: which lines of some functions they execute, and which never enter it."""
+    from tools.reach import Reach
+
+    reach = Reach([row])
     lines: set[tuple[str, int]] = set()
     left = {code: {line for *_, line in code.co_lines() if line} for code in codes}
 
@@ -153,10 +157,11 @@ def cover(codes: set[CodeType], tests: list[str]) -> Outcome:
     threading.settrace(trace)
     sys.settrace(trace)
     try:
-        found = test(tests, "--maxfail=1000", "--continue-on-collection-errors")
+        options = ("--maxfail=1000", "--continue-on-collection-errors")
+        found = run_tests(row.tests, *options, plugins=[reach])
     finally:
         sys.settrace(None)
-    return {**found, "lines": sorted(lines)}
+    return {**found, "lines": sorted(lines), "outside": [name for name, _ in reach.missed()]}
 
 
 # ---- the children ----
@@ -237,14 +242,15 @@ def prove(row: CourseRow, settings: Settings) -> Generator[Job, Outcome, Proof]:
     tests = list(row.tests)
     files = sorted({str(ROOT / name.partition("::")[0]) for name in tests})
     base = yield Job(
-        _key("cover", row.object, *tests, *_hashes(*files, *sources)),
-        lambda: cover(codes, tests),
+        _key("reach", row.object, *tests, *_hashes(*files, *sources)),
+        lambda: cover(row, codes),
         settings.limit,
     )
     proof.tests = [t for t in tests if _ran(t, base)]
     if not proof.tests:
         proof.status, proof.reason = "not run", _why(base)
         return proof
+    proof.outside = base["outside"]
     limit = max(30.0, 5 * base["seconds"])
     for fault in _chosen(row, groups, {(f, n) for f, n in base["lines"]}, settings):
         found = yield Job(
@@ -296,10 +302,8 @@ def _ran(name: str, base: Outcome) -> bool:
 
 
 def _is(test: str, name: str) -> bool:
-    """Whether a test that ran is the one that was named, by whatever path."""
-    file, _, rest = name.partition("::")
-    name = f"{os.path.relpath(ROOT / file, ROOT)}::{rest}"
-    return test in (name, file) or test.partition("[")[0] == name
+    """Whether a test, or a file, that ran is the one that was named."""
+    return test in (name, name.partition("::")[0]) or test.partition("[")[0] == name
 
 
 def _why(base: Outcome) -> str:
@@ -406,6 +410,7 @@ def report(proofs: list[Proof], all_rows: list[CourseRow], settings: Settings) -
     survivors = [p for p in tried if p.status == "survives"]
     crashed = [p for p in tried if p.status == "killed" and not _checked(p)]
     partly = [p for p in tried if p.status == "killed" and p.count("survives")]
+    outside = [f"- {p.row.id} (`{p.row.object}`): `{t}`" for p in tried for t in p.outside]
     lines = [
         "# Proofs: what happens to the tests of the course when the library is broken",
         "",
@@ -425,6 +430,10 @@ def report(proofs: list[Proof], all_rows: list[CourseRow], settings: Settings) -
         "## Rows that survive every fault",
         "",
         *([_line(p) for p in survivors] or ["None."]),
+        "",
+        "## Tests that never enter the object of their row",
+        "",
+        *(outside or ["None."]),
         "",
         "## Rows whose faults only crash",
         "",
@@ -465,8 +474,9 @@ def _version(name: str) -> str:
 def as_data(proof: Proof) -> dict[str, Any]:
     """Turn a proof into what JSON can hold."""
     faults = [{**_fields(fault), **outcome} for fault, outcome in proof.faults]
-    row = {"row": proof.row.id, "object": proof.row.object, "tests": proof.tests}
-    return {**row, "status": proof.status, "reason": proof.reason, "faults": faults}
+    row = {"row": proof.row.id, "object": proof.row.object, "faults": faults}
+    names = ("tests", "outside", "status", "reason")
+    return row | {name: getattr(proof, name) for name in names}
 
 
 def _fields(fault: Fault) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def watched(targets: Mapping[str, Target], found: set[str]) -> Iterator[None]:
     codes = frozenset(code for target in waiting.values() for code in target.codes)
     before = sys.gettrace()
 
-    def trace(frame: FrameType, event: str, arg: Any) -> None:
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
         if frame.f_code in codes:
             hit = [n for n, t in waiting.items() if frame.f_code in t.codes and t.entered_by(frame)]
             found.update(hit)
@@ -71,10 +71,11 @@ def watched(targets: Mapping[str, Target], found: set[str]) -> Iterator[None]:
                 del waiting[name]
             if not waiting:
                 stop()
+        return before(frame, event, arg) if before else None
 
     def stop() -> None:
         sys.settrace(before)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(before)  # type: ignore[arg-type]
 
     if not waiting:
         yield
@@ -165,8 +166,9 @@ class Reach:
 
     @staticmethod
     def _names(item: pytest.Item) -> tuple[str, str]:
-        """Return the test's name with and without its parameters."""
-        return item.nodeid, item.nodeid.partition("[")[0]
+        """Return the test's name from the root, with and without its parameters."""
+        name = f"{item.location[0]}::{item.nodeid.partition('::')[2]}"
+        return name, name.partition("[")[0]
 
     @staticmethod
     def _uses(item: pytest.Item, fixture: str, baseid: str) -> bool:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -144,7 +145,8 @@ def test_a_planted_weak_test_survives_and_a_strong_one_does_not(tmp_path):
     file, course = tmp_path / "test_planted.py", tmp_path / "course.toml"
     file.write_text(TESTS)
     names = ("strong", "weak", "elsewhere", "missing")
-    rows = [COURSE.format(number=n, test=name, file=file) for n, name in enumerate(names)]
+    there = os.path.relpath(file, ROOT)
+    rows = [COURSE.format(number=n, test=name, file=there) for n, name in enumerate(names)]
     course.write_text("\n".join(rows))
     places = {"json": "found.json", "kept": "kept.json", "markdown": "PROOFS.md"}
     outs = [f"--{option}={tmp_path / name}" for option, name in places.items()]
@@ -154,6 +156,7 @@ def test_a_planted_weak_test_survives_and_a_strong_one_does_not(tmp_path):
     status = {row["tests"][0].split("_")[-1]: row["status"] for row in found if row["tests"]}
     assert status == {"strong": "killed", "weak": "survives", "elsewhere": "survives"}, done
     assert done.returncode == 1
+    assert [row["row"] for row in found if row["outside"]] == ["A-2"]
     assert "- A-3: its tests cannot be collected" in (tmp_path / "PROOFS.md").read_text()
 
 
@@ -165,6 +168,7 @@ class Kept(dict):
 
     def __missing__(self, key):
         self[key] = {"verdict": "survives", "passed": [THIS], "lines": LINES, "seconds": 1.0}
+        self[key]["outside"] = []
         return self[key]
 
 

@@ -7,41 +7,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from castalia.data import datasets
-    from castalia.data.data_reader import read
-    from castalia.data.images import Images
-    from castalia.data.stream import DiskMatrix
-    from castalia.data.table_adapter import TableAdapter
-    from castalia.data.tables import Column, Dataset, Schema, TableEncoder
+    from castalia.data import datasets as datasets
+    from castalia.data.data_reader import read as read
+    from castalia.data.images import Images as Images
+    from castalia.data.stream import DiskMatrix as DiskMatrix
+    from castalia.data.tables import Column as Column
+    from castalia.data.tables import Dataset as Dataset
+    from castalia.data.tables import Schema as Schema
+    from castalia.data.tables import TableEncoder as TableEncoder
 
-__all__ = [
-    "Column",
-    "Dataset",
-    "DiskMatrix",
-    "Images",
-    "Schema",
-    "TableAdapter",
-    "TableEncoder",
-    "datasets",
-    "read",
-]
-
-_NAMES = {
-    "castalia.data.data_reader": "read",
-    "castalia.data.images": "Images",
-    "castalia.data.stream": "DiskMatrix",
-    "castalia.data.table_adapter": "TableAdapter",
-    "castalia.data.tables": "Column Dataset Schema TableEncoder",
+_HOMES = {
+    "augment": "Augment Crop Cutout Flip LabelNoise Mask Mixup Noise Recolor Rotate Shift Zoom",
+    "data_reader": "read",
+    "images": "ImageAdapter Images",
+    "row_splits": "grouped holdout kfold leave_one_out temporal",
+    "signal_adapter": "SignalAdapter",
+    "stream": "DiskMatrix",
+    "table_adapter": "TableAdapter",
+    "tables": "Column Dataset Schema TableEncoder",
+    "text": "TextAdapter",
+    "tokenizers": "BPETokenizer ByteBPETokenizer CharTokenizer PretrainedTokenizer RuleTokenizer "
+    "SentencePieceTokenizer Tokenizer UnigramTokenizer WhitespaceTokenizer WordPieceTokenizer "
+    "WordPunctTokenizer",
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = ["datasets", *_NAMES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
-    elif name == "datasets":
-        value = import_module("castalia.data.datasets")
-    else:
+    if name not in __all__:
         raise AttributeError(f"module 'castalia.data' has no attribute {name!r}")
-    globals()[name] = value
+    home = import_module(f"castalia.data.{_NAMES.get(name, name)}")
+    value = globals()[name] = getattr(home, name) if name in _NAMES else home
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

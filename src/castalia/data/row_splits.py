@@ -1,15 +1,28 @@
-"""Splitting rows for training, validation and test."""
+"""Splits of rows for training, validation and test, and for cross-validation.
+
+Each fold is a pair of row numbers, kept and held out, as scikit-learn's splitters give them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupShuffleSplit
+from numpy.typing import ArrayLike
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneOut,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 
-from castalia.errors import InvalidData
+from castalia.errors import InvalidData, InvalidParameter
 
-__all__ = ["holdout"]
+__all__ = ["Fold", "grouped", "holdout", "kfold", "leave_one_out", "temporal"]
+
+Fold = tuple[np.ndarray, np.ndarray]  # rows kept, rows held out
 
 # Fewer rows than this say nothing about a model; they serve better in training.
 SMALLEST = 10
@@ -24,7 +37,7 @@ def holdout(
     groups: np.ndarray | None = None,
     order: np.ndarray | None = None,
     smallest: int = 0,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Fold:
     """Split row numbers into a kept and a held-out part, both ascending.
 
     Parameters
@@ -57,7 +70,7 @@ def holdout(
     if order is not None:
         held[np.argsort(order, kind="stable")[n - size :]] = True
     elif groups is not None:
-        held[_grouped(np.asarray(groups), fraction, seed)] = True
+        held[_some_groups(np.asarray(groups), fraction, seed)] = True
     else:
         rng = np.random.default_rng(seed)
         shares = _shares(labels, size) if labels is not None else None
@@ -70,7 +83,94 @@ def holdout(
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def _grouped(groups: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+def kfold(n: int, folds: int = 5, *, seed: int = 0, labels: ArrayLike | None = None) -> list[Fold]:
+    """Hold out every row once, in shuffled folds of equal size.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    folds
+        Number of folds.
+    seed
+        Of the shuffling.
+    labels
+        Classes to keep in proportion in every fold.
+
+    Examples
+    --------
+    >>> [len(held) for kept, held in kfold(10, 5)]
+    [2, 2, 2, 2, 2]
+    """
+    _check_folds("kfold", folds, n, "rows")
+    kind = KFold if labels is None else StratifiedKFold
+    return list(kind(folds, shuffle=True, random_state=seed).split(np.empty((n, 0)), labels))
+
+
+def leave_one_out(n: int) -> list[Fold]:
+    """Hold out one row at a time.
+
+    >>> [held.item() for kept, held in leave_one_out(3)]
+    [0, 1, 2]
+    """
+    _check_folds("leave_one_out", n, n, "rows")
+    return list(LeaveOneOut().split(np.empty((n, 0))))
+
+
+def grouped(groups: ArrayLike, folds: int = 5, *, seed: int = 0) -> list[Fold]:
+    """Hold out every group once; the rows of a group stay together.
+
+    Parameters
+    ----------
+    groups
+        The group of each row: a patient, a user, a document.
+    folds
+        Number of folds.
+    seed
+        Of the shuffling of groups.
+
+    Examples
+    --------
+    >>> sorted(held.tolist() for kept, held in grouped(["a", "b", "a", "c"], 3))
+    [[0, 2], [1], [3]]
+    """
+    found = np.asarray(groups)
+    _check_folds("grouped", folds, len(np.unique(found)), "groups")
+    splitter = GroupKFold(folds, shuffle=True, random_state=seed)
+    return list(splitter.split(np.empty((len(found), 0)), None, found))
+
+
+def temporal(order: ArrayLike, folds: int = 5, *, gap: int = 0) -> list[Fold]:
+    """Hold out later rows only: each fold is trained on all rows before it.
+
+    Parameters
+    ----------
+    order
+        Times or other sortable values, one a row.
+    folds
+        Number of folds.
+    gap
+        Rows left out between the kept and the held-out ones.
+
+    Examples
+    --------
+    >>> [(kept.tolist(), held.tolist()) for kept, held in temporal([3, 1, 2], 2)]
+    [([1], [2]), ([1, 2], [0])]
+    """
+    rows = np.argsort(np.asarray(order), kind="stable")
+    _check_folds("temporal", folds, len(rows) - 1, "rows after the first")
+    pairs = TimeSeriesSplit(folds, gap=gap).split(rows)
+    return [(rows[kept], rows[held]) for kept, held in pairs]
+
+
+def _check_folds(owner: str, folds: int, most: int, what: str) -> None:
+    if not 2 <= folds <= most:
+        raise InvalidParameter(
+            f"{owner}: `folds` must be from 2 to the number of {what}; got {folds} for {most}."
+        )
+
+
+def _some_groups(groups: np.ndarray, fraction: float, seed: int) -> np.ndarray:
     if len(np.unique(groups)) < 2:
         raise InvalidData(
             "holdout: `groups` must hold two groups or more; got one. Split at random instead."

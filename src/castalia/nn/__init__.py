@@ -1,5 +1,7 @@
 """Blocks used by two or more networks, and what ``torch.nn`` lacks."""
 
+from torch.nn import Dropout, Embedding
+
 from castalia.nn.activations import (
     ACTIVATIONS,
     ELU,
@@ -105,7 +107,9 @@ __all__ = [
     "CopiedWeights",
     "Cosine",
     "DotProductAttention",
+    "Dropout",
     "ElmanCell",
+    "Embedding",
     "FeedForward",
     "FourierFeatures",
     "FullSoftmax",

@@ -5,8 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from castalia.nets.vision import ResNet, resnet
-from castalia.nn.convolutions.block_convolution import convolve_blocks
+from castalia.nets.vision import ResNet
+from castalia.nn.convolutions import block_convolution
+from castalia.nn.convolutions.block_convolution import BlockConv2d, convolve_blocks
 
 
 @pytest.mark.parametrize("kernel", [1, 3, 5, 7, 9])
@@ -35,7 +36,7 @@ def test_a_network_is_the_same_function_by_blocks(monkeypatch):
     used = []
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     monkeypatch.setattr(
-        resnet, "convolve_blocks", lambda *args: used.append(1) or convolve_blocks(*args)
+        block_convolution, "convolve_blocks", lambda *args: used.append(1) or convolve_blocks(*args)
     )
     assert net(x).equal(plain)  # on a CPU nothing changes
     assert not used
@@ -44,13 +45,17 @@ def test_a_network_is_the_same_function_by_blocks(monkeypatch):
     assert len(used) == 1
     assert net(x[:, :, :65]).equal(odd)  # half a block would be left
     assert len(used) == 1
-    net.features.stem.conv = torch.nn.Conv2d(3, 8, 7, 2, padding=2).double()  # not our own
-    net(x)
-    assert len(used) == 1
+    for other in ({"padding": 2}, {"dilation": 2}, {"padding_mode": "reflect"}, {"stride": 1}):
+        settings = {"padding": 3, "stride": 2} | other
+        net.features.stem.conv = BlockConv2d(3, 8, 7, **settings).double()
+        net(x)
+        assert len(used) == 1, other
 
 
 @pytest.mark.gpu
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the compiler's own
+@pytest.mark.filterwarnings(  # of the compiler's own
+    "ignore::DeprecationWarning", "ignore:TensorFloat32 tensor cores:UserWarning"
+)
 def test_a_compiled_network_gives_the_scores_of_a_plain_one():
     torch.manual_seed(0)
     net = ResNet(3, 10, stem="imagenet").cuda().eval()

@@ -18,10 +18,10 @@ from castalia.data.images import (
     Images,
     as_images,
     available_images,
+    decodable,
     load_images,
     read_folder,
     read_table_of_paths,
-    sound,
 )
 from castalia.data.images.file_stores import open_store
 from castalia.data.images.image_decoder import SUFFIXES
@@ -83,7 +83,7 @@ def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]
                 f"fit: images of `{data}` must have one label each; got {got}. Put each class "
                 "into a folder of its own, or name a table of paths with --target."
             )
-        return sound(images), name, notes
+        return decodable(images), name, notes
 
 
 def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
@@ -118,7 +118,7 @@ def read_unlabelled(data: Sequence[Any]) -> tuple[Images, list[str]]:
         images.
     """
     with _remarks() as notes:
-        return sound(_one(data[0]) if len(data) == 1 else _several(data)).features(), notes
+        return decodable(_one(data[0]) if len(data) == 1 else _several(data)).features(), notes
 
 
 def _one(data: Any) -> Images:

@@ -1,5 +1,7 @@
 """Members trained side by side are those of lone trainings."""
 
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,9 +20,9 @@ from castalia import (
     Training,
 )
 from castalia.errors import Diverged
-from castalia.models.ensemble.batches import Batches
+from castalia.models.ensemble.member_samples import MemberCuts
 from castalia.models.ensemble.stack import Stack
-from castalia.models.ensemble.together import _Group
+from castalia.models.ensemble.stacked_members import _Group
 from castalia.testing.toys import blobs, moons, sine
 
 EXACT = {"validation": 0, "precision": "float64", "device": "cpu"}
@@ -104,19 +106,21 @@ def test_bagged_members_equal_a_loop_over_them_with_the_same_batches(monkeypatch
     net = MLPClassifier(hidden=(5,), epochs=2, batch_size=20, lr=0.05, training=Training(**EXACT))
     Bagging(estimator=net, members=3, random_state=0).fit(X, y)
     ((group, start),) = seen
-    batches = Batches([len(kept) for kept in group.kept], 20, torch.device("cpu"))
+    cuts = MemberCuts([len(kept) for kept in group.kept], 20, torch.device("cpu"))
     assert len({len(kept) for kept in group.kept}) > 1
-    orders = [group._order(epoch, batches) for epoch in range(2)]
+    samples = group.member_samples(torch.float64)
+    orders = [next(samples.batches(20, 0, epoch))[0].order for epoch in range(2)]
     for i, member in enumerate(group.members):
         net = nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 3)).double()
         for p, value in zip(net.parameters(), start[i], strict=True):
             p.data = value.double().clone()
         adam = torch.optim.Adam(net.parameters(), lr=0.05)
         for order in orders:
-            for step in range(batches.steps):
-                rows = order[i, batches.positions[i, step][batches.real[i, step]]]
-                weight = group.weight[i, rows]
-                losses = F.cross_entropy(net(group.x[rows]), group.y[rows], reduction="none")
+            for step in range(cuts.steps):
+                rows = order[i, cuts.positions[i, step][cuts.real[i, step]]]
+                weight = samples.shares[i, rows]
+                x, y = samples.x.take(rows), samples.y[rows]
+                losses = F.cross_entropy(net(x), y, reduction="none")
                 adam.zero_grad()
                 ((losses * weight).sum() / weight.sum()).backward()
                 adam.step()
@@ -125,11 +129,11 @@ def test_bagged_members_equal_a_loop_over_them_with_the_same_batches(monkeypatch
 
 
 def test_every_row_of_a_member_is_in_exactly_one_batch_of_an_epoch():
-    batches = Batches([10, 7, 9], 4, torch.device("cpu"))
-    assert batches.steps == 3
-    assert int(batches.sizes.min()) >= 2
+    cuts = MemberCuts([10, 7, 9], 4, torch.device("cpu"))
+    assert cuts.steps == 3
+    assert int(cuts.sizes.min()) >= 2
     for i, rows in enumerate((10, 7, 9)):
-        assert batches.positions[i][batches.real[i]].tolist() == list(range(rows))
+        assert cuts.positions[i][cuts.real[i]].tolist() == list(range(rows))
 
 
 class Listener(Callback):
@@ -144,6 +148,8 @@ class Listener(Callback):
         {"accumulate": 2},
         {"average": "ema"},
         {"callbacks": (Listener(),)},
+        {"watch": True},
+        {"step": "plain"},
         {"optimizer": "lbfgs"},
         {"optimizer": torch.optim.SGD},
     ],
@@ -158,10 +164,27 @@ def test_what_is_not_known_is_fitted_one_by_one(settings):
     np.testing.assert_allclose(ensemble.predict_proba(X), both, rtol=1e-6)
 
 
+def test_members_that_the_doctor_is_asked_to_watch_have_a_diagnosis_each():
+    X, y = moons(80)
+    net = MLPClassifier(hidden=(4,), epochs=2, training=Training(watch=True))
+    ensemble = DeepEnsemble(estimator=net, members=2, random_state=0).fit(X, y)
+    assert all(member._record is not None for member in ensemble.estimators_)
+
+
+def test_a_new_setting_of_the_loop_is_a_reason_to_fit_one_by_one():
+    from castalia.models.ensemble.stacked_members import INDEPENDENT, _is_independent
+
+    for field in fields(Training):
+        training = Training()
+        setattr(training, field.name, object())
+        assert field.name in INDEPENDENT or not _is_independent(training)
+    assert _is_independent(Training())
+
+
 def test_groups_that_do_not_fit_side_by_side_give_the_same_members(monkeypatch):
     X, y = moons(60)
     model = DeepEnsemble(members=3, random_state=0).fit(X, y)
-    monkeypatch.setattr("castalia.models.ensemble.together.MOST_NUMBERS", 200)
+    monkeypatch.setattr("castalia.models.ensemble.stacked_members.MOST_NUMBERS", 200)
     apart = clone(model).fit(X, y)
     assert apart.estimators_[0].settings_["together"] == 1
     for one, other in zip(model.estimators_, apart.estimators_, strict=True):
