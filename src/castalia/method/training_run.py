@@ -30,7 +30,7 @@ class TimeLimit(Callback):
         self.seconds, self.started = seconds, time.monotonic()
 
     def on_epoch_end(self, state: TrainState) -> None:
-        """Look at the clock."""
+        """Stop where the time is up."""
         if time.monotonic() - self.started > self.seconds:
             state.stop("the time limit")
 
@@ -77,7 +77,7 @@ def train_network(
     if validation is not None:
         training.validation = validation
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CastaliaWarning)  # told once, for the whole table
+        warnings.simplefilter("ignore", CastaliaWarning)  # reported once, for the whole table
         model.fit(*rows)
     seconds = time.perf_counter() - begin
     training.callbacks, training.validation, training.run = (), share, None
@@ -150,7 +150,7 @@ def _diagnosis(run: Path) -> str | None:
 
 
 def _facts(model: Any) -> dict[str, Any]:
-    """Return what the report tells about the training."""
+    """Return what the report says about the training."""
     return {
         "history": model.history_,
         "epochs": model.n_iter_,
