@@ -27,6 +27,7 @@ __all__ = [
     "LossGradients",
     "Objective",
     "Phase",
+    "RowLosses",
     "Rows",
     "Spec",
     "Stage",
@@ -192,6 +193,14 @@ class Rows(Protocol):
     def to(self, device: Any) -> Rows:
         """Return the same rows held on a device."""
         return self
+
+
+@runtime_checkable
+class RowLosses(Protocol):
+    """An objective that is a mean of losses which compare outputs with targets row by row."""
+
+    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each row, (B,)."""
 
 
 @runtime_checkable

@@ -41,7 +41,7 @@ def fgsm(
     Parameters
     ----------
     net
-        The network; it is looked at in evaluation mode and left as it was, gradients included.
+        The network; it is called in evaluation mode and left as it was, gradients included.
     loss
         An objective with ``rows``, such as ``CrossEntropy()``, or a function of outputs and
         targets.

@@ -44,7 +44,7 @@ def vocabulary_loss(h: Tensor, table: Tensor, targets: Tensor, share: Tensor) ->
     table
         Weights of the output layer, (V, D).
     targets
-        Tokens that should have been told, (N,), from 0 to V - 1.
+        Tokens that should have been predicted, (N,), from 0 to V - 1.
     share
         Weight of each token's loss, (N,).
 

@@ -78,6 +78,7 @@ def train(
     validation: Samples | None = None,
     callbacks: Sequence[Callback] = (),
     recorder: Recorder | None = None,
+    work: float | None = None,
 ) -> TrainState:
     """Train a network through stages and return where it ended.
 
@@ -103,14 +104,19 @@ def train(
         Further callbacks.
     recorder
         Run folder to record to and to resume from.
+    work
+        Multiply-adds of a step, by which CPU threads are chosen; None: estimated by ``step_work``.
     """
     loop = _Loop(
         net, data, validation, training, batch_size, seed, device, precision, recorder, callbacks
     )
     rates = [base_rate(training.optimizer, stage.lr or lr) for stage in stages]
-    return loop.run(
-        [(stage, stage.epochs or epochs, rate) for stage, rate in zip(stages, rates, strict=True)]
-    )
+    if work is None:
+        work = step_work(net, torch.Size(data.x.shape), loop.batch_size)
+    legs = [
+        (stage, stage.epochs or epochs, rate) for stage, rate in zip(stages, rates, strict=True)
+    ]
+    return loop.run(legs, work)
 
 
 class _Loop:
@@ -157,10 +163,9 @@ class _Loop:
         self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
         self.rows: list[int] = []
 
-    def run(self, stages: list[tuple[Stage, int, float]]) -> TrainState:
+    def run(self, stages: list[tuple[Stage, int, float]], work: float) -> TrainState:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
-        work = step_work(self.net, torch.Size(self.data.x.shape), self.batch_size)
         with (
             cpu_scope(self.device, work) as cores,
             self.precision.products(self.device),

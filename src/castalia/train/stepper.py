@@ -70,7 +70,7 @@ class Stepper:
         if not terms:  # no phase was due: nothing to record
             return self.missing
         self.pending.append(terms)
-        self.rows.append(draw.index.shape[0])
+        self.rows.append(draw.rows.shape[0])
         return terms["loss"]
 
     def peek(self) -> Batch:

@@ -57,8 +57,8 @@ class Draw(NamedTuple):
     Attributes
     ----------
     window, number
-        Where they come from, and the which batch of it they are.
-    index
+        Where they come from, and which of its batches they are.
+    rows
         Their positions among the samples.
     width
         How wide padded rows must be; None where rows are not padded.
@@ -66,19 +66,19 @@ class Draw(NamedTuple):
 
     window: Window
     number: int
-    index: Tensor
+    rows: Tensor
     width: tuple[int, ...] | None
 
     def batch(self) -> Batch:
         """Return them as a batch on the device."""
-        batch = self.window.samples.batch(self.index, self.width)
-        return batch if self.index.device == self.window.device else batch.to(self.window.device)
+        batch = self.window.samples.batch(self.rows, self.width)
+        return batch if self.rows.device == self.window.device else batch.to(self.window.device)
 
-    def part(self, index: Tensor) -> Draw:
+    def part(self, rows: Tensor) -> Draw:
         """Return some of the rows."""
-        return self._replace(index=index)
+        return self._replace(rows=rows)
 
     def weight(self) -> Tensor | int:
         """Return how much the rows count together."""
         weight = self.window.samples.weight
-        return len(self.index) if weight is None else weight.index_select(0, self.index).sum()
+        return len(self.rows) if weight is None else weight.index_select(0, self.rows).sum()

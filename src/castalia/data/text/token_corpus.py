@@ -112,7 +112,7 @@ class Corpus:
         return read_pieces(path, owner)
 
     def encode(self, tokenizer: Tokenizer, owner: str = "Corpus.encode") -> TokenFile:
-        """Return the ids of all texts, ``</s> text </s> text … </s>``, from the cache or anew.
+        """Return the ids of all texts, ``</s> text </s> text … </s>``, cached in a file.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Corpus:
         if len(ids) != about["tokens"]:
             raise InvalidData(
                 f"{owner}: `{home / _IDS}` must hold {about['tokens']:,} token ids; it holds "
-                f"{len(ids):,}. Delete `{home}` to have it made anew."
+                f"{len(ids):,}. Delete `{home}` to have it rebuilt."
             )
         return TokenFile(ids, about["sha256"])
 

@@ -81,7 +81,7 @@ class ConvNet1dClassifier(Transferable, SignalClassifier):
 
     See Also
     --------
-    ConvNetClassifier : the same network for pictures.
+    ConvNetClassifier : the same network for images.
 
     Examples
     --------

@@ -92,7 +92,7 @@ class Detector:
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         threshold
             Score from which a box is given; None takes that of the constructor.
 
@@ -137,7 +137,7 @@ class Detector:
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         y
             Boxes of each image; None where X holds them.
         sample_weight

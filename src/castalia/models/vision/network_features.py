@@ -1,4 +1,4 @@
-"""What looks at an image while it is painted: the layers of a network, and how pixels reach it."""
+"""The layers that style transfer compares images by, and images on the scale they expect."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ClosureStep(PlainStep):
             optimizer.step(make(parts.objective, parts.net, batch, phase.name))
         except torch.OutOfMemoryError as error:
             raise InvalidParameter(
-                f"Training: a batch of {len(draw.index)} rows and its curvature do not fit into "
+                f"Training: a batch of {len(draw.rows)} rows and its curvature do not fit into "
                 f"the memory of {parts.device}. Lower `batch_size`."
             ) from error
         parts.on_gradients()  # those of the step's start

@@ -31,7 +31,7 @@ class MicroBatchStep(PlainStep):
                     return self.undivided(draw, phase)
                 return self.divided(draw, phase)
             except torch.OutOfMemoryError as error:
-                self._halve(len(draw.index), error)
+                self._halve(len(draw.rows), error)
 
     def undivided(self, draw: Draw, phase: Phase) -> Terms:
         """Compute the gradients of a batch in one piece."""
@@ -42,14 +42,14 @@ class MicroBatchStep(PlainStep):
         parts, strategy = self.parts, self.parts.strategy
         for parameter in parts.parameters:
             parameter.grad = None
-        whole, mine = draw.weight(), strategy.share(draw.index)
+        whole, mine = draw.weight(), strategy.share(draw.rows)
         # Every process takes as many parts as the largest share has: sharded networks meet in each
         # of them.
-        number = min(parts.micro, -(-len(draw.index) // strategy.world))
+        number = min(parts.micro, -(-len(draw.rows) // strategy.world))
         total: Terms = {}
         for index in mine.tensor_split(number) if number > 1 else (mine,):
             idle = len(index) == 0  # fewer rows than processes: join in with weight 0
-            part = draw.part(draw.index[:1] if idle else index)
+            part = draw.part(draw.rows[:1] if idle else index)
             with parts.precision.autocast(parts.device):
                 terms = parts.objective.terms(parts.net, part.batch(), phase.name)
             scale = strategy.scale(0.0 if idle else part.weight(), whole)

@@ -16,6 +16,7 @@ from castalia.train.step import Terms
 from castalia.train.step_parts import StepParts
 from castalia.train.steppers.fused import FusedStep
 from castalia.train.window import Draw
+from castalia.utils.overrides import is_current
 
 __all__ = ["WrittenOutStep", "is_written_out"]
 
@@ -29,9 +30,9 @@ def is_written_out(parts: StepParts) -> bool:
         and parts.precision.name != "bf16"
         and isinstance(parts.net, Backprops)
         and parts.net.can_backprop()
-        and _up_to_date(parts.net, "backprop", "forward")
+        and is_current(parts.net, "backprop", "forward")
         and isinstance(parts.objective, LossGradients)
-        and _up_to_date(parts.objective, "loss_gradient", "terms", "rows")
+        and is_current(parts.objective, "loss_gradient", "terms", "rows")
         and len(parts.phases) == 1
         and len(parts.phases[0].parameters) == len(parts.parameters)
         and not _hooked(parts.net, parts.parameters)
@@ -49,16 +50,6 @@ class WrittenOutStep(FusedStep):
         objective: Any = self.parts.objective
         batch = draw.batch()
         return {"loss": net.backprop(batch.x, lambda out: objective.loss_gradient(out, batch))}
-
-
-def _up_to_date(owner: Any, shortcut: str, *originals: str) -> bool:
-    """Whether no subclass or instance changed an original without changing its shortcut too."""
-    order = [vars(owner), *(vars(cls) for cls in type(owner).__mro__)]
-
-    def place(name: str) -> int:
-        return next((i for i, names in enumerate(order) if name in names), len(order))
-
-    return all(place(shortcut) <= place(name) for name in originals)
 
 
 def _hooked(net: nn.Module, parameters: list[nn.Parameter]) -> bool:

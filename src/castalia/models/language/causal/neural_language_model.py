@@ -26,7 +26,7 @@ from castalia.models.language.generated_text import (
     cut_behind,
     stop_words,
 )
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.models.language.word_corpus import kind_of
 from castalia.nets.language import generate
 from castalia.objectives import CausalLM

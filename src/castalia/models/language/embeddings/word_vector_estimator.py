@@ -20,7 +20,7 @@ from castalia.data.text import choose_tokenizer
 from castalia.data.word_vectors import WordQueries
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.embeddings.epoch_runner import EpochRunner, Passes
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.models.language.word_corpus import kind_of, opened
 from castalia.train import Recorder, Training, check_training
 from castalia.utils.devices import resolve_device

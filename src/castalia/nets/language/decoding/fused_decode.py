@@ -27,7 +27,7 @@ __all__ = ["ManyRows", "OneRow", "Step", "fused_step"]
 
 TILE = 1 << 15  # weights that a program holds at once
 WARPS = 8
-LOOK = (32, 2)  # slots that a program looks at together, and its warps
+LOOK = (32, 2)  # slots that a program reads together, and its warps
 PARTS = 14  # pointers of a block: twelve weights, its keys and its values
 
 
@@ -131,7 +131,7 @@ class OneRow(Step):
         return self.logits
 
     def restart(self) -> None:
-        """Begin another text and count anew: tags are 32 bits wide."""
+        """Begin another text and count from 0: tags are 32 bits wide."""
         self.words.zero_()
         self.epoch.zero_()
 
