@@ -41,7 +41,7 @@ class TrainState:
     weights
         The final weights where ``net`` ends as one shard of many; None otherwise.
     stepper
-        What takes the steps of the stage: its objective, optimizers and, by ``peek()``, the batch
+        What takes the steps of the stage: its objective, optimizers and, by ``next_batch()``, the batch
         of the next step. For those who look inside; changing it changes the training.
     validation
         Samples validated on, or None.
