@@ -172,8 +172,8 @@ class RunStore:
             ) from error
         except sqlite3.DatabaseError as error:
             raise DamagedFile(
-                f"RunStore: `{self.path}` is not a whole database ({error}). Move it away to start a "
-                "new one; the runs' folders stay."
+                f"RunStore: `{self.path}` is not a whole database ({error}). Move it away to start "
+                "a new one; the runs' folders stay."
             ) from error
 
     @contextmanager
