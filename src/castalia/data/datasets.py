@@ -9,7 +9,7 @@ from pathlib import Path
 from castalia.data.dataset import Dataset
 from castalia.data.read import in_memory, read
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.files import digest
+from castalia.utils.atomic_files import digest
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["Known", "available", "cache", "load", "locate"]

@@ -12,7 +12,7 @@ from castalia.diagnose.findings import Finding
 from castalia.diagnose.vocabulary import NAMES, SEVERITIES
 from castalia.diagnose.writing import html, json, terminal
 from castalia.errors import InvalidParameter
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean
 
 __all__ = ["Diagnosis"]

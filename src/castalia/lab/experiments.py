@@ -95,7 +95,7 @@ def panels(columns: int, size: tuple[float, float], rows: int = 1) -> tuple[Figu
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from castalia.evaluate.displays.style import dress
+    from castalia.evaluate.displays.figure_style import dress
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)

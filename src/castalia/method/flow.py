@@ -41,7 +41,7 @@ from castalia.method.train_test_split import Part
 from castalia.method.verdict import Verdict, best_baseline, compare
 from castalia.train import check_training
 from castalia.train.runs import Run, RunStore
-from castalia.utils.files import atomic_write
+from castalia.utils.atomic_files import atomic_write
 from castalia.utils.text import listing, plural
 
 __all__ = ["Fit", "fit", "run"]

@@ -35,10 +35,9 @@ from castalia.tune import (
     Choice,
     GridSearch,
     RandomSearch,
+    SearchSpace,
     Uniform,
     Whole,
-    default_space,
-    grid_of,
 )
 from castalia.utils.text import did_you_mean, listing, plural
 
@@ -246,7 +245,7 @@ class Tuning:
         fixed = {find_setting(model, given)[1] for given in plan.fit.settings}
         found = found or {
             name: domain
-            for name, domain in default_space(model).items()
+            for name, domain in SearchSpace.default(model).items()
             if name.split("__")[-1] not in fixed
         }
         if not found:
@@ -254,7 +253,7 @@ class Tuning:
                 f"tune: {type(model).__name__} has no setting left to search. Name some with "
                 "`--try`, such as --try lr=0.001..0.1."
             )
-        return dict(grid_of(found, plan.trials)) if plan.search == "grid" else found
+        return dict(SearchSpace(found).grid(plan.trials)) if plan.search == "grid" else found
 
     def search(self, record: Run) -> Any:
         """Run the trials that are not done yet and return the search."""

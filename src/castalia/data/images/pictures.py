@@ -22,7 +22,7 @@ from castalia.data.images.decode import as_decoded
 from castalia.data.images.files import ImageFiles
 from castalia.data.images.rows import pictures_at
 from castalia.errors import InvalidData
-from castalia.utils.arrays import shared_tensor
+from castalia.utils.shared_arrays import shared_tensor
 from castalia.utils.text import plural, shorten
 
 __all__ = ["Images", "Pictures", "as_images", "resized"]
