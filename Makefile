@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # torch goes first and pinned, so that no other requirement pulls a different build.
 TORCH  := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
-.PHONY: demo test tiny lint format bench evidence docs clean
+.PHONY: demo test tiny lint format bench evidence proof docs clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,9 @@ bench: $(VENV)/.bench
 
 evidence: $(VENV)/.core
 	$(BIN)/python -m evidence
+
+proof: $(VENV)/.test
+	$(BIN)/python tools/mutants.py
 
 docs: $(VENV)/.test
 	$(BIN)/python tools/docs.py

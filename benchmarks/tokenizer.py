@@ -28,7 +28,7 @@ SIZES = {
 
 def texts(characters: int) -> tuple[list[str], str]:
     """Lines of about a thousand characters: of text8 where it is there, otherwise invented."""
-    from castalia.data.texts import load_text
+    from castalia.data.text.text_datasets import load_text
     from castalia.errors import InvalidData
 
     try:

@@ -38,7 +38,7 @@ WINDOW, NEGATIVE, SUBSAMPLE, MIN_COUNT, SENTENCE = 5, 5, 1e-3, 5, 1000
 
 def sentences(characters: int) -> tuple[list[list[str]], str]:
     """Sentences of a thousand words: of text8 where it is there, otherwise invented."""
-    from castalia.data.texts import load_text
+    from castalia.data.text.text_datasets import load_text
     from castalia.errors import InvalidData
 
     try:

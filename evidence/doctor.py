@@ -1,8 +1,9 @@
-"""The doctor on its suite: trainings with one planted fault each, and healthy ones.
+"""The doctor on its corpus: trainings with one planted fault each, and healthy ones.
 
-The calibration part set the thresholds; the others were written apart, by people who had not read
-the rules. A fault counts as first if its code leads the diagnosis, as anywhere if it is among the
-causes and symptoms; a healthy training should get neither an error nor a warning.
+The thresholds are set on the calibration part; the others are by authors who had not read the
+rules (``PARTS`` of ``evidence.corpus.cases``). A fault counts as first if its code leads the
+diagnosis, as anywhere if it is among the causes and symptoms; a healthy training should get
+neither an error nor a warning.
 """
 
 from __future__ import annotations
@@ -12,12 +13,9 @@ import warnings
 from collections import Counter
 from typing import NamedTuple
 
-from tests.diagnose.suite.cases import cases
-
 from castalia.diagnose import NAMES
+from evidence.corpus.cases import PARTS, cases
 from evidence.rows import print_table
-
-PARTS = ("sixth", "fifth", "programs", "third", "second", "calibration", "held_out")
 
 
 class Seen(NamedTuple):
@@ -60,7 +58,7 @@ def examine_case(job: tuple[str, str, int]) -> Seen:
 def run(quick: bool = False) -> None:
     """Run all parts, two seeds of the calibration part and one of the others."""
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        for part in PARTS:
+        for part in reversed(PARTS):
             seeds = (0, 1) if part == "calibration" and not quick else (0,)
             jobs = [(part, case.name, seed) for seed in seeds for case in cases(part)]
             report(part, pool.map(examine_case, jobs, chunksize=4))

@@ -7,8 +7,7 @@ everybody. Repaired: at least 95 % of the healthy score.
 
 from __future__ import annotations
 
-from tests.diagnose.estimators.faults import ENOUGH, FAULTS
-
+from evidence.corpus.repairs import ENOUGH, FAULTS
 from evidence.rows import print_table
 
 

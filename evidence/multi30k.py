@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from castalia import Training
-from castalia.data.texts import load_text
+from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import BPETokenizer
 from castalia.models.language import Transformer
 from castalia.optim import inverse_sqrt, warmup

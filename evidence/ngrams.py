@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from castalia.data.texts import load_text
+from castalia.data.text.text_datasets import load_text
 from castalia.models.language import NGramLanguageModel
 from evidence.rows import print_table
 

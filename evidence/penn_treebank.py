@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from castalia import Training
-from castalia.data.texts import load_text
+from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import WhitespaceTokenizer
 from castalia.models.language import RNNLanguageModel
 from castalia.optim import plateau

@@ -19,8 +19,8 @@ import torch
 from sklearn.model_selection import StratifiedKFold
 
 from castalia import Training
-from castalia.data.reviews import load_reviews
-from castalia.data.texts import load_text
+from castalia.data.text.film_reviews import load_reviews
+from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import WhitespaceTokenizer
 from castalia.models.language import BERT, AttentionClassifier, BERTClassifier
 from evidence.rows import print_table, spread

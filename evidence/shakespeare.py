@@ -18,7 +18,7 @@ import time
 import torch
 
 from castalia import Training
-from castalia.data.texts import load_text
+from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import CharTokenizer
 from castalia.models.language import GPTLanguageModel
 from castalia.optim.schedules import cosine, warmup

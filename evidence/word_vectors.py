@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from castalia.data.texts import load_text
+from castalia.data.text.text_datasets import load_text
 from castalia.data.word_vectors import read_analogies, read_similarities
 from castalia.models.language import FastText, GloVe, Word2Vec
 from evidence.rows import folder, print_table

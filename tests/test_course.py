@@ -135,9 +135,16 @@ def test_the_table_counts_every_row_once():
     table = course_table(ROWS)
     assert len(table) == 25
     assert sum(area["rows"] for area in table) == 694
-    assert all(area["rows"] == area["proven"] + area["open"] for area in table)
+    assert all(a["rows"] == a["proven"] + a["shown"] + a["open"] for a in table)
     assert table[0]["area"] == "Linear models"
     assert table[0]["rows"] == 33
+
+
+def test_a_row_that_shows_the_work_of_another_library_says_so_and_counts_apart():
+    shown = CourseRow("A-1", "a", "Area", "castalia.nn:PReLU", (ME,), by="torch")
+    assert shown.proof == "1 test of torch"
+    (area,) = course_table([shown, CourseRow("A-2", "b", "Area")])
+    assert area == {"area": "Area", "rows": 2, "proven": 0, "shown": 1, "open": 1}
 
 
 def written(tmp_path, text):
@@ -152,6 +159,7 @@ def written(tmp_path, text):
         ('[rows.A-1]\nname = "a"', "`rows.A-1` of `course.toml` must have a `area`; got none"),
         ('[rows.A-1]\nname = "a"\narea = "b"\ntest = []', "got `test`. Did you mean `tests`?"),
         ('[rows.A-1]\nname = "a"\narea = "b"\ntests = "t"', "must list its `tests` as strings"),
+        ('[rows.A-1]\nname = "a"\narea = "b"\nby = 3', "must name one library in `by`; got 3"),
         ("[rows]\nA-1 = 3", "`rows.A-1` of `course.toml` must be a table; got 3"),
     ],
 )

@@ -178,7 +178,7 @@ def test_imports_go_down_the_floors():
             "castalia.train.loop",
             "from importlib import import_module\nimport_module('castalia.cli')",
         ),
-        ("castalia.nets.mlp", "from castalia.data.read import read"),
+        ("castalia.nets.mlp", "from castalia.data import read"),
         ("castalia.diagnose.watch", "import castalia.evaluate.scores"),
         ("castalia.utils.text", "from castalia.catalog import SYSTEMS"),
         ("castalia.errors", "from castalia.utils.text import plural"),

@@ -287,6 +287,7 @@ def _models_page(pages: list[Page]) -> Page:
 def _course_row(row: CourseRow) -> tuple[str, ...]:
     tests = "<br>".join(f"<code>{html.escape(test)}</code>" for test in row.tests)
     proof = tests or '<span class="open">open</span>'
+    proof += f"<br>work of {html.escape(row.by)}" * bool(row.by)
     return (
         row.id,
         html.escape(row.name),
@@ -297,15 +298,18 @@ def _course_row(row: CourseRow) -> tuple[str, ...]:
 
 def _course_page() -> Page:
     rows = load_course(ROOT / "course.toml")
-    proven = sum(not row.open for row in rows)
-    body = [f"<h1>The course</h1><p>{proven} of {len(rows)} rows are proven by a test.</p>"]
+    shown = sum(bool(row.by) for row in rows)
+    proven = sum(not row.open for row in rows) - shown
+    said = f"{proven} of {len(rows)} rows are proven by a test"
+    said += f", {shown} show the work of another library" * bool(shown)
+    body = [f"<h1>The course</h1><p>{said}.</p>"]
     counts = []
     for area in course_table(rows):
         anchor = _heading_id(area["area"])
         bar = f'<progress value="{area["proven"]}" max="{area["rows"]}"></progress>'
         link = f'<a href="#{anchor}">{html.escape(area["area"])}</a>'
-        counts.append((link, str(area["proven"]), str(area["open"]), bar))
-    body.append(_table(("Area", "Proven", "Open", ""), counts))
+        counts.append((link, *(str(area[key]) for key in ("proven", "shown", "open")), bar))
+    body.append(_table(("Area", "Proven", "Shown", "Open", ""), counts))
     for area in course_table(rows):
         inside = [_course_row(row) for row in rows if row.area == area["area"]]
         body.append(f'<h2 id="{_heading_id(area["area"])}">{html.escape(area["area"])}</h2>')

@@ -24,11 +24,14 @@ __all__ = [
     "Encodes",
     "Energy",
     "LogProb",
+    "LossGradients",
     "Objective",
     "Phase",
+    "RowLosses",
     "Rows",
     "Spec",
     "Stage",
+    "StepPlan",
 ]
 
 
@@ -90,7 +93,8 @@ class Phase:
 
     One optimizer is made per phase. In each batch every phase takes ``repeat`` steps, in order, on
     batches whose number is a multiple of ``every``. A GAN has two phases. ``lr_scale`` multiplies
-    the learning rate: one factor, or one for each parameter.
+    the learning rate: one factor, or one for each parameter. ``decayed`` says for each parameter
+    whether weight decay applies to it; None: to those of two or more axes, the weight matrices.
     """
 
     name: str
@@ -98,6 +102,23 @@ class Phase:
     repeat: int = 1
     every: int = 1
     lr_scale: float | Sequence[float] = 1.0
+    decayed: Sequence[bool] | None = None
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """How the steps of a stage are taken, as far as an objective may use it.
+
+    Attributes
+    ----------
+    second_order
+        Whether the optimizer differentiates the loss twice.
+    compile
+        Mode in which a compiled network is compiled; None is torch's default.
+    """
+
+    second_order: bool = True
+    compile: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +145,15 @@ class Objective(Protocol):
 
     def after_step(self, net: nn.Module) -> None:
         """Update what gradients do not: moving averages, codebooks."""
+
+    def prepare(self, plan: StepPlan) -> None:
+        """Receive how steps are taken, before the first one."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what is carried from step to step outside the network."""
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what ``state_dict`` returned."""
 
 
 @runtime_checkable
@@ -163,6 +193,22 @@ class Rows(Protocol):
     def to(self, device: Any) -> Rows:
         """Return the same rows held on a device."""
         return self
+
+
+@runtime_checkable
+class RowLosses(Protocol):
+    """An objective that is a mean of losses which compare outputs with targets row by row."""
+
+    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each row, (B,)."""
+
+
+@runtime_checkable
+class LossGradients(Protocol):
+    """An objective that writes out the gradient of its loss by the network's outputs."""
+
+    def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient by the outputs."""
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from torch import nn
 
 from castalia.data import read
 from castalia.data.images import FileRows
-from castalia.data.images import adapter as adapters
+from castalia.data.images import image_adapter as adapters
 from castalia.errors import DataWarning, InvalidData
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.testing import toy

@@ -11,8 +11,8 @@ from sklearn.model_selection import cross_val_score
 
 import castalia
 from castalia.errors import CheckpointMismatch, InvalidParameter
+from castalia.models.sequence import ConvNet1dClassifier
 from castalia.models.vision import (
-    ConvNet1dClassifier,
     ConvNetClassifier,
     LeNetClassifier,
     ResNetClassifier,

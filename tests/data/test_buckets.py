@@ -5,19 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.testing import assert_close
 
 from castalia import Callback, Training
-from castalia.data.batches import Samples, TensorRows
+from castalia.data.batches import Samples
 from castalia.data.buckets import fixed_widths, grouped, packed, padding_share, widths_of
 from castalia.errors import InvalidParameter
 from castalia.models.language import Transformer, TransformerClassifier
-from castalia.objectives import SquaredError
 from castalia.testing.toys import reversal
-from castalia.train.capture import WARM_UP, CapturedStepper
-from castalia.train.precision import Precision
-from castalia.train.strategy import Single
 
 LENGTHS = torch.from_numpy(
     np.random.default_rng(0).lognormal(2.5, 0.7, 2003).clip(1, 96).astype(np.int64)
@@ -148,45 +143,6 @@ def test_a_cut_training_goes_on_to_the_same_bits(tokens, tmp_path):
 def test_a_budget_below_the_longest_text_is_refused():
     with pytest.raises(InvalidParameter, match=r"`batch_tokens` must be at least 23.*got 20"):
         classifier(batch_tokens=20).fit(TEXTS, LABELS)
-
-
-class Player:
-    """Stands for a CUDA graph: a replay writes the width it was recorded for."""
-
-    def __init__(self, stepper):
-        self.stepper, self.width = stepper, stepper.width[0]
-
-    def replay(self):
-        self.stepper.terms["loss"][int(self.stepper.cursor)] = self.width
-        self.stepper.cursor.add_(1)
-
-
-class Recording(CapturedStepper):
-    """Records by hand."""
-
-    def _capture(self):
-        if not self.recorded:
-            self.terms = {"loss": torch.zeros(len(self.table))}
-        self.recorded[self.width] = Player(self)
-        return True
-
-
-def test_each_width_is_recorded_once_and_replayed_for_its_batches():
-    precision = Precision("float32", torch.float32)
-    stepper = Recording(
-        nn.Linear(1, 1), SquaredError(), Training(optimizer="sgd"), batch_size=2, lr=0.1,
-        device=torch.device("cpu"), precision=precision, strategy=Single(),
-    )  # fmt: skip
-    stepper.warm = WARM_UP
-    lengths = torch.tensor([3, 3, 7, 7, 3, 3, 7, 7])
-    samples = Samples(TensorRows(torch.zeros(8, 9), lengths), torch.zeros(8, 1))
-    stepper.begin(samples, torch.arange(8))
-    for i in range(4):
-        stepper.step(i, i)
-    assert set(stepper.recorded) == {(3,), (7,)}
-    values, rows = stepper.collect()
-    assert values["loss"].tolist() == [3.0, 7.0, 3.0, 7.0]
-    assert rows == [2] * 4
 
 
 def test_the_doctor_looks_at_batches_of_every_width():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from castalia.data import datasets
+from castalia.data import dataset_files, datasets
 from castalia.errors import InvalidData, InvalidParameter
 
 
@@ -39,7 +39,9 @@ def test_wine_gets_its_column_names(tmp_path, monkeypatch):
     monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
     path = tmp_path / "winequality-red.csv"
     path.write_text("7.4,0.7,0,1.9,0.076,11,34,0.9978,3.51,0.56,9.4,5\n" * 2)
-    monkeypatch.setattr(datasets, "digest", lambda _: datasets._KNOWN["wine-quality-red"].sha256)
+    monkeypatch.setattr(
+        dataset_files, "digest", lambda _: datasets._KNOWN["wine-quality-red"].sha256
+    )
     data = datasets.load("wine-quality-red")
     assert len(data) == 2
     assert data.columns[-1] == "quality"

@@ -19,12 +19,12 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose import NAMES, finding
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.causes import EXPLAINS, arrange
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds
+from castalia.diagnose.thresholds import limit
 from castalia.diagnose.vocabulary import SEVERITIES
 
 NOTHING = partial(holds, Case(Record()))

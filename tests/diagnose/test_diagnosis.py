@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 
 from castalia.diagnose import Diagnosis, Evidence, Remedy, finding
-from castalia.diagnose.writing.plots import MOST, plot
+from castalia.diagnose.output.svg_plots import MOST, plot
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, WriteFailed
 
 RATIO = Evidence("update-to-weight ratio of `fc1.weight`", 0.31, 0.1)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_doctor import ENVIRONMENT
+from tests.cli.test_doctor_command import ENVIRONMENT
 
 SCRIPTS = Path(__file__).parent / "scripts"
 

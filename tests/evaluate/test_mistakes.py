@@ -1,6 +1,5 @@
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
@@ -29,11 +28,14 @@ def test_most_limits_the_list():
     [
         {"n": [1, 2, 3, 4], "x": [0.5, 1.5, 2.5, 3.5]},
         pd.DataFrame({"n": [1, 2, 3, 4], "x": [0.5, 1.5, 2.5, 3.5]}, index=[9, 8, 7, 6]),
-        pl.DataFrame({"n": [1, 2, 3, 4], "x": [0.5, 1.5, 2.5, 3.5]}),
+        "polars",
         [{"n": n, "x": n - 0.5} for n in range(1, 5)],
     ],
 )
 def test_rows_are_read_by_position_and_keep_their_types(rows):
+    if isinstance(rows, str):
+        polars = pytest.importorskip("polars")
+        rows = polars.DataFrame({"n": [1, 2, 3, 4], "x": [0.5, 1.5, 2.5, 3.5]})
     row = worst_mistakes(TRUTH, SAID, LOSS, rows)[1].row
     assert row == {"n": 4, "x": 3.5}
     assert type(row["n"]) is int

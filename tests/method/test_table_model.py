@@ -7,7 +7,7 @@ from tests.method.small import quick_plan, write_table
 
 import castalia
 from castalia.catalog import SYSTEMS, system_for
-from castalia.data.adapters import TableAdapter
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidParameter
 from castalia.method import evaluate, predict, run
 from castalia.method.table_model import build_model

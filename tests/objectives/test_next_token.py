@@ -141,4 +141,3 @@ def test_network_and_loss_are_compiled_in_the_mode_that_was_asked_for(monkeypatc
     model.fit(["abcabcabc"] * 4)
     module._compiled.cache_clear()
     assert made == [("_call_impl", mode), ("_network_losses", mode)]
-    assert "_compiled_mode" not in vars(model.module_)

@@ -9,8 +9,8 @@ from torch.testing import assert_close
 from castalia.errors import InvalidParameter
 from castalia.nets.language import T5
 from castalia.objectives import Denoising, SequenceCrossEntropy, SpanCorruption
+from castalia.objectives.denoising_loss import delete, infill, mask_some, permute_sentences
 from castalia.objectives.span_corruption import cut_spans, noise_places, restore_spans
-from castalia.objectives.text_denoising import delete, infill, mask_some, permute_sentences
 from castalia.protocols import Batch
 
 PAD, END, START = 0, 1, 2

@@ -40,7 +40,7 @@ def test_the_loss_is_the_weighted_mean_of_the_rows(objective, target, expected, 
     torch.testing.assert_close(loss, by_hand, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("convention", ["torch", "notes"])
+@pytest.mark.parametrize("convention", ["torch", "others"])
 def test_label_smoothing_weighs_every_class(convention):
     objective, eps = CrossEntropy(label_smoothing=0.1, convention=convention), 0.1
     hard = F.one_hot(Y, 3).double()
@@ -50,8 +50,16 @@ def test_label_smoothing_weighs_every_class(convention):
     torch.testing.assert_close(objective.rows(Z, Y), expected, rtol=0, atol=1e-12)
 
 
+def test_the_old_name_of_a_convention_warns_and_means_the_same():
+    with pytest.warns(FutureWarning, match="convention='notes' is called 'others'"):
+        assert CrossEntropy(label_smoothing=0.1, convention="notes").convention == "others"
+    with pytest.warns(FutureWarning, match="smooth_labels: convention='notes' is called 'others'"):
+        smoothed = smooth_labels(torch.tensor([0]), 3, 0.1, "notes")
+    assert smoothed.equal(smooth_labels(torch.tensor([0]), 3, 0.1, "others"))
+
+
 def test_an_unknown_convention_is_named():
-    with pytest.raises(InvalidParameter, match="`convention` must be 'torch' or 'notes'; got 'x'"):
+    with pytest.raises(InvalidParameter, match="`convention` must be 'torch' or 'others'; got 'x'"):
         CrossEntropy(convention="x")
 
 
@@ -104,7 +112,7 @@ def test_wrong_settings_are_named():
         CrossEntropy(label_smoothing=1.5)
 
 
-SETTINGS = [(0.0, "torch"), (0.1, "torch"), (0.1, "notes")]
+SETTINGS = [(0.0, "torch"), (0.1, "torch"), (0.1, "others")]
 
 
 @pytest.mark.parametrize("eps, convention", SETTINGS)

@@ -61,7 +61,7 @@ def test_the_gradient_of_cross_entropy_is_what_was_said_minus_what_is():
 
 
 @pytest.mark.parametrize(
-    "convention, true, other", [("notes", 0.9, 0.1 / 9), ("torch", 0.91, 0.01)]
+    "convention, true, other", [("others", 0.9, 0.1 / 9), ("torch", 0.91, 0.01)]
 )
 def test_smoothed_labels_of_ten_classes(convention, true, other):
     labels = smooth_labels(torch.tensor([3]), 10, 0.1, convention)
@@ -71,7 +71,7 @@ def test_smoothed_labels_of_ten_classes(convention, true, other):
     assert labels.sum().item() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("convention", ["notes", "torch"])
+@pytest.mark.parametrize("convention", ["others", "torch"])
 def test_the_smoothed_loss_is_the_cross_entropy_with_the_smoothed_labels(convention):
     z = torch.arange(10.0)[None]
     loss = CrossEntropy(label_smoothing=0.1, convention=convention)
@@ -185,7 +185,7 @@ def test_weight_decay_of_plain_gradient_descent_is_the_l2_penalty(problem):
 
 def test_smoothed_labels_keep_the_best_logits_finite():
     z = smooth_labels(torch.tensor([3]), 10, 0.1).log().requires_grad_()
-    CrossEntropy(label_smoothing=0.1, convention="notes").rows(
+    CrossEntropy(label_smoothing=0.1, convention="others").rows(
         z, torch.tensor([3])
     ).sum().backward()
     assert_close(z.grad, torch.zeros_like(z))

@@ -26,9 +26,9 @@ from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.tasks import Target
 from castalia.base.watched import Watched, watchers
-from castalia.data.adapters import TableAdapter
 from castalia.data.batches import Samples
-from castalia.data.splits import SMALLEST, holdout
+from castalia.data.row_splits import SMALLEST, holdout
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidParameter
 from castalia.protocols import Objective, Spec, Stage
 from castalia.train import (

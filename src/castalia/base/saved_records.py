@@ -2,9 +2,9 @@
 
 from castalia.base.saved_values import register
 from castalia.data import augment, tokenizers
-from castalia.data.adapters import TableAdapter
 from castalia.data.images import ImageAdapter
-from castalia.data.signals import SignalAdapter
+from castalia.data.signal_adapter import SignalAdapter
+from castalia.data.table_adapter import TableAdapter
 from castalia.data.text import (
     DocumentAdapter,
     LanguageAdapter,
@@ -15,9 +15,9 @@ from castalia.data.text import (
     TextAdapter,
     WordAdapter,
 )
-from castalia.nn.bottleneck import BottleneckAdapters
-from castalia.nn.lora import LoRA
-from castalia.nn.prompts import Prompts
+from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
+from castalia.nn.adaptation.lora import LoRA
+from castalia.nn.adaptation.soft_prompts import Prompts
 from castalia.optim import Schedule
 from castalia.train import Training
 

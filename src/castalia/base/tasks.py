@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
 from castalia.base.params import OneOf
-from castalia.data.moments import spans
+from castalia.data.tables.column_moments import spans
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.shared_arrays import shared_tensor
 

@@ -14,7 +14,7 @@ import torch
 from castalia.catalog.doctor import DIAGNOSIS, WATCHER
 from castalia.train import Callback, Recorder, Training, build_strategy
 
-__all__ = ["Watched", "watchers"]
+__all__ = ["Watched", "is_watched", "watchers"]
 
 WORTH = 1.0  # seconds: shorter trainings are not slowed by a look
 STEP = 1e-4  # seconds a small step takes whatever its size
@@ -47,12 +47,20 @@ def watchers(
         Multiply-adds of a forward pass, and steps in all: by them the time is estimated.
     """
     strategy = build_strategy(training, device)
-    if training.watch is False or strategy.name == "fsdp" or strategy.rank:
+    if strategy.name == "fsdp" or strategy.rank:
         return []
-    seconds = steps * (STEP + 3 * work / SPEED.get(device.type, DEVICE_SPEED))
-    if training.watch == "auto" and recorder.run is None and seconds < WORTH:
+    recorded = recorder.run is not None
+    if not is_watched(training, device, work=work, steps=steps, recorded=recorded):
         return []
     return [_named(WATCHER)(recorder.run, est)]
+
+
+def is_watched(
+    training: Training, device: torch.device, *, work: float, steps: int, recorded: bool = False
+) -> bool:
+    """Whether a training is watched: by its setting, or because it is recorded or takes long."""
+    seconds = steps * (STEP + 3 * work / SPEED.get(device.type, DEVICE_SPEED))
+    return training.watch is True or (training.watch == "auto" and (recorded or seconds >= WORTH))
 
 
 def _named(path: str) -> Any:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from castalia.errors import DamagedFile, InvalidData
-from castalia.utils.text import did_you_mean, listing
+from castalia.utils.text import did_you_mean, listing, plural
 
-__all__ = ["CourseRow", "course_table", "load_course"]
+__all__ = ["COUNTS", "CourseRow", "course_table", "load_course"]
 
-FIELDS = ("name", "area", "object", "tests")
+FIELDS = ("name", "area", "object", "tests", "by")
+COUNTS = ("rows", "proven", "shown", "open")
 BESIDE = Path(__file__).with_name("course.toml")  # where the wheel puts it
 AT_ROOT = Path(__file__).parents[3] / "course.toml"  # a checkout: src/castalia/catalog/course.py
 
@@ -39,6 +40,8 @@ class CourseRow:
         The public name that does it, ``package:name``; empty while nothing does.
     tests
         The tests that prove it, ``tests/file.py::test_name``; empty while nothing does.
+    by
+        The library whose work the tests show, such as ``"torch"``; empty where it is Castalia's.
 
     Examples
     --------
@@ -51,11 +54,19 @@ class CourseRow:
     area: str
     object: str = ""
     tests: tuple[str, ...] = ()
+    by: str = ""
 
     @property
     def open(self) -> bool:
         """Whether no test proves the row yet."""
         return not self.tests
+
+    @property
+    def proof(self) -> str:
+        """How many tests prove the row, and whose work they show."""
+        if self.open:
+            return "open"
+        return plural(len(self.tests), "test") + (f" of {self.by}" if self.by else "")
 
 
 def load_course(path: str | os.PathLike[str] | None = None) -> list[CourseRow]:
@@ -80,19 +91,19 @@ def load_course(path: str | os.PathLike[str] | None = None) -> list[CourseRow]:
 
 
 def course_table(rows: Iterable[CourseRow]) -> list[dict[str, Any]]:
-    """Count the rows of each area: all of them, the proven ones and the open ones.
+    """Count the rows of each area: all, proven, shown by another library, and open.
 
     Examples
     --------
     >>> rows = [CourseRow("A-1", "a", "Area"), CourseRow("A-2", "b", "Area", "m:f", ("t::u",))]
     >>> course_table(rows)
-    [{'area': 'Area', 'rows': 2, 'proven': 1, 'open': 1}]
+    [{'area': 'Area', 'rows': 2, 'proven': 1, 'shown': 0, 'open': 1}]
     """
     areas: dict[str, dict[str, Any]] = {}
     for row in rows:
-        count = areas.setdefault(row.area, {"area": row.area, "rows": 0, "proven": 0, "open": 0})
+        count = areas.setdefault(row.area, {"area": row.area, **dict.fromkeys(COUNTS, 0)})
         count["rows"] += 1
-        count["open" if row.open else "proven"] += 1
+        count["open" if row.open else "shown" if row.by else "proven"] += 1
     return list(areas.values())
 
 
@@ -124,4 +135,7 @@ def _row(tag: str, table: Any, path: Path) -> CourseRow:
     tests = table.get("tests", [])
     if not isinstance(tests, list) or not all(isinstance(test, str) for test in tests):
         raise InvalidData(f"{owner} must list its `tests` as strings; got {tests!r}.")
-    return CourseRow(tag, table["name"], table["area"], table.get("object", ""), tuple(tests))
+    by = table.get("by", "")
+    if not isinstance(by, str):
+        raise InvalidData(f"{owner} must name one library in `by`; got {by!r}.")
+    return CourseRow(tag, table["name"], table["area"], table.get("object", ""), tuple(tests), by)

@@ -21,8 +21,11 @@ def course(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what of the course the library does, and what proves it."""
-    from castalia.catalog.course import course_table, load_course
+    """Show what of the course the library does, and what proves it.
+
+    A row counts as shown, not as proven, when its tests show the work of another library.
+    """
+    from castalia.catalog.course import COUNTS, course_table, load_course
     from castalia.errors import InvalidParameter
     from castalia.utils.text import did_you_mean, listing
 
@@ -41,15 +44,11 @@ def course(
         rows = [row for row in rows if row.open]
     if area is not None or only_open:
         heads = ["row", "name", "answered by", "proof"]
-        proof = {row.id: "open" if row.open else f"{len(row.tests)} tests" for row in rows}
-        out.table(heads, [[row.id, row.name, row.object, proof[row.id]] for row in rows])
+        out.table(heads, [[row.id, row.name, row.object, row.proof] for row in rows])
         out.data({"rows": [asdict(row) | {"open": row.open} for row in rows]})
         return
     counted = course_table(rows)
-    total = {
-        "area": "all",
-        **{key: sum(int(c[key]) for c in counted) for key in ("rows", "proven", "open")},
-    }
-    heads = ["area", "rows", "proven", "open"]
-    out.table(heads, [[str(line[h]) for h in heads] for line in (*counted, total)], right="123")
+    total = {"area": "all", **{key: sum(int(c[key]) for c in counted) for key in COUNTS}}
+    heads = ["area", *COUNTS]
+    out.table(heads, [[str(line[h]) for h in heads] for line in (*counted, total)], right="1234")
     out.data({"areas": counted, "total": total})

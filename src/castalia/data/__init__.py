@@ -1,30 +1,47 @@
-"""Data: reading it, knowing what is in it, and making networks' inputs of it."""
+"""Data: reading it, knowing what is in it, and making networks' inputs of it.
 
-from typing import Any
+Names are loaded when first used: neither torch nor Arrow is imported before it is needed.
+"""
 
-from castalia.data import datasets
-from castalia.data.dataset import Dataset
-from castalia.data.read import read
-from castalia.data.schema import Column, Schema
-from castalia.data.stream import DiskMatrix
-from castalia.data.table import TableEncoder
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Column",
-    "Dataset",
-    "DiskMatrix",
-    "Images",
-    "Schema",
-    "TableEncoder",
-    "datasets",
-    "read",
-]
+if TYPE_CHECKING:
+    from castalia.data import datasets as datasets
+    from castalia.data.data_reader import read as read
+    from castalia.data.images import Images as Images
+    from castalia.data.stream import DiskMatrix as DiskMatrix
+    from castalia.data.tables import Column as Column
+    from castalia.data.tables import Dataset as Dataset
+    from castalia.data.tables import Schema as Schema
+    from castalia.data.tables import TableEncoder as TableEncoder
+
+_HOMES = {
+    "augment": "Augment Crop Cutout Flip LabelNoise Mask Mixup Noise Recolor Rotate Shift Zoom",
+    "data_reader": "read",
+    "images": "ImageAdapter Images",
+    "row_splits": "grouped holdout kfold leave_one_out temporal",
+    "signal_adapter": "SignalAdapter",
+    "stream": "DiskMatrix",
+    "table_adapter": "TableAdapter",
+    "tables": "Column Dataset Schema TableEncoder",
+    "text": "TextAdapter",
+    "tokenizers": "BPETokenizer ByteBPETokenizer CharTokenizer PretrainedTokenizer RuleTokenizer "
+    "SentencePieceTokenizer Tokenizer UnigramTokenizer WhitespaceTokenizer WordPieceTokenizer "
+    "WordPunctTokenizer",
+}
+_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = ["datasets", *_NAMES]
 
 
 def __getattr__(name: str) -> Any:
-    """Find `Images` when it is asked for: images need torch, tables can be read without it."""
-    if name == "Images":
-        from castalia.data.images import Images
+    if name not in __all__:
+        raise AttributeError(f"module 'castalia.data' has no attribute {name!r}")
+    home = import_module(f"castalia.data.{_NAMES.get(name, name)}")
+    value = globals()[name] = getattr(home, name) if name in _NAMES else home
+    return value
 
-        return Images
-    raise AttributeError(f"module 'castalia.data' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

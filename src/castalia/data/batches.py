@@ -137,7 +137,10 @@ class Samples:
 
     def __post_init__(self) -> None:
         if self.lengths is None and self.x.lengths is not None:
-            sides = [self.x.lengths, *([self.y.lengths] if isinstance(self.y, TensorRows) else [])]
+            sides: list[Any] = [
+                self.x.lengths,
+                *([self.y.lengths] if isinstance(self.y, TensorRows) else []),
+            ]
             object.__setattr__(self, "lengths", torch.stack(sides, dim=1).cpu())
 
     def __len__(self) -> int:

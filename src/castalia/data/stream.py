@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from castalia.data.dataset import Dataset
-from castalia.data.table import TableEncoder
+from castalia.data.tables.dataset import Dataset
+from castalia.data.tables.table_encoder import TableEncoder
 from castalia.errors import InvalidData
 
 __all__ = ["DiskMatrix"]

@@ -19,7 +19,8 @@ from sklearn.base import clone, is_classifier
 from castalia.base.input_checks import take_rows
 from castalia.data import Dataset
 from castalia.data.images import Images
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
+from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaWarning
 from castalia.objectives import SquaredError
 from castalia.train import Callback, Training
@@ -156,7 +157,7 @@ def _initial_loss(trial: _Trial) -> Check:
     expected, words = _expected_loss(model, trial)
     if expected is None:
         return Check("initial-loss", bool(np.isfinite(loss)), loss, "a finite number", f"{words}.")
-    tolerance = 0.3 * expected
+    tolerance = limit("preflight.initial") * expected
     passed = abs(loss - expected) <= tolerance
     message = (
         f"An untrained network should lose {number(expected, 3)} ({words})"
@@ -189,7 +190,7 @@ def _tiny_fit(trial: _Trial) -> Check | None:
     extra = {name: v for name, v in (("dropout", 0.0), ("augment", None)) if name in has}
     model = trial.fit(X, y, TINY_STEPS, len(y), lr=1e-2, training=plain, **extra)
     score = float(model.score(X, y))
-    bar = 0.95
+    bar = limit("preflight.tiny")
     passed = score >= bar
     if not passed and model.stopped_ == TIME_IS_UP:
         return None
@@ -212,7 +213,8 @@ def _input_matters(trial: _Trial) -> Check | None:
     # A network that ignores its input has equal losses row by row; chance stays below 3 errors.
     gap = mixed - honest
     sure = float(gap.mean()) > 3 * float(gap.std()) / len(gap) ** 0.5
-    passed = ratio > 1.01 and sure
+    bar = limit("preflight.mixed")
+    passed = ratio > bar and sure
     if not passed and model.stopped_ == TIME_IS_UP:
         return None
     message = (
@@ -222,7 +224,7 @@ def _input_matters(trial: _Trial) -> Check | None:
         "the target, or do not "
         "reach the output."
     )
-    return Check("input-matters", passed, ratio, "above 1.01 times the loss", message)
+    return Check("input-matters", passed, ratio, f"above {bar} times the loss", message)
 
 
 def _shuffled_labels(trial: _Trial) -> Check:
@@ -249,9 +251,9 @@ def _chance(y: np.ndarray, classes: bool) -> float:
     """Return the score that guessing passes once in a thousand times."""
     n = max(len(y), 1)
     if not classes:
-        return max(0.05, 9.0 / n)
+        return max(limit("preflight.chance"), 9.0 / n)
     if y.ndim == 2:
-        return 0.5 + 1.5 / n**0.5
+        return limit("chance.even") + 1.5 / n**0.5
     share = np.unique(y, return_counts=True)[1].max() / n
     return float(share + 3 * (share * (1 - share) / n) ** 0.5 + 1 / n)
 

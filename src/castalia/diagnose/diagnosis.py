@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castalia.diagnose.findings import Finding
-from castalia.diagnose.vocabulary import NAMES, SEVERITIES
-from castalia.diagnose.writing import html, json, terminal
-from castalia.errors import InvalidParameter
-from castalia.utils.atomic_files import atomic_write, writing
-from castalia.utils.text import did_you_mean
+from castalia.diagnose.diagnosis_record import DiagnosisRecord
+from castalia.diagnose.output import Coloured, fragment, from_text, page, plain, to_text
+from castalia.diagnose.repair import repaired
+from castalia.utils.files import atomic_write, writing
 
 __all__ = ["Diagnosis"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(DiagnosisRecord):
     """The findings of one training, ordered: what to mend first comes first.
 
     It is true when something is wrong, so that ``if diagnosis:`` reads as it should: at least one
@@ -61,56 +58,14 @@ class Diagnosis:
       · Overfitting: no validation data.
     """
 
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
-    subject: str = ""
-    curves: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    estimator: Any = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "findings", tuple(self.findings))
-        object.__setattr__(self, "notes", tuple(self.notes))
-        pairs = {name: tuple(_pairs(series)) for name, series in self.curves.items()}
-        object.__setattr__(self, "curves", pairs)
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """Codes of the findings, in order, each followed by those of its symptoms."""
-        return tuple(found.code for found in _all(self.findings))
-
-    @property
-    def worst(self) -> str | None:
-        """The worst severity among findings and symptoms; None where nothing was found."""
-        return min((f.severity for f in _all(self.findings)), key=SEVERITIES.index, default=None)
-
-    def mute(self, *codes: str) -> Diagnosis:
-        """Return the diagnosis without some findings; the symptoms of a muted cause take its place.
-
-        Parameters
-        ----------
-        *codes
-            Codes or names, such as ``"CST207"`` or ``"too-little-data"``.
-
-        Examples
-        --------
-        >>> from dataclasses import replace
-        >>> from castalia.diagnose import finding
-        >>> dead = finding("CST106", "warning", 0.8, "Half the units are dead.", "Leaky units.")
-        >>> rate = finding("CST101", "error", 0.9, "The loss grows.", "Lower the rate.")
-        >>> Diagnosis((replace(rate, symptoms=(dead,)),)).mute("CST101").codes
-        ('CST106',)
-        """
-        wanted = {_code(word) for word in codes}
-        return replace(self, findings=tuple(_without(self.findings, wanted)))
-
     def to_json(self) -> str:
         """Return the diagnosis as strict JSON; numbers that are not finite are tagged."""
-        return json.to_text(self)
+        return to_text(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Diagnosis:
         """Return the diagnosis that ``to_json`` wrote."""
-        return cls(**json.from_text(text))
+        return cls(**from_text(text))
 
     def apply(self) -> Any:
         """Return a new, unfitted estimator with the remedies made; the old one stays as it is.
@@ -124,30 +79,12 @@ class Diagnosis:
         InvalidParameter
             When the diagnosis is not of one of our estimators: then the remedies are words.
         """
-        from castalia.diagnose.estimators.repairing import repaired
-
         return repaired(self)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one HTML page that needs nothing else; return where it is."""
         with writing("Diagnosis.report", Path(path)):
-            return atomic_write(path, html.page(self))
-
-    def __contains__(self, code: str) -> bool:
-        """Whether a code was found, as a cause or as a symptom."""
-        return code in self.codes
-
-    def __iter__(self) -> Iterator[Finding]:
-        """Run through the findings; symptoms stay with their cause."""
-        return iter(self.findings)
-
-    def __len__(self) -> int:
-        """Return the number of findings, symptoms not counted."""
-        return len(self.findings)
-
-    def __bool__(self) -> bool:
-        """Whether something is wrong: an error or a warning. What is only worth knowing is not."""
-        return self.worst in ("error", "warning")
+            return atomic_write(path, page(self))
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same."""
@@ -161,50 +98,17 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """Return the diagnosis for a terminal, without colours."""
-        return terminal.plain(self)
+        return plain(self)
 
     def __repr__(self) -> str:
         """Return the codes, and where the words are."""
         about = f" of {self.subject}" if self.subject else ""
         return f"<Diagnosis{about}: {', '.join(self.codes) or 'no findings'}>"
 
-    def __rich__(self) -> terminal.Coloured:
+    def __rich__(self) -> Coloured:
         """Return what rich prints in colour."""
-        return terminal.Coloured(self)
+        return Coloured(self)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
-        return html.fragment(self)
-
-
-def _pairs(series: Iterable[Any]) -> Iterator[tuple[str | float, float]]:
-    """Give every number of a series its place."""
-    for i, item in enumerate(series):
-        where, value = item if isinstance(item, tuple | list) else (i, item)
-        yield where if isinstance(where, str | int) else float(where), float(value)
-
-
-def _all(findings: Iterable[Finding]) -> Iterator[Finding]:
-    for found in findings:
-        yield found
-        yield from _all(found.symptoms)
-
-
-def _without(findings: Iterable[Finding], codes: set[str]) -> Iterator[Finding]:
-    for found in findings:
-        symptoms = tuple(_without(found.symptoms, codes))
-        if found.code in codes:
-            yield from symptoms
-        else:
-            yield replace(found, symptoms=symptoms)
-
-
-def _code(word: str) -> str:
-    """Return the code of a code or a name."""
-    known = {name: code for code, name in NAMES.items()} | {code: code for code in NAMES}
-    if word not in known:
-        raise InvalidParameter(
-            f"Diagnosis.mute: a finding must be a code or a name of `castalia.diagnose.NAMES`; "
-            f"got {word!r}.{did_you_mean(str(word), NAMES.values())}"
-        )
-    return known[word]
+        return fragment(self)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from castalia.evaluate.network_probe import ACTIVATION_UNITS, LayerCall, layer_calls
 from castalia.nn import Maxout
-from castalia.nn.signals import slopes
+from castalia.nn.inspection.layer_signals import slopes
 
 __all__ = ["Activity", "activity"]
 

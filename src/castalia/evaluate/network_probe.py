@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from castalia.autodiff.functional_calls import call_with
 from castalia.base.input_checks import check_rows
 from castalia.errors import InvalidParameter
-from castalia.nn.signals import UNITS
+from castalia.nn.inspection.layer_signals import UNITS
 from castalia.objectives.objective import Objective as BaseObjective
 from castalia.protocols import Batch, Objective
 from castalia.utils.seeds import seed_scope

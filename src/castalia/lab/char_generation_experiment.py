@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castalia.data.texts import load_text
+from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import CharTokenizer
 from castalia.errors import InvalidData
 from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks

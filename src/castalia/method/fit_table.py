@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from castalia.data import Dataset, Schema, datasets, read
-from castalia.data.csv_source import CsvSource
-from castalia.data.read import in_memory
-from castalia.data.textfile import inspect
+from castalia.data.tables.csv_source import CsvSource
+from castalia.data.tables.table_reader import in_memory
+from castalia.data.tables.text_file import inspect
 from castalia.errors import CastaliaWarning, InvalidData
 from castalia.utils.text import listing, plural
 

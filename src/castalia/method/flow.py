@@ -16,7 +16,7 @@ import numpy as np
 
 from castalia import __version__
 from castalia.base import check_parameters, load, save
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
 from castalia.diagnose import Diagnosis, cure, preflight
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import DamagedFile, InvalidParameter

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from castalia import __version__
-from castalia.data.adapters import TableAdapter
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
 from castalia.evaluate import higher_is_better
 from castalia.method.fit_plan import FitPlan

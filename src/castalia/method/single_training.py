@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from castalia.base import save
-from castalia.data.adapters import TableAdapter
+from castalia.data.table_adapter import TableAdapter
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import CastaliaWarning
 from castalia.method.answer_scores import answers_of

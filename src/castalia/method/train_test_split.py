@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 
 from castalia.data import Dataset
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
 from castalia.errors import InvalidData
 from castalia.method.fit_plan import FitPlan
 from castalia.method.task import Task

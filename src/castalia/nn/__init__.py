@@ -1,5 +1,7 @@
 """Blocks used by two or more networks, and what ``torch.nn`` lacks."""
 
+from torch.nn import Dropout, Embedding
+
 from castalia.nn.activations import (
     ACTIVATIONS,
     ELU,
@@ -18,7 +20,8 @@ from castalia.nn.activations import (
     Tanh,
     activation,
 )
-from castalia.nn.anatomy import Layer, Summary, summary
+from castalia.nn.adaptation.weight_transfer import CopiedWeights, copy_weights
+from castalia.nn.architecture import Layer, Summary, summary
 from castalia.nn.attention import (
     AdditiveAttention,
     AttentionPooling,
@@ -41,8 +44,7 @@ from castalia.nn.attention import (
     prefix,
     strided,
 )
-from castalia.nn.batch_norm import recompute_batch_norm, running_statistics
-from castalia.nn.boxes import (
+from castalia.nn.bounding_boxes import (
     anchor_sizes,
     box_iou,
     from_corners,
@@ -51,24 +53,29 @@ from castalia.nn.boxes import (
     suppress,
     to_corners,
 )
-from castalia.nn.channel_axis import channels_first, channels_last
-from castalia.nn.connectivity import Connectivity, compare_connectivity
-from castalia.nn.convolution import convolve, pad
-from castalia.nn.convolution_matrix import convolution_matrix
-from castalia.nn.copying import CopiedWeights, copy_weights
-from castalia.nn.dense_to_conv import dense_to_conv
-from castalia.nn.dropout import MonteCarloDropout, OriginalDropout, dropout_on
-from castalia.nn.global_pool import GlobalPool
-from castalia.nn.influence import influence
-from castalia.nn.initialisation import GAINS, SCHEMES, init
-from castalia.nn.locally_connected import LocallyConnected1d, LocallyConnected2d
-from castalia.nn.masks import all_masks, geometric_ensemble
-from castalia.nn.maxout import Maxout
-from castalia.nn.modes import evaluating, uncompiled
-from castalia.nn.multistep import MultistepResidual
-from castalia.nn.noise import GaussianNoise
-from castalia.nn.ode_block import ODEBlock
-from castalia.nn.random_features import FourierFeatures, draw_frequencies, fourier_features
+from castalia.nn.convolutions.channel_axis import channels_first, channels_last
+from castalia.nn.convolutions.connectivity import Connectivity, compare_connectivity
+from castalia.nn.convolutions.convolution import convolve, pad
+from castalia.nn.convolutions.convolution_matrix import convolution_matrix
+from castalia.nn.convolutions.convolution_sizes import output_size, receptive_field, transposed_size
+from castalia.nn.convolutions.dense_to_conv import dense_to_conv
+from castalia.nn.convolutions.global_pool import GlobalPool
+from castalia.nn.convolutions.locally_connected import LocallyConnected1d, LocallyConnected2d
+from castalia.nn.convolutions.separable_convolution import SeparableConv1d, SeparableConv2d
+from castalia.nn.convolutions.unpool import Positions, Unpool2d
+from castalia.nn.inspection.influence import influence
+from castalia.nn.inspection.layer_signals import layer_gradients, recording, saturation
+from castalia.nn.layers.batch_norm import recompute_batch_norm, running_statistics
+from castalia.nn.layers.category_embeddings import TableEmbedding
+from castalia.nn.layers.fourier_features import FourierFeatures, draw_frequencies, fourier_features
+from castalia.nn.layers.maxout import Maxout
+from castalia.nn.layers.multistep_residual import MultistepResidual
+from castalia.nn.layers.ode_block import ODEBlock
+from castalia.nn.layers.residual import Residual, residual_block
+from castalia.nn.layers.scalar_mix import ScalarMix
+from castalia.nn.layers.sparse_linear import SparseLinear
+from castalia.nn.layers.threshold_unit import ThresholdUnit
+from castalia.nn.network_modes import evaluating, uncompiled
 from castalia.nn.recurrent import (
     ContextCell,
     ElmanCell,
@@ -79,16 +86,11 @@ from castalia.nn.recurrent import (
     OutputRecurrentCell,
     Recurrent,
 )
-from castalia.nn.residual import Residual, residual_block
-from castalia.nn.scalar_mix import ScalarMix
-from castalia.nn.separable import SeparableConv1d, SeparableConv2d
-from castalia.nn.signals import layer_gradients, recording, saturation
-from castalia.nn.sizes import output_size, receptive_field, transposed_size
-from castalia.nn.sparse import SparseLinear
-from castalia.nn.table import TableEmbedding
-from castalia.nn.threshold import ThresholdUnit
-from castalia.nn.unpool import Positions, Unpool2d
-from castalia.nn.weight_scaling import scale_weights, with_dropout
+from castalia.nn.regularisation.dropout_layers import MonteCarloDropout, OriginalDropout, dropout_on
+from castalia.nn.regularisation.dropout_masks import all_masks, geometric_ensemble
+from castalia.nn.regularisation.gaussian_noise import GaussianNoise
+from castalia.nn.regularisation.weight_scaling import scale_weights, with_dropout
+from castalia.nn.weight_initialisation import GAINS, SCHEMES, init
 from castalia.nn.words import FullSoftmax, HierarchicalSoftmax, NegativeSampling, huffman_paths
 
 __all__ = [
@@ -105,7 +107,9 @@ __all__ = [
     "CopiedWeights",
     "Cosine",
     "DotProductAttention",
+    "Dropout",
     "ElmanCell",
+    "Embedding",
     "FeedForward",
     "FourierFeatures",
     "FullSoftmax",

@@ -4,6 +4,7 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
+from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
@@ -39,7 +40,6 @@ from castalia.objectives.supervised import (
 )
 from castalia.objectives.surrogate import Surrogate
 from castalia.objectives.tag_and_span_losses import SpanCrossEntropy, TagCrossEntropy
-from castalia.objectives.text_denoising import Denoising
 from castalia.probability import (
     bayes_error,
     bayes_optimal,

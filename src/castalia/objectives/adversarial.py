@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.nn import evaluating
 from castalia.objectives.norm_balls import BALLS
-from castalia.objectives.objective import Objective
-from castalia.protocols import Batch, Phase
+from castalia.objectives.objective import Objective, Wrapped
+from castalia.protocols import Batch
 
 __all__ = ["Adversarial", "fgsm", "pgd"]
 
@@ -41,7 +41,7 @@ def fgsm(
     Parameters
     ----------
     net
-        The network; it is looked at in evaluation mode and left as it was, gradients included.
+        The network; it is called in evaluation mode and left as it was, gradients included.
     loss
         An objective with ``rows``, such as ``CrossEntropy()``, or a function of outputs and
         targets.
@@ -128,10 +128,10 @@ def pgd(
     return near
 
 
-class Adversarial(Objective):
+class Adversarial(Wrapped):
     """An objective that is also minimised at the worst points near the rows.
 
-    (1 - share) J(x) + share J(x'), with x' found anew for every batch. In evaluation mode it is
+    (1 - share) J(x) + share J(x'), with x' found again for every batch. In evaluation mode it is
     J(x): validation sees the rows as they are.
 
     Parameters
@@ -184,12 +184,9 @@ class Adversarial(Objective):
             raise InvalidParameter(
                 f"Adversarial: `share` must be above 0 and at most 1; got {share}."
             )
-        self.objective, self.eps, self.steps = objective, eps, steps
+        super().__init__(objective)
+        self.eps, self.steps = eps, steps
         self.norm, self.share, self.limits = norm, share, limits
-
-    def phases(self, net: nn.Module) -> list[Phase]:
-        """Those of the objective."""
-        return self.objective.phases(net)
 
     def attack(self, net: nn.Module, batch: Batch) -> Tensor:
         """Return the rows that the loss is also taken at."""
@@ -207,10 +204,6 @@ class Adversarial(Objective):
         there = self.objective.terms(net, worse, phase)["loss"]
         loss = (1 - self.share) * clean["loss"] + self.share * there
         return {**clean, "loss": loss, "clean": clean["loss"], "adversarial": there}
-
-    def after_step(self, net: nn.Module) -> None:
-        """That of the objective."""
-        self.objective.after_step(net)
 
 
 def _gradient(net: nn.Module, loss: Loss, x: Tensor, y: Tensor) -> Tensor:

@@ -8,13 +8,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from castalia.objectives.objective import Objective
-from castalia.protocols import Batch, Phase
+from castalia.objectives.objective import Objective, Wrapped
+from castalia.protocols import Batch
 
 __all__ = ["Augmented"]
 
 
-class Augmented(Objective):
+class Augmented(Wrapped):
     """An objective whose rows are changed at random in training and left alone otherwise.
 
     Parameters
@@ -42,11 +42,8 @@ class Augmented(Objective):
     def __init__(
         self, objective: Objective, transform: Callable[[Any, Any], tuple[Any, Any]]
     ) -> None:
-        self.objective, self.transform = objective, transform
-
-    def phases(self, net: nn.Module) -> list[Phase]:
-        """Those of the objective."""
-        return self.objective.phases(net)
+        super().__init__(objective)
+        self.transform = transform
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the objective's terms, in training on changed rows."""
@@ -54,7 +51,3 @@ class Augmented(Objective):
             x, y = self.transform(batch.x, batch.y)
             batch = batch._replace(x=x, y=y)
         return self.objective.terms(net, batch, phase)
-
-    def after_step(self, net: nn.Module) -> None:
-        """That of the objective."""
-        self.objective.after_step(net)

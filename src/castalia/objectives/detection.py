@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.nn.boxes import box_iou, iou_matrix, to_corners
+from castalia.nn.bounding_boxes import box_iou, iou_matrix, to_corners
 from castalia.objectives.objective import Objective, weighted_mean
 from castalia.protocols import Batch
 

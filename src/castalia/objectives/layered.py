@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
-from castalia.objectives.objective import Objective
-from castalia.protocols import Batch, Phase
+from castalia.objectives.objective import Objective, Wrapped
+from castalia.protocols import Phase
 
 __all__ = ["Layered"]
 
 
-class Layered(Objective):
+class Layered(Wrapped):
     """An objective that trains the parameters that ``scales`` names, each at its own rate.
 
     Parameters
@@ -40,17 +40,10 @@ class Layered(Objective):
         objective: Objective,
         scales: Callable[[nn.Module], Sequence[tuple[Tensor, float]]],
     ) -> None:
-        self.objective, self.scales = objective, scales
+        super().__init__(objective)
+        self.scales = scales
 
     def phases(self, net: nn.Module) -> list[Phase]:
         """Return one phase over the parameters named, with their factors."""
         pairs = self.scales(net)
         return [Phase("train", [p for p, _ in pairs], lr_scale=[factor for _, factor in pairs])]
-
-    def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
-        """Return those of the objective."""
-        return self.objective.terms(net, batch, phase)
-
-    def after_step(self, net: nn.Module) -> None:
-        """Do that of the objective."""
-        self.objective.after_step(net)

@@ -57,10 +57,13 @@ class Likelihood(Objective):
         """Return the distribution of y, one row of targets per row of outputs."""
         raise NotImplementedError
 
+    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the negative log-likelihood of each row, (B,)."""
+        return -self.distribution(outputs).log_prob(targets)
+
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean negative log-likelihood."""
-        log_prob = self.distribution(net(batch.x)).log_prob(batch.y)  # (B,)
-        return {"loss": weighted_mean(-log_prob, batch.weight)}
+        return {"loss": weighted_mean(self.rows(net(batch.x), batch.y), batch.weight)}
 
 
 class GaussianLikelihood(Likelihood):

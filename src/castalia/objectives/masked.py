@@ -4,7 +4,7 @@ Of each row a share of the real tokens is chosen; of these 80 % become the mask,
 and 10 % stay. Minimised is the mean of -log p(token | damaged row) over the chosen places.
 Shapes: B batch, T tokens, K places to guess, V vocabulary.
 References: 2019, Devlin, Chang, Lee, Toutanova, BERT, arXiv 1810.04805; 2019, Liu et al., RoBERTa,
-arXiv 1907.11692 (masks drawn anew each time a row is seen, as here).
+arXiv 1907.11692 (masks drawn again each time a row is seen, as here).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.vocabulary_loss import vocabulary_loss
-from castalia.protocols import Batch
+from castalia.protocols import Batch, StepPlan
 from castalia.utils.devices import has_triton
 
 __all__ = ["CarriedLM", "CausalLM"]
@@ -47,10 +47,13 @@ class CausalLM(Objective):
     tensor(7.0000)
     """
 
-    once = False  # whether the loss is differentiated once only: the loop says so
-
     def __init__(self, *, ignore: int | None = None) -> None:
         self.ignore = ignore
+        self.plan = StepPlan()
+
+    def prepare(self, plan: StepPlan) -> None:
+        """Keep how steps are taken: a loss differentiated once needs no logits held."""
+        self.plan = plan
 
     def terms(self, net: Any, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over rows; the perplexity is exp of it where rows are of one length."""
@@ -58,8 +61,8 @@ class CausalLM(Objective):
         if y is None or y.shape != x.shape:
             x, y = x[:, :-1], x[:, 1:]
         compiled = getattr(net, "_compiled_call_impl", None) is not None
-        mode = getattr(net, "_compiled_mode", None)
-        if self.once and torch.is_grad_enabled() and _has_large_table(net):
+        mode = self.plan.compile
+        if not self.plan.second_order and torch.is_grad_enabled() and _has_large_table(net):
             h = _compiled(_features, mode)(net, x) if compiled else net.features(x)
             share = _shares(y, batch.weight, self.ignore)
             loss = vocabulary_loss(h.flatten(0, 1), net.table, y.flatten().long(), share.flatten())

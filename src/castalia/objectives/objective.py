@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.protocols import Batch, Phase
+from castalia.protocols import Batch, Phase, StepPlan
 
-__all__ = ["BatchPenalty", "Objective", "Penalised", "Penalty", "weighted_mean"]
+__all__ = ["BatchPenalty", "Objective", "Penalised", "Penalty", "Wrapped", "weighted_mean"]
 
 
 def weighted_mean(loss: Tensor, weight: Tensor | None) -> Tensor:
@@ -44,19 +44,55 @@ class Objective:
     def after_step(self, net: nn.Module) -> None:
         """Update what gradients do not; nothing by default."""
 
+    def prepare(self, plan: StepPlan) -> None:
+        """Receive how steps are taken; nothing by default."""
+
     def state_dict(self) -> dict[str, Tensor]:
-        """Return what goes on from step to step outside the network; of a wrapper, its inner's."""
-        inner = getattr(self, "objective", None)
-        return inner.state_dict() if isinstance(inner, Objective) else {}
+        """Return what is carried from step to step outside the network; nothing by default."""
+        return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what ``state_dict`` returned; an empty one is that before the first step."""
-        inner = getattr(self, "objective", None)
-        if isinstance(inner, Objective):
-            inner.load_state_dict(state)
 
     def __add__(self, penalty: Penalty) -> Penalised:
         return Penalised(self, penalty)
+
+
+class Wrapped(Objective):
+    """An objective around another one, which it asks for whatever it does not change itself.
+
+    Parameters
+    ----------
+    objective
+        The inner one.
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+
+    def phases(self, net: nn.Module) -> list[Phase]:
+        """Those of the inner objective."""
+        return self.objective.phases(net)
+
+    def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Those of the inner objective."""
+        return self.objective.terms(net, batch, phase)
+
+    def after_step(self, net: nn.Module) -> None:
+        """That of the inner objective."""
+        self.objective.after_step(net)
+
+    def prepare(self, plan: StepPlan) -> None:
+        """Hand the plan on."""
+        self.objective.prepare(plan)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """That of the inner objective."""
+        return self.objective.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """That of the inner objective."""
+        self.objective.load_state_dict(state)
 
 
 class Penalty:
@@ -107,21 +143,14 @@ class BatchPenalty(Penalty):
         return terms, weighted_mean(self.rows(net, batch, seen), batch.weight)
 
 
-class Penalised(Objective):
+class Penalised(Wrapped):
     """An objective plus a penalty: J + Omega."""
 
     def __init__(self, objective: Objective, penalty: Penalty) -> None:
-        self.objective, self.penalty = objective, penalty
-
-    def phases(self, net: nn.Module) -> list[Phase]:
-        """Those of the objective."""
-        return self.objective.phases(net)
+        super().__init__(objective)
+        self.penalty = penalty
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Those of the objective, with the penalty added to the loss and shown beside it."""
         terms, penalty = self.penalty.beside(self.objective, net, batch, phase)
         return {**terms, "loss": terms["loss"] + penalty, self.penalty.name: penalty}
-
-    def after_step(self, net: nn.Module) -> None:
-        """That of the objective."""
-        self.objective.after_step(net)

@@ -2,7 +2,7 @@
 
 The decoder reads the start and the true tokens so far (teacher forcing), so that all places of an
 answer are learnt at once.
-A source is tokens, or an image to be told of.
+A source is tokens, or an image to be captioned.
 Shapes: B batch, S tokens of a source, T tokens of an answer.
 References: 2014, Sutskever, Vinyals, Le, Sequence to sequence learning, arXiv 1409.3215; 2015,
 Bengio, Vinyals, Jaitly, Shazeer, Scheduled sampling, arXiv 1506.03099.

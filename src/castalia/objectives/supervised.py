@@ -1,5 +1,7 @@
 """Losses between a network's outputs and given targets."""
 
+import warnings
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -112,7 +114,7 @@ class CrossEntropy(Supervised):
         Mass taken from the true class, at least 0 and below 1.
     convention
         How that mass is spread over K classes: ``"torch"`` gives eps/K to every class, the true one
-        included; ``"notes"`` gives eps/(K-1) to each of the others, so the true class keeps 1 -
+        included; ``"others"`` gives eps/(K-1) to each of the others, so the true class keeps 1 -
         eps.
 
     Examples
@@ -122,10 +124,7 @@ class CrossEntropy(Supervised):
     """
 
     def __init__(self, *, label_smoothing: float = 0.0, convention: str = "torch") -> None:
-        if convention not in ("torch", "notes"):
-            raise InvalidParameter(
-                f"CrossEntropy: `convention` must be 'torch' or 'notes'; got {convention!r}."
-            )
+        convention = _known_convention("CrossEntropy", convention)
         if not 0 <= label_smoothing < 1:
             raise InvalidParameter(
                 "CrossEntropy: `label_smoothing` must be at least 0 and below 1; got "
@@ -136,7 +135,7 @@ class CrossEntropy(Supervised):
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:  # (B, K, …), (B, …)
         """Return the cross-entropy of each row."""
         smoothing = self.label_smoothing
-        if smoothing and self.convention == "notes":
+        if smoothing and self.convention == "others":
             targets, smoothing = self._smoothed(outputs, targets), 0.0
         loss = F.cross_entropy(outputs, targets, reduction="none", label_smoothing=smoothing)
         return loss if loss.ndim == 1 else loss.flatten(1).mean(dim=1)
@@ -164,7 +163,7 @@ class CrossEntropy(Supervised):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the weighted mean, by torch's fused mean where every row counts the same."""
-        if batch.weight is None and not (self.label_smoothing and self.convention == "notes"):
+        if batch.weight is None and not (self.label_smoothing and self.convention == "others"):
             loss = F.cross_entropy(net(batch.x), batch.y, label_smoothing=self.label_smoothing)
             return {"loss": loss}
         return super().terms(net, batch, phase)
@@ -208,7 +207,7 @@ def smooth_labels(
     targets: Tensor,
     classes: int,
     eps: float = 0.0,
-    convention: str = "notes",
+    convention: str = "others",
     *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
@@ -221,8 +220,25 @@ def smooth_labels(
     >>> smooth_labels(torch.tensor([0]), 3, 0.1)
     tensor([[0.9000, 0.0500, 0.0500]])
     """
+    convention = _known_convention("smooth_labels", convention)
     hard = targets if targets.is_floating_point() else F.one_hot(targets, classes).movedim(-1, 1)
     hard = hard.to(dtype or torch.get_default_dtype())
     if convention == "torch":
         return hard * (1 - eps) + eps / classes
     return hard * (1 - eps) + (1 - hard) * eps / (classes - 1)
+
+
+def _known_convention(owner: str, convention: str) -> str:
+    """Return how mass is spread over classes, by its name of today."""
+    if convention == "notes":
+        warnings.warn(
+            f"{owner}: convention='notes' is called 'others' now and ends with the next version.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        return "others"
+    if convention not in ("torch", "others"):
+        raise InvalidParameter(
+            f"{owner}: `convention` must be 'torch' or 'others'; got {convention!r}."
+        )
+    return convention

@@ -7,13 +7,13 @@ surrogate's gradient is still large.
 
 from torch import Tensor, nn
 
-from castalia.objectives.objective import Objective
-from castalia.protocols import Batch, Phase
+from castalia.objectives.objective import Objective, Wrapped
+from castalia.protocols import Batch, StepPlan
 
 __all__ = ["Surrogate"]
 
 
-class Surrogate(Objective):
+class Surrogate(Wrapped):
     """Minimises one objective and validates by another.
 
     With ``Training(patience=…)`` the training halts, and the best weights are chosen, by the
@@ -38,16 +38,14 @@ class Surrogate(Objective):
     """
 
     def __init__(self, objective: Objective, measure: Objective) -> None:
-        self.objective, self.measure = objective, measure
-
-    def phases(self, net: nn.Module) -> list[Phase]:
-        """Those of the objective."""
-        return self.objective.phases(net)
+        super().__init__(objective)
+        self.measure = measure
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the objective's terms in training, those of the measure otherwise."""
         return (self.objective if net.training else self.measure).terms(net, batch, phase)
 
-    def after_step(self, net: nn.Module) -> None:
-        """That of the objective."""
-        self.objective.after_step(net)
+    def prepare(self, plan: StepPlan) -> None:
+        """Hand the plan on to both."""
+        super().prepare(plan)
+        self.measure.prepare(plan)

@@ -5,8 +5,7 @@ Shapes: N tokens, V vocabulary, W width of a row of scores, V and what pads it.
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+from castalia.utils.triton_language import tl, triton
 
 __all__ = ["scores_to_gradients"]
 

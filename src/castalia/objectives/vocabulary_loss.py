@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from castalia.objectives.vocabulary_kernels import scores_to_gradients
 from castalia.utils.devices import has_triton
 
 __all__ = ["vocabulary_loss"]
@@ -43,7 +44,7 @@ def vocabulary_loss(h: Tensor, table: Tensor, targets: Tensor, share: Tensor) ->
     table
         Weights of the output layer, (V, D).
     targets
-        Tokens that should have been told, (N,), from 0 to V - 1.
+        Tokens that should have been predicted, (N,), from 0 to V - 1.
     share
         Weight of each token's loss, (N,).
 
@@ -90,8 +91,6 @@ class _VocabularyLoss(torch.autograd.Function):
 def _to_gradients(z: Tensor, targets: Tensor, share: Tensor, losses: Tensor, size: int) -> None:
     """Turn scores, (n, W), into their gradients, and write the losses, (n,)."""
     if has_triton(z.device):
-        from castalia.objectives.vocabulary_kernels import scores_to_gradients
-
         sizes = {"V": size, "W": z.shape[1], "BLOCK": BLOCK}
         scores_to_gradients[(len(z),)](z, targets, share, losses, **sizes, num_warps=WARPS)
         return

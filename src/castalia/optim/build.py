@@ -88,6 +88,7 @@ def build_optimizer(
     *,
     lr: float,
     lr_scale: float | Sequence[float] = 1.0,
+    decayed: Sequence[bool] | None = None,
     weight_decay: float = 0.0,
     capture: bool = False,
 ) -> Optimizer:
@@ -104,8 +105,10 @@ def build_optimizer(
     lr_scale
         Factor on it, or one for each parameter. It is kept in the groups, under this name, for
         whoever sets the rate later.
+    decayed
+        For each parameter, whether it decays; None: weight matrices do, biases and scales do not.
     weight_decay
-        Decay passed to the optimizer; on weight matrices only, biases and scales are exempt.
+        Decay passed to the optimizer.
     capture
         Make its step safe to record in a CUDA graph: the rate is a tensor, the counters live on the
         device.
@@ -136,7 +139,10 @@ def build_optimizer(
         arguments = {**arguments, "fused": True}
     if capture:
         arguments = {**arguments, **({"capturable": True} if cls in CAPTURABLE else {})}
-    groups = _by_decay(cls, _by_scale(parameters, lr_scale, lr), weight_decay)
+    if decayed is None:
+        decayed = [p.ndim >= 2 for p in parameters]
+    heavy = {id(p) for p, decays in zip(parameters, decayed, strict=True) if decays}
+    groups = _by_decay(cls, _by_scale(parameters, lr_scale, lr), weight_decay, heavy)
     rate: Any = torch.tensor(lr, device=device) if capture else lr
     for group in [group for group in groups if capture and "lr" in group]:
         group["lr"] = torch.tensor(group["lr"], device=device)
@@ -161,9 +167,9 @@ def _by_scale(
 
 
 def _by_decay(
-    cls: type[Optimizer], groups: list[dict[str, Any]], decay: float
+    cls: type[Optimizer], groups: list[dict[str, Any]], decay: float, heavy: set[int]
 ) -> list[dict[str, Any]]:
-    """Split groups into what decays, the weight matrices, and what does not."""
+    """Split groups into what decays and what does not."""
     name = next(name for name, (known, _) in OPTIMIZERS.items() if known is cls)
     if len(groups) > 1 and closure_kind(cls) is not None:
         raise InvalidParameter(
@@ -180,10 +186,10 @@ def _by_decay(
     split = [
         {
             **group,
-            "params": [p for p in group["params"] if (p.ndim >= 2) == heavy],
+            "params": [p for p in group["params"] if (id(p) in heavy) == decays],
             "weight_decay": w,
         }
         for group in groups
-        for heavy, w in ((True, decay), (False, 0.0))
+        for decays, w in ((True, decay), (False, 0.0))
     ]
     return [group for group in split if group["params"]]

@@ -39,8 +39,8 @@ def is_pdf(
 ) -> bool:
     """Whether a function of one number is a density: nowhere negative, and its integral is 1.
 
-    The integral is numeric and the sign is looked at where the integral looks: a narrow spike far
-    from everything may be missed, so give the bounds where you know them.
+    The integral is numeric and the sign is checked where the integral is evaluated: a narrow spike
+    far from everything may be missed, so give the bounds where you know them.
 
     Examples
     --------

@@ -27,7 +27,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import adjusted_rand_score
 
 from castalia.base import Constraint, Estimator, load, save
-from castalia.data.adapters import TableAdapter
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData, InvalidParameter
 from castalia.models.vision.detector_task import Detector
 from castalia.testing.toys import toy

@@ -15,6 +15,7 @@ from castalia.utils.text import did_you_mean, listing
 __all__ = ["check_closure", "check_training"]
 
 PRECISIONS = ("auto", "float32", "tf32", "bf16", "float64")
+STEPS = ("auto", "plain")
 STRATEGIES = ("auto", "single", "ddp", "fsdp")
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 
@@ -28,6 +29,7 @@ def check_training(training: Training) -> None:
     _choice("optimizer", training.optimizer, OPTIMIZERS, callables=True)
     _choice("precision", training.precision, PRECISIONS)
     _choice("strategy", training.strategy, STRATEGIES)
+    _choice("step", training.step, STEPS)
     _at_least("weight_decay", training.weight_decay, 0)
     _at_least("accumulate", training.accumulate, 1, whole=True)
     _at_least("patience", training.patience, 1, whole=True, optional=True)
@@ -51,6 +53,7 @@ def check_training(training: Training) -> None:
             )
     _check_validation(training)
     _check_strategy(training)
+    _check_step(training)
     check_closure(training, optimizer_class(training.optimizer))
 
 
@@ -68,6 +71,11 @@ def check_closure(training: Training, optimizer: type | None) -> None:
     if optimizer is None or kind is None:
         return
     name = training.optimizer if isinstance(training.optimizer, str) else optimizer.__name__
+    if training.step == "plain":
+        raise InvalidParameter(
+            f"Training: `step` must be 'auto' with optimizer {name!r}, which evaluates a batch "
+            "more than once; got 'plain'."
+        )
     launched = int(os.environ.get("WORLD_SIZE", "1")) > 1 and training.strategy == "auto"
     if training.strategy in ("ddp", "fsdp") or launched:
         raise InvalidParameter(
@@ -127,6 +135,16 @@ def _check_validation(training: Training) -> None:
         raise InvalidParameter(
             f"Training: `checkpoint_every={training.checkpoint_every}` needs a place to write; "
             "set `run`."
+        )
+
+
+def _check_step(training: Training) -> None:
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 and training.strategy != "single"
+    if training.step == "plain" and (training.accumulate > 1 or several):
+        got = "several processes" if several else f"`accumulate={training.accumulate}`"
+        raise InvalidParameter(
+            f"Training: `step='plain'` takes whole batches in one process; got {got}. "
+            "Use step='auto'."
         )
 
 

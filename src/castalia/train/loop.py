@@ -30,16 +30,18 @@ from castalia.optim import (
     closure_kind,
     optimizer_class,
 )
-from castalia.protocols import Batch, Stage
+from castalia.protocols import Stage
 from castalia.train.callbacks import Callback, Dispatch
-from castalia.train.capture import CapturedStepper, own_stream
 from castalia.train.precision import Precision
 from castalia.train.progress import build_progress
 from castalia.train.recorder import Recorder
 from castalia.train.state import TrainState
-from castalia.train.step import Stepper
+from castalia.train.step_parts import StepParts
+from castalia.train.stepper import Stepper
+from castalia.train.steppers.captured import own_stream
 from castalia.train.strategy import build_strategy
 from castalia.train.training import Training
+from castalia.train.window import Window
 from castalia.utils.devices import cpu_scope
 from castalia.utils.seeds import derive
 
@@ -76,6 +78,7 @@ def train(
     validation: Samples | None = None,
     callbacks: Sequence[Callback] = (),
     recorder: Recorder | None = None,
+    work: float | None = None,
 ) -> TrainState:
     """Train a network through stages and return where it ended.
 
@@ -101,14 +104,19 @@ def train(
         Further callbacks.
     recorder
         Run folder to record to and to resume from.
+    work
+        Multiply-adds of a step, by which CPU threads are chosen; None: estimated by ``step_work``.
     """
     loop = _Loop(
         net, data, validation, training, batch_size, seed, device, precision, recorder, callbacks
     )
     rates = [base_rate(training.optimizer, stage.lr or lr) for stage in stages]
-    return loop.run(
-        [(stage, stage.epochs or epochs, rate) for stage, rate in zip(stages, rates, strict=True)]
-    )
+    if work is None:
+        work = step_work(net, torch.Size(data.x.shape), loop.batch_size)
+    legs = [
+        (stage, stage.epochs or epochs, rate) for stage, rate in zip(stages, rates, strict=True)
+    ]
+    return loop.run(legs, work)
 
 
 class _Loop:
@@ -136,9 +144,7 @@ class _Loop:
         if self.strategy.world > 1:  # dropout differs between processes
             torch.default_generator.manual_seed(derive(seed, self.strategy.rank))
         if training.compile not in ("auto", False):
-            mode = None if training.compile is True else training.compile
-            net.compile(mode=mode)
-            vars(net)["_compiled_mode"] = mode  # for objectives that compile it with the loss
+            net.compile(mode=None if training.compile is True else training.compile)
         self.home = device if _fits(data, device) else torch.device("cpu")  # where the samples live
         self.data = data.to(self.home)
         self.validation = (
@@ -157,10 +163,9 @@ class _Loop:
         self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
         self.rows: list[int] = []
 
-    def run(self, stages: list[tuple[Stage, int, float]]) -> TrainState:
+    def run(self, stages: list[tuple[Stage, int, float]], work: float) -> TrainState:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
-        work = step_work(self.net, torch.Size(self.data.x.shape), self.batch_size)
         with (
             cpu_scope(self.device, work) as cores,
             self.precision.products(self.device),
@@ -225,6 +230,7 @@ class _Loop:
             while state.epoch < epochs and not state.stopped:
                 self._epoch()
         finally:
+            state.settings["step"] = self.stepper.name
             state.settings["graph"] = self.stepper.release()
         if self.training.patience is not None and self.best is not None:
             self.strategy.load_state_dict(self.net, self.best)
@@ -232,29 +238,31 @@ class _Loop:
             self.average.swap()
 
     def _build_stepper(self, stage: Stage, lr: float) -> Stepper:
-        listens = self.dispatch.listens("on_gradients")
+        state, listeners = self.state, {}
+        if self.dispatch.listens("on_gradients"):
+            listeners["on_gradients"] = lambda: self.dispatch("on_gradients", state)
         capture = (
-            self.training.compile in ("auto", True)
+            self.training.step == "auto"
+            and self.training.compile in ("auto", True)
             and self.device.type == "cuda"
             and self.home == self.device
             and self.strategy.world == 1
-            and not listens
+            and not listeners
             and closure_kind(optimizer_class(self.training.optimizer)) is None
         )
-        state = self.state
-        stepper = (CapturedStepper if capture else Stepper)(
+        parts = StepParts(
             self.net,
             stage.objective,
             self.training,
-            batch_size=self.batch_size,
-            lr=lr,
-            device=self.device,
-            precision=self.precision,
-            strategy=self.strategy,
-            on_gradients=(lambda: self.dispatch("on_gradients", state)) if listens else None,
+            lr,
+            self.device,
+            self.precision,
+            self.strategy,
+            capture=capture,
+            **listeners,
         )
-        state.settings["precision"] = stepper.precision.name
-        return stepper
+        state.settings["precision"] = parts.precision.name
+        return Stepper(parts)
 
     def _epoch(self) -> None:
         state, started = self.state, time.perf_counter()
@@ -269,7 +277,7 @@ class _Loop:
         for samples, order, cuts in windows:
             batches = len(cuts) - 1
             if done + batches > skip:
-                self.stepper.begin(samples, order, cuts)
+                self.stepper.begin(Window(samples, order, cuts, self.device, self.strategy))
                 for i in range(max(skip - done, 0), batches):
                     self._step(i, done + i)
             done += batches
@@ -297,7 +305,7 @@ class _Loop:
         state = self.state
         factor = self.schedule(step, state.epochs * state.steps) * self.drop
         if factor != self.factor:
-            self.stepper.set_rate(factor)
+            self.stepper.parts.set_rate(factor)
             self.factor = factor
             state.lr = self.lr * factor
 
@@ -382,18 +390,16 @@ class _Loop:
     def _validate_batch(self, samples: Samples, index: Tensor) -> Tensor:
         """Return the weighted loss and the weight of this process's share of a batch."""
         mine = self.strategy.share(index)
-        batch = self._move(samples.batch(mine if len(mine) else index[:1]))
+        batch = samples.batch(mine if len(mine) else index[:1]).to(self.device)
+        parts = self.stepper.parts
         with self.precision.autocast(self.device):
-            phase = self.stepper.phases[0].name
-            loss = self.stepper.objective.terms(self.net, batch, phase)["loss"].to(self.exact)
+            found = parts.objective.terms(self.net, batch, parts.phases[0].name)
+        loss = found["loss"].to(self.exact)
         if batch.weight is None or not len(mine):
             weight = torch.tensor(float(len(mine)), dtype=self.exact, device=self.device)
         else:
             weight = batch.weight.sum().to(self.exact)
         return torch.stack([loss * weight, weight])
-
-    def _move(self, batch: Batch) -> Batch:
-        return Batch(*(v.to(self.device) if isinstance(v, Tensor) else v for v in batch))
 
     def _watch_best(self, value: float) -> None:
         state, patience = self.state, self.training.patience
@@ -418,8 +424,7 @@ class _Loop:
 
     def _finish(self) -> None:
         self.net.eval()
-        self.net._compiled_call_impl = None  # a compiled network would be compiled anew to predict
-        vars(self.net).pop("_compiled_mode", None)
+        self.net._compiled_call_impl = None  # else predictions would compile it once more
         self.state.weights = self.strategy.whole_weights(self.net)
         self.dispatch("on_fit_end", self.state)
         self._checkpoint(finished=True)
@@ -429,14 +434,14 @@ class _Loop:
         if not self.recorder.active:
             return
         self._collect()
-        state = self.state
+        state, parts = self.state, self.stepper.parts
         cuda = [torch.cuda.get_rng_state(self.device)] if self.device.type == "cuda" else []
         self.recorder.save(
             state,
             {
                 "net": self.strategy.state_dict(self.net),
                 "optimizers": [
-                    self.strategy.optimizer_state(self.net, o) for o in self.stepper.optimizers
+                    self.strategy.optimizer_state(self.net, o) for o in parts.optimizers
                 ],
                 "objective": {
                     name: self.strategy.gather(part)
@@ -449,7 +454,7 @@ class _Loop:
                 ],
                 "seen": self.seen,
                 "rows": self.rows,
-                "micro": self.stepper.micro,
+                "micro": parts.micro,
                 "finished": finished,
             },
         )
@@ -463,16 +468,17 @@ class _Loop:
     def _load_training(self, saved: dict[str, Any]) -> None:
         """Put back weights, optimizers, averages and random states as they were."""
         self.strategy.load_state_dict(self.net, saved["net"])
-        for optimizer, found in zip(self.stepper.optimizers, saved["optimizers"], strict=True):
+        parts = self.stepper.parts
+        for optimizer, found in zip(parts.optimizers, saved["optimizers"], strict=True):
             self.strategy.load_optimizer_state(self.net, optimizer, found)
         self.stepper.prepare()
         carried = saved.get("objective", {})  # checkpoints of earlier versions have none
         self.stepper.carry_on({name: parts[self.strategy.rank] for name, parts in carried.items()})
-        self.factor = math.nan  # the optimizers hold the rate of another step: set it anew
+        self.factor = math.nan  # the optimizers hold the rate of another step: set it again
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         self.best = saved["best"]
-        self.stepper.micro = saved["micro"]
+        parts.micro = saved["micro"]
         random = [by_rank[self.strategy.rank].cpu() for by_rank in saved["random"]]
         torch.set_rng_state(random[0])
         if self.device.type == "cuda":

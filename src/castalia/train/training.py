@@ -47,6 +47,10 @@ class Training:
     compile
         ``"auto"`` records small CUDA steps as a graph; True or a ``torch.compile`` mode compiles
         the network; False neither.
+    step
+        ``"auto"`` takes each step in the fastest way there is (``settings_["step"]`` says which);
+        ``"plain"`` as one would write it: backward, clip, ``optimizer.step``. The weights are the
+        same.
     strategy
         ``"single"``, ``"ddp"``, ``"fsdp"``; ``"auto"`` is ddp under ``torchrun``, single otherwise.
     callbacks
@@ -81,6 +85,7 @@ class Training:
     device: str = "auto"
     precision: str = "auto"
     compile: Any = "auto"
+    step: str = "auto"
     strategy: str = "auto"
     callbacks: Sequence[Any] = ()
     run: Any = None

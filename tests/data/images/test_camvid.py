@@ -29,7 +29,7 @@ def zipped(tmp_path, monkeypatch):
             frame = np.full((6, 8, 3), 10 * i, dtype=np.uint8)
             archive.writestr(f"images/val/{i}.jpg", packed(frame, "jpeg"))
             archive.writestr(f"labels/val/{i}.png", packed(np.full((12, 16), i, np.uint8), "png"))
-    known = camvid.Known("camvid/camvid_240x180.zip", digest(path), "here")
+    known = camvid.KnownFile("camvid/camvid_240x180.zip", digest(path), "here")
     monkeypatch.setattr(camvid, "_KNOWN", known)
     monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
 

@@ -24,7 +24,7 @@ from castalia.data.tokenizers import (
     sentinels,
     split_words,
 )
-from castalia.data.tokenizers.normalising import normaliser
+from castalia.data.tokenizers.text_normalisation import normaliser
 from castalia.errors import CheckpointMismatch, InvalidData, InvalidParameter
 
 SENTENCE = "Don't you love Transformers? We sure do."

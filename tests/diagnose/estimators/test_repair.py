@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from evidence.corpus.repairs import ENOUGH, FAULTS
 from sklearn.pipeline import Pipeline
-from tests.diagnose.estimators.faults import ENOUGH, FAULTS
 
 import castalia
 from castalia.diagnose import Diagnosis, Evidence, Remedy, diagnose, finding
-from castalia.diagnose.estimators.prescribing import prescribe
-from castalia.diagnose.estimators.repairing import changed, treatment
+from castalia.diagnose.estimators.prescription import prescribe
+from castalia.diagnose.repair import changed, treatment
 from castalia.errors import InvalidParameter
 from castalia.train import Training
 

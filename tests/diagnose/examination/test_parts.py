@@ -163,8 +163,8 @@ def test_the_calibration_error_of_a_calibrated_network_is_small():
 
 
 def test_an_attempt_that_the_clock_ended_while_it_was_learning_tells_nothing():
+    from castalia.diagnose.examination.effort import TINY_STEPS
     from castalia.diagnose.examination.probes.tiny_fit import Fit
-    from castalia.diagnose.examination.thresholds import TINY_STEPS
 
     half = TINY_STEPS // 2
     learning, stuck = (Fit(0.5, 1.0, "accuracy", half, 1.0, last) for last in (0.2, 0.9))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from skorch import NeuralNetClassifier
 from torch import nn
 
-from castalia.diagnose.integrations.skorch import DoctorCallback
+skorch = pytest.importorskip("skorch")
+from castalia.diagnose.integrations.skorch import DoctorCallback  # noqa: E402
 
 X, Y = np.random.default_rng(0).normal(size=(20, 3)).astype("float32"), np.arange(20) % 2
 
@@ -15,7 +15,7 @@ X, Y = np.random.default_rng(0).normal(size=(20, 3)).astype("float32"), np.arang
 def net(callback):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1))
-    return NeuralNetClassifier(module, max_epochs=2, verbose=0, callbacks=[callback])
+    return skorch.NeuralNetClassifier(module, max_epochs=2, verbose=0, callbacks=[callback])
 
 
 def test_a_net_is_watched_and_its_history_told(doctors, said):

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from castalia.diagnose import Finding
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import (
     Evaluation,
     Head,
@@ -25,6 +24,7 @@ from castalia.diagnose.record import (
     Weight,
 )
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 
 BATCHES, ROWS, COLUMNS, CLASSES, WIDTH, STEPS = 8, 40, 5, 4, 8, 200
 LR = 0.1

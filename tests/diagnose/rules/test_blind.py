@@ -3,8 +3,8 @@
 import pytest
 from tests.diagnose.rules.records import above, ask, below, classification, only, poor, regression
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.blind import ignores_input
+from castalia.diagnose.thresholds import limit
 
 
 def spreading(record, spread):

@@ -18,9 +18,9 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import OptimizerFacts, Weight
 from castalia.diagnose.rules.conditioning import zigzag
+from castalia.diagnose.thresholds import limit
 
 
 def creeping():

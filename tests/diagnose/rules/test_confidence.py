@@ -15,8 +15,8 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.confidence import miscalibrated
+from castalia.diagnose.thresholds import limit
 
 N = 4000
 

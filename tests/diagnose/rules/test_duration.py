@@ -15,9 +15,9 @@ from tests.diagnose.rules.records import (
     stairs,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.duration import noisy, too_short
+from castalia.diagnose.thresholds import limit
 
 
 def ending(fall, learnt=0.7, held=None):

@@ -3,10 +3,10 @@
 import numpy as np
 from tests.diagnose.rules.records import classification
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.splits import too_few
+from castalia.diagnose.thresholds import limit
 
 
 def few(distinct, validation):

@@ -19,10 +19,10 @@ from tests.diagnose.rules.records import (
     stairs,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Evaluation, Layer, OptimizerFacts, Weight
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.fit import no_better, over_regularised, overfits, underfits
+from castalia.diagnose.thresholds import limit
 
 
 def rising(rise, train=(1.0, 0.5, 0.35)):

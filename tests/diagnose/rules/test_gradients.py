@@ -16,9 +16,9 @@ from tests.diagnose.rules.records import (
     units,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Weight
 from castalia.diagnose.rules.gradients import explodes, never_reset, vanishes
+from castalia.diagnose.thresholds import limit
 
 DEEP = 16  # layers enough that each one keeps a healthy share
 

@@ -18,9 +18,9 @@ from tests.diagnose.rules.records import (
     units,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Activation, Layer
 from castalia.diagnose.rules.initialisation import poor_start
+from castalia.diagnose.thresholds import limit
 
 
 def starting(over_guessing):

@@ -18,8 +18,8 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.inputs import degenerate, inputs_unscaled, targets_unscaled
+from castalia.diagnose.thresholds import limit
 
 N = 320
 

@@ -41,10 +41,10 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose import NAMES, Diagnosis
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Evaluation, Head, Look, OptimizerFacts, Record, Rows, Weight
 from castalia.diagnose.rules import RULES, judge
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 
 SICK = {
     "CST101": lambda: set_updates(poor(), above("rate.ratio")),

@@ -18,9 +18,9 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Layer
 from castalia.diagnose.rules.labels import imbalanced, mislabelled, ordered
+from castalia.diagnose.thresholds import limit
 
 BAR = 2 * limit("classes.rare")  # rarest class over an even share
 

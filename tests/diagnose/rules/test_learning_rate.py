@@ -19,9 +19,9 @@ from tests.diagnose.rules.records import (
     stairs,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import OptimizerFacts
 from castalia.diagnose.rules.learning_rate import too_high, too_low
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 

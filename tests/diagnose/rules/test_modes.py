@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.diagnose.rules.records import above, ask, below, classification, only
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Layer
 from castalia.diagnose.rules.modes import batch_statistics, wrong_mode
+from castalia.diagnose.thresholds import limit
 
 
 def normalised(numbers=64, far=0.1, momentum=0.1):

@@ -14,13 +14,13 @@ from tests.diagnose.rules.records import (
     set_rows,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.sequences import (
     collapsed_code,
     learns_empty_steps,
     learns_padding,
     sees_the_future,
 )
+from castalia.diagnose.thresholds import limit
 
 DIMENSIONS, LENGTH, N, PAD = 100, 20, 320, 0
 

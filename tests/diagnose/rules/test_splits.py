@@ -18,9 +18,9 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.splits import leaks, shifted
+from castalia.diagnose.thresholds import limit
 
 HELD = 1000
 

@@ -14,8 +14,8 @@ from tests.diagnose.rules.records import (
     units,
 )
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.units import alike, dead, saturated
+from castalia.diagnose.thresholds import limit
 
 
 def silent(record, share, kind="relu", gate=False):

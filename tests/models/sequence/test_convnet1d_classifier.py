@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from castalia.data.signals import SignalAdapter
+from castalia.data.signal_adapter import SignalAdapter
 from castalia.errors import InvalidData
 from castalia.models import vision
 from castalia.models.sequence import ConvNet1dClassifier

@@ -79,7 +79,7 @@ OBJECTIVES = {
     "squared": (SquaredError(), torch.randn(12, 3, dtype=torch.float64)),
     "classes": (CrossEntropy(), torch.arange(12) % 3),
     "smoothed": (CrossEntropy(label_smoothing=0.1), torch.arange(12) % 3),
-    "notes": (CrossEntropy(label_smoothing=0.1, convention="notes"), torch.arange(12) % 3),
+    "others": (CrossEntropy(label_smoothing=0.1, convention="others"), torch.arange(12) % 3),
     "labels": (BinaryCrossEntropy(), (torch.arange(36).reshape(12, 3) % 2).double()),
 }
 

@@ -4,11 +4,11 @@
 it in training.
 """
 
-from castalia.data.augment.base import Augment, Augmentation, Geometric, geometry, warp
-from castalia.data.augment.labels import LabelNoise, Mixup
-from castalia.data.augment.places import Crop, Flip, Rotate, Shift, Zoom
-from castalia.data.augment.targets import WithBoxes, WithMasks
-from castalia.data.augment.values import Cutout, Mask, Noise, Recolor
+from castalia.data.augment.augmentation import Augment, Augmentation, Geometric, geometry, warp
+from castalia.data.augment.geometric_augmentations import Crop, Flip, Rotate, Shift, Zoom
+from castalia.data.augment.label_augmentations import LabelNoise, Mixup
+from castalia.data.augment.target_augmentations import WithBoxes, WithMasks
+from castalia.data.augment.value_augmentations import Cutout, Mask, Noise, Recolor
 
 __all__ = [
     "Augment",

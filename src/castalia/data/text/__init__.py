@@ -1,25 +1,25 @@
 """Texts as rows of a training: packed blocks for language models, padded rows for classifiers."""
 
-from castalia.data.text.choosing import TOKENIZERS, choose_tokenizer
-from castalia.data.text.cleaning import (
+from castalia.data.text.document_adapter import DocumentAdapter
+from castalia.data.text.language_adapter import LanguageAdapter
+from castalia.data.text.layout_adapter import LAYOUTS, LayoutAdapter, as_choices
+from castalia.data.text.named_tokenizers import TOKENIZERS, choose_tokenizer
+from castalia.data.text.pair_adapter import PairAdapter, as_pairs, sentence_pairs
+from castalia.data.text.sentence_adapter import LETTERS, SentenceAdapter, spell
+from castalia.data.text.text_adapter import TextAdapter
+from castalia.data.text.text_inputs import as_texts, read_text
+from castalia.data.text.text_readers import read_conll, read_folder, read_parallel
+from castalia.data.text.text_tasks import TASKS, TextTask, text_task, translation_prompt
+from castalia.data.text.token_corpus import Corpus
+from castalia.data.text.token_label_adapters import SpanAdapter, WordAdapter, as_sentences
+from castalia.data.text.token_rows import TokenRows, cut_blocks, real_lengths
+from castalia.data.text.web_text import (
     clean_lines,
     clean_page,
     clean_pages,
     drop_repeated,
     is_prose,
 )
-from castalia.data.text.corpus import Corpus
-from castalia.data.text.documents import DocumentAdapter
-from castalia.data.text.language import LanguageAdapter
-from castalia.data.text.layouts import LAYOUTS, LayoutAdapter, as_choices
-from castalia.data.text.marked import SpanAdapter, WordAdapter, as_sentences
-from castalia.data.text.padded import TextAdapter
-from castalia.data.text.pairs import PairAdapter, as_pairs, sentence_pairs
-from castalia.data.text.readers import read_conll, read_folder, read_parallel
-from castalia.data.text.reading import as_texts, read_text
-from castalia.data.text.rows import TokenRows, cut_blocks, real_lengths
-from castalia.data.text.sentences import LETTERS, SentenceAdapter, spell
-from castalia.data.text.tasks import TASKS, TextTask, text_task, translation_prompt
 
 __all__ = [
     "LAYOUTS",

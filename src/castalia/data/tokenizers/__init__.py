@@ -1,23 +1,23 @@
 """Tokenizers: texts to numbers and back, one face for all kinds."""
 
-from castalia.data.tokenizers.base import Tokenizer
-from castalia.data.tokenizers.batch import TokenBatch, pad_batch
 from castalia.data.tokenizers.bpe import BPETokenizer, ByteBPETokenizer
-from castalia.data.tokenizers.chars import CharTokenizer, character_ngrams
-from castalia.data.tokenizers.merges import Merge, apply_merges, learn_merges
-from castalia.data.tokenizers.normalising import NORMALISATIONS, normalise
-from castalia.data.tokenizers.pretrained import PretrainedTokenizer
+from castalia.data.tokenizers.character_tokenizer import CharTokenizer, character_ngrams
+from castalia.data.tokenizers.pair_merges import Merge, apply_merges, learn_merges
+from castalia.data.tokenizers.pretrained_tokenizer import PretrainedTokenizer
 from castalia.data.tokenizers.sentencepiece import SentencePieceTokenizer
-from castalia.data.tokenizers.sources import read_lines
-from castalia.data.tokenizers.special import sentinels
+from castalia.data.tokenizers.special_tokens import sentinels
+from castalia.data.tokenizers.text_normalisation import NORMALISATIONS, normalise
+from castalia.data.tokenizers.token_batch import TokenBatch, pad_batch
+from castalia.data.tokenizers.tokenizer import Tokenizer
+from castalia.data.tokenizers.tokenizer_sources import read_lines
 from castalia.data.tokenizers.unigram import UnigramTokenizer
-from castalia.data.tokenizers.wordpiece import WordPieceTokenizer
-from castalia.data.tokenizers.words import (
+from castalia.data.tokenizers.word_tokenizers import (
     RuleTokenizer,
     WhitespaceTokenizer,
     WordPunctTokenizer,
     split_words,
 )
+from castalia.data.tokenizers.wordpiece import WordPieceTokenizer
 
 __all__ = [
     "NORMALISATIONS",

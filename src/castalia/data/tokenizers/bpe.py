@@ -18,9 +18,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from castalia.data.tokenizers.base import Tokenizer
-from castalia.data.tokenizers.checks import check_size, check_unknown
-from castalia.data.tokenizers.fallback import (
+from castalia.data.tokenizers.byte_fallback import (
     MARK,
     Fallback,
     marked,
@@ -28,8 +26,10 @@ from castalia.data.tokenizers.fallback import (
     unambiguous,
     with_bytes,
 )
-from castalia.data.tokenizers.merges import Merge, replay_merges
-from castalia.data.tokenizers.sources import texts_of
+from castalia.data.tokenizers.pair_merges import Merge, replay_merges
+from castalia.data.tokenizers.tokenizer import Tokenizer
+from castalia.data.tokenizers.tokenizer_checks import check_size, check_unknown
+from castalia.data.tokenizers.tokenizer_sources import texts_of
 
 __all__ = ["BPETokenizer", "ByteBPETokenizer", "traced"]
 

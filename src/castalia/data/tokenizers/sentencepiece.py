@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from castalia.data.tokenizers.base import Tokenizer
 from castalia.data.tokenizers.bpe import BPETokenizer
+from castalia.data.tokenizers.tokenizer import Tokenizer
 from castalia.data.tokenizers.unigram import UnigramTokenizer
 from castalia.errors import InvalidParameter
 

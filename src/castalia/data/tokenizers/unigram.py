@@ -15,9 +15,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, trainers
 
-from castalia.data.tokenizers.base import Tokenizer
-from castalia.data.tokenizers.checks import check_size, check_unknown
-from castalia.data.tokenizers.fallback import (
+from castalia.data.tokenizers.byte_fallback import (
     MARK,
     Fallback,
     marked,
@@ -25,6 +23,8 @@ from castalia.data.tokenizers.fallback import (
     unambiguous,
     with_bytes,
 )
+from castalia.data.tokenizers.tokenizer import Tokenizer
+from castalia.data.tokenizers.tokenizer_checks import check_size, check_unknown
 
 __all__ = ["UnigramTokenizer"]
 

@@ -15,10 +15,10 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from castalia.data.tokenizers.base import Tokenizer
-from castalia.data.tokenizers.checks import check_size, check_unknown
-from castalia.data.tokenizers.merges import CRITERIA, Merge, learn_merges
-from castalia.data.tokenizers.normalising import normaliser
+from castalia.data.tokenizers.pair_merges import CRITERIA, Merge, learn_merges
+from castalia.data.tokenizers.text_normalisation import normaliser
+from castalia.data.tokenizers.tokenizer import Tokenizer
+from castalia.data.tokenizers.tokenizer_checks import check_size, check_unknown
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 

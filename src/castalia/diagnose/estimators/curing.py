@@ -9,14 +9,13 @@ from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.estimators.diagnosing import diagnose
-from castalia.diagnose.estimators.repairing import changed
 from castalia.diagnose.findings import Finding
+from castalia.diagnose.repair import changed
+from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaWarning, Diverged
 from castalia.utils.text import number
 
 __all__ = ["Cure", "Remedied", "cure"]
-
-LEAST_GAIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def cure(
         tried.append(_changes(finding))
         candidate = changed(estimator, _changes(finding))
         after = _score(candidate, X, y, measure)
-        kept = after > best + LEAST_GAIN
+        kept = after > best + limit("estimator.gain")
         steps.append(_step(finding, best, after, kept))
         if kept:
             estimator, best = candidate, after

@@ -13,7 +13,7 @@ from castalia.base import Estimator
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.estimators.judging import judge_estimator
 from castalia.diagnose.estimators.parts import check, rows_for_inner
-from castalia.diagnose.estimators.prescribing import prescribe
+from castalia.diagnose.estimators.prescription import prescribe
 from castalia.diagnose.estimators.watcher import Watcher
 from castalia.errors import CastaliaWarning, Diverged, InvalidData
 from castalia.train import Training

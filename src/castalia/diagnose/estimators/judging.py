@@ -13,6 +13,7 @@ from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules import judge
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["judge_estimator"]
 
@@ -21,8 +22,6 @@ HANDLED = ("CST203",)
 # A linear model may begin at zero: its loss is convex.
 CONVEX = ("CST108", "CST109")
 FEW_EPOCHS, FEW_STEPS = 5, 300
-STILL_FALLS = 0.05
-CRAWLS = 0.05
 BLAMED_ON_RATE = ("CST402", "CST403", "CST406", "CST111")
 
 
@@ -60,7 +59,8 @@ def _crawls(record: Record, others: tuple[Finding, ...]) -> tuple[Finding, ...]:
     tenth = max(len(losses) // 10, 1)
     fall = float(1 - losses[-tenth:].mean() / losses[:tenth].mean())
     slope = float(np.mean(slopes[-2:])) / max(float(np.mean(slopes[:2])), 1e-300)
-    if not (abs(fall) < CRAWLS and slope > 0.5):
+    crawls, steep = limit("estimator.crawls"), limit("estimator.as_steep")
+    if not (abs(fall) < crawls and slope > steep):
         return others
     cause = finding(
         "CST102",
@@ -68,8 +68,8 @@ def _crawls(record: Record, others: tuple[Finding, ...]) -> tuple[Finding, ...]:
         0.85,
         "The learning rate is too low: the loss hardly fell, and is as steep as at the start.",
         "Raise the learning rate.",
-        Evidence("share of the loss taken away", fall, CRAWLS, above=False),
-        Evidence("norm of the last gradients over the first", slope, 0.5),
+        Evidence("share of the loss taken away", fall, crawls, above=False),
+        Evidence("norm of the last gradients over the first", slope, steep),
     )
     return (replace(cause, symptoms=others),)
 
@@ -86,7 +86,7 @@ def _too_few(record: Record, estimator: Any) -> list[Finding]:
         return []
     before, after = losses[:third].mean(), losses[-third:].mean()
     fall = float((before - after) / before) if before > 0 else 0.0
-    if not fall > STILL_FALLS:
+    if not fall > limit("estimator.falls"):
         return []
     return [
         finding(
@@ -96,6 +96,8 @@ def _too_few(record: Record, estimator: Any) -> list[Finding]:
             f"Training stopped after {len(losses)} steps, with the loss still falling.",
             "Train for more epochs.",
             Evidence("steps in all", len(losses), FEW_STEPS, above=False),
-            Evidence("fall of the loss from the first to the last third", fall, STILL_FALLS),
+            Evidence(
+                "fall of the loss from the first to the last third", fall, limit("estimator.falls")
+            ),
         )
     ]

@@ -5,27 +5,20 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 
 from castalia.base import Estimator
 from castalia.base.watched import Watched
+from castalia.diagnose.repair import inner
 from castalia.errors import InvalidParameter
 from castalia.train import Training
 
-__all__ = ["current", "has_loop", "has_setting", "inner", "rows_for_inner", "watches_validation"]
+__all__ = ["check", "current", "has_loop", "has_setting", "rows_for_inner", "watches_validation"]
 
 _LOOP = tuple(field.name for field in fields(Training))
-
-
-def inner(estimator: Any) -> Any:
-    """Return our estimator, out of pipelines and target transformers."""
-    if isinstance(estimator, Pipeline):
-        return inner(estimator.steps[-1][1])
-    if isinstance(estimator, TransformedTargetRegressor):
-        return inner(estimator.regressor)
-    return estimator
 
 
 def rows_for_inner(estimator: Any, X: Any, y: Any, *held: Any) -> tuple[Any, Any, Any, Any]:
@@ -49,8 +42,6 @@ def rows_for_inner(estimator: Any, X: Any, y: Any, *held: Any) -> tuple[Any, Any
 
 
 def _column(y: Any) -> Any:
-    import numpy as np
-
     y = np.asarray(y)
     return y.reshape(len(y), -1)
 

@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.base import clone
 
 from castalia.diagnose.estimators.parts import current
+from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaError
 from castalia.optim import LRRangeTest, build_optimizer, lr_range_test
 from castalia.train import Callback, Training, TrainState
@@ -33,7 +34,7 @@ class _RangeTest(Callback):
 
     def on_batch_start(self, state: TrainState) -> None:
         stepper = state.stepper
-        phase = stepper.phases[0]
+        parts, phase = stepper.parts, stepper.parts.phases[0]
         batches = []
         for i in range(min(state.steps, MOST_BATCHES, stepper.batches)):
             stepper.upcoming = i
@@ -42,11 +43,11 @@ class _RangeTest(Callback):
             self.optimizer,
             phase.parameters,
             lr=1e-7,
-            weight_decay=stepper.training.weight_decay,
+            weight_decay=parts.training.weight_decay,
         )
         self.result = lr_range_test(
             state.net,
-            lambda net, batch: stepper.objective.terms(net, batch, phase.name)["loss"],
+            lambda net, batch: parts.objective.terms(net, batch, phase.name)["loss"],
             batches,
             steps=STEPS,
             optimizer=optimizer,
@@ -81,4 +82,4 @@ def range_test(estimator: Any, rows: Sequence[Any], **changes: Any) -> LRRangeTe
 
 def _fell(test: LRRangeTest) -> bool:
     """Whether any rate helped: where none did, the test says nothing."""
-    return min(test.smoothed) < 0.98 * test.smoothed[0]
+    return min(test.smoothed) < limit("estimator.rate_helped") * test.smoothed[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.estimators.judging import judge_estimator
-from castalia.diagnose.estimators.prescribing import prescribe
+from castalia.diagnose.estimators.prescription import prescribe
 from castalia.diagnose.estimators.watcher import DIAGNOSIS
 from castalia.diagnose.record import Record
 from castalia.errors import InvalidData

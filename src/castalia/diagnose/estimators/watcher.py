@@ -22,7 +22,7 @@ from castalia.data.batches import Samples
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.estimators.judging import judge_estimator
 from castalia.diagnose.estimators.peeking import Peek, peek
-from castalia.diagnose.estimators.prescribing import prescribe
+from castalia.diagnose.estimators.prescription import prescribe
 from castalia.diagnose.record import Look, Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.watching import facts
@@ -171,7 +171,7 @@ class Watcher(Callback):
     # ---------------------------------------------------------------- one look
 
     def _begin(self, state: TrainState) -> None:
-        net, optimizers = state.net, state.stepper.optimizers
+        net, optimizers = state.net, state.stepper.parts.optimizers
         self.stage, self.base = state.stage_index, state.total - state.step
         self.record = Record(module=type(net).__name__)
         self.keeper = Keeper(self.record)
@@ -198,22 +198,23 @@ class Watcher(Callback):
             return
         self.next = self.sampling.next + self.first
         stepper, net, named = state.stepper, state.net, self.parameters.named
+        parts = stepper.parts
         look = Look(state.total - self.base, lr=state.lr, training=net.training)
-        with peek(net, named, stepper.device), _uncarried(stepper):
-            with stepper.precision.autocast(stepper.device):
+        with peek(net, named, parts.device), _uncarried(stepper):
+            with parts.precision.autocast(parts.device):
                 batch = stepper.peek()
                 look.size = facts.rows(batch.x)
-                seen = Peek(net, _some_rows(batch), self._terms(stepper), self.parameters.names)
+                seen = Peek(net, _some_rows(batch), self._terms(parts), self.parameters.names)
             self._write(look, seen)
-            if not _leaves_gradients(stepper):
+            if not _leaves_gradients(parts):
                 seen.gradients(named)
                 look.gradients = gradient_norms(named)
                 look.gradient = gradient_sample(named)
         self._look, self._weights = look, sample(named)
 
-    def _terms(self, stepper: Any) -> Callable[[Any, Any], Any]:
-        phase = stepper.phases[0].name
-        return lambda net, batch: stepper.objective.terms(net, batch, phase)
+    def _terms(self, parts: Any) -> Callable[[Any, Any], Any]:
+        phase = parts.phases[0].name
+        return lambda net, batch: parts.objective.terms(net, batch, phase)
 
     def _write(self, look: Look, seen: Peek) -> None:
         reading = seen.reading
@@ -260,7 +261,7 @@ class Watcher(Callback):
         net, was = state.net, state.net.training
         net.eval()
         with torch.no_grad(), uncompiled(net):
-            for batch in _some(state.validation, state.stepper.device):
+            for batch in _some(state.validation, state.stepper.parts.device):
                 outputs = net(batch.x)
                 self.validating.forward(False, None)
                 self.validating.batch(None, outputs, batch.y, _dense(batch.x))
@@ -269,9 +270,11 @@ class Watcher(Callback):
     def _conclude(self, state: TrainState) -> None:
         if not hasattr(self, "parameters"):
             return
-        optimizers = state.stepper.optimizers
+        optimizers = state.stepper.parts.optimizers
         self.record.optimizers = facts.optimizers_of(optimizers, self.record.optimizers)
-        self.record.restored = state.stepper.training.patience is not None and bool(state.best)
+        self.record.restored = state.stepper.parts.training.patience is not None and bool(
+            state.best
+        )
         self.keeper.conclude()
         self.parameters.conclude()
         del self.parameters
@@ -302,9 +305,9 @@ def _some_rows(batch: Batch) -> Batch:
     return Batch(*(None if part is None else part[:rows] for part in batch))
 
 
-def _leaves_gradients(stepper: Any) -> bool:
+def _leaves_gradients(parts: Any) -> bool:
     """Say whether the gradients of a step are still as they were when the step is over."""
-    return stepper.training.clip is None and len(stepper.phases) == 1 and not any(stepper.closures)
+    return parts.training.clip is None and len(parts.phases) == 1 and not any(parts.closures)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 from castalia.diagnose.examination.measures import row_errors
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tables import Table, boosting, guess, linear, one_thread
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["Baselines", "baselines"]
 
@@ -29,7 +30,8 @@ class Baselines:
     @property
     def signal(self) -> bool:
         """Whether a model that looks at the columns clearly beats guessing."""
-        return float(self.errors[self.best].mean()) < 0.85 * float(self.errors["guess"].mean())
+        guessing = float(self.errors["guess"].mean())
+        return float(self.errors[self.best].mean()) < limit("examine.signal") * guessing
 
 
 @one_thread()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from castalia.diagnose.examination.thresholds import NATURAL_BITS
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["by_chance", "row_keys"]
-
-DISTINCT = 0.95  # share of different values in a column of measurements
 
 
 def row_keys(x: Tensor) -> list[bytes]:
@@ -33,11 +31,11 @@ def by_chance(x: Tensor) -> bool:
     (False, True)
     """
     flat = x.reshape(len(x), -1).float().cpu().numpy()
-    wanted = 2 * np.log2(max(2, len(flat))) + NATURAL_BITS
+    wanted = 2 * np.log2(max(2, len(flat))) + limit("examine.natural_bits")
     bits = 0.0
     for column in flat.T:
         _, counts = np.unique(column, return_counts=True)
-        if len(counts) > DISTINCT * len(column) and flat.shape[1] > 1:
+        if len(counts) > limit("examine.distinct") * len(column) and flat.shape[1] > 1:
             return False
         p = counts / counts.sum()
         bits -= float((p * np.log2(p)).sum())

@@ -39,6 +39,7 @@ from castalia.diagnose.examination.reading import Unreadable, read_rows
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tasks import TASKS
 from castalia.diagnose.findings import Finding
+from castalia.diagnose.thresholds import limit
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing, shorten
 
@@ -218,7 +219,8 @@ def _well(subject: Subject, done: Sequence[Outcome]) -> bool:
     network = next((o.numbers.get("network") for o in done if o.name == "baseline-test"), None)
     if known is None or network is None or not subject.trained:  # all known by now
         return False
-    return float(network) <= 1.1 * float(known.errors[known.best].mean()) + 0.01
+    best = float(known.errors[known.best].mean())
+    return float(network) <= limit("examine.well_ratio") * best + limit("examine.well_margin")
 
 
 def _chosen(probes: Iterable[str] | None) -> list[str]:

@@ -21,7 +21,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from castalia.diagnose.examination.thresholds import MOST_NUMBERS, MOST_ROWS
+from castalia.diagnose.examination.effort import MOST_NUMBERS, MOST_ROWS
 from castalia.utils.text import shorten
 
 __all__ = ["Rows", "Unreadable", "read_rows"]

@@ -25,8 +25,8 @@ from castalia.diagnose.examination.measures import (
 from castalia.diagnose.examination.reading import Rows
 from castalia.diagnose.examination.tables import columns_of
 from castalia.diagnose.examination.tasks import infer_task, loss_kind
-from castalia.diagnose.examination.thresholds import VERY_SURE
 from castalia.diagnose.examination.trials import batch_losses, forward, levelled, train
+from castalia.diagnose.thresholds import limit
 from castalia.utils.devices import cpu_scope
 from castalia.utils.text import shorten
 
@@ -212,7 +212,8 @@ class Subject:
         if not np.isfinite(honest).all() or not np.isfinite(mixed).all():
             return False
         gap, sure = difference(mixed, honest)
-        return sure > VERY_SURE and gap > 0.02 * abs(float(honest.mean()))
+        rise = limit("examine.learned") * abs(float(honest.mean()))
+        return sure > limit("examine.very_sure") and gap > rise
 
     @cached_property
     def learned(self) -> Learned:
@@ -333,7 +334,8 @@ def _goes_together(X: np.ndarray) -> bool:
     near = np.abs((Z[:, 1:] * Z[:, :-1]).mean(0)).mean()
     half = Z.shape[1] // 2
     far = np.abs((Z[:, :half] * Z[:, half : 2 * half]).mean(0)).mean()
-    return bool(near > 0.2 and near > 1.5 * far)
+    much = near > limit("examine.neighbours_ratio") * far
+    return bool(near > limit("examine.neighbours") and much)
 
 
 def _now() -> float:

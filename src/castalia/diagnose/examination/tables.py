@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
-from castalia.diagnose.examination.thresholds import MOST_COLUMNS, TREES
+from castalia.diagnose.examination.effort import MOST_COLUMNS, TREES
 
 __all__ = ["Table", "boosting", "columns_of", "guess", "linear", "one_thread"]
 

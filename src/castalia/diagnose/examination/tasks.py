@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from castalia.diagnose.examination.thresholds import SHIFTED
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["TASKS", "graph_nodes", "infer_task", "is_next_token", "loss_kind"]
 
@@ -67,7 +67,9 @@ def is_next_token(x: Tensor, y: Tensor) -> bool:
         return False
     ahead, here = y[:, :-1], x[:, 1:]
     kept = ahead >= 0  # -100 marks positions that do not count
-    return bool(kept.any()) and float((ahead == here)[kept].float().mean()) >= SHIFTED
+    return bool(kept.any()) and float((ahead == here)[kept].float().mean()) >= limit(
+        "examine.shifted"
+    )
 
 
 def infer_task(kind: str | None, x: Tensor, y: Tensor, outputs: Any) -> str | None:

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from castalia.diagnose.examination.clock import Clock
 from castalia.diagnose.examination.copies import Copy, scalar
-from castalia.nn.modes import evaluating
+from castalia.diagnose.thresholds import limit
+from castalia.nn.network_modes import evaluating
 
 __all__ = ["batch_losses", "forward", "levelled", "seconds_a_step", "train", "train_step"]
 
 LEAST_STEPS = 100  # of a training that is judged
-LEVEL = 0.9  # of the loss a quarter earlier
 PIECE = 256  # rows sent through a network at once
 PIECES = 40  # parts of the rows whose mean losses are compared
 
@@ -74,7 +74,7 @@ def levelled(losses: list[float]) -> bool:
     if len(losses) < LEAST_STEPS or not np.isfinite(losses).all():
         return False
     last, before = np.mean(losses[-quarter:]), np.mean(losses[-2 * quarter : -quarter])
-    return bool(before - last < (1 - LEVEL) * abs(before))
+    return bool(before - last < (1 - limit("examine.levelled")) * abs(before))
 
 
 def seconds_a_step(copy: Copy, x: Tensor, y: Tensor, batch_size: int, clock: Clock) -> float:

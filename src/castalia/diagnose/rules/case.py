@@ -10,6 +10,7 @@ import numpy as np
 from castalia.diagnose.record import Head, Record
 from castalia.diagnose.rules.kept import Kept
 from castalia.diagnose.rules.network import Network
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["Case"]
 
@@ -17,10 +18,10 @@ CROSS_ENTROPIES = ("cross_entropy", "nll", "soft_cross_entropy")
 BINARY_LOSSES = ("bce", "bce_logits", "soft_margin")
 REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
-TRIFLE = 0.1  # of the loss of guessing
+TRIFLE = limit("case.trifle")
 FEW = 5  # rows
-SAME_GAP = 0.08  # between accuracies that hardly differ
-LATE = 0.6  # share of the steps after which the network answers much as it does at the end
+SAME_GAP = limit("case.same_gap")
+LATE = limit("case.late")
 
 
 class Case(Network, Kept):
@@ -160,7 +161,7 @@ class Case(Network, Kept):
                     after = inputs[:rows, 1 : ahead.shape[1] + 1]
                     values, counts = np.unique(after, return_counts=True)
                     telling = after != values[counts.argmax()]  # padding matches anything
-                    if telling.any() and np.mean((ahead == after)[telling]) > 0.9:
+                    if telling.any() and np.mean((ahead == after)[telling]) > limit("case.shifted"):
                         return True
             return False
         return False
@@ -237,7 +238,8 @@ class Case(Network, Kept):
         late = [
             loss
             for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
-            if step >= 0.75 * self.steps - 1 and np.isfinite(loss := self.data_loss(o, t))
+            if step >= limit("case.last_quarter") * self.steps - 1
+            and np.isfinite(loss := self.data_loss(o, t))
         ]
         return float(np.mean(late)) if late else np.nan
 
@@ -284,7 +286,11 @@ class Case(Network, Kept):
     @cached_property
     def learnt(self) -> float:
         """Share of the loss of guessing that training took away; NaN where unknown."""
-        if not np.isfinite(self.guess) or self.guess <= 1e-9 or not len(self.finite):
+        if (
+            not np.isfinite(self.guess)
+            or self.guess <= limit("rounding.constant")
+            or not len(self.finite)
+        ):
             return np.nan
         if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
             left = float(self.finite[-max(5, len(self.finite) // 4) :].mean())
@@ -298,16 +304,16 @@ class Case(Network, Kept):
     def stuck(self) -> bool:
         """Whether the loss ends where guessing would leave it, or worse, or hardly moved."""
         if np.isfinite(self.learnt):
-            return self.learnt < 0.1
+            return self.learnt < limit("case.stuck")
         if not len(self.finite) or self.adversarial:
             return False
-        return self.final > 0.95 * self.initial and self.initial > 0
+        return self.final > limit("case.stuck_loss") * self.initial and self.initial > 0
 
     @cached_property
     def poor(self) -> bool:
         """Whether much of the loss of guessing is still there."""
         if np.isfinite(self.learnt):
-            return self.learnt < 0.5
+            return self.learnt < limit("case.poor")
         return self.stuck
 
     @cached_property
@@ -322,14 +328,17 @@ class Case(Network, Kept):
     def nearly_right(self) -> bool:
         """Whether nearly all validation rows are answered rightly."""
         scores = [e.score for e in self.record.evaluations[-2:] if e.score is not None]
-        return self.task != "regression" and bool(scores) and 0.93 <= min(scores) <= 1
+        least = limit("case.nearly_right")
+        return self.task != "regression" and bool(scores) and least <= min(scores) <= 1
 
     @cached_property
     def few_wrong(self) -> bool:
         """Whether the validation loss is that of a handful of rows, the others being right."""
         scores = [e.score for e in self.record.evaluations[-2:] if e.score is not None]
         held = self.gathered("inputs", self.record.validation)
-        if not scores or held is None or self.task == "regression" or not 0.8 <= min(scores) <= 1:
+        if not scores or held is None or self.task == "regression":
+            return False
+        if not limit("case.few_wrong") <= min(scores) <= 1:
             return False
         return (1 - min(scores)) * len(np.unique(held, axis=0)) < FEW
 
@@ -348,10 +357,11 @@ class Case(Network, Kept):
                 continue
             log_p = o.astype(float) - np.log(np.exp(o.astype(float)).sum(axis=1, keepdims=True))
             plain, even = self.data_loss(o, t), float(-log_p.mean())
-            if abs(even - plain) > 1e-6:
+            if abs(even - plain) > limit("rounding.equal"):
                 shares.append((self.losses[step] - plain) / (even - plain))
-        steady = len(shares) > 3 and float(np.std(shares)) < 0.02
-        return float(np.mean(shares)) if steady and np.mean(shares) > 0.01 else 0.0
+        steady = len(shares) > 3 and float(np.std(shares)) < limit("case.smoothing_spread")
+        any_at_all = steady and np.mean(shares) > limit("case.smoothing_least")
+        return float(np.mean(shares)) if any_at_all else 0.0
 
     # ------------------------------------------------------------------ outputs
 
@@ -386,8 +396,9 @@ class Case(Network, Kept):
             right = outputs.argmax(axis=1) == targets
             return (float(right[keep].mean()), int(keep.sum())) if keep.any() else (np.nan, 0)
         if self.head.loss in BINARY_LOSSES and _single(targets) and outputs.size == targets.size:
-            middle = 0.0 if self.head.loss == "bce_logits" else 0.5
-            right = (outputs.reshape(-1) > middle) == (targets.reshape(-1) > 0.5)
+            even = limit("chance.even")
+            middle = 0.0 if self.head.loss == "bce_logits" else even
+            right = (outputs.reshape(-1) > middle) == (targets.reshape(-1) > even)
             return float(right.mean()), len(right)
         return np.nan, 0
 
@@ -411,7 +422,8 @@ class Case(Network, Kept):
             p = outputs.reshape(-1).astype(float)
             if self.head.loss != "bce":
                 p = 1 / (1 + np.exp(-np.clip(p, -50, 50)))
-            return np.stack([1 - p, p], axis=1), (targets.reshape(-1) > 0.5).astype(int)
+            yes = targets.reshape(-1) > limit("chance.even")
+            return np.stack([1 - p, p], axis=1), yes.astype(int)
         return None
 
 

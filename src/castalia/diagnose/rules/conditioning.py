@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["zigzag"]
@@ -61,7 +61,7 @@ def _short_of_the_best(case: Case) -> list[Evidence]:
     values, axes = np.linalg.eigh(x.T @ x / len(x))
     ratio = float(values[-1] / max(values[0], 1e-12 * values[-1], 1e-300))
     along = (x @ axes).T @ (y - y.mean()) / len(y)  # what each direction has to do with the answer
-    keep = values > 1e-10 * values[-1]
+    keep = values > limit("rounding.eigenvalue") * values[-1]
     best = float((along[keep] ** 2 / values[keep]).sum() / max(y.var(), 1e-12))
     if ratio < limit("curvature.ratio") or not best > case.learnt + limit("fit.simple"):
         return []
@@ -76,11 +76,16 @@ def _short_of_the_best(case: Case) -> list[Evidence]:
 def _creeps(case: Case) -> bool:
     """Whether there is something left to learn and the loss moves on slowly."""
     trained, n = case.accuracy(case.record.train, 8, 0.75)
-    if case.nearly_right or (n >= 40 and trained > 0.97):
+    if case.nearly_right or (n >= 40 and trained > limit("curvature.fitted")):
         return False
     before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
-    slow = 0.98 * before > after if case.learnt > 0.9 else True
-    return slow and (not np.isfinite(case.learnt) or -0.1 < case.learnt < 0.98)
+    if (
+        case.learnt > limit("curvature.nearly_learnt")
+        and not limit("curvature.creeps") * before > after
+    ):
+        return False
+    learnt = -limit("curvature.worse") < case.learnt < limit("curvature.learnt")
+    return not np.isfinite(case.learnt) or learnt
 
 
 def _curvature(case: Case) -> float:
@@ -89,7 +94,7 @@ def _curvature(case: Case) -> float:
     if x is None or not case.tabular or not 3 <= x.shape[1] <= 256 or len(x) < 2 * x.shape[1]:
         return np.nan
     x = x.astype(float)
-    x = x[:, x.std(axis=0) > 1e-9]
+    x = x[:, x.std(axis=0) > limit("rounding.constant")]
     if x.shape[1] < 3 or not np.isfinite(x).all():
         return np.nan
     x = (x - x.mean(axis=0)) / x.std(axis=0)

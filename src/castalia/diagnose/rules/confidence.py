@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["miscalibrated"]
-
-USUAL = 0.2  # smoothing of labels
-STILL = 0.9  # of the loss before: it is falling
 
 
 def miscalibrated(case: Case) -> Iterator[Finding]:
@@ -29,11 +26,12 @@ def miscalibrated(case: Case) -> Iterator[Finding]:
     gap = float(sure.mean() - right.mean())
     error = float(np.sqrt(right.mean() * (1 - right.mean()) / len(y)))
     bar = max(limit("calibration.error"), 3 * error)
-    if gap < 0 and 0 < case.smoothing <= USUAL:
+    if gap < 0 and 0 < case.smoothing <= limit("smoothing.usual"):
         return  # it was taught not to be sure
     if abs(gap) > bar:
         which = "surer" if gap > 0 else "less sure"
-        grows = gap < 0 and case.level(0.8, 1.0) < STILL * case.level(0.6, 0.8)
+        before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
+        grows = gap < 0 and after < limit("calibration.falling") * before
         yield finding(
             "CST405",
             "info" if grows else "warning",  # with more steps it grows surer by itself

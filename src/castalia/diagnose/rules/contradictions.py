@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.rules.case import SAME_GAP, Case
-from castalia.diagnose.rules.units import MANY, dead_shares
+from castalia.diagnose.rules.units import dead_shares
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["holds"]
-
-AMPLIFIES = 1.2  # spectral radius of recurrent weights
-SMALL_STEPS = 0.05  # over the size of the weights
 
 
 def holds(case: Case, cause: str, symptom: str) -> bool:
@@ -27,9 +24,9 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return False
     if cause == "CST106" and symptom == "CST103":
         # As long as some units of each layer live, gradients find their way through them.
-        return max(dead_shares(case).values(), default=0.0) > MANY
+        return max(dead_shares(case).values(), default=0.0) > limit("units.many")
     if cause == "CST109" and symptom in ("CST104", "CST101"):
-        return case.weights_radius <= AMPLIFIES
+        return case.weights_radius <= limit("recurrence.amplifies")
     if cause == "CST104" and symptom in ("CST101", "CST107", "CST109"):
         return _explodes_by_itself(case)
     if cause == "CST101" and symptom == "CST104":
@@ -39,4 +36,5 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
 
 def _explodes_by_itself(case: Case) -> bool:
     """Whether the weights amplify, or steps are small: then the rate is not to blame."""
-    return case.weights_radius > AMPLIFIES or case.early_ratio < SMALL_STEPS
+    amplifies = case.weights_radius > limit("recurrence.amplifies")
+    return amplifies or case.early_ratio < limit("rate.small_steps")

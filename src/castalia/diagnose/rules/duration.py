@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["noisy", "too_short"]
 
-MOSTLY = 0.8  # of the answers
 MEDIAN = 1.25  # standard error of a median over that of a mean
 
 
@@ -46,7 +45,7 @@ def too_short(case: Case) -> Iterator[Finding]:
     fall, held = _fall(case), _validation_fall(case)
     bar = limit("end.falling")
     size = int(np.median([look.size for look in case.looks])) if case.looks else 0
-    descends = fall > 0.02 or case.turning > 0.9  # step by step down the same slope
+    descends = fall > limit("end.descends") or case.turning > limit("end.same_slope")
     if case.steps < limit("steps.few") and size >= 128 and descends and _much_left(case):
         smaller = max(16, 2 ** int(np.log2(size / 16)))
         yield finding(
@@ -61,19 +60,23 @@ def too_short(case: Case) -> Iterator[Finding]:
         return
     first, last = case.level(0, 0.2), case.level(0.8, 1.0)
     share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
-    begun = share > 0.25 and case.learnt < 0.6  # a fifth of the steps brought a quarter of all
+    part, half = limit("end.part") * bar, limit("end.learnt")
+    begun = share > limit("end.begun") and case.learnt < half
     few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
-    plain = few and held is not None and held > bar and fall > 0.4 * bar and not case.learnt > 0.6
+    plain = few and held is not None and held > bar and fall > part and not case.learnt > half
     falling = fall > bar or begun or plain or _gains(case) > limit("end.gain")
-    least = 0.01 if begun or not fall > bar else bar if case.learnt > 0.6 else 0.4 * bar
+    least = bar if case.learnt > half else part
+    if begun or not fall > bar:
+        least = limit("end.held_least")
     confirmed = fall > _by_chance(case) if held is None else held > least
-    left = _much_left(case) or (fall > 3 * bar and (held or 0.0) > 3 * bar and case.learnt < 0.95)
+    both = fall > 3 * bar and (held or 0.0) > 3 * bar
+    left = _much_left(case) or (both and case.learnt < limit("end.nearly_learnt"))
     if not falling or not confirmed or not left or case.nearly_right:
         return
     evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
     if held is not None:
         what = "fall of the validation loss over the last fifth"
-        evidence.append(Evidence(what, held, 0.4 * bar))
+        evidence.append(Evidence(what, held, part))
     yield finding(
         "CST111",
         "info" if _levelled(case) else "warning",
@@ -94,7 +97,7 @@ def _levelled(case: Case) -> bool:
     before, after = float(scores[-2 * count : -count].mean()), float(scores[-count:].mean())
     by_chance = float(np.diff(scores[len(scores) // 2 :]).std())
     bar = max(limit("end.falling") * (1 - before), by_chance)
-    return MOSTLY <= before <= 1 and after - before < bar
+    return limit("end.mostly_right") <= before <= 1 and after - before < bar
 
 
 def _gains(case: Case) -> float:
@@ -104,7 +107,8 @@ def _gains(case: Case) -> float:
     outputs, rows = case.head.outputs[:2], [look.size for look in case.looks]
     # One class a row: neither the words of a text nor the pairs of a batch told from one another.
     classes = len(set(outputs)) == 2 and outputs[0] in rows
-    if case.labels is None or not classes or not case.comparable or not case.learnt < 0.6:
+    known = case.labels is not None and classes and case.comparable
+    if not known or not case.learnt < limit("end.learnt"):
         return 0.0  # of other losses it is not known how low they can go
     if not before - after > 3 * error:
         return 0.0
@@ -115,7 +119,7 @@ def _much_left(case: Case) -> bool:
     """Whether there is still much to gain."""
     if np.isfinite(case.learnt):
         return case.learnt < limit("end.left")
-    return case.final > 0.3 * case.initial
+    return case.final > limit("end.loss_left") * case.initial
 
 
 def noisy(case: Case) -> Iterator[Finding]:
@@ -125,7 +129,8 @@ def noisy(case: Case) -> Iterator[Finding]:
     size = int(np.median([look.size for look in case.looks]))
     if not 0 < size <= 4 or not np.isfinite(case.noise):
         return
-    if case.noise > limit("noise.loss") and (not np.isfinite(case.learnt) or case.learnt < 0.7):
+    nowhere = not np.isfinite(case.learnt) or case.learnt < limit("noise.learnt")
+    if case.noise > limit("noise.loss") and nowhere:
         yield finding(
             "CST113",
             "warning",

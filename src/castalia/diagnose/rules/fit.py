@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.case import REGRESSIONS, SAME_GAP, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["no_better", "overfits", "over_regularised", "underfits"]
@@ -60,9 +60,9 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
     # Sums over other numbers of rows differ from the start.
     rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
     gap = np.nan if case.head.loss in WITHOUT_ZERO else last / train[-1] / rows
-    falling = train[-1] < 0.9 * train[int(values.argmin())]
+    falling = train[-1] < limit("fit.train_falls") * train[int(values.argmin())]
     found = []
-    turned = rise > limit("fit.rise") and end - least > 0.02 * abs(least)
+    turned = rise > limit("fit.rise") and end - least > limit("fit.rise_least") * abs(least)
     if turned and _weighs(case, end - least) and (falling or gap > limit("fit.gap")):
         found.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))
     # Right as often as in training, it is only less sure of it.
@@ -73,7 +73,8 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
 
 def _matters(case: Case, held: float) -> bool:
     """Whether the validation loss is more than a trifle, against guessing."""
-    return held > 0.25 * (case.guess if np.isfinite(case.guess) else case.initial)
+    reference = case.guess if np.isfinite(case.guess) else case.initial
+    return held > limit("fit.matters") * reference
 
 
 def _weighs(case: Case, rise: float) -> bool:
@@ -101,7 +102,7 @@ def over_regularised(case: Case) -> Iterator[Finding]:
     """A network held back by dropout or decay."""
     if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
         return
-    if case.head.dropped and not case.learnt > 0.95:
+    if case.head.dropped and not case.learnt > limit("fit.learnt"):
         yield _outputs_dropped(case)
         return
     if (
@@ -168,15 +169,18 @@ def _outputs_dropped(case: Case) -> Finding:
 
 def _far_too_strong(case: Case) -> bool:
     """Whether dropout or decay is beyond all custom and the loss levelled off too high."""
-    flat = case.level(0.7, 1.0) > 0.93 * case.level(0.4, 0.7)
+    flat = case.level(0.7, 1.0) > limit("fit.flat") * case.level(0.4, 0.7)
     drop = max((layer.settings.get("p", 0.0) for layer in case.record.layers), default=0.0)
     coupled = case.optimizer.kind not in ("AdamW",)
     decay = coupled and case.optimizer.weight_decay > 4 * limit("decay.strong")
-    return bool(flat and case.learnt < 0.9 and (drop > 0.75 or decay))
+    strong = drop > limit("dropout.far") or decay
+    return bool(flat and case.learnt < limit("fit.far_learnt") and strong)
 
 
 def _still_poor(case: Case) -> bool:
-    return bool(case.learnt < 0.6) if np.isfinite(case.learnt) else case.final > 0.5 * case.initial
+    if np.isfinite(case.learnt):
+        return bool(case.learnt < limit("fit.held_back"))
+    return case.final > limit("fit.held_back_loss") * case.initial
 
 
 def _penalty(case: Case) -> float:
@@ -198,7 +202,7 @@ def _penalty_between(case: Case, start: float, end: float) -> float:
         whole = o is not None and t is not None and len(o) == len(t)
         if whole and start * case.steps <= step < end * case.steps:
             total, data = case.losses[step], case.data_loss(o, t)
-            if total - data > 0.15 * case.guess:
+            if total - data > limit("fit.penalty_least") * case.guess:
                 shares.append(1 - data / total)
             elif np.isfinite(data):
                 shares.append(0.0)
@@ -209,12 +213,14 @@ def underfits(case: Case) -> Iterator[Finding]:
     """A training error above that of a simple model, or high and not falling."""
     if case.broken or case.adversarial or not len(case.finite) or case.steps < 30:
         return
-    if not np.isfinite(case.learnt) or case.learnt > 0.95 or case.head.weighted:
+    well = case.learnt > limit("fit.learnt")
+    if not np.isfinite(case.learnt) or well or case.head.weighted:
         return
-    simple = _simple_model(case)
+    simple, bar = _simple_model(case), limit("fit.underfit")
     before, after = case.level(0.4, 0.7), case.level(0.7, 1.0)
-    flat = after > 0.93 * before
-    if simple is not None and simple[1] > max(simple[2] + limit("fit.simple"), 0.1):
+    flat = after > limit("fit.flat") * before
+    least = limit("fit.simple_least")
+    if simple is not None and simple[1] > max(simple[2] + limit("fit.simple"), least):
         name, theirs, ours = simple
         yield finding(
             "CST402",
@@ -225,20 +231,20 @@ def underfits(case: Case) -> Iterator[Finding]:
             "Give it more capacity, more steps, another rate or better features.",
             Evidence(f"score of a {name} minus the network's", theirs - ours, limit("fit.simple")),
         )
-    elif flat and case.learnt < 0.5 and not case.stuck and case.narrow and not _beats(simple):
+    elif flat and case.learnt < bar and not case.stuck and case.narrow and not _beats(simple):
         yield finding(
             "CST402",
             "warning",
             0.55,
             f"The training loss stays at {number(case.final, 3)} and no longer falls.",
             "Give the network more capacity or better features.",
-            Evidence("share of the guessing loss taken away", case.learnt, 0.5, above=False),
+            Evidence("share of the guessing loss taken away", case.learnt, bar, above=False),
         )
 
 
 def _beats(simple: tuple[str, float, float] | None) -> bool:
     """Whether the network does better than simple models: then the rest may well be noise."""
-    return simple is not None and simple[2] > simple[1] + 0.02
+    return simple is not None and simple[2] > simple[1] + limit("fit.beats")
 
 
 def _simple_model(case: Case) -> tuple[str, float, float] | None:
@@ -298,12 +304,13 @@ def no_better(case: Case) -> Iterator[Finding]:
     """A loss that guessing reaches as well."""
     if case.broken or case.adversarial or not np.isfinite(case.guess) or case.steps < 20:
         return
-    if case.head.weighted or case.guess <= 1e-9:
+    if case.head.weighted or case.guess <= limit("rounding.constant"):
         return  # the plain loss is not what was made small, or all targets are the same
     loss = (
         case.fit_loss if np.isfinite(case.fit_loss) else case.final if case.comparable else np.nan
     )
-    if case.comparable and case.learnt < 0.3 and (held := _least_held(case)) > loss:
+    little = case.comparable and case.learnt < limit("fit.little_learnt")
+    if little and (held := _least_held(case)) > loss:
         loss = held
     if _answers_rightly(case):
         return  # whatever its loss is made of
@@ -333,7 +340,8 @@ def _answers_rightly(case: Case) -> bool:
         held, n = min(scores), 100
     if n < 40 or not len(case.shares):
         return False
-    return held > case.shares[0] + 0.1 + 3 * np.sqrt(0.25 / n)
+    by_chance = 3 * np.sqrt(limit("chance.variance") / n)
+    return held > case.shares[0] + limit("fit.answers") + by_chance
 
 
 def _least_held(case: Case) -> float:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.record import Look
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["explodes", "never_reset", "vanishes"]
@@ -40,9 +40,10 @@ def _ratio(gradients: np.ndarray) -> float:
 def _geometric(gradients: np.ndarray) -> bool:
     """Whether the logarithms lie near a line over depth."""
     logs = np.log10(np.maximum(gradients, 1e-30))
-    if logs.std() < 1e-9:
+    if logs.std() < limit("rounding.constant"):
         return False
-    return abs(float(np.corrcoef(np.arange(len(logs)), logs)[0, 1])) > 0.7
+    correlation = float(np.corrcoef(np.arange(len(logs)), logs)[0, 1])
+    return abs(correlation) > limit("gradient.geometric")
 
 
 def vanishes(case: Case) -> Iterator[Finding]:
@@ -60,7 +61,7 @@ def vanishes(case: Case) -> Iterator[Finding]:
         shrinks = ratio < limit("gradient.shrinks") or (
             ratio < 20 * limit("gradient.shrinks") and per_layer < limit("gradient.per_layer")
         )
-        if case.normalised and (suffix == "bias" or ratio > 1e-6):
+        if case.normalised and (suffix == "bias" or ratio > limit("gradient.shrinks_normalised")):
             continue  # normalising layers scale gradients as they like
         if shrinks and _geometric(profile):
             yield _vanishing(case, ratio, len(profile), suffix)
@@ -132,9 +133,10 @@ def explodes(case: Case) -> Iterator[Finding]:
     if case.spike > limit("gradient.spike") and large and not clipped:
         what = "largest over median gradient norm"
         evidence.append(Evidence(what, case.spike, limit("gradient.spike")))
-    huge = len(finite) and finite[: max(3, len(finite) // 2)].max() > 1e3 and case.initial > 0
+    bar, early = limit("gradient.huge"), finite[: max(3, len(finite) // 2)]
+    huge = len(finite) and early.max() > bar and case.initial > 0
     if huge and not clipped:
-        evidence.append(Evidence("gradient norm", float(finite.max()), 1e3))
+        evidence.append(Evidence("gradient norm", float(finite.max()), bar))
     if case.recurrent is not None and case.recurrent[2] >= 8:
         grown = case.weights_radius ** min(case.recurrent[2], 50)
         if grown > limit("gradient.grows") and not clipped:
@@ -163,7 +165,8 @@ def _clipped(case: Case) -> bool:
     """Whether the applied gradients are smaller than the computed ones at most looks."""
     pairs = [(_total(look.gradients), _total(dict(look.applied))) for look in case.looks]
     known = [(a, b) for a, b in pairs if np.isfinite(a) and np.isfinite(b) and a > 0]
-    return bool(known) and float(np.mean([b < 0.7 * a for a, b in known])) > 0.3
+    smaller = [b < limit("gradient.clipped") * a for a, b in known]
+    return bool(known) and float(np.mean(smaller)) > limit("gradient.clipped_share")
 
 
 def _spiky(case: Case) -> bool:
@@ -172,7 +175,7 @@ def _spiky(case: Case) -> bool:
     if len(x) < 30:
         return False
     middle = np.median(np.lib.stride_tricks.sliding_window_view(x, 9), axis=1)
-    return bool((x[4:-4] / np.maximum(middle, 1e-12)).max() > 20)
+    return bool((x[4:-4] / np.maximum(middle, limit("rounding.zero"))).max() > 20)
 
 
 def never_reset(case: Case) -> Iterator[Finding]:

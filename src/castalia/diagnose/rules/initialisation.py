@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import BINARY_LOSSES, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["poor_start"]
@@ -45,7 +45,11 @@ def _loss(case: Case) -> list[Evidence]:
     if case.head.loss in ("mse", "l1") and case.targets is not None:
         power = 2 if case.head.loss == "mse" else 1
         reference = float((np.abs(case.targets.astype(float)) ** power).mean())
-    if not np.isfinite(reference) or reference <= 1e-9 or not np.isfinite(case.initial):
+    if (
+        not np.isfinite(reference)
+        or reference <= limit("rounding.constant")
+        or not np.isfinite(case.initial)
+    ):
         return []
     rows = case.record.train
     first = [case.data_loss(o, t) for o, t in zip(rows.outputs[:1], rows.targets[:1], strict=True)]
@@ -82,12 +86,16 @@ def _scale(case: Case) -> list[Evidence]:
     if not factors:
         return []
     low, high = min(factors), max(factors)
-    if len(factors) >= 4 and np.median(factors) < 0.45 and _plateau(case):
-        return [Evidence("weights over 1/√(fan-in)", float(np.median(factors)), 0.45, above=False)]
-    if low < 0.03 and case.poor and not case.normalised:
-        return [Evidence("weights over 1/√(fan-in)", low, 0.03, above=False)]
-    if high > 5 and (case.poor or case.broken) and not case.normalised:
-        return [Evidence("weights over 1/√(fan-in)", high, 5.0)]
+    what, middle = "weights over 1/√(fan-in)", float(np.median(factors))
+    bar = limit("start.small_median")
+    if len(factors) >= 4 and middle < bar and _plateau(case):
+        return [Evidence(what, middle, bar, above=False)]
+    bar = limit("start.small")
+    if low < bar and case.poor and not case.normalised:
+        return [Evidence(what, low, bar, above=False)]
+    bar = limit("start.large")
+    if high > bar and (case.poor or case.broken) and not case.normalised:
+        return [Evidence(what, high, bar)]
     return []
 
 
@@ -95,4 +103,5 @@ def _plateau(case: Case) -> bool:
     """Whether a deep network without normalisation long stayed where guessing is, then moved."""
     if case.normalised or not np.isfinite(case.guess):
         return False
-    return case.level(0.1, 0.3) > 0.95 * case.guess > 1.1 * case.final
+    early, late = limit("start.plateau") * case.guess, limit("start.plateau_left") * case.final
+    return case.level(0.1, 0.3) > early > late

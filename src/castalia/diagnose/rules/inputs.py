@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["degenerate", "inputs_unscaled", "targets_unscaled"]
@@ -36,7 +36,7 @@ def inputs_unscaled(case: Case) -> Iterator[Finding]:
     mean, std = found
     size = np.sqrt(mean**2 + std**2)
     size = size[np.isfinite(size)]
-    varying = std[np.isfinite(std) & (std > 1e-9)]
+    varying = std[np.isfinite(std) & (std > limit("rounding.constant"))]
     if not len(varying):
         return
     largest, apart = float(size.max()), float(varying.max() / np.median(varying))
@@ -51,7 +51,9 @@ def inputs_unscaled(case: Case) -> Iterator[Finding]:
         evidence = Evidence("largest over median spread of columns", apart, limit("inputs.apart"))
     if evidence is None:
         return
-    far = largest > 5 * limit("inputs.large") or largest < 0.2 * limit("inputs.small")
+    far = largest > 5 * limit("inputs.large") or largest < limit("inputs.far") * limit(
+        "inputs.small"
+    )
     yield finding(
         "CST201",
         "warning",
@@ -74,7 +76,7 @@ def targets_unscaled(case: Case) -> Iterator[Finding]:
     if not len(flat):
         return
     size, spread = float(np.sqrt((flat**2).mean())), float(flat.std(axis=0).max())
-    far_off = size > 10 * max(spread, 1e-12) and size > 3
+    far_off = size > 10 * max(spread, limit("rounding.zero")) and size > 3
     evidence = None
     if size > limit("targets.large") or far_off:
         evidence = Evidence(
@@ -84,7 +86,7 @@ def targets_unscaled(case: Case) -> Iterator[Finding]:
         evidence = Evidence("spread of the targets", spread, limit("targets.small"), above=False)
     if evidence is None:
         return
-    severe = size > 100 or far_off or spread < 0.2 * limit("targets.small")
+    severe = size > 100 or far_off or spread < limit("targets.far") * limit("targets.small")
     yield finding(
         "CST202",
         "warning",
@@ -103,7 +105,8 @@ def degenerate(case: Case) -> Iterator[Finding]:
         return
     mean, std = found
     missing = np.flatnonzero(np.isnan(x).any(axis=0))
-    constant = np.flatnonzero((std <= 1e-9 * np.maximum(np.abs(mean), 1e-12)) | np.isnan(std))
+    least = limit("rounding.constant") * np.maximum(np.abs(mean), limit("rounding.zero"))
+    constant = np.flatnonzero((std <= least) | np.isnan(std))
     constant = np.asarray([c for c in constant if c not in missing or np.isnan(mean[c])])
     if _one_of_many(x):
         constant = constant[:0]  # a state or a category that was not met
@@ -117,7 +120,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
     elif (
         len(constant)
         and not case.pixels
-        and not (x.shape[1] >= 60 and len(constant) < 0.3 * x.shape[1])
+        and not (x.shape[1] >= 60 and len(constant) < limit("columns.constant_share") * x.shape[1])
     ):
         share = len(constant) / x.shape[1]
         yield _column(
@@ -126,7 +129,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
             "Drop them.",
             len(constant),
             "warning",
-            0.7 + 0.2 * (share > 0.2),
+            0.7 + 0.2 * (share > limit("columns.many")),
         )
     elif len(twins) and not case.pixels and not (x.shape[1] >= 60 and len(twins) < 4):
         yield _column(
@@ -179,7 +182,7 @@ def _serial(x: np.ndarray) -> np.ndarray:
         if not np.isfinite(values).all():
             continue
         distinct = np.unique(values)
-        if len(distinct) < 0.99 * len(values):
+        if len(distinct) < limit("columns.serial") * len(values):
             continue
         gaps = np.diff(distinct)
         whole = (
@@ -199,18 +202,19 @@ def _tells(case: Case, column: int) -> bool:
     if case.pairs is None:
         return False
     x, y = case.pairs[0][:, column].astype(float), case.pairs[1].astype(float)
-    if y.std() < 1e-12 or x.std() < 1e-12 or not np.isfinite(y).all():
+    zero = limit("rounding.zero")
+    if y.std() < zero or x.std() < zero or not np.isfinite(y).all():
         return False
     bins = np.digitize(x, np.quantile(x, np.linspace(0, 1, 9)[1:-1]))
     means = np.asarray([y[bins == b].mean() for b in np.unique(bins)])
-    return bool(means.var() > 0.1 * y.var())
+    return bool(means.var() > limit("columns.informative") * y.var())
 
 
 def _is_uniform(distinct: np.ndarray) -> bool:
     """Whether sorted values lie near a straight line."""
     place = np.linspace(0, 1, len(distinct))
     scaled = (distinct - distinct[0]) / max(distinct[-1] - distinct[0], 1e-12)
-    return bool(np.abs(place - scaled).max() < 0.08)
+    return bool(np.abs(place - scaled).max() < limit("columns.uniform"))
 
 
 def _on_grid(distinct: np.ndarray) -> bool:
@@ -220,15 +224,16 @@ def _on_grid(distinct: np.ndarray) -> bool:
     if smallest <= 0:
         return False
     multiples = gaps / smallest
-    return bool(np.abs(multiples - np.round(multiples)).max() < 0.02 and multiples.max() < 60)
+    off = np.abs(multiples - np.round(multiples)).max()
+    return bool(off < limit("columns.grid") and multiples.max() < 60)
 
 
 def _twins(x: np.ndarray, std: np.ndarray) -> np.ndarray:
     """Columns that equal an earlier one up to scale and offset."""
     if x.shape[1] > 256 or not np.isfinite(x).all():
         return np.zeros(0, int)
-    varying = np.flatnonzero(std > 1e-9)
+    varying = np.flatnonzero(std > limit("rounding.constant"))
     z = (x[:, varying] - x[:, varying].mean(axis=0)) / std[varying]
     correlation = np.abs(z.T @ z) / len(z)
-    upper = np.triu(correlation, 1) > 1 - 1e-6
+    upper = np.triu(correlation, 1) > 1 - limit("rounding.equal")
     return varying[np.flatnonzero(upper.any(axis=0))]

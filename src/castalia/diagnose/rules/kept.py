@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from castalia.diagnose.record import Look, Record
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["Kept"]
-
-SELDOM = 0.5  # of the rows that should have come again
 
 
 class Kept:
@@ -42,7 +41,8 @@ class Kept:
             return False
         rows = max(self.epoch_rows, 1.0)
         expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
-        return bool(expected > 20 and len(x) - len(np.unique(x, axis=0)) < SELDOM * expected)
+        again = len(x) - len(np.unique(x, axis=0))
+        return bool(expected > 20 and again < limit("rows.seldom") * expected)
 
     @cached_property
     def epoch_rows(self) -> float:
@@ -90,4 +90,5 @@ class Kept:
         if x is None or x.shape[1] < 30:
             return len(self.record.input_shape) >= 3
         top = np.nanmax(x, axis=0)
-        return bool(np.nanmin(x) >= 0 and np.median(top[top > 0]) > 0.2 * top.max())
+        one_scale = np.median(top[top > 0]) > limit("inputs.pixels") * top.max()
+        return bool(np.nanmin(x) >= 0 and one_scale)

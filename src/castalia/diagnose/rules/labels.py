@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import BINARY_LOSSES, LATE, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["imbalanced", "mislabelled", "ordered"]
 
 MOST_CLASSES = 100
-AT_THE_END = 0.8  # share of the steps: before, the network was another
+AT_THE_END = limit("case.at_the_end")  # before, the network was another
 
 
 def imbalanced(case: Case) -> Iterator[Finding]:
@@ -34,8 +34,9 @@ def imbalanced(case: Case) -> Iterator[Finding]:
         return
     accuracy, n = case.accuracy(case.record.train, 30)
     recall = _rare_recall(case)
-    given_up = recall < 0.25
-    severe = recall < 0.5 or (n > 0 and accuracy < shares[0] + 0.02)
+    given_up = recall < limit("classes.given_up")
+    blunt = n > 0 and accuracy < shares[0] + limit("classes.margin")
+    severe = recall < limit("classes.recall") or blunt
     yield finding(
         "CST204",
         "warning" if severe else "info",
@@ -59,14 +60,15 @@ def _rare_ones(case: Case) -> Iterator[Finding]:
     if not wide or y is None or case.head.weighted or not np.isin(y, (0, 1)).all():
         return
     rows, share, bar = case.record.train, float(y.mean()), limit("classes.rare") / 2
-    even = 0.5 if case.head.loss == "bce" else 0.0
+    even = limit("chance.even") if case.head.loss == "bce" else 0.0
     late = [
         (o.reshape(-1) > even)[t.reshape(-1) == 1]
         for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
         if o is not None and t is not None and o.size == t.size and step >= LATE * case.steps
     ]
     found = np.concatenate(late) if late else np.zeros(0)
-    if 0 < share < bar and len(found) >= 20 and found.mean() < 0.1:
+    least = limit("classes.found")
+    if 0 < share < bar and len(found) >= 20 and found.mean() < least:
         yield finding(
             "CST204",
             "warning",
@@ -75,7 +77,7 @@ def _rare_ones(case: Case) -> Iterator[Finding]:
             f"{number(100 * float(found.mean()), 2)} % of them.",
             "Weight the ones (`pos_weight`), or use a loss of overlap such as Dice.",
             Evidence("share of ones", share, bar, above=False),
-            Evidence("share of them that is found", float(found.mean()), 0.1, above=False),
+            Evidence("share of them that is found", float(found.mean()), least, above=False),
         )
 
 
@@ -86,7 +88,7 @@ def _rare_recall(case: Case) -> float:
     if not known or case.labels is None:
         return np.nan
     values, counts = np.unique(case.labels, return_counts=True)
-    rare = values[counts < 0.4 * counts.sum() / len(values)]
+    rare = values[counts < limit("classes.rare_share") * counts.sum() / len(values)]
     right = np.concatenate([(p.argmax(axis=1) == y)[np.isin(y, rare)] for p, y in known])
     return float(right.mean()) if len(right) >= 3 else np.nan
 
@@ -101,16 +103,17 @@ def mislabelled(case: Case) -> Iterator[Finding]:
     if not 2 <= p.shape[1] <= MOST_CLASSES or case.stuck:
         return
     train, n = case.accuracy(case.record.train, 8)
-    memorised = n > 0 and train - float((p.argmax(axis=1) == y).mean()) > 0.12
+    gap = train - float((p.argmax(axis=1) == y).mean())
+    memorised = n > 0 and gap > limit("labels.memorised")
     if not np.isfinite(p).all() or memorised:
         return
     confidence, wrong = p.max(axis=1), p.argmax(axis=1) != y
     sure = confidence >= np.median(confidence)
     top, overall = float(wrong[sure].mean()), float(wrong.mean())
-    if float(confidence[sure].mean()) > 1 - top + 0.15:
+    if float(confidence[sure].mean()) > 1 - top + limit("labels.too_sure"):
         return  # too sure of itself: its confidence tells nothing about the labels
     guessing = overall / max(1 - case.shares[0] if len(case.shares) else 1, 1e-9)
-    if guessing > 0.8:
+    if guessing > limit("labels.guessing"):
         return  # hardly better than guessing: nothing can be said of the labels
     # The nearer to guessing, the less its sureness says, and the more alike errors must be.
     bar = max(limit("labels.noise_ratio"), guessing + limit("labels.noise_margin"))
@@ -132,7 +135,7 @@ def _worse_in_training(case: Case) -> Iterator[Finding]:
     """Training rows that are answered far worse than others, though nothing makes them harder."""
     train, n = case.accuracy(case.record.train, 12, AT_THE_END)
     held, m = case.accuracy(case.record.validation, 12, AT_THE_END)
-    bar = max(limit("labels.worse"), 3 * np.sqrt(0.25 / max(n, 1)))
+    bar = max(limit("labels.worse"), 3 * np.sqrt(limit("chance.variance") / max(n, 1)))
     if min(n, m) < 64 or not held - train > bar:
         return
     if case.record.dropped or any("BatchNorm" in layer.kind for layer in case.record.layers):
@@ -153,7 +156,9 @@ def _worse_in_training(case: Case) -> Iterator[Finding]:
 def _comes_again(case: Case) -> bool:
     """Whether training rows come again as they were: they are not altered on the way."""
     x = case.inputs
-    return x is not None and len(x) - len(np.unique(x, axis=0)) > 0.05 * len(x)
+    if x is None:
+        return False
+    return len(x) - len(np.unique(x, axis=0)) > limit("rows.again") * len(x)
 
 
 def _other_classes(case: Case) -> bool:
@@ -163,7 +168,7 @@ def _other_classes(case: Case) -> bool:
         return True
     values = np.unique(case.labels)
     shares = [(labels.reshape(-1)[:, None] == values).mean(0) for labels in (case.labels, held)]
-    return float(np.abs(shares[0] - shares[1]).sum()) / 2 > 0.15
+    return float(np.abs(shares[0] - shares[1]).sum()) / 2 > limit("classes.other_shares")
 
 
 def ordered(case: Case) -> Iterator[Finding]:
@@ -233,7 +238,7 @@ def _between(batches: list[np.ndarray]) -> float | None:
             return None
     everything = np.concatenate(columns)
     variance = everything.var(axis=0)
-    keep = variance > 1e-12
+    keep = variance > limit("rounding.zero")
     if not keep.any():
         return None
     sizes = np.asarray([len(c) for c in columns], dtype=float)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["too_high", "too_low"]
 
-HEALTHY_RATIO = 3e-3  # an update-to-weight ratio that suits most networks
+HEALTHY_RATIO = limit("rate.healthy")
 
 
 def too_high(case: Case) -> Iterator[Finding]:
@@ -23,16 +23,17 @@ def too_high(case: Case) -> Iterator[Finding]:
     tries = case.optimizer.kind == "LBFGS"  # its losses are of trials, of which it keeps the best
     evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
     ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
-    if ratio < 0.03 and case.spike > limit("gradient.spike"):
+    if ratio < limit("rate.small") and case.spike > limit("gradient.spike"):
         return  # steps were small until one gradient exploded
     # Weights of a linear model begin near zero, so their first steps are large against them.
     layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
     large = layered and not tries and np.isfinite(ratio) and ratio > limit("rate.ratio")
     if large:
         evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
-    died = _died(case) if ratio > 0.03 else []
+    died = _died(case) if ratio > limit("rate.small") else []
     evidence += died
-    broken = case.broken and not case.final < 0.7 * case.initial  # else it had learnt before
+    had_learnt = case.final < limit("rate.had_learnt") * case.initial
+    broken = case.broken and not had_learnt
     harmed = case.poor or broken or case.stuck
     weight = len(evidence)
     if weight == 0 or (weight == 1 and not (harmed and (large or died or broken))):
@@ -59,9 +60,10 @@ def _diverged(case: Case) -> list[Evidence]:
     if case.start > 0 and late > limit("rate.grown") * case.start:
         grown = late / case.start
         return [Evidence("last loss over the first", grown, limit("rate.grown"))]
-    leaps = case.early_ratio > 0.03  # else one bad batch explains the end as well
-    if case.broken and 1 < len(case.finite) <= 3 and leaps and case.finite[-1] > 1.2 * case.initial:
-        return [Evidence("last loss over the first", case.finite[-1] / case.initial, 1.2)]
+    leaps = case.early_ratio > limit("rate.small")  # else one bad batch explains the end as well
+    at_once, bar = case.broken and 1 < len(case.finite) <= 3, limit("rate.grown_at_once")
+    if at_once and leaps and case.finite[-1] > bar * case.initial:
+        return [Evidence("last loss over the first", case.finite[-1] / case.initial, bar)]
     return []
 
 
@@ -100,7 +102,7 @@ def _died(case: Case) -> list[Evidence]:
 def _bounces(case: Case) -> list[Evidence]:
     """Return how far successive gradients point against each other."""
     bouncing = np.isfinite(case.turning) and case.turning < limit("rate.turning")
-    if bouncing and case.final > 1.3 * min(case.level(i / 10, (i + 1) / 10) for i in range(10)):
+    if bouncing and case.final > limit("rate.above_best") * _best(case):
         what = "mean cosine of successive gradients"
         return [Evidence(what, case.turning, limit("rate.turning"), above=False)]
     return []
@@ -108,8 +110,13 @@ def _bounces(case: Case) -> list[Evidence]:
 
 def _unsettled(case: Case) -> bool:
     """Whether the loss still jumps about at the end, or lies above its best."""
-    best = min(case.level(a / 10, (a + 1) / 10) for a in range(10))
-    return bool(case.noise > 0.15 or case.final > 1.3 * best)
+    above = case.final > limit("rate.above_best") * _best(case)
+    return bool(case.noise > limit("rate.jumps") or above)
+
+
+def _best(case: Case) -> float:
+    """Return the least loss of any tenth of the training."""
+    return min(case.level(i / 10, (i + 1) / 10) for i in range(10))
 
 
 def _lower(case: Case, ratio: float) -> Remedy:
@@ -130,17 +137,19 @@ def too_low(case: Case) -> Iterator[Finding]:
     level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
     fallen = 1 - level[4] / level[0] if level[0] > 0 else np.nan
     learnt = case.learnt if np.isfinite(case.learnt) else fallen
-    if not learnt < limit("rate.slow_learnt") or level[4] > 1.2 * level[0]:
+    risen = level[4] > limit("rate.slow_risen") * level[0]
+    if not learnt < limit("rate.slow_learnt") or risen:
         return
-    steady = level[4] <= level[0] and (level[3] - level[4]) >= 0.2 * (level[0] - level[1])
+    pace = limit("rate.steady") * (level[0] - level[1])
+    steady = level[4] <= level[0] and (level[3] - level[4]) >= pace
     falling = steady or _creeps(case)
-    tiny = ratio < 0.1 * limit("rate.slow")
+    tiny = ratio < limit("rate.tiny") * limit("rate.slow")
     if not falling and not tiny:
         return
     higher = _round(case.lr * min(max(HEALTHY_RATIO / ratio, 3.0), 1e4))
     yield finding(
         "CST102",
-        "warning" if learnt > 0.3 else "error",
+        "warning" if learnt > limit("rate.slow_error") else "error",
         0.9 if tiny and falling else 0.75,
         f"The learning rate {number(case.lr)} is too low: steps are {number(ratio, 2)} of the "
         f"weights; the loss fell from {number(case.initial, 3)} to {number(case.final, 3)}.",
@@ -156,8 +165,8 @@ def _taken_back(case: Case) -> Iterator[Finding]:
     last = case.optimizer.lr
     if not rates or not case.poor or not 0 <= last < limit("rate.taken_back") * case.lr:
         return
-    over = [step for step, lr in rates if lr < 0.01 * case.lr]
-    if over and over[0] < 0.5 * case.steps:
+    over = [step for step, lr in rates if lr < limit("rate.hundredth") * case.lr]
+    if over and over[0] < limit("rate.half") * case.steps:
         yield finding(
             "CST102",
             "error",
@@ -179,7 +188,8 @@ def _creeps(case: Case) -> bool:
     values = np.asarray([e.loss for e in case.record.evaluations if e.loss is not None])
     if len(values) < 4 or not (values > 0).all():
         return False
-    return bool((np.diff(values) < 0).mean() > 0.7 and values[-1] > 0.7 * values[0])
+    falls = (np.diff(values) < 0).mean() > limit("rate.creeps_steps")
+    return bool(falls and values[-1] > limit("rate.creeps_left") * values[0])
 
 
 def _round(value: float) -> float:

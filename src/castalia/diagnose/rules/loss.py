@@ -9,6 +9,7 @@ import numpy as np
 
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import BINARY_LOSSES, REGRESSIONS, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["broadcasts", "wrong_loss"]
@@ -108,7 +109,7 @@ def _not_exclusive(case: Case) -> Iterator[Finding]:
     if y is None or y.ndim != 2 or len(y) < 30 or not np.isin(y, (0, 1)).all():
         return
     several = float((y.sum(axis=1) > 1).mean())
-    if several > 0.05:
+    if several > limit("labels.several"):
         yield _wrong(
             case,
             f"{number(100 * several, 2)} % of the rows have several labels, but a softmax makes "
@@ -121,8 +122,9 @@ def _not_exclusive(case: Case) -> Iterator[Finding]:
 def _exclusive(case: Case) -> Iterator[Finding]:
     y = case.targets
     if y is not None and y.dtype.kind == "f" and len(np.unique(y)) > 2:
-        outside = float(((y < -1e-6) | (y > 1 + 1e-6)).mean())
-        if outside > 0.02:
+        slack = limit("rounding.equal")
+        outside = float(((y < -slack) | (y > 1 + slack)).mean())
+        if outside > limit("targets.outside"):
             yield _wrong(
                 case,
                 f"A binary cross-entropy is given targets outside 0 to 1 "

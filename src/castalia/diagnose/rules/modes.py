@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["batch_statistics", "wrong_mode"]
@@ -61,7 +61,7 @@ def _faster(case: Case, name: str) -> str:
     """Say how the running statistics would arrive, with the momentum that is set."""
     found = [layer for layer in case.record.layers if layer.name == name]
     momentum = found[0].settings.get("momentum") if found else None
-    if momentum is not None and momentum < 0.05:
+    if momentum is not None and momentum < limit("batch.slow"):
         return f"momentum={number(momentum)} → 0.1 in the batch norm, or train longer."
     return "Train longer, or evaluate with statistics gathered over the training rows once more."
 
@@ -152,4 +152,5 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
 def _silently(case: Case) -> bool:
     """Whether calls without gradients in training mode are too rare to belong to the steps."""
     silent = case.record.silent_in_training_mode
-    return silent > 0 and not case.adversarial and silent < 0.5 * case.steps
+    few = silent < limit("modes.silent") * case.steps
+    return silent > 0 and not case.adversarial and few

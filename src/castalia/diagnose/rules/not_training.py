@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.record import Weight
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import listing
 
 __all__ = ["frozen"]
-
-FEW = 0.02  # share of the parameters
 
 
 def frozen(case: Case) -> Iterator[Finding]:
@@ -49,7 +48,7 @@ def frozen(case: Case) -> Iterator[Finding]:
         total = sum(_size(w) for w in weights)
         share = sum(_size(w) for w in found) / max(total, 1)
         if found and share > 0:
-            few = share <= FEW
+            few = share <= limit("weights.few")
             idle = few and "cut off" in words  # a layer left over, which nothing depends on
             yield finding(
                 "CST110",

@@ -9,12 +9,12 @@ import numpy as np
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.record import Activation
 from castalia.diagnose.rules.case import CROSS_ENTROPIES, REGRESSIONS, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["wrong_activation", "wrong_axis", "wrong_size"]
 
 POSITIVE = ("exp", "softplus", "relu", "sigmoid", "softmax", "clamp", "abs", "pow")
-LEARNT = 0.8  # of the loss of guessing
 SQUASHING = ("softmax", "sigmoid", "tanh", "relu", "log_sigmoid", "hardtanh", "hardsigmoid")
 
 
@@ -119,11 +119,12 @@ def _several_at_once(case: Case) -> bool:
     y = case.targets
     if y is None or y.ndim != 2 or y.shape[1] < 2 or not np.isin(y, (0, 1)).all():
         return False
-    return bool((y.sum(axis=1) != 1).mean() > 0.05)
+    return bool((y.sum(axis=1) != 1).mean() > limit("labels.several"))
 
 
 def _not_log_probabilities(case: Case, kind: str) -> Iterator[Finding]:
-    if case.finite.size and (case.finite < -1e-3).mean() > 0.2:
+    negative = case.finite < -limit("outputs.negative")
+    if case.finite.size and negative.mean() > limit("outputs.negative_share"):
         what = f"through {kind}" if kind else "as they are"
         yield _wrong(
             case,
@@ -150,16 +151,17 @@ def _out_of_reach(case: Case, kind: str) -> Iterator[Finding]:
         return
     low, high = ranges[kind]
     flat = y.reshape(-1).astype(float)
-    slack = 0.02 * max(flat.std(), 1e-12)
+    slack = limit("outputs.slack") * max(flat.std(), limit("rounding.zero"))
     out = float(((flat < low - slack) | (flat > high + slack)).mean())
-    if out > 0.03:
+    bar = limit("outputs.out_of_reach")
+    if out > bar:
         yield _wrong(
             case,
             f"{number(100 * out, 2)} % of the targets lie outside what {kind} can "
             f"give ({number(float(flat.min()), 3)} to {number(float(flat.max()), 3)}).",
             "End a regression with a plain linear layer.",
             0.93,
-            evidence=Evidence("share of targets out of reach", out, 0.03),
+            evidence=Evidence("share of targets out of reach", out, bar),
         )
 
 
@@ -264,7 +266,9 @@ def wrong_size(case: Case) -> Iterator[Finding]:
     if len(values) < outputs and singles == 0 and counts.min() >= 5:
         unused = outputs - len(values)
         mild = unused == 1 and outputs > 3
-        severity = "info" if case.learnt > LEARNT else "warning"  # the others have fallen silent
+        severity = (
+            "info" if case.learnt > limit("outputs.learnt") else "warning"
+        )  # the others have fallen silent
         yield _size(case, outputs, len(values), "more", 0.7 if mild else 0.88, severity)
 
 

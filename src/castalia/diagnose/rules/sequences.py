@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["collapsed_code", "learns_empty_steps", "learns_padding", "sees_the_future"]
@@ -58,7 +58,7 @@ def learns_padding(case: Case) -> Iterator[Finding]:
     if share > limit("padding.share") and case.head.ignore_index != pad:
         yield finding(
             "CST504",
-            "error" if share > 0.3 else "warning",
+            "error" if share > limit("padding.severe") else "warning",
             0.9,
             f"{number(100 * share, 2)} % of the targets are padding (token {pad}), and the loss "
             "counts them.",
@@ -71,7 +71,7 @@ def _per_position(case: Case) -> bool:
     """Whether there is a target for each position of a row."""
     for inputs, targets in zip(case.record.train.inputs, case.record.train.targets, strict=True):
         if inputs is not None and targets is not None and inputs.dtype.kind in "iu":
-            return targets.size >= 0.5 * min(inputs.size, MOST_LABELS)
+            return targets.size >= limit("padding.positions") * min(inputs.size, MOST_LABELS)
     return case.targets is not None and case.targets.ndim >= 2
 
 
@@ -98,7 +98,8 @@ def learns_empty_steps(case: Case) -> Iterator[Finding]:
     empty = (x == 0).all(axis=2) & (y == 0)
     ends = empty[:, ::-1].cumprod(axis=1).sum(axis=1)
     share = float(ends.sum() / max(y.size, 1))
-    if share > limit("padding.share") and len(np.unique(ends)) >= 3 and empty[:, 0].mean() < 0.2:
+    varied = len(np.unique(ends)) >= 3 and empty[:, 0].mean() < limit("padding.first_step")
+    if share > limit("padding.share") and varied:
         yield finding(
             "CST504",
             "warning",
@@ -128,10 +129,12 @@ def _padding(case: Case) -> int | None:
             pad = values[counts.argmax()]
             run = (ends[:, ::-1] == pad).cumprod(axis=1).sum(axis=1)  # length of the last run
             padded = run >= 2
-            inside = (ends[:, 0] == pad).mean()
-            only_there = run.sum() > 0.95 * (ends == pad).sum()  # no other token comes after it
+            outside = (ends[:, 0] == pad).mean() < limit("padding.inside")
+            # No other token comes after it.
+            only_there = run.sum() > limit("padding.only_there") * (ends == pad).sum()
             varied = len(np.unique(run[padded])) >= 2
-            if padded.mean() > 0.3 and varied and inside < 0.2 and only_there:
+            common = padded.mean() > limit("padding.padded_rows")
+            if common and varied and outside and only_there:
                 return int(pad)
     return None
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["leaks", "shifted", "too_few"]
@@ -22,12 +22,12 @@ def leaks(case: Case) -> Iterator[Finding]:
     """Validation rows that were trained on, or one column that alone gives the answer."""
     share, n = _shared(case)
     tokens = case.inputs is None  # short rows of tokens may meet again by chance
-    bar = 0.3 if tokens else limit("rows.shared")
+    bar = limit("rows.shared_tokens" if tokens else "rows.shared")
     if n >= LEAST_ROWS and share > bar and share * n > CHANCE:
         yield finding(
             "CST206",
             "warning",
-            0.9 if share > 0.1 else 0.75,
+            0.9 if share > limit("rows.shared_many") else 0.75,
             f"{number(100 * share, 2)} % of {n} validation rows were also trained on.",
             "Split before copying, augmenting or oversampling rows; drop duplicates.",
             Evidence("share of validation rows seen in training", share, bar),
@@ -43,10 +43,12 @@ def _shared(case: Case) -> tuple[float, int]:
     if train is None or not held or train.ndim != 2 or _in_one_piece(case):
         return 0.0, 0
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
-    if len(known) < 50 or (_repeats(case) > 0.01 and not _unmistakable(train)):
+    repeats = _repeats(case) > limit("rows.repeat")
+    if len(known) < 50 or (repeats and not _unmistakable(train)):
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
     told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
-    bar = 0.95 * min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are kept
+    kept = min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are
+    bar = limit("rows.all_training") * kept
     on_purpose = not (told and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
     shares, distinct = [], set()
     for batch in held:
@@ -64,7 +66,7 @@ def _shared(case: Case) -> tuple[float, int]:
     # Training rows may be evaluated beside validation rows: then the lower batches tell.
     low = float(np.quantile(shares, 0.25, method="lower"))
     mean = float(np.mean(shares))
-    return (low if low < 0.25 * mean else mean), len(distinct)
+    return (low if low < limit("rows.lower_batches") * mean else mean), len(distinct)
 
 
 def _in_one_piece(case: Case) -> bool:
@@ -74,7 +76,7 @@ def _in_one_piece(case: Case) -> bool:
     """
     rows = case.head.outputs[0] if case.head.outputs else 0
     sizes = [look.size for look in case.looks if look.size]
-    return bool(sizes) and 1 < rows < 0.95 * float(np.median(sizes))
+    return bool(sizes) and 1 < rows < limit("rows.in_one_piece") * float(np.median(sizes))
 
 
 def _repeats(case: Case) -> float:
@@ -91,7 +93,7 @@ def _unmistakable(x: np.ndarray) -> bool:
     if x.dtype.kind != "f":
         return False
     values = [len(np.unique(rows[:, j])) for j in range(min(rows.shape[1], 64))]
-    return float(np.median(values)) > 0.5 * len(rows)
+    return float(np.median(values)) > limit("rows.unmistakable") * len(rows)
 
 
 def _all_alike(held: list[np.ndarray], known: set[bytes], bar: float) -> bool:
@@ -112,7 +114,7 @@ def _until_the_end(case: Case, known: set[bytes], bar: float) -> bool:
     before = [(x, y) for step, x, y in kept if x is not None and x.size and step < case.steps]
     whole = all(y is not None and len(y) == len(x) for x, y in before)
     distinct = {row.tobytes() for x, _ in before for row in np.ascontiguousarray(x)}
-    part = whole and len(distinct) < 0.9 * len(known)
+    part = whole and len(distinct) < limit("rows.part") * len(known)
     return len(before) >= 3 and part and _all_alike([x for x, _ in before], known, bar)
 
 
@@ -133,7 +135,7 @@ def _giveaway(case: Case) -> Iterator[Finding]:
     scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)
     order = np.argsort(scores)
     best, second = scores[order[-1]], scores[order[-2]]
-    if best > limit("rows.alone") and second < best - 0.1:
+    if best > limit("rows.alone") and second < best - limit("rows.alone_margin"):
         yield finding(
             "CST206",
             "warning",
@@ -205,7 +207,7 @@ def shifted(case: Case) -> Iterator[Finding]:
         yield finding(
             "CST208",
             "warning",
-            0.85 if area > 0.9 else 0.75,
+            0.85 if area > limit("rows.shift_clear") else 0.75,
             f"Validation rows differ from training rows: a linear classifier tells them apart with "
             f"an area under the curve of {number(area, 3)}.",
             "Split at random (or by time on purpose), and inspect the columns that differ.",
@@ -281,7 +283,8 @@ def too_few(case: Case) -> Iterator[Finding]:
     held = [e.loss for e in case.record.evaluations if e.loss is not None]
     loss = case.fit_loss if np.isfinite(case.fit_loss) else case.final
     ratio = held[-1] / max(loss, 1e-12) if held else np.nan
-    if ratio > 1.5 and held[-1] > 0.15 * case.guess:
+    bar = limit("rows.few_ratio")
+    if ratio > bar and held[-1] > limit("rows.few_loss") * case.guess:
         yield finding(
             "CST207",
             "info" if case.nearly_right or case.few_wrong else "warning",
@@ -290,5 +293,5 @@ def too_few(case: Case) -> Iterator[Finding]:
             f"{number(ratio, 2)} times as much as training.",
             "Gather more rows, or augment those there are.",
             Evidence("different training rows", distinct, limit("rows.few"), above=False),
-            Evidence("validation over training loss", ratio, 1.5),
+            Evidence("validation over training loss", ratio, bar),
         )

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castalia.diagnose.calibration import limit
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
-__all__ = ["MANY", "alike", "dead", "dead_shares", "saturated"]
+__all__ = ["alike", "dead", "dead_shares", "saturated"]
 
 LEAST_ROWS = 48
-MANY = 0.9  # of a layer's units
 RECTIFIERS = ("relu", "threshold", "hardtanh")
 
 
@@ -30,7 +29,7 @@ def dead(case: Case) -> Iterator[Finding]:
     worst = max(shares, key=lambda layer: shares[layer])
     poor = case.poor and case.task != "vae"  # how low its loss can go is not known
     bar = limit("units.dead_hurting" if poor or case.broken else "units.dead")
-    many = shares[worst] > MANY
+    many = shares[worst] > limit("units.many")
     died = shares[worst] - (1 - alive.get(worst, 0.0))
     hurts = case.stuck or case.broken or (poor and shares[worst] > limit("units.dead"))
     hurts = hurts or died > limit("rate.died")  # they were alive at the start
@@ -56,7 +55,9 @@ def dead_shares(case: Case) -> dict[str, float]:
     for layer, kind, active in _per_layer(case, "active", last=4):
         if kind in RECTIFIERS and active.size:
             share = float((active.max(axis=0) == 0).mean())
-            shares[layer] = share if _tells_rows_apart(active) or share > MANY else 0.0
+            shares[layer] = (
+                share if _tells_rows_apart(active) or share > limit("units.many") else 0.0
+            )
     return shares
 
 
@@ -85,7 +86,7 @@ def saturated(case: Case) -> Iterator[Finding]:
         return
     yield finding(
         "CST107",
-        "error" if case.poor and share > 0.9 else "warning",
+        "error" if case.poor and share > limit("units.saturated_most") else "warning",
         0.85 if early > bar else 0.7,
         f"Units of `{worst}` lie at the limits of their range on {number(100 * share, 2)} % of "
         "what they see, where they pass no gradient on.",

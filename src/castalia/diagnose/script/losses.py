@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from castalia.diagnose.thresholds import limit
+
 __all__ = ["LOSSES", "LossCall", "failed", "watched_loss"]
 
 LOSSES = (
@@ -95,8 +97,9 @@ class LossCall:
             counted = targets != self.ignored
             return ((outputs.argmax(1) == targets) & counted).sum(), counted.sum()
         if self.name.startswith("binary_cross_entropy") and outputs.shape == targets.shape:
-            middle = 0.0 if self.name.endswith("logits") else 0.5
-            return ((outputs > middle) == (targets > 0.5)).sum(), targets.numel()
+            even = limit("chance.even")
+            middle = 0.0 if self.name.endswith("logits") else even
+            return ((outputs > middle) == (targets > even)).sum(), targets.numel()
         return None
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.watching.facts import first_tensor, has_dropout
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 
 __all__ = ["ask", "future_change", "random_change"]
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from castalia.diagnose.thresholds import limit
 from castalia.diagnose.watching.gathering import to_host
 
 __all__ = [
@@ -114,7 +115,7 @@ def equal_rows(weight: Tensor) -> float:
 
 def _repeated(rows: Tensor, tolerance: float) -> float:
     """Share of the rows that are there more than once, but for rounding."""
-    rounded = (rows / tolerance / 8).round() if tolerance > 1e-29 else rows
+    rounded = (rows / tolerance / 8).round() if tolerance > limit("rounding.smallest") else rows
     _, which, counts = torch.unique(rounded.cpu(), dim=0, return_inverse=True, return_counts=True)
     return float((counts[which] > 1).float().mean())
 
@@ -131,7 +132,8 @@ def looks_fresh(weight: Tensor) -> bool:
     reach = math.sqrt(weight[0].numel())
     most, size = (reach * _norms([weight], order).item() for order in (math.inf, 2.0))
     rms = size / math.sqrt(weight.numel())
-    return 0.97 < most <= 1.0001 and abs(rms * math.sqrt(3.0) - 1.0) < 0.1
+    evenly = abs(rms * math.sqrt(3) - 1.0) < limit("fresh.spread")
+    return evenly and limit("fresh.least") < most <= limit("fresh.most")
 
 
 def spectral_radius(weight: Tensor) -> float | None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from castalia.objectives import PrefixLM, SpanCorruption
-from castalia.objectives.text_denoising import mask_some
+from castalia.objectives.denoising_loss import mask_some
 from castalia.objectives.tokens import compact
 
 __all__ = ["OBJECTIVES", "TASKS", "VOCABULARY", "Pairs", "task", "unlabelled"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from castalia.data.images import ImageFiles, Images
-from castalia.data.images.files import decoders, shown_names
+from castalia.data.images.image_files import decoders, shown_names
 from castalia.method.images.fit_images import names_of
 from castalia.utils.text import plural
 

@@ -18,16 +18,16 @@ from castalia.data.images import (
     Images,
     as_images,
     available_images,
+    decodable,
     load_images,
     read_folder,
     read_table_of_paths,
-    sound,
 )
-from castalia.data.images.decode import SUFFIXES
-from castalia.data.images.door import read_pictures
-from castalia.data.images.folders import pictures_among
-from castalia.data.images.stores import open_store
-from castalia.data.textfile import inspect
+from castalia.data.images.file_stores import open_store
+from castalia.data.images.image_decoder import SUFFIXES
+from castalia.data.images.image_folders import image_names
+from castalia.data.images.image_reader import read_images
+from castalia.data.tables.text_file import inspect
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData
 
 __all__ = ["holds_pictures", "names_of", "read_labelled", "read_unlabelled"]
@@ -83,7 +83,7 @@ def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]
                 f"fit: images of `{data}` must have one label each; got {got}. Put each class "
                 "into a folder of its own, or name a table of paths with --target."
             )
-        return sound(images), name, notes
+        return decodable(images), name, notes
 
 
 def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
@@ -100,7 +100,7 @@ def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
         )
     column = _path_column(path)
     if column is None:
-        return read_pictures(path), LABEL
+        return read_images(path), LABEL
     if target is None:
         raise InvalidData(
             f"fit: `{path}` is a table of images, whose paths are in `{column}`; name the column "
@@ -119,7 +119,7 @@ def read_unlabelled(data: Sequence[Any]) -> tuple[Images, list[str]]:
         pictures.
     """
     with _remarks() as notes:
-        return sound(_one(data[0]) if len(data) == 1 else _several(data)).features(), notes
+        return decodable(_one(data[0]) if len(data) == 1 else _several(data)).features(), notes
 
 
 def _one(data: Any) -> Images:
@@ -134,7 +134,7 @@ def _one(data: Any) -> Images:
     if ending == ".zip":
         return read_folder(path, labelled=False)
     if ending == ".npz":
-        return read_pictures(path)
+        return read_images(path)
     column = _path_column(path)
     return _several([path]) if column is None else read_table_of_paths(path, column)
 
@@ -144,7 +144,7 @@ def _several(paths: Sequence[Any]) -> Images:
     names: list[str] = []
     for path in map(os.fspath, paths):
         if os.path.isdir(path):
-            inside = pictures_among(open_store(path, "predict").names(), path, "predict")
+            inside = image_names(open_store(path, "predict").names(), path, "predict")
             names += [os.path.join(path, name) for name in inside]
         elif os.path.isfile(path):
             names.append(path)

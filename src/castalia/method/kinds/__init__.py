@@ -7,7 +7,7 @@ from typing import Any
 
 from castalia.data import datasets
 from castalia.data.images import available_images
-from castalia.data.texts import available_texts
+from castalia.data.text.text_datasets import available_texts
 from castalia.errors import InvalidData
 from castalia.method.fit_plan import FitPlan
 from castalia.method.kinds.image_kind import Pictures

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from castalia.data.images import ImageAdapter
-from castalia.data.splits import holdout
+from castalia.data.row_splits import holdout
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan

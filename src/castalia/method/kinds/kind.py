@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from castalia.catalog import System, system_for
-from castalia.data.adapters import TableAdapter
+from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from castalia.data import Dataset
 from castalia.data.text import DocumentAdapter, PairAdapter, TextAdapter
-from castalia.data.text.reading import as_texts
+from castalia.data.text.text_inputs import as_texts
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan

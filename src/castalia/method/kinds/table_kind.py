@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import is_classifier
 
-from castalia.data.schema import Column
+from castalia.data.tables.schema import Column
 from castalia.errors import InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castalia.data.text.reading import read_text
-from castalia.data.texts import available_texts, load_text
+from castalia.data.text.text_datasets import available_texts, load_text
+from castalia.data.text.text_inputs import read_text
 from castalia.errors import InvalidData
 from castalia.utils.text import listing, plural
 

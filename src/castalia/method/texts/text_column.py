@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from castalia.data import Dataset, Schema
-from castalia.data.textfile import inspect
+from castalia.data.tables.text_file import inspect
 from castalia.errors import CastaliaError, InvalidData, InvalidParameter
 from castalia.method.fit_table import load_table
 from castalia.utils.text import did_you_mean, listing, plural

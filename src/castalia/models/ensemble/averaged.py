@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from castalia.base import Classifier
 from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.ensemble.ensemble import Ensemble, class_codes
-from castalia.models.ensemble.together import fit_together, outputs_together
+from castalia.models.ensemble.stacked_members import fit_stacked, stacked_outputs
 from castalia.train import Training
 
 __all__ = ["Averaged", "default_member"]
@@ -33,7 +33,7 @@ class Averaged(Ensemble):
         counts: np.ndarray | None = None,
     ) -> None:
         """Fit the members side by side where that is known, else one after the other."""
-        self.together_ = fit_together(members, X, y, weight, counts)
+        self.together_ = fit_stacked(members, X, y, weight, counts)
         if not self.together_:
             for i, member in enumerate(members):
                 self._fit_member(member, X, y, weight if counts is None else counts[i])
@@ -43,7 +43,7 @@ class Averaged(Ensemble):
         """Return what each member thinks of each class, (M, N, K)."""
         found = np.zeros((len(self.estimators_), len(X), len(self.classes_)))
         if self.together_ and isinstance(self.estimators_[0], Classifier):
-            outputs = outputs_together(self.estimators_, X)
+            outputs = stacked_outputs(self.estimators_, X)
             for i, member in enumerate(self.estimators_):
                 found[i] = member._probability(outputs[i]).numpy()
             return found
@@ -58,7 +58,7 @@ class Averaged(Ensemble):
     def _values(self, X: Any) -> np.ndarray:
         """Return the number(s) each member predicts, (M, N) or (M, N, T)."""
         if self.together_ and type(self.estimators_[0]) is MLPRegressor:
-            outputs = outputs_together(self.estimators_, X).double().numpy()
+            outputs = stacked_outputs(self.estimators_, X).double().numpy()
             return np.stack([m._unscale(o) for m, o in zip(self.estimators_, outputs, strict=True)])
         return np.stack([member.predict(X) for member in self.estimators_])
 

@@ -35,7 +35,7 @@ class Mixture(NamedTuple):
 class Components(Protocol):
     """What EM asks of a kind of covariance; made from a mixture and what to add to variances."""
 
-    width: int  # numbers that a row needs while it is looked at
+    width: int  # numbers that a row needs while it is processed
 
     def __init__(self, mixture: Mixture, reg: float) -> None: ...
 

@@ -63,7 +63,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
         ``"k-means++"``: rows far from each other, drawn by chance; or an array (K, D) of centres to
         begin with.
     restarts
-        How often to begin anew; the result with the smallest inertia is kept. An array or a warm
+        Number of restarts; the result with the smallest inertia is kept. An array or a warm
         start leaves nothing to chance, so there is one run.
     tol
         Stop when the squared movements of all centres sum to less than this share of a feature's

@@ -48,7 +48,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
     init
         ``"k-means"``, or an array (K, D) of means: rows then begin in the component of the nearest.
     restarts
-        How often to begin anew; the result of highest likelihood is kept.
+        Number of restarts; the result of highest likelihood is kept.
     reg_covar
         Added to every variance, in units of X^2; larger keeps components from collapsing.
     tol

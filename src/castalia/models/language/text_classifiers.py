@@ -12,7 +12,7 @@ from torch import nn
 from castalia.base import Classifier, Estimator, Interval, OneOf
 from castalia.data.text import DocumentAdapter, TextAdapter
 from castalia.errors import InvalidParameter
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets.language import HierarchicalAttention, TransformerEncoder
 from castalia.objectives import class_loss
 from castalia.objectives.objective import Objective

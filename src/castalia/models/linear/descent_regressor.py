@@ -65,7 +65,7 @@ class DescentRegressor(LinearRegressor):
 
         The rows of the part come in random order, a batch at a time, as in an epoch of ``fit``; on
         the first call the result is that epoch's. Every call starts the optimizer and the schedule
-        of ``training`` anew and keeps no run.
+        of ``training`` again and keeps no run.
 
         Parameters
         ----------

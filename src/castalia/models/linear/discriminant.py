@@ -132,7 +132,7 @@ class Passed(NamedTuple):
 
 
 def _counted(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Passed:
-    """Return the rows with a weight above 0: the others are not looked at."""
+    """Return the rows with a weight above 0: the others are left out."""
     if weight is None or weight.all():
         return Passed(X, codes, weight)
     kept = np.flatnonzero(weight)

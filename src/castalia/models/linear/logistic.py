@@ -158,7 +158,7 @@ class Logistic(Weighted):
         """Go on from where the coefficients are with one pass over further rows (``"sgd"`` only).
 
         The penalty is that beside the sum of all rows so far. Every call starts the optimizer and
-        the schedule of ``training`` anew and keeps no run.
+        the schedule of ``training`` again and keeps no run.
 
         Parameters
         ----------

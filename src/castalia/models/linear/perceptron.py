@@ -115,7 +115,7 @@ class Perceptron(Online):
     n_iter_ : int
         Epochs begun.
     seen_ : int
-        Examples looked at.
+        Examples seen.
 
     Shapes
     ------

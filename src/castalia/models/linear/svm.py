@@ -29,7 +29,7 @@ class LinearSVM(Weighted):
 
     Minimises alpha/2 |w|^2 + mean_n max(0, 1 - y_n (w x_n + b)), y = +-1. Rows beyond the margin
     have no say, so outlying rows on the right side do no harm. It gives no probabilities; several
-    classes are told apart one against the rest.
+    several classes are separated one against the rest.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes
 from castalia.base.transferable import Transferable
-from castalia.data.signals import SignalAdapter
+from castalia.data.signal_adapter import SignalAdapter
 from castalia.nets.vision import ConvNet1d
 from castalia.objectives import class_loss
 from castalia.objectives.objective import Objective
@@ -81,7 +81,7 @@ class ConvNet1dClassifier(Transferable, SignalClassifier):
 
     See Also
     --------
-    ConvNetClassifier : the same network for pictures.
+    ConvNetClassifier : the same network for images.
 
     Examples
     --------

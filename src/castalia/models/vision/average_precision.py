@@ -19,7 +19,7 @@ import torch
 
 from castalia.data.images import Boxes
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
-from castalia.nn.boxes import iou_matrix
+from castalia.nn.bounding_boxes import iou_matrix
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
 
 KINDS = ("voc", "voc07", "coco")
 COCO_OVERLAPS = tuple(np.linspace(0.5, 0.95, 10).tolist())
-COCO_MOST = 100  # predictions of a class that COCO looks at in an image
+COCO_MOST = 100  # predictions of a class that COCO counts in an image
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def mean_average_precision(
 
     Notes
     -----
-    Of equal scores, the earlier image and the earlier box come first. VOC looks at the true box
+    Of equal scores, the earlier image and the earlier box come first. VOC takes the true box
     that a prediction overlaps most, and counts it false if that one has been found; COCO gives it
     the best one that is still free.
 

@@ -35,7 +35,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     Parameters
     ----------
     widths
-        Channels of each stage; every stage halves the picture. Wider and more stages fit more.
+        Channels of each stage; every stage halves the image. Wider and more stages fit more.
     convs
         Convolutions in each stage.
     kernel
@@ -232,7 +232,7 @@ class AlexNetClassifier(Transferable, ImageClassifier):
 
     See Also
     --------
-    LeNetClassifier : its ancestor, for small pictures.
+    LeNetClassifier : its ancestor, for small images.
     ResNetClassifier : deeper, with fewer weights.
 
     Examples
@@ -300,7 +300,7 @@ class VGGClassifier(Transferable, ImageClassifier):
     Notes
     -----
     138,357,544 weights at depth 16 and 143,667,240 at 19, for images of 224 pixels and a thousand
-    classes; 124 million of them are in the dense layers, which shrink with the picture.
+    classes; 124 million of them are in the dense layers, which shrink with the image.
 
     References
     ----------

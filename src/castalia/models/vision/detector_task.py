@@ -21,7 +21,7 @@ from castalia.base.tasks import Target
 from castalia.data.images import Boxes, Images
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.vision.average_precision import as_boxes, mean_average_precision
-from castalia.nn.boxes import from_corners, suppress, to_corners
+from castalia.nn.bounding_boxes import from_corners, suppress, to_corners
 from castalia.utils.text import listing, plural
 
 __all__ = ["Detector", "pad_boxes"]
@@ -92,7 +92,7 @@ class Detector:
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         threshold
             Score from which a box is given; None takes that of the constructor.
 
@@ -137,7 +137,7 @@ class Detector:
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         y
             Boxes of each image; None where X holds them.
         sample_weight

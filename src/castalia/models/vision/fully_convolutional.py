@@ -30,7 +30,7 @@ BLOCK = 1 << 20  # numbers of a block of images of one size
 
 
 class PictureClassifier(Constraint):
-    """One of our classifiers of pictures."""
+    """One of our image classifiers."""
 
     def rule(self) -> str:
         """Say so."""
@@ -210,7 +210,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         return torch.cat([pool(maps, dim=(2, 3)) for maps in self._maps(X)])
 
     def _maps(self, X: Any) -> Iterator[Tensor]:
-        """Yield class maps block by block, on the CPU: images of one size, or one picture."""
+        """Yield class maps block by block, on the CPU: images of one size, or one image."""
         check_is_fitted(self, "estimator_")
         X, device = self._pictures(X), resolve_device(self.device)
         net, sizes = self.module_.to(device), X.sizes

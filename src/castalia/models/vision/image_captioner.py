@@ -1,4 +1,4 @@
-"""Images told in words."""
+"""Captions of images."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from castalia.objectives import Augmented, Objective, SequenceCrossEntropy
 from castalia.protocols import Spec
 from castalia.utils.bleu import bleu
 
-__all__ = ["ImageCaptioner", "Told"]
+__all__ = ["Caption", "ImageCaptioner"]
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 ROOM = 1.5  # a caption may be so much longer than the longest that was learnt from
 
 
-class Told(NamedTuple):
-    """A caption's words, its end included, and where each looked, (words, height, width)."""
+class Caption(NamedTuple):
+    """A caption's words, its end included, and where each attended to, (words, height, width)."""
 
     words: list[str]
     weights: np.ndarray
@@ -63,17 +63,17 @@ class FittedBody(Constraint):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImageCaptioner(ImageEstimator):
-    """Convolutional network that looks at an image, and a recurrent one that tells what is there.
+    """Convolutional encoder of an image, and a recurrent decoder that writes its caption.
 
     The mean of -log p(next word | image, words so far) is minimised, true words being fed back.
-    With attention each word looks at the places of the image that matter to it, and
+    With attention each word attends to the places of the image that matter to it, and
     ``attention_maps`` shows where; without, the image is one code that starts the state. Right
     for images with short descriptions; where the answer is one word, a classifier is simpler.
 
     Parameters
     ----------
     attention
-        Whether each word looks at the image anew (show, attend and tell), or only the first
+        Whether each word attends to the image (show, attend and tell), or only the first
         state knows it (show and tell).
     widths, convs
         Channels of each stage of the network that looks, and convolutions in each; every stage but
@@ -247,21 +247,21 @@ class ImageCaptioner(ImageEstimator):
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         """
         found = [self._words(row) for _, ids in self._written(X) for row in ids.tolist()]
         return np.array([self.tokenizer_.decode(row) for row in found], dtype=object)
 
-    def attention_maps(self, X: Any) -> list[Told]:
+    def attention_maps(self, X: Any) -> list[Caption]:
         """Return each image's caption word by word, and where each word looked.
 
         Weights of a word are not negative and sum to one over the places of the last map; enlarged
-        to the image they show what it looked at.
+        to the image they show what it attended to.
 
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         """
         if not self.attention:
             raise InvalidParameter(
@@ -278,7 +278,7 @@ class ImageCaptioner(ImageEstimator):
             for row, looked in zip(ids.tolist(), weights, strict=True):
                 words = [*self._words(row), self.tokenizer_.id_of("end")][: len(row)]
                 names = [self.tokenizer_.decode([i], special=True) for i in words]
-                found.append(Told(names, looked[: len(names)]))
+                found.append(Caption(names, looked[: len(names)]))
         return found
 
     def score(self, X: Any, y: Any) -> float:
@@ -287,7 +287,7 @@ class ImageCaptioner(ImageEstimator):
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         y
             The captions that should be given.
         """
@@ -309,12 +309,12 @@ class ImageCaptioner(ImageEstimator):
             x = block.to(parameter.device)
             with torch.inference_mode():
                 seen = Seen(net, net.encode(x))
-            pictures = torch.arange(len(x), device=x.device)[:, None]
+            images = torch.arange(len(x), device=x.device)[:, None]
             if self.beams == 1:
-                yield x, generate(seen, pictures, **settings)
+                yield x, generate(seen, images, **settings)
             else:
                 search = {**settings, "length_penalty": self.length_penalty}
-                yield x, beam_search(seen, pictures, beams=self.beams, **search).ids[:, 0]
+                yield x, beam_search(seen, images, beams=self.beams, **search).ids[:, 0]
 
     def _words(self, row: list[int]) -> list[int]:
         """Return the tokens before the end."""
@@ -329,7 +329,7 @@ class ImageCaptioner(ImageEstimator):
 
 
 class Seen(nn.Module):
-    """A captioner that has looked at images already; a prompt is the number of an image."""
+    """A captioner that has encoded images already; a prompt is the number of an image."""
 
     def __init__(self, net: Any, memory: Tensor) -> None:
         super().__init__()
@@ -337,5 +337,5 @@ class Seen(nn.Module):
         self.decode, self.head, self.cache = net.decode, net.head, net.cache
 
     def encode(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, 1)
-        """Return what was seen in each picture."""
+        """Return what was encoded of each image."""
         return self.memory[ids[:, 0]]

@@ -1,4 +1,4 @@
-"""The recipe that classifiers of images share: cross-entropy on changed pictures."""
+"""The recipe that classifiers of images share: cross-entropy on augmented images."""
 
 from __future__ import annotations
 

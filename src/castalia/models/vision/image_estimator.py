@@ -26,7 +26,7 @@ class Transform(Constraint):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImageEstimator(Estimator):
-    """Base of networks that look at images; a task mixin stands to the left of it.
+    """Base of networks on images; a task mixin stands to the left of it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The recipe that segmenters of images share: cross-entropy of pixels on changed pictures."""
+"""The recipe that segmenters of images share: cross-entropy of pixels on augmented images."""
 
 from __future__ import annotations
 

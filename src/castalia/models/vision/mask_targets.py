@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from castalia.data.moments import spans
+from castalia.data.tables.column_moments import spans
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.label_maps import Maps, as_maps
 

@@ -1,4 +1,4 @@
-"""What looks at an image while it is painted: the layers of a network, and how pixels reach it."""
+"""The layers that style transfer compares images by, and images on the scale they expect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.base import Constraint
-from castalia.data.images.pictures import recoloured
+from castalia.data.images.image_collection import recoloured
 from castalia.nets.vision import VGG
 from castalia.utils.seeds import seed_scope
 

@@ -98,7 +98,7 @@ class Segmenter:
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         """
         return _joined([self.classes_[s.argmax(dim=1).numpy()] for s in self._scores(X)])
 
@@ -108,7 +108,7 @@ class Segmenter:
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         """
         return _joined([s.softmax(dim=1).movedim(1, -1).numpy() for s in self._scores(X)])
 
@@ -118,7 +118,7 @@ class Segmenter:
         Parameters
         ----------
         X
-            Pictures.
+            Images.
         y
             Masks of the images' own size; None where X is a set of images that has them.
         """

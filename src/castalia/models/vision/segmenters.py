@@ -83,7 +83,7 @@ class FCNSegmenter(ImageSegmenter):
     Examples
     --------
     >>> from castalia.testing import toy
-    >>> X, y = toy("shapes")  # grey pictures (64, 24, 24) and their masks
+    >>> X, y = toy("shapes")  # grey images (64, 24, 24) and their masks
     >>> model = FCNSegmenter(stride=8, widths=(8, 8, 16, 16, 16), depths=(1, 1, 1, 1, 1), hidden=16,
     ...     epochs=2, batch_size=16, lr=0.01, random_state=0).fit(X, y)
     >>> model.predict(X[:2]).shape
@@ -169,7 +169,7 @@ class SegNetSegmenter(ImageSegmenter):
     Examples
     --------
     >>> from castalia.testing import toy
-    >>> X, y = toy("shapes")  # grey pictures (64, 24, 24) and their masks
+    >>> X, y = toy("shapes")  # grey images (64, 24, 24) and their masks
     >>> model = SegNetSegmenter(widths=(8, 16), epochs=2, batch_size=16, lr=0.01, random_state=0)
     >>> model.fit(X, y).predict(X[:2]).shape
     (2, 24, 24)
@@ -192,7 +192,7 @@ class UNetSegmenter(ImageSegmenter):
     """Encoder and decoder with the encoder's maps beside the decoder's at every size.
 
     Minimises the cross-entropy of every pixel. The one to try first: sharp outlines, and it learns
-    from few pictures.
+    from few images.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class UNetSegmenter(ImageSegmenter):
     Examples
     --------
     >>> from castalia.testing import toy
-    >>> X, y = toy("shapes")  # grey pictures (64, 24, 24) and their masks
+    >>> X, y = toy("shapes")  # grey images (64, 24, 24) and their masks
     >>> model = UNetSegmenter(widths=(8, 16), epochs=8, batch_size=8, lr=0.02, random_state=0)
     >>> model.fit(X, y).score(X, y) > 0.8
     True
@@ -339,7 +339,7 @@ class DilatedSegmenter(ImageSegmenter):
     Examples
     --------
     >>> from castalia.testing import toy
-    >>> X, y = toy("shapes")  # grey pictures (64, 24, 24) and their masks
+    >>> X, y = toy("shapes")  # grey images (64, 24, 24) and their masks
     >>> model = DilatedSegmenter(widths=(8, 16), stride=2, hidden=16, dilations=(1, 2, 4),
     ...     epochs=2, batch_size=16, lr=0.01, random_state=0).fit(X, y)
     >>> model.predict(X[:2]).shape

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.data.images import as_images
-from castalia.data.images.pictures import CHANNELS
+from castalia.data.images.image_collection import CHANNELS
 from castalia.errors import InvalidData
 from castalia.models.vision.colour_palette import palette, with_palette
 from castalia.models.vision.image_size import ImageSize
@@ -36,7 +36,7 @@ CONTENT_SCALE = 3  # at which contents are compared, or the coarsest there is
 class StyleTransfer(TransformerMixin, DirectEstimator):
     """Paints images in the style of another one.
 
-    A fixed network looks at the image being painted. Its pixels are changed, by L-BFGS, until
+    A fixed network reads the image. Its pixels are changed, by L-BFGS, until
     deep maps are those of the content, correlations between the channels of each map (Gram
     matrices) those of the style, and neighbouring pixels alike: see
     ``castalia.objectives.StyleLoss``. A toy and a lesson on what layers know; there is nothing to
@@ -177,7 +177,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         return np.stack(painted) if len({p.shape for p in painted}) == 1 else painted
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the share of the loss that painting takes away, a mean over the pictures.
+        """Return the share of the loss that painting takes away, a mean over the images.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Detectors that look once: a grid of boxes from one pass over the picture."""
+"""YOLO detectors: a grid of boxes from one pass over the image."""
 
 from __future__ import annotations
 

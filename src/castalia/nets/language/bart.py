@@ -48,7 +48,7 @@ class BART(EncoderDecoder):
     dim
         Width of the vectors.
     depth
-        Blocks of the encoder, and of the decoder unless told otherwise.
+        Blocks of the encoder, and of the decoder unless given separately.
     heads
         Attention heads of a block.
     hidden

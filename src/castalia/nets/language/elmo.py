@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
 from castalia.nn.attention import masked_mean
-from castalia.nn.scalar_mix import ScalarMix
+from castalia.nn.layers.scalar_mix import ScalarMix
 
 __all__ = ["ELMo", "ELMoReader", "SpelledTokens"]
 

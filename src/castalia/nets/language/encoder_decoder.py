@@ -14,7 +14,7 @@ __all__ = ["EncoderDecoder"]
 
 
 class EncoderDecoder(nn.Module):
-    """An encoder of the source and a decoder that looks at it.
+    """An encoder of the source and a decoder that attends to it.
 
     A subclass gives ``encode``, ``head``, and the decoder's blocks with what is around them.
 

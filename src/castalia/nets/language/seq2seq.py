@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
 from castalia.nn.attention import AdditiveAttention, MultiplicativeAttention
-from castalia.nn.attention.masks import additive
+from castalia.nn.attention.attention_masks import additive
 from castalia.nn.recurrent import CELLS, Recurrent
 from castalia.utils.text import did_you_mean, listing
 

@@ -48,7 +48,7 @@ class T5(EncoderDecoder):
     dim
         Width of the vectors.
     depth
-        Number of blocks of the encoder, and of the decoder unless told otherwise.
+        Number of blocks of the encoder, and of the decoder unless given separately.
     heads, head_dim
         Attention heads and the width of one; their product need not be ``dim``.
     hidden

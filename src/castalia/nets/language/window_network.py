@@ -26,7 +26,7 @@ class WindowNetwork(nn.Module):
     vocabulary
         Number of tokens known.
     window
-        Tokens n that a layer looks at, the last included.
+        Tokens n that a layer reads, the last included.
     dim
         Width of the embeddings.
     hidden
@@ -78,7 +78,7 @@ class WindowNetwork(nn.Module):
         keep
             Which tokens are real, (B, T); None: all. Padding counts as zeros.
         cache
-            None: a short window is read anew.
+            None: a short window is read again.
         """
         h = self.tokens(ids)
         real = None if keep is None else keep[:, None].to(h.dtype)  # (B, 1, T)

@@ -128,15 +128,15 @@ class AnchorYOLO(nn.Module):
         return torch.cat([centre, priors[:, 2:] * twice[..., 2:].square(), t[..., 4:]], dim=-1)
 
     def _maps(self, x: Tensor) -> list[Tensor]:
-        """Return what each grid sees, the finest first, after the coarser ones have told."""
+        """Return the maps of each grid, the finest first, joined with those of the coarser ones."""
         maps = []
         for level, stage in enumerate(self.stages):
             x = stage(x)
             if 2 ** (level + 1) in self.strides:
                 maps.append(x)
         for i in range(len(maps) - 2, -1, -1):
-            told = F.interpolate(self.reductions[i](maps[i + 1]), size=maps[i].shape[2:])
-            maps[i] = self.joins[i](torch.cat([maps[i], told], dim=1))
+            coarser = F.interpolate(self.reductions[i](maps[i + 1]), size=maps[i].shape[2:])
+            maps[i] = self.joins[i](torch.cat([maps[i], coarser], dim=1))
         return maps
 
     def _answers(self, seen: Tensor, head: nn.Module) -> Tensor:

@@ -1,4 +1,4 @@
-"""Caption network: a convolutional network looks, a recurrent one tells.
+"""Caption network: a convolutional encoder of the image, a recurrent decoder of its caption.
 
 Maps of the image give a vector a_i for each place i; s_t is the state of an LSTM.
 
@@ -38,11 +38,11 @@ class Captioner(nn.Module):
     Parameters
     ----------
     channels
-        Channels of the pictures.
+        Channels of the images.
     vocabulary
         Number of tokens.
     size
-        Height and width of the pictures.
+        Height and width of the images.
     widths, convs
         Channels of each stage of the ``ConvNet``, and convolutions in each; every stage but the
         last halves the map.
@@ -51,7 +51,7 @@ class Captioner(nn.Module):
     hidden
         Width of the LSTM's state.
     attention
-        Whether each word looks at the places of the image anew.
+        Whether each word attends to the places of the image.
     dropout
         Probability for the vectors of words and below the output.
 
@@ -105,7 +105,7 @@ class Captioner(nn.Module):
         Parameters
         ----------
         x
-            Pictures.
+            Images.
         decoder_ids
             True words so far, the first being the start.
         keep
@@ -154,7 +154,7 @@ class Captioner(nn.Module):
         return StateCache()
 
     def alignments(self, x: Tensor, decoder_ids: Tensor) -> Tensor:  # (B, C, H, W), (B, T)
-        """Return what each word to be written looks at, (B, T, h, w); weights that sum to one."""
+        """Return what each word to be written attends to, (B, T, h, w); weights that sum to one."""
         if self.attention is None:
             raise InvalidParameter("Captioner: without attention there are no alignments.")
         return self._walk(decoder_ids, self.encode(x))[1].unflatten(2, self.grid)

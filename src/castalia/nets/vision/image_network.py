@@ -46,7 +46,7 @@ class ImageNetwork(nn.Module):
         return code
 
     def maps(self, x: Tensor) -> Tensor:  # (B, C, H, W)
-        """Return the last feature maps, after a look at the shape of the images."""
+        """Return the last feature maps, after a check of the images' shape."""
         axes = "H, W" if self.dims == 2 else "T"
         if x.ndim != self.dims + 2 or x.shape[1] != self.channels:
             raise ShapeMismatch(

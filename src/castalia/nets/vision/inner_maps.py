@@ -66,7 +66,7 @@ def scale_layers(
     features
         Layers in order.
     channels, size
-        Of the pictures.
+        Of the images.
     least
         Height and width of the smallest maps that count.
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
 from castalia.nets.vision.image_network import ImageNetwork, check_size, initialise
-from castalia.nn.block_convolution import convolve_blocks
+from castalia.nn.convolutions.block_convolution import BlockConv2d
 from castalia.utils.text import listing
 
 __all__ = ["ResNet"]
@@ -209,44 +209,17 @@ class ResNet(ImageNetwork):
             _start_as_shortcuts(self)
 
 
-class Stem(nn.Sequential):
-    """The layers before the first stage.
-
-    Compiled for a GPU, the first convolution of large images is one over blocks of pixels, which
-    suits tensor cores and gives the same numbers.
-    """
-
-    def forward(self, input: Tensor) -> Tensor:  # (B, C, H, W)
-        """Return maps of features."""
-        first, *others = self
-        if isinstance(first, nn.Conv2d) and _takes_blocks(first, input):
-            x = convolve_blocks(input, first.weight, first.bias)
-        else:
-            x = first(input)
-        for layer in others:
-            x = layer(x)
-        return x
-
-
-def _takes_blocks(conv: nn.Conv2d, x: Tensor) -> bool:
-    """Whether it is compiled for a GPU, and the stem's own: somebody may have put in another."""
-    found = conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.groups
-    own = found == ((7, 7), (2, 2), (3, 3), (1, 1), 1) and conv.padding_mode == "zeros"
-    even = x.shape[2] % 2 == 0 and x.shape[3] % 2 == 0
-    return x.is_cuda and torch.compiler.is_compiling() and own and even
-
-
-def _stem(channels: int, width: int, kind: str, variant: str) -> Stem:
+def _stem(channels: int, width: int, kind: str, variant: str) -> nn.Sequential:
     """The first convolution, normalised in v1; the ImageNet kind shrinks the image by four."""
     large = kind == "imagenet"
     kernel, stride = (7, 2) if large else (3, 1)
-    conv = nn.Conv2d(channels, width, kernel, stride, padding=kernel // 2, bias=False)
+    conv = BlockConv2d(channels, width, kernel, stride, padding=kernel // 2, bias=False)
     layers: dict[str, nn.Module] = {"conv": conv}
     if variant == "v1":
         layers |= {"norm": nn.BatchNorm2d(width), "relu": nn.ReLU()}
     if large:
         layers["pool"] = nn.MaxPool2d(3, 2, padding=1)
-    return Stem(OrderedDict(layers))
+    return nn.Sequential(OrderedDict(layers))
 
 
 def _layers(width: int, stride: int, expand: int) -> list[tuple[int, int, int]]:

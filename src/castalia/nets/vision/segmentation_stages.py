@@ -22,7 +22,7 @@ def conv_stage(
     depth
         Number of convolutions.
     dilation
-        Distance of the points a convolution looks at.
+        Distance of the points a convolution reads.
     dropout
         Probability of zeroing a whole map after the last convolution.
     """

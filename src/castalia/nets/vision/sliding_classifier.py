@@ -1,4 +1,4 @@
-"""A classifier of images as a convolution: its answers in every window of a larger picture.
+"""A classifier of images as a convolution: its answers in every window of a larger image.
 
 f(x)_ij = f(x[iS : iS + H, jS : jS + W]),  S the stride of the features.  Features slide as they
 are. The head's pool and its first dense layer are one linear map of the last h x w maps, hence a
@@ -43,7 +43,7 @@ def fully_convolutional(net: nn.Module, window: Sequence[int]) -> nn.Sequential:
     Notes
     -----
     Without padding, an entry equals the answer for its window. With padding, a window cut out
-    would see zeros around it where the map sees the rest of the picture.
+    would see zeros around it where the map sees the rest of the image.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""YOLO: one look at the image gives a grid of boxes, each with a confidence, and classes.
+"""YOLO: one pass over the image gives a grid of boxes, each with a confidence, and classes.
 
 The image is cut into S x S cells. Each cell answers B boxes (x, y, sqrt w, sqrt h, confidence) and
 C class scores, S S (5 B + C) numbers from a linear last layer. x and y are counted in cells from

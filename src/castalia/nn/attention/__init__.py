@@ -1,12 +1,6 @@
 """Attention: scores, masks, positions, the cache of a decoder, and transformer blocks."""
 
-from castalia.nn.attention.blocks import (
-    FeedForward,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-)
-from castalia.nn.attention.cache import Cache
-from castalia.nn.attention.masks import (
+from castalia.nn.attention.attention_masks import (
     Mask,
     block,
     causal,
@@ -17,22 +11,28 @@ from castalia.nn.attention.masks import (
     prefix,
     strided,
 )
-from castalia.nn.attention.mean import masked_mean
-from castalia.nn.attention.multihead import MultiHeadAttention, attend
-from castalia.nn.attention.positions import (
+from castalia.nn.attention.attention_scores import (
+    AdditiveAttention,
+    AttentionPooling,
+    DotProductAttention,
+    MultiplicativeAttention,
+)
+from castalia.nn.attention.key_value_cache import Cache
+from castalia.nn.attention.masked_mean import masked_mean
+from castalia.nn.attention.multihead_attention import MultiHeadAttention, attend
+from castalia.nn.attention.position_encodings import (
     LearnedPositions,
     RelativeBias,
     Rotary,
     SinusoidalPositions,
     token_positions,
 )
-from castalia.nn.attention.scores import (
-    AdditiveAttention,
-    AttentionPooling,
-    DotProductAttention,
-    MultiplicativeAttention,
+from castalia.nn.attention.sparse_attention import block_attention, local_attention
+from castalia.nn.attention.transformer_blocks import (
+    FeedForward,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
 )
-from castalia.nn.attention.sparse import block_attention, local_attention
 
 __all__ = [
     "AdditiveAttention",

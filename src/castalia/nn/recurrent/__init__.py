@@ -1,15 +1,15 @@
 """Recurrent cells, and what runs them along time."""
 
-from castalia.nn.recurrent.cell import Cell
-from castalia.nn.recurrent.elman import (
+from castalia.nn.recurrent.gated_cells import GRUCell, LSTMCell
+from castalia.nn.recurrent.recurrent_cell import Cell
+from castalia.nn.recurrent.recurrent_network import CELLS, Recurrent
+from castalia.nn.recurrent.simple_cells import (
     ContextCell,
     ElmanCell,
     JordanCell,
     LeakyIntegratorCell,
     OutputRecurrentCell,
 )
-from castalia.nn.recurrent.gated import GRUCell, LSTMCell
-from castalia.nn.recurrent.recurrent import CELLS, Recurrent
 
 __all__ = [
     "CELLS",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from castalia.nn.words.huffman import huffman_paths
+from castalia.nn.words.huffman_tree import huffman_paths
 
 __all__ = ["HierarchicalSoftmax"]
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from castalia import FastText, GloVe
-from castalia.data.cooccurrence import count_cooccurrences
 from castalia.data.tokenizers import character_ngrams
+from castalia.data.word_vectors.cooccurrence import count_cooccurrences
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.embeddings.subwords import SubwordRows, make_bags
 from castalia.testing import toy

@@ -15,9 +15,9 @@ from castalia.data.text import PairAdapter, sentence_pairs
 from castalia.errors import CheckpointMismatch, InvalidData, InvalidParameter
 from castalia.models.language import BERT, BERTClassifier, RoBERTa
 from castalia.nets.language import GPT, load_pretrained, save_pretrained
-from castalia.nn.bottleneck import BottleneckAdapters
-from castalia.nn.lora import LoRA
-from castalia.nn.prompts import Prompts
+from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
+from castalia.nn.adaptation.lora import LoRA
+from castalia.nn.adaptation.soft_prompts import Prompts
 
 TINY = {"context": 24, "dim": 16, "depth": 2, "heads": 2, "dropout": 0.0, "random_state": 0}
 ANIMALS = ["the cat eats fish .", "a dog likes bones .", "cows eat green grass ."] * 12

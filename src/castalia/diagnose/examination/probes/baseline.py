@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.baselines import Baselines, baselines
 from castalia.diagnose.examination.measures import difference, standard_error
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["baseline_probe"]
@@ -55,7 +55,9 @@ def _underfit(subject: Subject, fitted: np.ndarray, known: Baselines) -> Finding
     best = known.best
     bar, own = float(known.errors[best].mean()), float(fitted.mean())
     doubt = (standard_error(fitted) ** 2 + standard_error(known.errors[best]) ** 2) ** 0.5
-    high = own > limits.UNDERFIT * bar and own - bar > max(limits.UNDERFIT_BY, limits.SURE * doubt)
+    high = own > limit("examine.underfit") * bar and own - bar > max(
+        limit("examine.underfit_by"), limit("examine.sure") * doubt
+    )
     if best == "guess" or not high:
         return None
     return finding(
@@ -66,7 +68,7 @@ def _underfit(subject: Subject, fitted: np.ndarray, known: Baselines) -> Finding
         f"it has not seen ({_word(subject)} {number(own, 2)} against {number(bar, 2)}).",
         "Train longer or at another rate, widen the network, weaken its penalties, check the "
         "scale of the inputs.",
-        Evidence(f"training {_word(subject)}", own, limits.UNDERFIT * bar),
+        Evidence(f"training {_word(subject)}", own, limit("examine.underfit") * bar),
         Evidence(f"validation {_word(subject)} of the {best} model", bar),
     )
 
@@ -74,13 +76,14 @@ def _underfit(subject: Subject, fitted: np.ndarray, known: Baselines) -> Finding
 def _no_better(subject: Subject, mine: np.ndarray, known: Baselines) -> Finding | None:
     guess = known.errors["guess"]
     gap, sure = difference(guess, mine)
-    if known.best != "guess" and known.signal and sure < 2 and gap < 0.1 * float(guess.mean()):
+    little = gap < limit("examine.no_better") * float(guess.mean())
+    if known.best != "guess" and known.signal and sure < 2 and little:
         return _worse(subject, mine, guess, "guess", "guessing", 0.85)
     best = known.best
     gap, sure = difference(mine, known.errors[best])
     bar = float(known.errors[best].mean())
-    clear = bar < limits.BETTER * float(mine.mean()) and gap > limits.BETTER_BY
-    if best == "guess" or not clear or sure < limits.SURE:
+    clear = bar < limit("examine.better") * float(mine.mean()) and gap > limit("examine.better_by")
+    if best == "guess" or not clear or sure < limit("examine.sure"):
         return _tie(subject, mine, known)
     return _worse(subject, mine, known.errors[best], best, f"the {best} model", 0.75)
 

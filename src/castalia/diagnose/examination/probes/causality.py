@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.copies import scalar
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
-from castalia.nn.modes import evaluating
+from castalia.diagnose.thresholds import limit
+from castalia.nn.network_modes import evaluating
 
 __all__ = ["causality"]
 
@@ -40,7 +40,7 @@ def causality(subject: Subject) -> Outcome:
             if moved > worst:
                 worst, place = moved, t
     numbers = {"largest change": worst}
-    if worst <= limits.FUTURE:
+    if worst <= limit("examine.future"):
         return saw(NAME, numbers, [_copies(subject)])
     found = finding(
         "CST505",
@@ -50,7 +50,7 @@ def causality(subject: Subject) -> Outcome:
         "sees what it is to predict.",
         "Mask the future: is_causal=True or a triangular mask in attention, padding on the left "
         "only in convolutions, no bidirectional layer.",
-        Evidence("relative change of earlier outputs", worst, limits.FUTURE),
+        Evidence("relative change of earlier outputs", worst, limit("examine.future")),
     )
     return saw(NAME, numbers, [found])
 
@@ -99,7 +99,8 @@ def _copies(subject: Subject) -> Finding | None:
         return None
     logits = 20.0 * torch.nn.functional.one_hot(x, width).to(outputs)
     loss = scalar(subject.loss_fn(logits if last else logits.movedim(-1, 1), y[: len(x)]))
-    if float(loss) > 0.01:
+    bar = limit("examine.copied_loss")
+    if float(loss) > bar:
         return None  # the loss shifts the targets itself
     return finding(
         "CST206",
@@ -107,5 +108,5 @@ def _copies(subject: Subject) -> Finding | None:
         0.95,
         "The targets are the inputs themselves: copying each token is a perfect prediction.",
         "Shift by one: inputs tokens[:, :-1], targets tokens[:, 1:].",
-        Evidence("loss of copying the input", float(loss), 0.01, above=False),
+        Evidence("loss of copying the input", float(loss), bar, above=False),
     )

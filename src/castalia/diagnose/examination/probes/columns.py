@@ -10,12 +10,12 @@ from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tables import columns_of
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import plural
 
 __all__ = ["columns", "some"]
 
 NAME = "columns"
-SPARSE = 0.8  # share of zeros from which empty columns are ordinary, as for counts of words
 SHOWN = 8
 MOST_COLUMNS = 1000  # whose pairs are compared
 LEAST_ROWS = 10  # fewer rows show the same value by chance
@@ -35,7 +35,7 @@ def columns(subject: Subject) -> Outcome:
     tabular = subject.x.ndim == 2 and X.shape[1] > 1
     again = _repeated(X, constant) if tabular else np.array([], dtype=int)
     names = _identifiers(X) if tabular and not subject.pictures else np.array([], dtype=int)
-    plain = subject.pictures or not tabular or float((X == 0).mean()) > SPARSE
+    plain = subject.pictures or not tabular or float((X == 0).mean()) > limit("examine.sparse")
     numbers = {
         "columns": X.shape[1],
         "missing": len(missing),
@@ -66,7 +66,7 @@ def _repeated(X: np.ndarray, constant: np.ndarray) -> np.ndarray:
     if not 2 <= len(kept) <= MOST_COLUMNS:
         return np.array([], dtype=int)
     Z = np.nan_to_num(X[:, kept])
-    same = np.abs(np.corrcoef(Z, rowvar=False)) > 1 - 1e-9
+    same = np.abs(np.corrcoef(Z, rowvar=False)) > 1 - limit("rounding.constant")
     return kept[np.triu(same, 1).any(axis=0)]
 
 
@@ -142,6 +142,6 @@ def _identifier(found: np.ndarray, rows: int) -> Finding | None:
         f"{some(found).capitalize()} {'numbers' if len(found) == 1 else 'number'} the rows: "
         f"{rows:,} whole numbers, each once.",
         f"Drop {some(found)}: a network can learn rows by heart from it.",
-        Evidence("different values over rows", 1.0, 0.99),
+        Evidence("different values over rows", 1.0, limit("columns.serial")),
         where=some(found),
     )

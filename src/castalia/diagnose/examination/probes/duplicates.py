@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.coincidence import by_chance, row_keys
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.reading import Rows
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tables import Table
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import plural
 
 __all__ = ["duplicates"]
@@ -35,7 +35,9 @@ def duplicates(subject: Subject) -> Outcome:
     shared = np.array([key in train.counts for key in held.order])
     repeated = sum(n for n in train.counts.values() if n > 1) / len(train.order)
     numbers = {"shared rows": int(shared.sum()), "share": float(shared.mean())}
-    few = shared.sum() < limits.SHARED_LEAST or shared.mean() < limits.SHARED_ROWS
+    few = shared.sum() < limit("examine.shared_least") or shared.mean() < limit(
+        "examine.shared_rows"
+    )
     if not few and not by_chance(subject.x):
         return saw(NAME, numbers, [_exact(subject, shared, repeated, held)])
     near = _near(subject)
@@ -66,19 +68,23 @@ def _keys(rows: Rows) -> _Keys:
 def _exact(subject: Subject, shared: np.ndarray, repeated: float, held: _Keys) -> Finding | None:
     share = float(shared.mean())
     copied = share > 3 * repeated
-    if not copied and share < 0.1:
+    if not copied and share < limit("examine.shared_anyway"):
         return None  # data that repeat themselves a little, as texts do
     rows = ", ".join(str(int(i)) for i in held.index[np.flatnonzero(shared)[:SHOWN]])
     more = "" if copied else " Rows repeat among the training rows too, so split by distinct rows."
     return finding(
         "CST206",
-        "error" if copied and share >= 0.05 else "warning",
+        "error" if copied and share >= limit("examine.shared_error") else "warning",
         0.97 if copied else 0.8,
         f"{plural(int(shared.sum()), 'validation row')} of {len(shared):,} "
         f"{'is' if shared.sum() == 1 else 'are'} also in the training data, such as {rows}.{more}",
         "Drop the shared rows from the training data, or split again so that equal rows stay on "
         "one side.",
-        Evidence("share of validation rows found in the training data", share, limits.SHARED_ROWS),
+        Evidence(
+            "share of validation rows found in the training data",
+            share,
+            limit("examine.shared_rows"),
+        ),
         Evidence("share of repeated training rows", float(repeated)),
     )
 
@@ -96,8 +102,8 @@ def _near(subject: Subject) -> tuple[float, float] | None:
     usual = float(among.median())
     if usual <= 0:
         return None
-    limit = limits.NEAR * usual
-    return float((_nearest(b, a) < limit).float().mean()), float((among < limit).float().mean())
+    near = limit("examine.near") * usual
+    return float((_nearest(b, a) < near).float().mean()), float((among < near).float().mean())
 
 
 def _nearest(rows: Tensor, others: Tensor, own: bool = False) -> Tensor:
@@ -108,7 +114,7 @@ def _nearest(rows: Tensor, others: Tensor, own: bool = False) -> Tensor:
 
 
 def _nearly(share: float, among: float) -> Finding | None:
-    if share < limits.NEAR_ROWS or share < 4 * among + 0.02:
+    if share < limit("examine.near_rows") or share < 4 * among + limit("examine.near_margin"):
         return None
     return finding(
         "CST206",
@@ -118,6 +124,6 @@ def _nearly(share: float, among: float) -> Finding | None:
         "training rows lie to each other: nearly the same rows on both sides.",
         "Split by what the rows come from (person, image, day), so that near copies stay on one "
         "side.",
-        Evidence("share of validation rows with a near copy", share, limits.NEAR_ROWS),
+        Evidence("share of validation rows with a near copy", share, limit("examine.near_rows")),
         Evidence("share of training rows with one", among),
     )

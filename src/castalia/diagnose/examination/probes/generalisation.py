@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.baselines import baselines
 from castalia.diagnose.examination.measures import probabilities, standard_error
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.trials import batch_losses, forward
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["calibration_error", "generalisation"]
@@ -46,19 +46,19 @@ def _overfit(
     low, high = float(a.mean()), float(b.mean())
     doubt = (standard_error(a) ** 2 + standard_error(b) ** 2) ** 0.5
     ratio = high / low if low > 0 else float("inf")
-    if ratio < limits.GAP_RATIO or high - low < limits.SURE * doubt:
+    if ratio < limit("examine.gap_ratio") or high - low < limit("examine.sure") * doubt:
         return None
     copy = subject.learned.copy
     fitted = subject.errors(copy, subject.x, subject.y)
     held = subject.errors(copy, subject.vx, subject.vy)
-    evidence = [Evidence("validation loss over training loss", ratio, limits.GAP_RATIO)]
+    evidence = [Evidence("validation loss over training loss", ratio, limit("examine.gap_ratio"))]
     if fitted is not None and held is not None:
         gap = float(held.mean() - fitted.mean())
         doubt = (standard_error(held) ** 2 + standard_error(fitted) ** 2) ** 0.5
         numbers |= {"training error": float(fitted.mean()), "validation error": float(held.mean())}
-        if gap < max(limits.GAP, limits.SURE * doubt):
+        if gap < max(limit("examine.gap"), limit("examine.sure") * doubt):
             return None
-        evidence.append(Evidence("validation error less training error", gap, limits.GAP))
+        evidence.append(Evidence("validation error less training error", gap, limit("examine.gap")))
         if not subject.learned.own and not _hurts(subject, held):
             return None
     elif not subject.learned.own:
@@ -80,7 +80,7 @@ def _hurts(subject: Subject, held: np.ndarray) -> bool:
     if known is None:
         return False
     gap = held - known.errors[known.best]
-    return float(gap.mean()) > limits.SURE * standard_error(gap)
+    return float(gap.mean()) > limit("examine.sure") * standard_error(gap)
 
 
 def _calibration(subject: Subject, numbers: dict[str, float]) -> Finding | None:
@@ -92,18 +92,18 @@ def _calibration(subject: Subject, numbers: dict[str, float]) -> Finding | None:
     error = calibration_error(confidence, hit)
     chance = _by_chance(confidence, subject.seed)
     numbers |= {"calibration error": error, "calibration error by chance": chance}
-    if error < max(limits.CALIBRATION, chance):
+    if error < max(limit("examine.calibration"), chance):
         return None
     over = float(confidence.mean() - hit.mean()) > 0
     return finding(
         "CST405",
         "warning" if over else "info",
-        0.85 if error > 1.5 * limits.CALIBRATION else 0.7,
+        0.85 if error > limit("examine.calibration_far") * limit("examine.calibration") else 0.7,
         f"The network is {number(100 * float(confidence.mean()), 3)} % confident on average and "
         f"right in {number(100 * float(hit.mean()), 3)} % of the validation rows.",
         f"Divide the logits by the temperature {number(_temperature(table, truth), 2)}, fitted on "
         "validation rows.",
-        Evidence("calibration error", error, max(limits.CALIBRATION, chance)),
+        Evidence("calibration error", error, max(limit("examine.calibration"), chance)),
     )
 
 

@@ -16,6 +16,7 @@ from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tasks import graph_nodes
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaError
 from castalia.utils.text import shorten
 
@@ -126,7 +127,7 @@ def _verdict(name: str, found: GradientCheck, own: list[str]) -> Finding | None:
 
 def _deliberate(m: Mismatch) -> bool:
     """Whether a function is flat where a slope is pretended (straight-through), or reversed."""
-    return m.numeric == 0 or abs(m.numeric) < 1e-9 * abs(m.analytic)
+    return m.numeric == 0 or abs(m.numeric) < limit("examine.flat") * abs(m.analytic)
 
 
 def _wrong(name: str, worst: Mismatch, own: list[str]) -> Finding:
@@ -138,7 +139,7 @@ def _wrong(name: str, worst: Mismatch, own: list[str]) -> Finding:
         f"{worst.analytic:.3g} where the slope is {worst.numeric:.3g}. Training follows a wrong "
         "direction, however long it runs.",
         f"Mend the backward of `{', '.join(own)}`, or leave it to autograd.",
-        Evidence("relative error of the gradient", worst.error, 1e-3),
+        Evidence("relative error of the gradient", worst.error, limit("examine.gradient_error")),
         where=name,
     )
 

@@ -11,12 +11,12 @@ from torch.optim import Optimizer
 from castalia.diagnose.examination.guards import seed_torch
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import listing, number
 
 __all__ = ["missing_gradients", "not_finite", "out_of_reach"]
 
 ROWS = 32
-OUTSIDE = 0.05  # share of the targets that outputs cannot reach
 
 
 def missing_gradients(subject: Subject) -> Finding | None:
@@ -158,7 +158,12 @@ def out_of_reach(subject: Subject, x: Tensor, y: Tensor, outputs: Any) -> Findin
     limits_of = [(0.0, 1.0, "sigmoid or softmax"), (-1.0, 1.0, "tanh"), (0.0, float("inf"), "ReLU")]
     for least, most, name in limits_of:
         beyond = float(((y < least) | (y > most)).double().mean())
-        if low >= least and high <= most and beyond > OUTSIDE and _pinned(seen, least, most):
+        if (
+            low >= least
+            and high <= most
+            and beyond > limit("examine.target_outside")
+            and _pinned(seen, least, most)
+        ):
             return finding(
                 "CST301",
                 "error",
@@ -166,7 +171,11 @@ def out_of_reach(subject: Subject, x: Tensor, y: Tensor, outputs: Any) -> Findin
                 f"Outputs stay between {number(low, 3)} and {number(high, 3)}, as after {name}, "
                 f"but targets go from {number(float(y.min()), 3)} to {number(float(y.max()), 3)}.",
                 "Remove the activation after the last layer.",
-                Evidence("share of targets that outputs cannot reach", beyond, OUTSIDE),
+                Evidence(
+                    "share of targets that outputs cannot reach",
+                    beyond,
+                    limit("examine.target_outside"),
+                ),
             )
     return None
 

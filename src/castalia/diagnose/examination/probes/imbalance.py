@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.measures import labels, predictions
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.trials import forward
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["imbalance"]
 
 NAME = "imbalance"
 LEAST = 5  # rows of a rare class from which its recall says anything
-SHORT_RARE = 1 / 21  # share below which even a short training should have found the class
 
 
 def imbalance(subject: Subject) -> Outcome:
@@ -32,7 +31,9 @@ def imbalance(subject: Subject) -> Outcome:
     if len(classes) == 1:
         return saw(NAME, numbers, [_one_class(int(classes[0]))])
     # With many classes each is rare; rare is what is far below an even share.
-    rare = classes[(shares < limits.RARE) & (shares < 0.4 / len(classes))]
+    rare = classes[
+        (shares < limit("examine.rare")) & (shares < limit("examine.rare_even") / len(classes))
+    ]
     if len(rare) == 0:
         return saw(NAME, numbers)
     return saw(NAME, numbers, [_rare(subject, classes, shares, rare)])
@@ -54,11 +55,13 @@ def _rare(subject: Subject, classes: np.ndarray, shares: np.ndarray, rare: np.nd
     recall = _recall(subject, rare)
     weight = ", ".join(number(1 / (len(classes) * s), 2) for s in shares[:10])
     names = ", ".join(str(int(label)) for label in rare[:8])
-    ignored = recall is not None and recall < limits.IGNORED
-    told = ignored and (subject.learned.own or share < SHORT_RARE)
-    evidence = [Evidence("share of the rarest class", share, limits.RARE, above=False)]
+    ignored = recall is not None and recall < limit("examine.ignored")
+    told = ignored and (subject.learned.own or share < limit("examine.rare_short"))
+    evidence = [Evidence("share of the rarest class", share, limit("examine.rare"), above=False)]
     if recall is not None:
-        evidence.append(Evidence("recall of the rare classes", recall, limits.IGNORED, above=False))
+        evidence.append(
+            Evidence("recall of the rare classes", recall, limit("examine.ignored"), above=False)
+        )
     action = "and the network passes them over" if ignored else "and the network finds some of them"
     return finding(
         "CST204",

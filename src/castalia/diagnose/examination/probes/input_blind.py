@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.baselines import baselines
 from castalia.diagnose.examination.measures import difference
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.trials import batch_losses, forward
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["input_blind"]
 
@@ -40,7 +40,11 @@ def input_blind(subject: Subject) -> Outcome:
     gap, sure = difference(mixed, honest)
     rise = gap / max(abs(float(honest.mean())), 1e-12)
     numbers = {"loss": float(honest.mean()), "loss on mixed-up inputs": float(mixed.mean())}
-    if constant is not None or rise > limits.INPUT_MATTERS or sure > limits.SURE:
+    if (
+        constant is not None
+        or rise > limit("examine.input_matters")
+        or sure > limit("examine.sure")
+    ):
         return saw(NAME, numbers, [constant])
     known: Any = subject.once(baselines)
     if known is None or not known.signal:
@@ -58,7 +62,7 @@ def _same(subject: Subject, net: torch.nn.Module) -> Finding | None:
     if not out.is_floating_point() or not bool(torch.isfinite(out).all()):
         return None
     spread = float(out.std(0).mean() / out.square().mean().sqrt().clamp_min(1e-12))
-    if spread >= limits.BLIND:
+    if spread >= limit("examine.blind"):
         return None
     return finding(
         "CST406",
@@ -67,7 +71,12 @@ def _same(subject: Subject, net: torch.nn.Module) -> Finding | None:
         "The network gives the same output for every input.",
         "Look for dead units, a layer that is multiplied by 0, or a forward that does not use its "
         "argument.",
-        Evidence("spread of the outputs over rows, over their size", spread, limits.BLIND, False),
+        Evidence(
+            "spread of the outputs over rows, over their size",
+            spread,
+            limit("examine.blind"),
+            False,
+        ),
     )
 
 
@@ -80,5 +89,10 @@ def _as_well(rise: float) -> Finding:
         "models learn from these inputs.",
         "See the other findings; check that inputs and targets are in the same order, and that the "
         "input reaches the output.",
-        Evidence("relative rise of the loss on mixed-up inputs", rise, limits.INPUT_MATTERS, False),
+        Evidence(
+            "relative rise of the loss on mixed-up inputs",
+            rise,
+            limit("examine.input_matters"),
+            False,
+        ),
     )

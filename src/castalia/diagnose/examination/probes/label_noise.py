@@ -15,11 +15,11 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tables import Table, one_thread
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["label_noise"]
 
@@ -46,7 +46,11 @@ def label_noise(subject: Subject) -> Outcome:
     ratio = confident / max(overall, 1e-12)
     numbers = {"error": overall, "error of the confident half": confident, "ratio": ratio}
     bar = _ratio_bar(overall / max(guess, 1e-12), ratio, confident * (len(y) // 2))
-    if overall > limits.NOISE_SIGNAL * guess or confident < _bar(len(y) // 2) or ratio < bar:
+    if (
+        overall > limit("examine.noise_signal") * guess
+        or confident < _bar(len(y) // 2)
+        or ratio < bar
+    ):
         return saw(NAME, numbers)
     rows = subject.rows.index[np.flatnonzero(kept)[_suspects(best, y)]]
     return saw(NAME, numbers | {"suspects": rows.tolist()}, [_noise(confident, ratio, bar, rows)])
@@ -75,8 +79,8 @@ def _rates(table: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 def _bar(n: int) -> float:
     """Return the rate that must be exceeded, for a few rows higher by their sampling error."""
-    p = limits.NOISE_RATE
-    return p + limits.SURE * (p * (1 - p) / max(n, 1)) ** 0.5
+    p = limit("examine.noise_rate")
+    return p + limit("examine.sure") * (p * (1 - p) / max(n, 1)) ** 0.5
 
 
 def _ratio_bar(hardness: float, ratio: float, count: float) -> float:
@@ -86,7 +90,7 @@ def _ratio_bar(hardness: float, ratio: float, count: float) -> float:
     (0.55, 0.8)
     """
     chance = 1.25 * ratio / max(count, 1.0) ** 0.5
-    return max(limits.NOISE_RATIO, hardness + limits.NOISE_MARGIN + chance)
+    return max(limit("examine.noise_ratio"), hardness + limit("examine.noise_margin") + chance)
 
 
 def _suspects(table: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -94,7 +98,7 @@ def _suspects(table: np.ndarray, y: np.ndarray) -> np.ndarray:
     _, code = np.unique(y, return_inverse=True)
     doubt = table.max(1) - table[np.arange(len(y)), code]
     order = np.argsort(-doubt, kind="stable")
-    return order[doubt[order] > 0.2]
+    return order[doubt[order] > limit("examine.doubt")]
 
 
 def _noise(rate: float, ratio: float, bar: float, rows: np.ndarray) -> Finding:
@@ -103,10 +107,10 @@ def _noise(rate: float, ratio: float, bar: float, rows: np.ndarray) -> Finding:
     return finding(
         "CST205",
         "warning",
-        0.85 if rate > 0.08 else 0.75,
+        0.85 if rate > limit("examine.noise_clear") else 0.75,
         f"About {100 * rate:.2g} % of the labels are contradicted out of sample, as often where "
         "models are confident as elsewhere.",
         f"Inspect training rows {shown}{more}.",
-        Evidence("error rate of the confident half", rate, limits.NOISE_RATE),
+        Evidence("error rate of the confident half", rate, limit("examine.noise_rate")),
         Evidence("that rate over the rate of all rows", ratio, bar),
     )

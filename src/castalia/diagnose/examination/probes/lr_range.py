@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.copies import Copy
+from castalia.diagnose.examination.effort import RATE_LEAST, RATE_STEPS
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.trials import seconds_a_step
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["lr_range_probe"]
@@ -25,8 +26,6 @@ __all__ = ["lr_range_probe"]
 NAME = "lr-range"
 MOST_TRIALS = 8
 LOW, HIGH = 1e-7, 1e2
-ENOUGH = 0.8  # of the fall at the best rate
-LEARNABLE = 0.1  # fall of the loss at the best rate, over the first loss
 
 
 def lr_range_probe(subject: Subject) -> Outcome:
@@ -39,8 +38,8 @@ def lr_range_probe(subject: Subject) -> Outcome:
         return skipped(NAME, f"{type(copy.optimizer).__name__} finds the length of its steps.")
     with subject.quick(copy, subject.batch_size):
         cost = seconds_a_step(copy, subject.x, subject.y, subject.batch_size, subject.clock)
-    steps = min(limits.RATE_STEPS, int(subject.clock.left / (MOST_TRIALS * max(cost, 1e-6))))
-    if steps < limits.RATE_LEAST:
+    steps = min(RATE_STEPS, int(subject.clock.left / (MOST_TRIALS * max(cost, 1e-6))))
+    if steps < RATE_LEAST:
         return skipped(NAME, f"steps of {number(cost, 2)} s are too slow for the time given.")
     first, progress = _search(subject, rate, steps)
     if not math.isfinite(first):
@@ -90,7 +89,9 @@ def _fall(subject: Subject, rate: float, steps: int, first: float) -> float:
 def _modest(progress: dict[float, float]) -> float:
     """Return the lowest rate that is nearly as good as the best one: it is good for longer."""
     most = max(progress.values())
-    return min(r for r, fall in progress.items() if fall >= min(most, ENOUGH * most))
+    return min(
+        r for r, fall in progress.items() if fall >= min(most, limit("examine.rate_enough") * most)
+    )
 
 
 def _round(rate: float) -> float:
@@ -115,13 +116,13 @@ def _verdict(
     rate: float, best: float, progress: dict[float, float], first: float
 ) -> Finding | None:
     mine, most = progress[rate], progress[best]
-    if most < LEARNABLE * abs(first):
+    if most < limit("examine.rate_learnable") * abs(first):
         return None  # nothing is learned at any rate, so the rate is not to blame
     share = mine / most if math.isfinite(mine) else -math.inf
-    if rate >= limits.RATE_TOO_HIGH * best and share < limits.HIGH_PROGRESS:
-        return _found("CST101", rate, best, share, limits.HIGH_PROGRESS, mine)
-    if rate <= limits.RATE_TOO_LOW * best and share < limits.LOW_PROGRESS:
-        return _found("CST102", rate, best, share, limits.LOW_PROGRESS, mine)
+    if rate >= limit("examine.rate_high") * best and share < limit("examine.high_progress"):
+        return _found("CST101", rate, best, share, limit("examine.high_progress"), mine)
+    if rate <= limit("examine.rate_low") * best and share < limit("examine.low_progress"):
+        return _found("CST102", rate, best, share, limit("examine.low_progress"), mine)
     return None
 
 
@@ -136,9 +137,10 @@ def _found(code: str, rate: float, best: float, share: float, bar: float, mine: 
         if math.isinf(share)
         else [Evidence("fall of the loss over that at the best rate", share, bar, above=False)]
     )
+    severe = mine <= 0 if high else share < limit("examine.low_error")
     return finding(
         code,
-        "error" if high and mine <= 0 or not high and share < 0.02 else "warning",
+        "error" if severe else "warning",
         0.93 if share < bar / 2 else 0.8,
         f"At lr={number(rate, 3)} {seen} in the same steps as at lr={number(best, 2)}.",
         Remedy(f"lr={number(rate, 3)} → {number(best, 2)}", {"lr": float(number(best, 2))}),

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.copies import Copy, scalar, without_dropout
 from castalia.diagnose.examination.measures import (
     difference,
@@ -19,7 +18,8 @@ from castalia.diagnose.examination.measures import (
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
-from castalia.nn.modes import evaluating
+from castalia.diagnose.thresholds import limit
+from castalia.nn.network_modes import evaluating
 from castalia.utils.text import number
 
 __all__ = ["modes"]
@@ -51,7 +51,11 @@ def modes(subject: Subject) -> Outcome:
     ratio = float(running.mean()) / max(float(batch.mean()), 1e-12)
     if not np.isfinite(running).all():
         ratio, sure = float("inf"), float("inf")
-    if ratio > limits.NORM_LOSS and sure > limits.SURE and _matters(subject, learned.copy):
+    if (
+        ratio > limit("examine.norm_loss")
+        and sure > limit("examine.sure")
+        and _matters(subject, learned.copy)
+    ):
         findings.append(_far(subject, learned.copy, numbers, ratio))
     return saw(NAME, numbers, findings)
 
@@ -62,7 +66,7 @@ def _matters(subject: Subject, copy: Copy) -> bool:
     if running is None or batch is None:
         return True
     gap, sure = difference(running, batch)
-    return not gap < limits.NORM_ERROR and not sure < limits.SURE
+    return not gap < limit("examine.norm_error") and not sure < limit("examine.sure")
 
 
 @torch.no_grad()
@@ -87,7 +91,7 @@ def _look(copy: Copy, subject: Subject, batch: bool) -> tuple[np.ndarray, np.nda
 
 def _far(subject: Subject, copy: Copy, numbers: dict[str, float], ratio: float) -> Finding:
     name, momentum = _worst(subject, copy)
-    low = momentum is not None and momentum < 0.02
+    low = momentum is not None and momentum < limit("examine.norm_momentum")
     cure = (
         f"momentum={number(float(momentum or 0), 2)} → 0.1 in `{name}`"
         if low
@@ -103,7 +107,9 @@ def _far(subject: Subject, copy: Copy, numbers: dict[str, float], ratio: float) 
         f"{number(numbers['loss, batch'], 3)}: the running ones are far off.",
         cure,
         Evidence(
-            "loss in evaluation mode over that with batch statistics", ratio, limits.NORM_LOSS
+            "loss in evaluation mode over that with batch statistics",
+            ratio,
+            limit("examine.norm_loss"),
         ),
         where=name,
     )
@@ -140,7 +146,7 @@ def _worst(subject: Subject, copy: Copy) -> tuple[str | None, float | None]:
 
 def _small_batches(subject: Subject, name: str) -> Finding | None:
     size = subject.rows.batch_size
-    if size is None or size > limits.NORM_BATCH:
+    if size is None or size > limit("examine.norm_batch"):
         return None
     return finding(
         "CST115",
@@ -148,6 +154,6 @@ def _small_batches(subject: Subject, name: str) -> Finding | None:
         0.8,
         f"Batch normalisation estimates its statistics from batches of {size}.",
         f"batch_size={size} → 32, or group or layer normalisation.",
-        Evidence("rows in a batch", size, limits.NORM_BATCH + 1, above=False),
+        Evidence("rows in a batch", size, limit("examine.norm_batch") + 1, above=False),
         where=name,
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.measures import difference, row_errors
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tables import Table, linear, one_thread
 from castalia.diagnose.examination.trials import seconds_a_step
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["more_data_probe"]
@@ -46,11 +46,11 @@ def more_data_probe(subject: Subject) -> Outcome:
     }
     falling = (
         rates[0] > rates[1] > rates[2]
-        and gain > max(limits.FALLING_BY, limits.STILL_FALLING * rates[1])
+        and gain > max(limit("examine.falling_by"), limit("examine.still_falling") * rates[1])
         and sure > 2
     )
     gap = rates[2] - fitted
-    if not falling or gap < limits.DATA_GAP or not np.isfinite(rates).all():
+    if not falling or gap < limit("examine.data_gap") or not np.isfinite(rates).all():
         return saw(NAME, numbers)
     return saw(NAME, numbers, [_too_little(len(subject.x), rates, gap)])
 
@@ -102,7 +102,9 @@ def _too_little(rows: int, rates: list[float], gap: float) -> Finding:
         f"to {number(full, 2)}, and the training error is far below it: more rows would help.",
         f"Gather more than {rows:,} rows, augment them, or regularise.",
         Evidence(
-            "relative fall from half of the rows to all", 1 - full / half, limits.STILL_FALLING
+            "relative fall from half of the rows to all",
+            1 - full / half,
+            limit("examine.still_falling"),
         ),
-        Evidence("validation error less training error", gap, limits.DATA_GAP),
+        Evidence("validation error less training error", gap, limit("examine.data_gap")),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from torch import nn
 from torch.optim import AdamW
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.copies import Copy, without_dropout
 from castalia.diagnose.examination.measures import difference
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.trials import levelled
 from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["regularisation"]
@@ -27,7 +27,7 @@ def regularisation(subject: Subject) -> Outcome:
     copy = subject.start()
     dropout, decay = _dropout(copy.net), _decay(copy)
     numbers = {"dropout": dropout, "weight decay": decay}
-    if dropout < limits.DROPOUT_STRONG and decay < limits.DECAY_STRONG:
+    if dropout < limit("examine.dropout") and decay < limit("examine.decay"):
         return saw(NAME, numbers)
     free = _without(subject.start())
     if subject.trained:
@@ -78,8 +78,8 @@ def _compare(
         if a is None or b is None:
             return None
         gap, sure = difference(a, b)
-        low = float(b.mean()) < limits.REGULAR_BETTER * float(a.mean())
-        if not low or gap < limits.UNDERFIT_BY or sure < limits.SURE:
+        low = float(b.mean()) < limit("examine.regular_better") * float(a.mean())
+        if not low or gap < limit("examine.underfit_by") or sure < limit("examine.sure"):
             return None
         rates.append((float(a.mean()), float(b.mean())))
     return _found(rates, dropout, decay)
@@ -88,10 +88,10 @@ def _compare(
 def _found(rates: list[tuple[float, float]], dropout: float, decay: float) -> Finding:
     strong = []
     changes: dict[str, float] = {}
-    if dropout >= limits.DROPOUT_STRONG:
+    if dropout >= limit("examine.dropout"):
         strong.append(f"dropout={number(dropout, 2)} → {number(min(0.2, dropout / 2), 2)}")
         changes["dropout"] = min(0.2, dropout / 2)
-    if decay >= limits.DECAY_STRONG:
+    if decay >= limit("examine.decay"):
         strong.append(f"weight_decay={number(decay, 2)} → 1e-4")
     (a, b), (c, d) = rates[0], rates[-1]
     return finding(
@@ -105,6 +105,9 @@ def _found(rates: list[tuple[float, float]], dropout: float, decay: float) -> Fi
         f"{number(b, 2)}.",
         Remedy(", ".join(strong), changes),
         Evidence(
-            "error without the penalties over that with them", b / a, limits.REGULAR_BETTER, False
+            "error without the penalties over that with them",
+            b / a,
+            limit("examine.regular_better"),
+            False,
         ),
     )

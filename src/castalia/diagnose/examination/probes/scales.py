@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.outcomes import Outcome, saw
 from castalia.diagnose.examination.probes.columns import some
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["scales"]
@@ -73,15 +73,15 @@ def _sizes(seen: Tensor) -> tuple[float, float, np.ndarray]:
     if len(kept) < 2:
         return size, 1.0, np.array([], dtype=int)
     by_size = kept[np.argsort(-spread[kept])]
-    if spread[by_size[0]] < limits.SCALE_WIDE:
+    if spread[by_size[0]] < limit("examine.scale_wide"):
         return size, 1.0, np.array([], dtype=int)
     ratio = float(spread[by_size[0]] / spread[by_size[-1]])
-    return size, ratio, by_size[spread[by_size] > limits.SCALE_WIDE]
+    return size, ratio, by_size[spread[by_size] > limit("examine.scale_wide")]
 
 
 def _inputs(size: float, ratio: float, extreme: np.ndarray, name: str | None) -> Finding | None:
     at = f" at `{name}`" if name else ""
-    if ratio > limits.SCALE_RATIO:
+    if ratio > limit("examine.scale_ratio"):
         return finding(
             "CST201",
             "warning",
@@ -89,12 +89,14 @@ def _inputs(size: float, ratio: float, extreme: np.ndarray, name: str | None) ->
             f"Columns differ in scale by a factor of {number(ratio, 2)}{at}; the widest "
             f"{'is' if len(extreme) == 1 else 'are'} {some(extreme)}.",
             "Standardise the columns: subtract the mean, divide by the standard deviation.",
-            Evidence("ratio of the standard deviations of columns", ratio, limits.SCALE_RATIO),
+            Evidence(
+                "ratio of the standard deviations of columns", ratio, limit("examine.scale_ratio")
+            ),
             where=some(extreme),
         )
-    if size == 0 or limits.SCALE_LOW <= size <= limits.SCALE_HIGH:
+    if size == 0 or limit("examine.scale_low") <= size <= limit("examine.scale_high"):
         return None
-    high = size > limits.SCALE_HIGH
+    high = size > limit("examine.scale_high")
     return finding(
         "CST201",
         "warning",
@@ -104,16 +106,16 @@ def _inputs(size: float, ratio: float, extreme: np.ndarray, name: str | None) ->
         Evidence(
             "root mean square of the inputs",
             size,
-            limits.SCALE_HIGH if high else limits.SCALE_LOW,
+            limit("examine.scale_high") if high else limit("examine.scale_low"),
             above=high,
         ),
     )
 
 
 def _targets(subject: Subject, size: float) -> Finding | None:
-    if limits.TARGET_LOW <= size <= limits.TARGET_HIGH:
+    if limit("examine.target_low") <= size <= limit("examine.target_high"):
         return None
-    high = size > limits.TARGET_HIGH
+    high = size > limit("examine.target_high")
     mean, spread = (
         float(subject.y.cpu().double().mean()),
         float(subject.y.cpu().double().std(unbiased=False)),
@@ -128,7 +130,7 @@ def _targets(subject: Subject, size: float) -> Finding | None:
         Evidence(
             "root mean square of the targets",
             size,
-            limits.TARGET_HIGH if high else limits.TARGET_LOW,
+            limit("examine.target_high") if high else limit("examine.target_low"),
             above=high,
         ),
     )

@@ -8,12 +8,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.probes.columns import some
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tables import Table, one_thread
 from castalia.diagnose.findings import Evidence, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["shift"]
@@ -39,18 +39,21 @@ def shift(subject: Subject) -> Outcome:
     auc = max(_linear(Z, side), _trees(Z, side, subject.seed))
     error = _standard_error(auc, n, n)
     numbers = {"AUC": auc, "standard error": error}
-    if auc < limits.SHIFT_AUC or auc - limits.SURE * error < limits.SHIFT_SURE:
+    if auc < limit("examine.shift_auc") or auc - limit("examine.sure") * error < limit(
+        "examine.shift_sure"
+    ):
         return saw(NAME, numbers)
     alone = _alone(X, side)
     tell = np.argsort(-alone)[:3]
-    tell = tell[alone[tell] > max(0.6, float(alone.max()) - 0.1)]
+    below = float(alone.max()) - limit("examine.shift_column_by")
+    tell = tell[alone[tell] > max(limit("examine.shift_column"), below)]
     named = not subject.tokens and subject.x.ndim == 2 and len(tell) > 0
     verb = "tells" if len(tell) == 1 else "tell"
     moved = f"; {some(tell)} {verb} most" if named else ""
     found = finding(
         "CST208",
-        "error" if auc > 0.95 else "warning",
-        0.9 if auc > 0.8 else 0.75,
+        "error" if auc > limit("examine.shift_error") else "warning",
+        0.9 if auc > limit("examine.shift_clear") else 0.75,
         f"A classifier tells training rows from validation rows{moved}.",
         "Split at random, or look at what differs"
         + (
@@ -58,7 +61,7 @@ def shift(subject: Subject) -> Outcome:
             if named
             else " between the two."
         ),
-        Evidence("AUC of telling the sides apart", auc, limits.SHIFT_AUC),
+        Evidence("AUC of telling the sides apart", auc, limit("examine.shift_auc")),
         Evidence("its standard error", error),
         where=some(tell) if named else None,
     )

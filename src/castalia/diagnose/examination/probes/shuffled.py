@@ -15,12 +15,12 @@ from castalia.diagnose.examination.measures import labels
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["shuffled_labels"]
 
 NAME = "shuffle-test"
 STEPS = 250
-SURE = 4.0  # standard errors: nothing but a leak passes them
 
 
 def shuffled_labels(subject: Subject) -> Outcome:
@@ -39,7 +39,7 @@ def shuffled_labels(subject: Subject) -> Outcome:
     gap = chance - errors
     sure = float(gap.mean()) / max(float(gap.std()) / len(gap) ** 0.5, 1.0 / len(gap))
     numbers = {"error": float(errors.mean()), "chance": float(chance.mean())}
-    if sure < SURE or errors.mean() > 0.9 * chance.mean():
+    if sure < limit("examine.leak_sure") or errors.mean() > limit("examine.chance") * chance.mean():
         return saw(NAME, numbers)
     return saw(NAME, numbers, [_leak(float(errors.mean()), float(chance.mean()))])
 
@@ -78,6 +78,6 @@ def _leak(error: float, chance: float) -> Finding:
         "Trained on shuffled labels, the network still beats chance on rows it has not seen: the "
         "answer reaches it by another way than the input.",
         "Look for targets inside the inputs, in the module or in state shared between batches.",
-        Evidence("error on held rows", error, 0.9 * chance, above=False),
+        Evidence("error on held rows", error, limit("examine.chance") * chance, above=False),
         Evidence("error of the best constant", chance),
     )

@@ -6,11 +6,12 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from castalia.diagnose.examination import thresholds as limits
+from castalia.diagnose.examination import effort
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.tables import Table, one_thread
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["telling"]
 
@@ -27,7 +28,7 @@ def telling(subject: Subject) -> Outcome:
         return saw(NAME, {})
     if len(y) < LEAST_ROWS or not 2 <= X.shape[1] <= MOST_COLUMNS or subject.tokens:
         return skipped(NAME, "columns one at a time need a table of some rows and columns.")
-    X = Table(X)(X) if X.shape[1] <= limits.MOST_COLUMNS else np.nan_to_num(X)
+    X = Table(X)(X) if X.shape[1] <= effort.MOST_COLUMNS else np.nan_to_num(X)
     classes = task != "regression"
     if classes and len(np.unique(y)) < 2:
         return saw(NAME, {})
@@ -35,13 +36,13 @@ def telling(subject: Subject) -> Outcome:
     alone = np.array([score(column, y) for column in X.T])
     best = int(alone.argmax())
     numbers = {"best column": best, "alone": float(alone[best])}
-    if alone[best] < limits.TELLS_ALL:
+    if alone[best] < limit("examine.column_alone"):
         return saw(NAME, numbers)
     others = _others(np.delete(X, best, axis=1), y, classes, subject.seed)
     numbers["others"] = others
-    if others >= limits.OTHERS_TELL:
+    if others >= limit("examine.column_others"):
         return saw(NAME, numbers)
-    copy = _gap(X[:, best], y) >= limits.COLUMN_GAP if classes else True
+    copy = _gap(X[:, best], y) >= limit("examine.column_gap") if classes else True
     return saw(NAME, numbers, [_told(best, float(alone[best]), others, copy)])
 
 
@@ -89,7 +90,7 @@ def _told(column: int, alone: float, others: float, copy: bool) -> Finding:
         0.85 if copy else 0.4,
         f"Column {column} alone gives the target, {how}; the others together do not.",
         f"Drop column {column} unless it is known before the target is.",
-        Evidence(f"score of column {column} alone", alone, limits.TELLS_ALL),
-        Evidence("score of all others", others, limits.OTHERS_TELL, above=False),
+        Evidence(f"score of column {column} alone", alone, limit("examine.column_alone")),
+        Evidence("score of all others", others, limit("examine.column_others"), above=False),
         where=f"column {column}",
     )

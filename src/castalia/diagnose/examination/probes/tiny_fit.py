@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.diagnose.examination import thresholds as limits
 from castalia.diagnose.examination.copies import Copy, without_dropout
+from castalia.diagnose.examination.effort import TINY_RATES, TINY_ROWS, TINY_STEPS
 from castalia.diagnose.examination.measures import labels, predictions, row_errors
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.probes.gradients import (
@@ -21,13 +21,13 @@ from castalia.diagnose.examination.probes.gradients import (
 from castalia.diagnose.examination.subject import Subject
 from castalia.diagnose.examination.trials import train_step
 from castalia.diagnose.findings import Evidence, Finding, finding
+from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number, plural
 
 __all__ = ["tiny_fit_probe"]
 
 NAME = "tiny-fit"
 LOOK_EVERY = 20
-STILL_LEARNING = 0.7  # of the first loss, when time was up
 GENERATIVE = ("vae", "gan")
 
 
@@ -50,8 +50,8 @@ class Fit:
     @property
     def unfinished(self) -> bool:
         """Whether the clock ended it before it could be told that it gets nowhere."""
-        learning = self.last < STILL_LEARNING * self.first
-        return self.steps < limits.TINY_STEPS // (1 if learning else 4)
+        learning = self.last < limit("examine.tiny_learning") * self.first
+        return self.steps < TINY_STEPS // (1 if learning else 4)
 
 
 def tiny_fit_probe(subject: Subject) -> Outcome:
@@ -90,13 +90,13 @@ def tiny_fit_probe(subject: Subject) -> Outcome:
 def _attempts(subject: Subject, x: Tensor, y: Tensor, fresh: bool) -> Fit:
     """Try several rates of Adam in the time there is; return the best attempt."""
     best: Fit | None = None
-    for count, rate in enumerate(limits.TINY_RATES):
+    for count, rate in enumerate(TINY_RATES):
         copy = subject.start(fresh=fresh)
         without_dropout(copy.net)
         trained = [p for p in copy.net.parameters() if p.requires_grad]
         copy.optimizer = torch.optim.Adam(trained, lr=rate)
         with (
-            subject.clock.share(1 / (len(limits.TINY_RATES) - count)),
+            subject.clock.share(1 / (len(TINY_RATES) - count)),
             subject.quick(copy, len(x)),
         ):
             fit = _fit(subject, copy, x, y)
@@ -110,10 +110,10 @@ def _attempts(subject: Subject, x: Tensor, y: Tensor, fresh: bool) -> Fit:
 def _fit(subject: Subject, copy: Copy, x: Tensor, y: Tensor) -> Fit:
     copy.net.train()
     losses: list[float] = []
-    fit = Fit(-math.inf, limits.TINY_ACCURACY, "accuracy", 0, math.nan, math.nan)
-    for step in range(1, limits.TINY_STEPS + 1):
+    fit = Fit(-math.inf, limit("examine.tiny_accuracy"), "accuracy", 0, math.nan, math.nan)
+    for step in range(1, TINY_STEPS + 1):
         losses.append(train_step(copy, x, y))
-        last = step == limits.TINY_STEPS or subject.clock.over or not math.isfinite(losses[-1])
+        last = step == TINY_STEPS or subject.clock.over or not math.isfinite(losses[-1])
         if step % LOOK_EVERY == 0 or last:
             fit = _look(subject, copy, x, y, losses)
         if fit.passed or last:
@@ -134,15 +134,17 @@ def _look(subject: Subject, copy: Copy, x: Tensor, y: Tensor, losses: list[float
     if errors is None:
         if subject.task in ("lm", "seq"):
             fall = last / first if first > 0 else 1.0
-            return Fit(1 - fall, 1 - limits.TINY_FALL, "fall of the loss", steps, first, last)
+            return Fit(
+                1 - fall, 1 - limit("examine.tiny_fall"), "fall of the loss", steps, first, last
+            )
         fall = (first - last) / max(abs(first), 1e-12)
-        return Fit(fall, limits.TINY_STUCK, "fall of the loss", steps, first, last)
+        return Fit(fall, limit("examine.tiny_stuck"), "fall of the loss", steps, first, last)
     score = 1 - float(errors.mean())
     if subject.task == "regression":
         spread = float(np.var(np.asarray(labels(subject.task, y)), axis=0).mean())
         score = 1 - float(errors.mean()) / max(spread, 1e-30)
-        return Fit(score, limits.TINY_R2, "R²", steps, first, last, outputs)
-    return Fit(score, limits.TINY_ACCURACY, "accuracy", steps, first, last, outputs)
+        return Fit(score, limit("examine.tiny_r2"), "R²", steps, first, last, outputs)
+    return Fit(score, limit("examine.tiny_accuracy"), "accuracy", steps, first, last, outputs)
 
 
 def _distinct(subject: Subject) -> Tensor:
@@ -158,7 +160,7 @@ def _distinct(subject: Subject) -> Tensor:
             mine = y[different] == label
             turn[mine] = np.arange(mine.sum())
         different = different[np.argsort(turn, kind="stable")]
-    return torch.from_numpy(different[: limits.TINY_ROWS].copy()).to(subject.x.device)
+    return torch.from_numpy(different[:TINY_ROWS].copy()).to(subject.x.device)
 
 
 def _flat(y: Tensor) -> bool:
@@ -186,7 +188,7 @@ def _broke(fit: Fit) -> Finding:
         "CST105",
         "error",
         0.9,
-        f"The loss of {limits.TINY_ROWS} rows is not a number after {plural(fit.steps, 'step')}, "
+        f"The loss of {TINY_ROWS} rows is not a number after {plural(fit.steps, 'step')}, "
         "at small rates too.",
         "Look for a logarithm of 0, a division by 0 or a square root at 0; add a small number "
         "inside.",
@@ -202,7 +204,7 @@ def _bad_start(subject: Subject, fit: Fit, again: Fit) -> Finding:
             "error",
             0.9,
             f"All units of `{alike}` begin with the same weights and stay alike: the network "
-            f"cannot learn {limits.TINY_ROWS} rows by heart, as it can from weights drawn anew.",
+            f"cannot learn {TINY_ROWS} rows by heart, as it can from weights drawn anew.",
             "Draw the weights at random.",
             Evidence(f"{fit.what} from its own weights", fit.score, fit.bar, above=False),
             Evidence(f"{again.what} from weights drawn anew", again.score),
@@ -212,7 +214,7 @@ def _bad_start(subject: Subject, fit: Fit, again: Fit) -> Finding:
         "CST109",
         "error",
         0.85,
-        f"From its own weights the network cannot learn {limits.TINY_ROWS} rows by heart; from "
+        f"From its own weights the network cannot learn {TINY_ROWS} rows by heart; from "
         "weights drawn anew by its layers it can.",
         "Leave the initialisation to the layers, or use the scheme that fits the activation.",
         Evidence(f"{fit.what} from its own weights", fit.score, fit.bar, above=False),
@@ -230,7 +232,7 @@ def _alike(subject: Subject) -> str | None:
 
 def _failed(fit: Fit, x: Tensor) -> Finding:
     moved = abs(fit.first - fit.last) / max(abs(fit.first), 1e-12)
-    still = " The loss hardly moves." if moved < 0.01 else ""
+    still = " The loss hardly moves." if moved < limit("examine.tiny_moves") else ""
     return finding(
         "CST402",
         "error",

@@ -49,7 +49,7 @@ class GPTLanguageModel(NeuralLanguageModel):
     stride
         Tokens between the beginnings of two training blocks; None: ``context``, so that an epoch
         learns from each token once. A smaller one shows tokens at several positions, which keeps a
-        small text from being learnt by heart with its positions.
+        small text from being memorised with its positions.
     tokenizer
         A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
         ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: characters for texts of up to two

@@ -15,7 +15,7 @@ from torch import Tensor
 from castalia.base import Estimator, Interval
 from castalia.base.tasks import Target
 from castalia.data.batches import Samples
-from castalia.data.splits import SMALLEST
+from castalia.data.row_splits import SMALLEST
 from castalia.data.text import LanguageAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
@@ -26,7 +26,7 @@ from castalia.models.language.generated_text import (
     cut_behind,
     stop_words,
 )
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.models.language.word_corpus import kind_of
 from castalia.nets.language import generate
 from castalia.objectives import CausalLM

@@ -12,7 +12,7 @@ from castalia.base import Interval, OneOf
 from castalia.base.tasks import Target
 from castalia.data.batches import Samples
 from castalia.data.text import LanguageAdapter, TokenRows, cut_blocks
-from castalia.data.text.corpus import CorpusRows
+from castalia.data.text.token_corpus import CorpusRows
 from castalia.errors import InvalidParameter
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
 from castalia.nets.language import RecurrentLM

@@ -1,4 +1,4 @@
-"""Language models that look at a fixed number of tokens."""
+"""Language models of a fixed window of tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WindowLanguageModel(NeuralLanguageModel):
     Parameters
     ----------
     window
-        Tokens n that a layer looks at; with one layer, all that the model sees.
+        Tokens n that a layer reads; with one layer, all that the model sees.
     dim
         Width of the embeddings.
     hidden

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from castalia.base import Interval
-from castalia.data.cooccurrence import count_cooccurrences
+from castalia.data.word_vectors.cooccurrence import count_cooccurrences
 from castalia.errors import InvalidData
+from castalia.models.language.embeddings.epoch_runner import Tables
 from castalia.models.language.embeddings.vector_rows import add_rows, start_vectors
 from castalia.models.language.embeddings.word_vector_estimator import Texts, WordVectorEstimator
 from castalia.utils.devices import cpu_scope
-from castalia.utils.seeds import generator, seed_from
+from castalia.utils.seeds import generator
 
 __all__ = ["GloVe"]
 
@@ -82,7 +85,7 @@ class GloVe(WordVectorEstimator):
     See Also
     --------
     Word2Vec : prediction instead of counts.
-    castalia.data.cooccurrence.count_cooccurrences : the counts.
+    castalia.data.word_vectors.cooccurrence.count_cooccurrences : the counts.
 
     Examples
     --------
@@ -109,51 +112,75 @@ class GloVe(WordVectorEstimator):
             raise InvalidData(
                 "GloVe: some words must stand within one window; got texts of one known word each."
             )
-        device = self._place()
-        random = generator(seed_from(self.random_state), device=device)
+        device, recorder = self._place(), self._recorder(texts)
+        random = generator(recorder.seed, device=device)
         row, column, count = (
             torch.as_tensor(part, device=device)
             for part in (counted.row.astype(np.int64), counted.col.astype(np.int64), counted.data)
         )
-        with cpu_scope(device, self.batch_size * self.dim * 100):
-            word, context = self._descend(row, column, count, random)
-        self.word_vectors_, self.context_vectors_ = word, context
-        return (word + context)[:, :-1]
+        weight = (count / self.x_max).clamp(max=1).pow(self.alpha).float()
+        tables = [start_vectors(size, self.dim + 1, random) for _ in range(2)]
+        pairs = CountedPairs((row, column), count.log().float(), weight, tables)
+        passes = GloVePasses(pairs, self.batch_size, self.lr, random)
+        self._train(passes, random, recorder)
+        self.word_vectors_, self.context_vectors_ = (table.cpu().numpy() for table in tables)
+        return (self.word_vectors_ + self.context_vectors_)[:, :-1]
 
-    def _descend(
-        self, i: Tensor, j: Tensor, x: Tensor, random: torch.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        logs, weight = x.log().float(), (x / self.x_max).clamp(max=1).pow(self.alpha).float()
-        tables = [start_vectors(len(self.words_), self.dim + 1, random) for _ in range(2)]
-        squares = [torch.ones_like(table) for table in tables]
-        losses = []
-        for _ in range(self.epochs):
-            order = torch.randperm(len(x), generator=random, device=x.device)
-            total = torch.zeros((), device=x.device)
-            for at in order.split(self.batch_size):
-                index = i[at], j[at]
-                total += self._step(tables, squares, index, logs[at], weight[at])
-            losses.append(float(total) / len(x))
-        self.losses_ = np.array(losses)
-        return tables[0].cpu().numpy(), tables[1].cpu().numpy()
 
-    def _step(
-        self,
-        tables: list[Tensor],
-        squares: list[Tensor],
-        index: tuple[Tensor, Tensor],
-        logs: Tensor,
-        weight: Tensor,
-    ) -> Tensor:
-        """Make one step of AdaGrad; return the loss summed over the pairs."""
+class CountedPairs(NamedTuple):
+    """Pairs of words that were counted, and the tables of their vectors."""
+
+    index: tuple[Tensor, Tensor]  # of the word and of the other one, (n,) each
+    logs: Tensor  # (n,)
+    weight: Tensor  # (n,)
+    tables: list[Tensor]  # two of (V, D + 1), a bias at the end of each row
+
+
+class GloVePasses:
+    """Passes over the pairs by AdaGrad; see ``EpochRunner``."""
+
+    def __init__(
+        self, pairs: CountedPairs, batch_size: int, lr: float, generator: torch.Generator
+    ) -> None:
+        self.pairs, self.batch_size, self.lr, self.random = pairs, batch_size, lr, generator
+        self.squares = [torch.ones_like(table) for table in pairs.tables]
+        names = ("words", "contexts")
+        self.tables = Tables(
+            dict(zip(names, pairs.tables, strict=True)),
+            {f"{n}_squares": s for n, s in zip(names, self.squares, strict=True)},
+        )
+
+    def rate(self, progress: float) -> float:
+        """Return the learning rate, which is constant."""
+        return self.lr
+
+    def loss(self, seen: Tensor) -> float:
+        """Return the mean loss of a pair."""
+        return float(seen[0]) / len(self.pairs.logs)
+
+    @contextmanager
+    def batches(self) -> Iterator[Sequence[Tensor]]:
+        """Yield the pairs in random order."""
+        n, table = len(self.pairs.logs), self.pairs.tables[0]
+        with cpu_scope(table.device, self.batch_size * (table.shape[1] - 1) * 100):
+            order = torch.randperm(n, generator=self.random, device=table.device)
+            yield order.split(self.batch_size)
+
+    def step(self, batch: Tensor, number: int, lr: float, seen: Tensor) -> Tensor:
+        """Make one step of AdaGrad."""
+        index = self.pairs.index[0][batch], self.pairs.index[1][batch]
+        tables, weight = self.pairs.tables, self.pairs.weight[batch]
         word, context = (table.index_select(0, at) for table, at in zip(tables, index, strict=True))
         bias = word[:, -1] + context[:, -1]
-        error = (word[:, :-1] * context[:, :-1]).sum(dim=1) + bias - logs  # (B,)
+        error = (word[:, :-1] * context[:, :-1]).sum(dim=1) + bias - self.pairs.logs[batch]  # (B,)
         pull = (weight * error)[:, None]
         word[:, -1] = context[:, -1] = 1  # what the biases are multiplied by
-        for table, square, at, other in zip(tables, squares, index, (context, word), strict=True):
+        found = zip(tables, self.squares, index, (context, word), strict=True)
+        for table, square, at, other in found:
             gradient = pull * other
             add_rows(square, at, gradient.square())
-            gradient *= -self.lr / square.index_select(0, at).sqrt()
+            gradient *= -lr / square.index_select(0, at).sqrt()
             add_rows(table, at, gradient)
-        return (weight * error.square()).sum()
+        total = (weight * error.square()).sum()
+        seen[0] += total
+        return total / len(batch)

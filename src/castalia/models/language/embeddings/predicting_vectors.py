@@ -10,11 +10,11 @@ import torch
 
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidData
-from castalia.models.language.embeddings.word_descent import InputRows, Schedule, train_vectors
+from castalia.models.language.embeddings.word_descent import InputRows, NeighbourPasses, Schedule
 from castalia.models.language.embeddings.word_heads import Full, Head, Negative, Tree
 from castalia.models.language.embeddings.word_vector_estimator import Texts, WordVectorEstimator
 from castalia.nn import FullSoftmax, HierarchicalSoftmax, NegativeSampling
-from castalia.utils.seeds import generator, seed_from
+from castalia.utils.seeds import generator
 
 __all__ = ["PredictingVectors"]
 
@@ -32,7 +32,6 @@ class PredictingVectors(WordVectorEstimator):
     window: Annotated[int, Interval(1, whole=True)] = 5
     dynamic: Annotated[bool, OneOf(True, False)] = True
     subsample: Annotated[float, Interval(0, 1)] = 1e-3
-    epochs: Annotated[int, Interval(1, whole=True)] = 5
     batch_size: Annotated[int, Interval(1, whole=True)] = 4096
     lr: Annotated[float, Interval(0, closed="neither")] = 0.025
 
@@ -50,22 +49,21 @@ class PredictingVectors(WordVectorEstimator):
                 f"{name}: some words must stand within one window; got texts of one known word "
                 "each."
             )
-        device = self._place()
-        random = generator(seed_from(self.random_state), device=device)
+        device, recorder = self._place(), self._recorder(texts)
+        random = generator(recorder.seed, device=device)
         inputs, head = self._inputs(random), self._head(device)
-        self.losses_ = train_vectors(
+        passes = NeighbourPasses(
             inputs,
             head,
             torch.as_tensor(texts.ids, device=device),
             torch.as_tensor(texts.text, device=device),
             torch.as_tensor(self.counts_, device=device),
-            Schedule(
-                self.window, self.dynamic, self.subsample, self.epochs, self.batch_size, self.lr
-            ),
+            Schedule(self.window, self.dynamic, self.subsample, self.batch_size, self.lr),
             skip_gram=self.model == "skip-gram",
             generator=random,
             owner=name,
         )
+        self._train(passes, random, recorder)
         self.output_vectors_ = head.table.cpu().numpy()
         self._finish(inputs)
         every = torch.arange(len(self.words_), device=device)

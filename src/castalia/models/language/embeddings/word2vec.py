@@ -34,7 +34,7 @@ class Word2Vec(PredictingVectors):
         ``"skip-gram"``, or ``"cbow"``, which is a few times faster and a little worse on rare
         words.
     output
-        How p is modelled: ``"negative"`` tells words from noise, ``"hierarchical"`` goes down
+        How p is modelled: ``"negative"`` separates words from noise, ``"hierarchical"`` goes down
         Huffman's tree, ``"softmax"`` is the full sum, for small vocabularies.
     negative
         Noise words for each word, of ``"negative"``; more help where text is little.

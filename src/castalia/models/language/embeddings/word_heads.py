@@ -59,17 +59,17 @@ class Head:
         return None
 
     def step(
-        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, told: bool
+        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, with_loss: bool
     ) -> Step:
         """Return where the loss of pairs, (b, C, E), of h and words, (b, E), falls."""
         raise NotImplementedError
 
 
-def _step(h: Tensor, table: Tensor, index: Tensor, y: Tensor, p: Tensor, told: bool) -> Step:
+def _step(h: Tensor, table: Tensor, index: Tensor, y: Tensor, p: Tensor, with_loss: bool) -> Step:
     b, _, dim = h.shape
     rows = table.index_select(0, index.reshape(-1)).view(b, -1, dim)
     s = h @ rows.transpose(1, 2)  # (b, C, R)
-    loss = -(y * logsigmoid(s) + (p - y) * logsigmoid(-s)).sum() if told else None
+    loss = -(y * logsigmoid(s) + (p - y) * logsigmoid(-s)).sum() if with_loss else None
     g = torch.addcmul(y, p, s.sigmoid_(), value=-1)
     down = (g.transpose(1, 2) @ h).view(-1, dim)
     return Step(g @ rows, index.reshape(-1), down, loss)
@@ -106,7 +106,7 @@ class Negative(Head):
         return self.loss.draw(blocks, self.shared, generator=generator)
 
     def step(
-        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, told: bool
+        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, with_loss: bool
     ) -> Step:
         """Pull pairs together and push noise away."""
         noise = words if drawn is None else drawn
@@ -114,7 +114,7 @@ class Negative(Head):
         weight = weight.expand(-1, -1, noise.shape[1])  # (b, C, K)
         y = torch.cat([pairs, torch.zeros_like(weight)], dim=2)
         p = torch.cat([pairs, weight], dim=2)
-        return _step(h, self.table, torch.cat([words, noise], dim=1), y, p, told)
+        return _step(h, self.table, torch.cat([words, noise], dim=1), y, p, with_loss)
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,13 @@ class Tree(Head):
         return add_rows(found, self.loss.nodes.flatten(), passed.flatten().to(found))
 
     def step(
-        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, told: bool
+        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, with_loss: bool
     ) -> Step:
         """Make the turns on the ways to the words more likely."""
         turns = self.loss.turns[words]  # (b, E, L)
         p = (pairs[..., None] * turns.abs()[:, None]).flatten(2)  # (b, C, E L)
         y = (pairs[..., None] * (turns > 0)[:, None]).flatten(2)
-        return _step(h, self.table, self.loss.nodes[words].flatten(1), y, p, told)
+        return _step(h, self.table, self.loss.nodes[words].flatten(1), y, p, with_loss)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Full(Head):
         return 2 * p
 
     def step(
-        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, told: bool
+        self, h: Tensor, words: Tensor, pairs: Tensor, drawn: Tensor | None, with_loss: bool
     ) -> Step:
         """Make the words of pairs more likely than all others."""
         n_words, dim = self.table.shape
@@ -180,7 +180,7 @@ class Full(Head):
         logs = (flat @ self.table.T).log_softmax(dim=1)  # (b C, V)
         at = words[:, None].expand_as(pairs).reshape(len(flat), -1)
         hits = torch.zeros_like(logs).scatter_add_(1, at, pairs.reshape(len(flat), -1))
-        loss = -(hits * logs).sum() if told else None
+        loss = -(hits * logs).sum() if with_loss else None
         g = hits - hits.sum(dim=1, keepdim=True) * logs.exp_()
         index = torch.arange(n_words, device=h.device)
         return Step((g @ self.table).view_as(h), index, g.T @ flat, loss)

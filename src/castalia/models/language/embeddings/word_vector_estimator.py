@@ -14,14 +14,22 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import DirectEstimator, Interval
+from castalia.base.direct_descent import loop_settings
+from castalia.base.run_recorder import open_recorder
 from castalia.data.text import choose_tokenizer
 from castalia.data.word_vectors import WordQueries
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.embeddings.epoch_runner import EpochRunner, Passes
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.models.language.word_corpus import kind_of, opened
+from castalia.train import Recorder, Training, check_training
 from castalia.utils.devices import resolve_device
+from castalia.utils.seeds import seed_from
+from castalia.utils.text import listing
 
 __all__ = ["Texts", "WordVectorEstimator"]
+
+OBEYED = ("callbacks", "run", "checkpoint_every", "verbose")  # settings of ``Training``
 
 
 class Texts(NamedTuple):
@@ -36,11 +44,32 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
     """Base of estimators that give every word a vector.
 
     A subclass gives ``_learn(texts)``, which returns the vectors of ``words_``.
+
+    Parameters
+    ----------
+    training
+        Callbacks, run folder, checkpoints and progress of the epochs; other settings of
+        ``Training`` have no meaning here.
+
+    Attributes
+    ----------
+    history_ : list of dict
+        One line an epoch: loss, lr, seconds.
+    n_iter_ : int
+        Epochs done.
+    stopped_ : str or None
+        Why the training ended early.
+    settings_ : dict
+        What was resolved: device and seed.
+    run_ : str or None
+        Folder of the run.
     """
 
     dim: Annotated[int, Interval(1, whole=True)] = 100
     min_count: Annotated[int, Interval(1, whole=True)] = 5
     tokenizer: Annotated[Any, TokenizerChoice()] = None
+    epochs: Annotated[int, Interval(1, whole=True)] = 5
+    training: Training | None = None
 
     def _learn(self, texts: Texts) -> np.ndarray:
         """Return the vectors of the words, (V, D)."""
@@ -60,6 +89,38 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         ids = np.fromiter(flat, np.int64, int(sizes.sum()))
         text = np.repeat(np.arange(len(X)), sizes)
         self.vectors_ = self._learn(Texts(ids[ids >= 0], text[ids >= 0]))
+
+    # -- training ------------------------------------------------------------------------------
+
+    def _recorder(self, texts: Texts) -> Recorder:
+        """Open the run of this fit, if it has one."""
+        words, seed = np.array(self.words_, dtype=object), seed_from(self.random_state)
+        numbers = torch.from_numpy(np.stack(texts))
+        return open_recorder(self, self._loop_settings(), words, numbers, None, seed)
+
+    def _loop_settings(self) -> Training:
+        """Return how the epochs run; settings that nothing would obey are refused."""
+        asked = self.training if self.training is not None else Training()
+        check_training(asked)
+        plain = Training().get_params(), loop_settings(None, self.device).get_params()
+        for setting, value in asked.get_params().items():
+            if setting not in OBEYED and value not in [known[setting] for known in plain]:
+                raise InvalidParameter(
+                    f"{type(self).__name__}: `training` may set {listing(OBEYED, 'and')}; got "
+                    f"{setting}={value!r}. Word vectors have steps of their own."
+                )
+        return asked
+
+    def _train(self, passes: Passes, random: torch.Generator, recorder: Recorder) -> None:
+        """Run the epochs and keep their record."""
+        name, settings = type(self).__name__, self._loop_settings()
+        runner = EpochRunner(passes, random, settings, recorder, epochs=self.epochs, owner=name)
+        state = runner.run()
+        self.history_, self.n_iter_ = state.history, len(state.history)
+        self.losses_ = np.array([line["loss"] for line in state.history])
+        self.stopped_ = state.stopped
+        self.settings_ = {"device": str(random.device), "seed": recorder.seed}
+        self.run_ = None if recorder.run is None else str(recorder.run.folder)
 
     def _place(self) -> torch.device:
         device = resolve_device(self.device)  # where there is no float64, the CPU serves

@@ -26,7 +26,7 @@ from castalia.models.language.ngrams.interpolation_weights import fit_shares, sh
 from castalia.models.language.ngrams.ngram_counts import count_ngrams
 from castalia.models.language.ngrams.ngram_table import Table
 from castalia.models.language.ngrams.smoothing_methods import Counted
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.models.language.word_corpus import (
     Corpus,
     kind_of,

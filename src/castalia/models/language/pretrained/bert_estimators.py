@@ -246,8 +246,8 @@ def _merged(layers: list[Tensor], merge: str) -> Tensor:
 class BERT(MaskedEncoder):
     """Transformer encoder that learns a language from unlabelled texts.
 
-    Of each text 15 % of the tokens are hidden, anew every time, and guessed from both sides: the
-    mean of -log p(token | the damaged text) is minimised; with ``next_sentence`` also that of
+    Of each text 15 % of the tokens are masked, others every time, and predicted from both sides:
+    the mean of -log p(token | the damaged text) is minimised; with ``next_sentence`` also that of
     whether one text follows another. What it has learnt is used through ``transform`` and
     ``embed``, or by ``BERTClassifier(start=…)`` and its like. Right before a task with few labels
     and much text; for writing texts use ``GPTLanguageModel``.
@@ -333,7 +333,7 @@ class BERT(MaskedEncoder):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RoBERTa(MaskedEncoder):
-    """BERT's network by a simpler recipe: hidden tokens only, drawn anew, on pieces of bytes.
+    """BERT's network by a simpler recipe: masked tokens only, drawn each time, on byte pieces.
 
     No pairs of sentences, masks that differ every time a text is seen, and a vocabulary of bytes
     that knows every text; the mean of -log p(token | the damaged text) is minimised. Wants larger

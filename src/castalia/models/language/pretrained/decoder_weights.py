@@ -13,9 +13,9 @@ from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
 from castalia.models.language.pretrained.start_weights import read_start
 from castalia.nets import language as nets
-from castalia.nn.bottleneck import Bottleneck
-from castalia.nn.lora import merge_lora
-from castalia.nn.prompts import Prompted
+from castalia.nn.adaptation.bottleneck_adapters import Bottleneck
+from castalia.nn.adaptation.lora import merge_lora
+from castalia.nn.adaptation.soft_prompts import Prompted
 from castalia.utils.text import plural
 
 __all__ = ["OpenedDecoder", "decoder_rates", "freeze_decoder", "grow", "open_decoder"]

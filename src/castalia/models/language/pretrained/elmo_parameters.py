@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from castalia.base import Interval, OneOf, Start, load
 from castalia.data.text import SentenceAdapter
 from castalia.errors import InvalidParameter
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets import language as nets
 from castalia.protocols import Spec
 

@@ -19,11 +19,11 @@ from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
 from castalia.models.language.pretrained.start_weights import STARTS, read_start
-from castalia.models.language.tokenizer_choice import TokenizerChoice, make_tokenizer
+from castalia.models.language.tokenizer_parameter import TokenizerChoice, make_tokenizer
 from castalia.nets import language as nets
-from castalia.nn.bottleneck import BottleneckAdapters
-from castalia.nn.lora import LoRA
-from castalia.nn.prompts import Prompts
+from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
+from castalia.nn.adaptation.lora import LoRA
+from castalia.nn.adaptation.soft_prompts import Prompts
 from castalia.protocols import Spec
 from castalia.utils.text import plural
 

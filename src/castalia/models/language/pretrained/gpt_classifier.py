@@ -11,7 +11,7 @@ from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Target, Trained
 from castalia.data.text import LAYOUTS, LayoutAdapter
-from castalia.data.text.layouts import ADDED
+from castalia.data.text.layout_adapter import ADDED
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.pretrained.decoder_weights import (
     decoder_rates,
@@ -22,9 +22,9 @@ from castalia.models.language.pretrained.decoder_weights import (
 )
 from castalia.models.language.pretrained.encoder_parameters import Adaptation, as_wide
 from castalia.models.language.pretrained.start_weights import STARTS
-from castalia.models.language.tokenizer_choice import TokenizerChoice
+from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets.language import GPT, CausalClassifier
-from castalia.nn.prompts import Prompts
+from castalia.nn.adaptation.soft_prompts import Prompts
 from castalia.objectives import AuxiliaryLM, Layered, Objective, class_loss
 from castalia.protocols import Spec
 
@@ -46,8 +46,8 @@ class GPTClassifier(Classifier, Estimator):
     layout
         What a row is: ``"text"``, a ``"pair"`` (premise and hypothesis), a pair whose order does
         not matter (``"similarity"``: read in both orders, the vectors added), or a ``"choice"``: a
-        context with several answers, of which y is the number of the right one. ``"auto"`` tells
-        texts, pairs and choices by X.
+        context with several answers, of which y is the number of the right one. ``"auto"``
+        infers texts, pairs or choices from X.
     auxiliary
         Factor of the language model's loss; 0 leaves it out. Larger data gain from it, small ones
         may not. With a frozen decoder it is left out.

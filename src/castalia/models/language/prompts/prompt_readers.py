@@ -21,7 +21,7 @@ from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
 from castalia.models.language.ngrams.ngram_language_model import NGramLanguageModel
 from castalia.models.language.seq2seq.text_to_text import TextToText
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 from castalia.objectives.tokens import shift_right, token_losses
 from castalia.utils.text import plural, shorten
 

@@ -18,7 +18,7 @@ from castalia.data.batches import Samples, TensorRows
 from castalia.data.text import PairAdapter, as_texts, choose_tokenizer, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
-from castalia.models.language.tokenizer_choice import TokenizerChoice, make_tokenizer
+from castalia.models.language.tokenizer_parameter import TokenizerChoice, make_tokenizer
 from castalia.nets.language import beam_search, generate
 from castalia.objectives.tokens import shift_right, token_losses
 from castalia.protocols import Spec

@@ -142,7 +142,7 @@ class Transformer(TextToText, Estimator):
 class Seq2Seq(TextToText, Estimator):
     """Recurrent encoder and decoder that translate texts, with attention between them.
 
-    A bidirectional network reads the source; at each step the decoder looks at the places of the
+    A bidirectional network reads the source; at each step the decoder attends to the places of the
     source that matter to it and writes one token. The mean of -log p(next token | source, tokens so
     far) is minimised. Right for short texts and little data; ``Transformer`` is faster to train and
     better with more.

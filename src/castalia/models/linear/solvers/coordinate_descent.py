@@ -22,7 +22,7 @@ from scipy.linalg.blas import daxpy
 
 __all__ = ["Quadratic", "duality_gap", "lasso"]
 
-EVERY = 10  # sweeps between looks at the non-zero weights as a whole, while their signs change
+EVERY = 10  # sweeps between checks of the non-zero weights as a whole, while their signs change
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Part:
             before, signs = signs, np.sign(w)
             if taken % EVERY == 0 or (before is not None and np.array_equal(signs, before)):
                 w = self._descended(w)
-            slope = self.cross - self.gram @ w  # anew: the updates let rounding pile up
+            slope = self.cross - self.gram @ w  # computed again: the updates let rounding pile up
             if duality_gap(w, slope, self.cross, self.square, self.penalty) <= goal:
                 return w, taken
         return w, sweeps

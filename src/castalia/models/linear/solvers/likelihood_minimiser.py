@@ -16,7 +16,7 @@ __all__ = ["Found", "lbfgs", "lbfgs_lasso", "newton_by_parts"]
 
 LIMIT = 1000  # steps, after which something is wrong
 PART = 8  # a part is every eighth row
-ENOUGH = 20  # rows a parameter, from which a part tells what the whole is like
+ENOUGH = 20  # rows a parameter, from which a part is like the whole
 ROUGH = 0.1  # decrement that will do for a part
 
 

@@ -1,6 +1,6 @@
 """The perceptron's walk over examples, row after row, at the speed of matrix products.
 
-The rule looks at one example at a time, but the weights stand still between corrections. So the
+The rule takes one example at a time, but the weights stand still between corrections. So the
 scores of a stretch of rows are computed at once and the walk jumps to the first wrong one. Where
 corrections of two classes are frequent, scikit-learn's compiled loop makes them one by one. Either
 way the corrections are those of the plain rule.
@@ -40,7 +40,7 @@ class Walk:
     right
         Answers that were right since the last correction, where a rule asks for them.
     seen
-        Examples looked at.
+        Examples seen.
     """
 
     def __init__(self, W: np.ndarray, b: np.ndarray, *, intercept: bool) -> None:

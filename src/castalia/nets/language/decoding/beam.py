@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.nets.language.decoding.prompt_tensors import Reader, as_prompt
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 
 __all__ = ["Beams", "beam_search"]
 

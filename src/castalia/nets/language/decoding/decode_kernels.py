@@ -14,8 +14,7 @@ Reference: 2018, Milakov, Gimelshein, Online normalizer calculation for softmax,
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+from castalia.utils.triton_language import tl, triton
 
 __all__ = ["add_norm", "best_of_parts", "embed_norm", "look_back", "row_step", "write_best"]
 
@@ -35,7 +34,7 @@ def receive(words, k, tag, real):
     word = tl.load(words + k, mask=real, other=0, volatile=True)
     while tl.min(tl.where(real, (word >> 32).to(tl.int32), tag)) < tag:
         word = tl.load(words + k, mask=real, other=0, volatile=True)
-    if k.numel < ALONE:  # several threads hold each number, and only one of them was looked at
+    if k.numel < ALONE:  # several threads hold each number, and only one of them was checked
         word = tl.load(words + k, mask=real, other=0, volatile=True)
     return word.to(tl.int32).to(tl.float32, bitcast=True)
 

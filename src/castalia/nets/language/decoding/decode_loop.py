@@ -22,7 +22,7 @@ from castalia.nn.attention import Cache
 __all__ = ["Loop"]
 
 WARM_UP = 2  # eager steps on a side stream before recording, as torch asks for
-LOOK = 16  # tokens between two looks at whether all rows have ended
+LOOK = 16  # tokens between two checks whether all rows have ended
 SHORT = 2048  # tokens of prompts: reading more keeps the device busy, and recorded needs memory
 
 
@@ -40,7 +40,7 @@ class Loop:
     stop
         Tokens that end a row.
     cache
-        What was seen; None computes everything anew for each token.
+        What was seen; None computes everything again for each token.
     context
         With no cache: the longest text the network reads; older tokens fall out. None: no bound.
     """

@@ -12,15 +12,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from castalia.nets.language.decoding.decode_kernels import (
+    add_norm,
+    embed_norm,
+    look_back,
+    row_step,
+)
 from castalia.nets.language.gpt import GPT
 from castalia.nn.attention import Cache, MultiHeadAttention, TransformerEncoderBlock
 from castalia.utils.devices import has_triton
+from castalia.utils.triton_language import tl, triton
 
 __all__ = ["ManyRows", "OneRow", "Step", "fused_step"]
 
 TILE = 1 << 15  # weights that a program holds at once
 WARPS = 8
-LOOK = (32, 2)  # slots that a program looks at together, and its warps
+LOOK = (32, 2)  # slots that a program reads together, and its warps
 PARTS = 14  # pointers of a block: twelve weights, its keys and its values
 
 
@@ -124,7 +131,7 @@ class OneRow(Step):
         return self.logits
 
     def restart(self) -> None:
-        """Begin another text and count anew: tags are 32 bits wide."""
+        """Begin another text and count from 0: tags are 32 bits wide."""
         self.words.zero_()
         self.epoch.zero_()
 
@@ -138,8 +145,6 @@ class OneRow(Step):
         return True
 
     def _launch(self, ids: Tensor) -> None:
-        from castalia.nets.language.decoding.decode_kernels import row_step
-
         shift = self.gain if self.shift is None else self.shift
         given = (self.tokens, self.places, self.table, self.gain, shift, self.output)
         state = (self.cache.position, self.epoch, *self.vectors, self.logits)
@@ -159,15 +164,12 @@ class OneRow(Step):
 
     def _sizes(self, net: GPT) -> dict[str, Any]:
         """Return what the kernel is compiled for."""
-        import triton.language as tl
-        from triton import next_power_of_2
-
         programs = torch.cuda.get_device_properties(self.tokens.device).multi_processor_count
-        wide, hidden_wide = next_power_of_2(net.dim), next_power_of_2(net.hidden)
+        wide, hidden_wide = triton.next_power_of_2(net.dim), triton.next_power_of_2(net.hidden)
 
         def tile(outputs: int, width: int) -> int:
             """Return how many columns a program computes together."""
-            return min(TILE // width, next_power_of_2(-(-outputs // programs)))
+            return min(TILE // width, triton.next_power_of_2(-(-outputs // programs)))
 
         return {
             "DEPTH": len(self.blocks),
@@ -219,8 +221,6 @@ class ManyRows(Step):
 
     def _embed_norm(self, ids: Tensor, gain: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the vectors of the tokens and their norms."""
-        from castalia.nets.language.decoding.decode_kernels import embed_norm
-
         position, skipped = self.cache.position, self.cache.skipped
         x = self.tokens.new_empty(self.rows, self.tokens.shape[1])
         out, padded = torch.empty_like(x), skipped is not None
@@ -231,8 +231,6 @@ class ManyRows(Step):
         return x, out
 
     def _look_back(self, qkv: Tensor, number: int) -> Tensor:
-        from castalia.nets.language.decoding.decode_kernels import look_back
-
         cache, layer = self.cache, self.cache.layers[number]
         out = qkv.new_empty(self.rows, self.heads * self.head_dim)
         keep = layer.keys if cache.keep is None else cache.keep.view(torch.uint8)
@@ -255,8 +253,6 @@ class ManyRows(Step):
 
     def _add_norm(self, x: Tensor, more: Tensor, gain: Tensor, shift: Tensor | None) -> Tensor:
         """Add to x in place; return its norm."""
-        from castalia.nets.language.decoding.decode_kernels import add_norm
-
         out = torch.empty_like(x)
         given = (x, more, gain, gain if shift is None else shift, out, self.eps)
         add_norm[(self.rows,)](*given, **_norm_sizes(x, shift))
@@ -265,10 +261,8 @@ class ManyRows(Step):
 
 def _norm_sizes(x: Tensor, shift: Tensor | None) -> dict[str, Any]:
     """Return what kernels that end with a norm are compiled for."""
-    from triton import next_power_of_2
-
     width = x.shape[-1]
-    return {"K": width, "WIDE": next_power_of_2(width), "SHIFTED": shift is not None}
+    return {"K": width, "WIDE": triton.next_power_of_2(width), "SHIFTED": shift is not None}
 
 
 def _gelu_linear(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from castalia.nets.language.decoding.decode_kernels import best_of_parts, write_best
 from castalia.utils.devices import has_triton
+from castalia.utils.triton_language import triton
 
 __all__ = ["write_greatest"]
 
@@ -39,11 +41,7 @@ def write_greatest(
     rows, tokens = logits.shape
     if rows > ROWS or logits.dtype == torch.float64 or not has_triton(logits.device):
         return False
-    from triton import next_power_of_2
-
-    from castalia.nets.language.decoding.decode_kernels import best_of_parts, write_best
-
-    tall = next_power_of_2(rows)
+    tall = triton.next_power_of_2(rows)
     scores = logits.new_empty(PARTS, rows, dtype=torch.float32)
     places = logits.new_empty(PARTS, rows, dtype=torch.int32)
     span, block = -(-tokens // PARTS), min(NUMBERS // tall, 512)

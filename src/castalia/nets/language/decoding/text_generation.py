@@ -14,7 +14,7 @@ from castalia.nets.language.decoding.decode_loop import Loop
 from castalia.nets.language.decoding.prompt_tensors import Reader, as_prompt
 from castalia.nets.language.decoding.recordings import recorded_loop
 from castalia.nets.language.decoding.token_picker import Picker
-from castalia.nn.modes import evaluating
+from castalia.nn.network_modes import evaluating
 from castalia.utils.seeds import seed_from, seed_scope
 
 __all__ = ["generate"]

@@ -1,0 +1,1 @@
+"""Trainings on which the doctor's thresholds are set."""

@@ -1,0 +1,1 @@
+"""Loops on small data of every kind, one fault each; the thresholds are not set on them."""

@@ -1,0 +1,120 @@
+"""Small, well-known sets of images by name, and the format they come in.
+
+An IDX file holds one array: two zero bytes, a code for the type of its numbers, the number of its
+dimensions, each dimension as a big-endian 32-bit integer, then the numbers.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+
+from castalia.data.dataset_files import KnownFile, locate
+from castalia.errors import DamagedFile, InvalidParameter
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["available_images", "load_images", "read_idx"]
+
+_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+_PARTS = {"train": "train", "test": "t10k"}
+
+# Of each set: where it is from, and the checksums of its images and labels, by part.
+_ORIGINS = {
+    "mnist": "the MNIST database of handwritten digits, LeCun, Cortes and Burges",
+    "fashion-mnist": "github.com/zalandoresearch/fashion-mnist, data/fashion",
+}
+_SHA256 = {
+    ("mnist", "train"): (
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    ),
+    ("mnist", "test"): (
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    ),
+    ("fashion-mnist", "train"): (
+        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+    ),
+    ("fashion-mnist", "test"): (
+        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+    ),
+}
+
+
+def available_images() -> list[str]:
+    """Return the names `load_images` knows.
+
+    >>> available_images()
+    ['fashion-mnist', 'mnist']
+    """
+    return sorted(_ORIGINS)
+
+
+def load_images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]:
+    """Load known images and their labels from the cache of ``castalia.data.datasets``.
+
+    The files are the original ones, four a set, in a folder of the set's name.
+
+    Parameters
+    ----------
+    name
+        One of `available_images`.
+    part
+        ``"train"`` or ``"test"``.
+
+    Returns
+    -------
+    images : ndarray of uint8, (N, 28, 28)
+    labels : ndarray of uint8, (N,)
+
+    Raises
+    ------
+    InvalidData
+        If a file is not there or is not the one it should be; the message says what to put where.
+    """
+    if name not in _ORIGINS:
+        raise InvalidParameter(
+            f"load_images: `name` must be {listing(available_images())}; got "
+            f"{name!r}.{did_you_mean(str(name), _ORIGINS)}"
+        )
+    if part not in _PARTS:
+        raise InvalidParameter(f"load_images: `part` must be 'train' or 'test'; got {part!r}.")
+    kinds = ("images-idx3", "labels-idx1")
+    files = (f"{name}/{_PARTS[part]}-{kind}-ubyte.gz" for kind in kinds)
+    images, labels = (
+        read_idx(locate(name, KnownFile(file, sha256, _ORIGINS[name]), owner="load_images"))
+        for file, sha256 in zip(files, _SHA256[name, part], strict=True)
+    )
+    return images, labels
+
+
+def read_idx(path: str | Path) -> np.ndarray:
+    """Read the array of an IDX file, gzipped or not.
+
+    Parameters
+    ----------
+    path
+        The file; a name that ends in ``.gz`` is unpacked.
+    """
+    path = Path(path)
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        try:
+            data = file.read()
+        except (EOFError, OSError) as error:
+            raise DamagedFile(f"read_idx: {path} must be a whole gzip file; {error}.") from error
+    start = 4 + 4 * data[3] if len(data) > 3 else 4
+    if len(data) < start or data[:2] != b"\0\0" or data[2] not in _TYPES:
+        raise DamagedFile(f"read_idx: {path} must begin as an IDX file does; got {data[:4]!r}.")
+    shape = tuple(np.frombuffer(data[4:start], ">u4").tolist())
+    kind = np.dtype(_TYPES[data[2]])
+    size = int(np.prod(shape)) * kind.itemsize
+    if len(data) - start != size:
+        raise DamagedFile(
+            f"read_idx: {path} must hold {size:,} bytes for the shape {shape}; got "
+            f"{len(data) - start:,}."
+        )
+    return np.frombuffer(data, kind, offset=start).reshape(shape).astype(kind.newbyteorder("="))

@@ -1,0 +1,109 @@
+"""A diagnosis as strict JSON, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from castalia.diagnose.diagnosis_record import DiagnosisRecord
+from castalia.diagnose.findings import Evidence, Finding, Remedy
+from castalia.errors import CheckpointMismatch, DamagedFile
+from castalia.utils.text import shorten
+
+__all__ = ["from_text", "to_text"]
+
+FORMAT = 1
+# JSON has no such numbers; a tag keeps the file readable by every parser.
+TAG = "$number"
+ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def to_text(diagnosis: DiagnosisRecord) -> str:
+    """Write a diagnosis; the estimator stays behind."""
+    told = {
+        "format": FORMAT,
+        "subject": diagnosis.subject,
+        "worst": diagnosis.worst,
+        "findings": [found.to_dict() for found in diagnosis.findings],
+        "notes": diagnosis.notes,
+        "curves": diagnosis.curves,
+    }
+    return json.dumps(_plain(told), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def from_text(text: str | bytes) -> dict[str, Any]:
+    """Read what ``to_text`` wrote, as the fields of a ``Diagnosis``."""
+    told = _parsed(text)
+    if told["format"] != FORMAT:
+        raise CheckpointMismatch(
+            f"Diagnosis.from_json: the format must be {FORMAT}; got {told['format']!r}. "
+            f"Read it with the release that wrote it."
+        )
+    try:
+        return {
+            "findings": tuple(_finding(found) for found in told["findings"]),
+            "notes": tuple(told["notes"]),
+            "subject": told["subject"],
+            "curves": told["curves"],
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _damaged(text) from error
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(text, object_hook=_untagged)
+    except ValueError as error:
+        raise DamagedFile(f"Diagnosis.from_json: the text must be JSON; {error}.") from error
+    if not isinstance(told, dict) or "format" not in told:
+        raise _damaged(text)
+    return told
+
+
+def _damaged(text: str | bytes) -> DamagedFile:
+    return DamagedFile(
+        f"Diagnosis.from_json: the text must be a diagnosis written by `to_json`; got "
+        f"{shorten(text[:200], 40)!r}."
+    )
+
+
+def _finding(told: Mapping[str, Any]) -> Finding:
+    changes = {name: _tuples(value) for name, value in told["remedy"]["changes"].items()}
+    read = {
+        "evidence": tuple(_record(Evidence, each) for each in told["evidence"]),
+        "remedy": Remedy(told["remedy"]["text"], changes),
+        "symptoms": tuple(_finding(each) for each in told["symptoms"]),
+    }
+    return _record(Finding, {**told, **read})
+
+
+def _record(cls: type, told: Mapping[str, Any]) -> Any:
+    """Fill a record; a field of a later release is passed over."""
+    return cls(**{each.name: told[each.name] for each in fields(cls) if each.name in told})
+
+
+def _tuples(value: Any) -> Any:
+    """Turn lists into tuples, as parameters of estimators are written."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    """Turn any value into what strict JSON can hold; what is strange becomes text."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {TAG: str(float(value))}
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    if hasattr(value, "tolist"):  # numpy and torch
+        return _plain(value.tolist())
+    return str(value)
+
+
+def _untagged(value: dict[str, Any]) -> Any:
+    return ODD[value[TAG]] if len(value) == 1 and value.get(TAG) in ODD else value

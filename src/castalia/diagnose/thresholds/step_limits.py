@@ -1,0 +1,146 @@
+"""Thresholds of optimisation: rates, gradients, units, the start, the end, and batches."""
+
+from castalia.diagnose.thresholds.limit_record import Limit
+
+__all__ = ["STEPS"]
+
+STEPS = {
+    # --- learning rate
+    "rate.grown": Limit(2.0, "corpus", "last loss over the first; healthy at most 1.03"),
+    "rate.grown_at_once": Limit(1.2, "corpus", "the same where it breaks within three steps"),
+    "rate.ratio": Limit(
+        0.1,
+        "corpus",
+        "early median update-to-weight ratio; too high rates 0.1 to 13, healthy up to 0.5, so "
+        "never alone",
+    ),
+    "rate.small": Limit(0.03, "corpus", "update-to-weight ratio below which steps are small"),
+    "rate.small_steps": Limit(0.05, "corpus", "the same, where a gradient explodes by itself"),
+    "rate.healthy": Limit(
+        3e-3, "published", "update-to-weight ratio to aim at; CS231n's rule of thumb is 1e-3"
+    ),
+    "rate.turning": Limit(
+        -0.3,
+        "corpus",
+        "mean cosine of successive gradients; on a quadratic, steps beyond 1/curvature give "
+        "negative ones; healthy above -0.16",
+    ),
+    "rate.died": Limit(0.6, "chosen", "share of a layer alive at the start and dead at the end"),
+    "rate.spike": Limit(5.0, "corpus", "highest early loss over the first; healthy at most 2.6"),
+    "rate.had_learnt": Limit(0.7, "corpus", "last loss over the first where it learnt, then broke"),
+    "rate.above_best": Limit(1.3, "corpus", "last loss over the least tenth of the training"),
+    "rate.jumps": Limit(0.15, "corpus", "spread of the late loss from step to step over its mean"),
+    "rate.slow": Limit(
+        3e-4, "corpus", "median update-to-weight ratio; healthy 5e-3 and more, too low up to 3e-4"
+    ),
+    "rate.tiny": Limit(0.1, "corpus", "times rate.slow: too slow even where the loss has stopped"),
+    "rate.slow_learnt": Limit(0.6, "chosen", "share of the guessing loss taken away"),
+    "rate.slow_error": Limit(0.3, "chosen", "the same, below which a low rate is an error"),
+    "rate.slow_risen": Limit(1.2, "corpus", "last fifth of the loss over the first: not falling"),
+    "rate.steady": Limit(0.2, "corpus", "fall of the last fifth over that of the first"),
+    "rate.creeps_steps": Limit(0.7, "corpus", "share of validations below the one before"),
+    "rate.creeps_left": Limit(0.7, "corpus", "last validation loss over the first"),
+    "rate.taken_back": Limit(1e-3, "chosen", "last rate of a schedule over the first"),
+    "rate.hundredth": Limit(0.01, "chosen", "rate over the first, below which training has ended"),
+    "rate.half": Limit(0.5, "chosen", "share of the steps before that end"),
+    # --- gradients
+    "gradient.shrinks": Limit(
+        1e-3, "corpus", "first over last layer; healthy plain nets above 0.08, vanishing below 1e-2"
+    ),
+    "gradient.shrinks_normalised": Limit(
+        1e-6, "corpus", "the same where normalising layers scale gradients as they like"
+    ),
+    "gradient.per_layer": Limit(0.3, "corpus", "healthy plain nets keep 0.4 and more per layer"),
+    "gradient.geometric": Limit(0.7, "corpus", "correlation of depth and logarithm of the norm"),
+    "gradient.grows": Limit(
+        1e3, "corpus", "first over last layer, or over a sequence; healthy below 1"
+    ),
+    "gradient.spike": Limit(100.0, "corpus", "largest over median norm; healthy at most 82"),
+    "gradient.huge": Limit(1e3, "corpus", "norm of an early gradient"),
+    "gradient.clipped": Limit(0.7, "chosen", "norm as applied over the norm as computed"),
+    "gradient.clipped_share": Limit(0.3, "chosen", "share of the sampled steps that are clipped"),
+    "recurrence.amplifies": Limit(1.2, "corpus", "spectral radius of the recurrent weights"),
+    "fresh.least": Limit(0.97, "definition", "largest weight times √(fan-in); torch draws up to 1"),
+    "fresh.most": Limit(1.0001, "definition", "the same, upwards: 1 but for rounding"),
+    "fresh.spread": Limit(0.1, "definition", "distance of its spread from that of an even draw"),
+    "weights.few": Limit(0.02, "chosen", "share of the parameters that never change"),
+    # --- units
+    "units.dead": Limit(
+        0.6, "corpus", "share of a layer; healthy ReLU layers up to 0.47, dead ones from 0.83"
+    ),
+    "units.dead_hurting": Limit(0.4, "chosen", "the same when the loss is also poor"),
+    "units.many": Limit(0.9, "chosen", "share of a layer that is nearly all of it"),
+    "units.saturated": Limit(
+        0.6, "corpus", "healthy hidden layers up to 0.27, saturated ones from 0.65"
+    ),
+    "units.saturated_most": Limit(0.9, "chosen", "the same, above which it is an error"),
+    "units.equal": Limit(0.9, "definition", "share of rows equal to another: chance gives 0"),
+    # --- the start
+    "start.loss": Limit(
+        3.0, "corpus", "first loss over that of guessing; healthy up to 3.1, 95 % below 2.4"
+    ),
+    "start.depth": Limit(
+        100.0, "published", "change of the spread over depth; He and Glorot keep it within 5"
+    ),
+    "start.small_median": Limit(0.45, "corpus", "median weight over 1/√(fan-in), after a plateau"),
+    "start.small": Limit(0.03, "corpus", "weights of a layer over 1/√(fan-in), where it is poor"),
+    "start.large": Limit(5.0, "corpus", "the same, upwards"),
+    "start.plateau": Limit(0.95, "corpus", "early loss over that of guessing: nothing learnt yet"),
+    "start.plateau_left": Limit(1.1, "corpus", "plateau over the last loss: then it moved"),
+    # --- the end
+    "end.falling": Limit(
+        0.1,
+        "corpus",
+        "fall of the loss in the last fifth; early stops 0.03 to 0.56, so with much left to learn",
+    ),
+    "end.part": Limit(0.4, "corpus", "times end.falling, where another sign agrees"),
+    "end.held_least": Limit(
+        0.01, "corpus", "fall of the validation loss that confirms a clear one"
+    ),
+    "end.descends": Limit(0.02, "corpus", "the same, where the steps are few"),
+    "end.same_slope": Limit(0.9, "corpus", "mean cosine of successive gradients: one slope down"),
+    "end.begun": Limit(0.25, "corpus", "fall of the last fifth over the whole fall; even is 0.2"),
+    "end.learnt": Limit(0.6, "corpus", "share of the guessing loss taken away, of one just begun"),
+    "end.nearly_learnt": Limit(0.95, "corpus", "the same, above which nothing is left to learn"),
+    "end.gain": Limit(0.03, "chosen", "extrapolated fall over the loss of guessing"),
+    "end.left": Limit(
+        0.8, "corpus", "early stops have learnt up to 0.73, one 0.88 that still fell by half"
+    ),
+    "end.loss_left": Limit(0.3, "corpus", "last loss over the first, where guessing is unknown"),
+    "end.mostly_right": Limit(0.8, "chosen", "validation score that has levelled off"),
+    "steps.stale": Limit(0.5, "definition", "steps with left-over gradients: 0 or 1 in practice"),
+    "steps.few": Limit(60, "corpus", "updates in all; healthy trainings make 90 and more"),
+    # --- curvature and noise
+    "curvature.ratio": Limit(
+        100.0,
+        "corpus",
+        "healthy below 20 but for one of 132 that is fitted; ill-conditioned 178 to 8e5",
+    ),
+    "curvature.fitted": Limit(0.97, "corpus", "training accuracy at which nothing creeps"),
+    "curvature.creeps": Limit(0.98, "corpus", "last fifth of the loss over the one before"),
+    "curvature.nearly_learnt": Limit(0.9, "corpus", "share taken away, above which it must creep"),
+    "curvature.learnt": Limit(0.98, "corpus", "share taken away, above which nothing is left"),
+    "curvature.worse": Limit(0.1, "corpus", "loss above guessing, as a share: not slow but wrong"),
+    "noise.loss": Limit(
+        0.8,
+        "chosen",
+        "spread of the loss over its mean; healthy up to 4 once nearly fitted, so only at tiny "
+        "batches and a poor fit",
+    ),
+    "noise.learnt": Limit(0.7, "corpus", "share of the guessing loss taken away in spite of it"),
+    "turning.zigzag": Limit(
+        -0.5, "corpus", "a quadratic at its limit of stability gives -1; healthy above -0.16"
+    ),
+    # --- batch statistics and modes
+    "batch.norm": Limit(4, "definition", "numbers per channel: the variance of 4 is off by 80 %"),
+    "batch.hasty": Limit(
+        0.7, "published", "momentum above which the last batch decides; torch's default 0.1"
+    ),
+    "batch.slow": Limit(0.05, "published", "momentum below half of torch's default"),
+    "batch.running": Limit(1.0, "corpus", "distance of running from batch mean in spreads, late"),
+    "modes.random": Limit(
+        1e-3, "definition", "difference of two answers to the same rows; rounding leaves 1e-6"
+    ),
+    "modes.steps": Limit(0.3, "chosen", "share of steps in evaluation mode"),
+    "modes.silent": Limit(0.5, "chosen", "calls without gradients over steps: fewer are no steps"),
+}

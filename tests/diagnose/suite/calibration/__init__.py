@@ -1,1 +1,0 @@
-"""Trainings on which the doctor's thresholds are set; the other part of the suite is seen once."""

@@ -1,1 +1,0 @@
-"""Trainings written by somebody who had not read the rules; see ``evidence/RESULTS.md``."""
