@@ -24,7 +24,7 @@ from castalia.evaluate import (
 )
 from castalia.evaluate.displays.figure_style import INK, dress
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import panels
+from castalia.lab.figure_panels import panels
 from castalia.nn import Residual
 from castalia.objectives import CrossEntropy
 from castalia.testing import train_tensors

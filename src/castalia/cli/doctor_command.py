@@ -172,7 +172,7 @@ def _show(error: BaseException) -> None:
     from castalia.utils.scripts import without_frames
 
     home = Path(__file__).parents[1]
-    ours = ("cli", "utils/scripts.py", "diagnose/script", "diagnose/watching")
+    ours = ("cli", "utils/scripts.py", "diagnose/script", "diagnose/monitor")
     without_frames(error, [str(home / place) for place in ours])
     sys.excepthook(type(error), error, error.__traceback__)
 

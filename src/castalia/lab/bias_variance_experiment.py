@@ -13,7 +13,8 @@ import numpy as np
 
 from castalia.evaluate.displays import BiasVariance
 from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.linear import BasisRegression
 
 if TYPE_CHECKING:

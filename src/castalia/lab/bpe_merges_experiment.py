@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from castalia.data.tokenizers import BPETokenizer, Merge, apply_merges, learn_merges
 from castalia.evaluate.displays.figure_style import COLOURS, INK
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,8 @@ import numpy as np
 
 from castalia.evaluate.displays.curves import LearningCurves
 from castalia.evaluate.displays.figure_style import COLOURS, MUTED, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPRegressor
 from castalia.train import Training
 

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from castalia.evaluate.displays.figure_style import COLOURS, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 
 __all__ = ["descend", "run"]
 

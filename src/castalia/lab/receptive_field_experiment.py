@@ -17,7 +17,8 @@ import torch
 from torch import nn
 
 from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.nn import influence, receptive_field
 from castalia.utils.seeds import seed_scope
 

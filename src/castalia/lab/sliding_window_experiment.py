@@ -17,7 +17,8 @@ from scipy.special import softmax
 
 from castalia.evaluate.displays.figure_style import COLOURS
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.vision import FullyConvolutional, LeNetClassifier
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from castalia.evaluate.displays.figure_style import COLOURS, INK
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.lab.transfer import Arm, Plan, architectures, objectives, scalings, strategies
 
 if TYPE_CHECKING:

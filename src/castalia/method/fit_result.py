@@ -84,5 +84,5 @@ class FitResult:
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFile(
                 f"report: `{path}` is truncated or was altered. Run `castalia fit` again to "
-                "make it anew."
+                "write a new one."
             ) from error
