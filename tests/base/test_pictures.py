@@ -154,7 +154,7 @@ def coloured():
 
 def test_a_single_picture_is_told_from_many(coloured):
     X, model = coloured
-    with pytest.raises(InvalidData, match=r"got \(8, 8, 3\), which is one picture. Give X\[None\]"):
+    with pytest.raises(InvalidData, match=r"got \(8, 8, 3\), which is one image. Give X\[None\]"):
         model.predict(X[0])
     for one in (Image.fromarray(X[0]), "cat.png"):
         with pytest.raises(InvalidData, match="Put it in a list"):

@@ -162,7 +162,7 @@ def test_a_missing_file_is_named_and_a_near_one_suggested(write):
     )
 
 
-def test_a_folder_without_pictures_is_nothing(tmp_path):
+def test_a_folder_without_images_is_nothing(tmp_path):
     fails(tmp_path, "must hold images; got no file")
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from castalia.data import Dataset, read
-from castalia.data.images import Images, sound
+from castalia.data.images import Images, decodable
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData
 from castalia.utils.text import did_you_mean
@@ -43,7 +43,7 @@ def is_frame(X: Any) -> bool:
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     """Take y out of a ``Dataset`` when it is named there, or named by ``y``."""
     if isinstance(X, Images) and y is None and X.target is not None:
-        X = sound(X)  # files that cannot be decoded go, with their targets
+        X = decodable(X)  # files that cannot be decoded go, with their targets
         return X.features(), X.target
     if not isinstance(X, Dataset):
         return X, y

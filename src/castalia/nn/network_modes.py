@@ -1,4 +1,4 @@
-"""Looking at a network in another mode, and leaving it as it was found."""
+"""Running a network in another mode, and restoring its own afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ def evaluating(net: nn.Module, *, awake: tuple[type[nn.Module], ...] = ()) -> It
 def uncompiled(net: nn.Module) -> Iterator[nn.Module]:
     """Run a network that ``Module.compile`` compiled as it was written.
 
-    Batches of another size or mode would be compiled anew, which takes longer than they do.
+    Batches of another size or mode would be compiled again, which takes longer than they do.
 
     >>> import torch
     >>> net = nn.Flatten()

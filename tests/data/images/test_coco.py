@@ -26,7 +26,7 @@ def mark(image, category, box, **more):
     return {"image_id": image, "category_id": category, "bbox": box, **more}
 
 
-def test_boxes_become_corners_and_pictures_without_boxes_stay(tmp_path):
+def test_boxes_become_corners_and_images_without_boxes_stay(tmp_path):
     file = coco(tmp_path, [mark(1, 8, [2, 3, 4, 5]), mark(1, 3, [0, 0, 2.5, 2], iscrowd=1)])
     images = read_coco(file)
     first, second = images.target
@@ -37,7 +37,7 @@ def test_boxes_become_corners_and_pictures_without_boxes_stay(tmp_path):
     assert images.source.names == ["a.png", "b.png"]
 
 
-def test_impossible_boxes_and_unknown_classes_are_told(tmp_path):
+def test_impossible_boxes_and_unknown_classes_are_reported(tmp_path):
     file = coco(tmp_path, [mark(1, 8, [2, 3, 0, 5]), mark(2, 8, [15, 3, 10, 5])])
     with pytest.warns(DataWarning) as seen:
         images = read_coco(file, tmp_path)
@@ -50,7 +50,7 @@ def test_impossible_boxes_and_unknown_classes_are_told(tmp_path):
         read_coco(file, broken="raise")
 
 
-def test_missing_pictures_and_lists_are_named(tmp_path):
+def test_missing_images_and_lists_are_named(tmp_path):
     file = coco(tmp_path, [], files=("a.png",))
     with pytest.warns(DataWarning, match="the folder lacks 1 file: `b.png`"):
         assert len(read_coco(file)) == 1

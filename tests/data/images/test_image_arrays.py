@@ -46,7 +46,7 @@ def test_the_labels_of_an_idx_file_lie_beside_it(tmp_path):
         read_arrays(tmp_path / "t-images-idx3-ubyte")
 
 
-def test_files_without_pictures_say_what_they_hold(tmp_path):
+def test_files_without_images_say_what_they_hold(tmp_path):
     np.savez(tmp_path / "a.npz", weights=X)
     with pytest.raises(InvalidData, match="must have an array `images`, .*; got `weights`"):
         read_arrays(tmp_path / "a.npz")
@@ -64,7 +64,7 @@ def test_files_without_pictures_say_what_they_hold(tmp_path):
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_some_pictures_are_laid_out_as_all_of_them(layout, channels):
+def test_some_images_are_laid_out_as_all_of_them(layout, channels):
     x = torch.randint(256, (6, channels, 5, 4)).contiguous(memory_format=layout)
     found = images_at(x, torch.tensor([4, 0, 4]))
     assert found.equal(x[[4, 0, 4]])

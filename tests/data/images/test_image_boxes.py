@@ -1,4 +1,4 @@
-"""Boxes of one picture."""
+"""Boxes of one image."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from castalia.data.images import Boxes
 from castalia.errors import InvalidData, ShapeMismatch
 
 
-def test_boxes_are_cut_off_at_the_edges_of_their_picture():
+def test_boxes_are_cut_off_at_the_edges_of_their_image():
     boxes = Boxes([1, 2], [[-5, 2, 8, 40], [3, 3, 4, 4]], difficult=[True, False])
     found = boxes.clipped(20, 6)
     assert found.corners.tolist() == [[0, 2, 6, 20], [3, 3, 4, 4]]
@@ -20,7 +20,7 @@ def test_swapped_and_flat_boxes_have_no_area():
     assert len(boxes.take(boxes.areas > 0)) == 1
 
 
-def test_a_picture_may_have_no_boxes():
+def test_an_image_may_have_no_boxes():
     boxes = Boxes([], [])
     assert boxes.corners.shape == (0, 4)
     assert len(boxes.take([])) == 0

@@ -60,9 +60,9 @@ def test_images_are_found_by_their_checksum(tmp_path, monkeypatch):
         InvalidData, match=r"load_images: `mnist`.*train-images-idx3-ubyte.gz there"
     ):
         load_images("mnist")
-    pictures, labels = np.zeros((2, 28, 28), "u1"), np.array([3, 5], "u1")
+    images, labels = np.zeros((2, 28, 28), "u1"), np.array([3, 5], "u1")
     (tmp_path / "mnist").mkdir()
-    for kind, array in (("images-idx3", pictures), ("labels-idx1", labels)):
+    for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
         packed = gzip.compress(idx(array, 8))
         (tmp_path / "mnist" / f"t10k-{kind}-ubyte.gz").write_bytes(packed)
     with pytest.raises(InvalidData, match="another one or damaged"):

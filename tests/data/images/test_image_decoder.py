@@ -58,7 +58,7 @@ def test_palettes_and_cmyk_are_colours():
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_pictures_are_turned_upright_as_their_exif_tag_says(orientation):
+def test_images_are_turned_upright_as_their_exif_tag_says(orientation):
     from PIL import ImageOps
 
     exif = Image.Exif()

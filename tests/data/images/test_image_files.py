@@ -9,12 +9,13 @@ import torch
 from PIL import Image
 from torch.testing import assert_close
 
-from castalia.data.images import FileRows, ImageFiles, ImageRows, Images, sound
+import castalia.data.images
+from castalia.data.images import FileRows, ImageFiles, ImageRows, Images, decodable
 from castalia.data.images.image_file_rows import fits_memory
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 
 
-def pictures(folder, n=6, kind="png"):
+def write_images(folder, n=6, kind="png"):
     """Write images of several sizes and return their names."""
     random = np.random.default_rng(0)
     for i in range(n):
@@ -31,7 +32,7 @@ def test_building_a_set_opens_no_file(tmp_path):
 
 
 def test_sizes_and_channels_come_from_headers(tmp_path):
-    files = ImageFiles(pictures(tmp_path, 4), tmp_path)
+    files = ImageFiles(write_images(tmp_path, 4), tmp_path)
     assert files.sizes().tolist() == [[10, 12], [11, 12], [12, 12], [13, 12]]
     assert files.channels == 3
     Image.new("L", (5, 5)).save(tmp_path / "grey.png")
@@ -42,7 +43,7 @@ def test_sizes_and_channels_come_from_headers(tmp_path):
 
 
 def test_pixels_are_those_of_pillow_in_the_order_asked_for(tmp_path):
-    files = ImageFiles(pictures(tmp_path), tmp_path, workers=3)
+    files = ImageFiles(write_images(tmp_path), tmp_path, workers=3)
     found = files.pixels([4, 1], (8, 9), 3)
     assert found.dtype == torch.uint8
     assert found.is_contiguous()
@@ -53,7 +54,7 @@ def test_pixels_are_those_of_pillow_in_the_order_asked_for(tmp_path):
 
 
 def test_an_archive_is_read_as_a_folder_is(tmp_path):
-    names = pictures(tmp_path)
+    names = write_images(tmp_path)
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for name in names:
             archive.write(tmp_path / name, name)
@@ -65,7 +66,7 @@ def test_an_archive_is_read_as_a_folder_is(tmp_path):
 
 
 def test_broken_files_are_named_and_counted(tmp_path):
-    names = pictures(tmp_path, 6, "jpg")
+    names = write_images(tmp_path, 6, "jpg")
     whole = (tmp_path / "1.jpg").read_bytes()
     (tmp_path / "1.jpg").write_bytes(whole[:-60])
     (tmp_path / "4.jpg").write_bytes(b"hello")
@@ -79,11 +80,11 @@ def test_broken_files_are_named_and_counted(tmp_path):
     with pytest.warns(
         DataWarning, match=r"2 of 6 files of .* left out: `1.jpg` .*, `4.jpg`"
     ) as seen:
-        left = sound(Images(files, np.arange(6)))
+        left = decodable(Images(files, np.arange(6)))
     assert len(seen) == 1
     assert left.target.tolist() == [0, 2, 3, 5]
     assert left.source.names == ["0.jpg", "2.jpg", "3.jpg", "5.jpg"]
-    assert sound(left) is left
+    assert decodable(left) is left
     strict = ImageFiles(names, tmp_path, broken="raise")
     with pytest.raises(InvalidData, match="2 of 6 .*Remove or replace them"):
         strict.whole()
@@ -97,7 +98,7 @@ def test_files_that_are_not_there_are_broken_too(tmp_path):
 
 
 def test_the_fingerprint_follows_names_and_lengths(tmp_path):
-    names = pictures(tmp_path, 3)
+    names = write_images(tmp_path, 3)
     files = ImageFiles(names, tmp_path)
     before = files.fingerprint()
     assert ImageFiles(names, tmp_path).fingerprint() == before
@@ -107,7 +108,7 @@ def test_the_fingerprint_follows_names_and_lengths(tmp_path):
 
 
 def both_rows(folder, n=10):
-    files = ImageFiles(pictures(folder, n), folder)
+    files = ImageFiles(write_images(folder, n), folder)
     scale = torch.tensor([100.0, 120, 90]), torch.tensor([50.0, 60, 70])
     held = ImageRows(files.pixels(range(n), (8, 8), 3), *scale)
     return FileRows(files, (8, 8), *scale), held
@@ -135,10 +136,8 @@ def test_rows_are_right_when_the_loop_does_not_follow_the_plan(tmp_path):
 def test_rows_are_decoded_before_they_are_asked_for(tmp_path):
     rows, _ = both_rows(tmp_path)
     asked = []
-    decode = rows.files.picture
-    rows.files.picture = lambda row, size, channels: (
-        asked.append(row) or decode(row, size, channels)
-    )
+    decode = rows.files.image
+    rows.files.image = lambda row, size, channels: asked.append(row) or decode(row, size, channels)
     rows.plan(torch.arange(10).flip(0).split(2))
     rows.take(torch.tensor([9, 8]))
     for future in rows._ahead.futures:
@@ -169,3 +168,8 @@ def test_errors_name_the_value(tmp_path):
     (tmp_path / "bad.zip").write_bytes(b"PK nothing")
     with pytest.raises(InvalidData, match="must be a whole zip archive"):
         ImageFiles([], tmp_path / "bad.zip")
+
+
+def test_the_old_name_of_decodable_warns_for_one_version():
+    with pytest.warns(FutureWarning, match="is now called decodable"):
+        assert castalia.data.images.sound is decodable

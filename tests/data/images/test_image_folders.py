@@ -47,7 +47,7 @@ def test_other_files_are_counted_and_system_files_ignored(tmp_path):
         assert len(read_folder(tmp_path)) == 2
 
 
-def test_pictures_beside_classes_and_empty_classes_are_told(tmp_path):
+def test_images_beside_classes_and_empty_classes_are_reported(tmp_path):
     write(tmp_path, "cat/1.png", "dog/1.png", "lost.png")
     with pytest.warns(DataWarning, match="1 in .* have no class: `lost.png`"):
         assert len(read_folder(tmp_path)) == 2
@@ -72,7 +72,7 @@ def test_a_folder_without_classes_says_what_it_found(tmp_path):
     assert images.target is None
 
 
-def test_one_class_is_told_and_parts_are_not_classes(tmp_path):
+def test_one_class_is_reported_and_parts_are_not_classes(tmp_path):
     write(tmp_path / "one", "cat/1.png")
     with pytest.warns(DataWarning, match="one class only, `cat`"):
         assert len(read_folder(tmp_path / "one")) == 1

@@ -30,7 +30,7 @@ def test_folders_are_read_as_what_they_hold(tmp_path):
     assert read(tmp_path / "a.npz").target.tolist() == [0, 1]
 
 
-def test_a_target_makes_no_sense_for_pictures(tmp_path):
+def test_a_target_makes_no_sense_for_images(tmp_path):
     with pytest.raises(InvalidParameter, match="`target` must be None for images"):
         read(tmp_path, target="kind")
     with pytest.raises(InvalidData, match="must hold images; got no file"):

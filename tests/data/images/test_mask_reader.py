@@ -48,7 +48,7 @@ def test_masks_of_another_size_are_refused_or_brought_to_it(folders):
     np.testing.assert_array_equal(found.target[1], np.arange(24).reshape(4, 6))
 
 
-def test_pictures_of_several_sizes_have_a_list_of_masks(folders):
+def test_images_of_several_sizes_have_a_list_of_masks(folders):
     Image.new("RGB", (3, 3)).save(folders[0] / "3.png")
     Image.new("L", (3, 3), 5).save(folders[1] / "3.png")
     images = read_masks(*folders)

@@ -53,7 +53,7 @@ def voc(folder, **annotations):
 def test_the_text_of_the_notes_yields_two_boxes():
     found = parse_voc(TEXT)
     assert found.size == (480, 640)
-    assert found.picture.endswith("carsgraz_001.png")
+    assert found.image.endswith("carsgraz_001.png")
     assert found.boxes.labels.tolist() == ["PAScar", "PAScar"]
     assert found.boxes.corners.tolist() == [[57, 133, 329, 265], [153, 95, 396, 218]]
     assert found.boxes.areas.tolist() == [35904, 29889]
@@ -70,7 +70,7 @@ def test_xml_yields_size_labels_boxes_and_difficulty():
     assert len(parse_voc(xml()).boxes) == 0
 
 
-def test_pictures_and_boxes_of_a_part_are_read_from_folder_and_archive(tmp_path):
+def test_images_and_boxes_of_a_part_are_read_from_folder_and_archive(tmp_path):
     home = voc(tmp_path / "VOC", a=xml(thing("dog", (1, 2, 8, 9))), b=xml(), c=xml())
     (home / "ImageSets" / "Main" / "train.txt").write_text("c\na  1\n\n")
     images = read_voc(home, "train")
@@ -101,9 +101,9 @@ def test_boxes_without_area_are_left_out_and_those_over_the_edge_cut_off(tmp_pat
         images = read_voc(home)
     assert [boxes.labels.tolist() for boxes in images.target] == [["b"], ["a"]]
     assert images.target[1].corners.tolist() == [[0, 2, 20, 9]]
-    told = sorted(str(w.message) for w in seen)
-    assert "cut off at the edge of 1 file: `JPEGImages/wide.jpg`" in told[0]
-    assert "without area are left out, 2 in all, of 1 file: `JPEGImages/flat.jpg`" in told[1]
+    said = sorted(str(w.message) for w in seen)
+    assert "cut off at the edge of 1 file: `JPEGImages/wide.jpg`" in said[0]
+    assert "without area are left out, 2 in all, of 1 file: `JPEGImages/flat.jpg`" in said[1]
 
 
 def test_annotations_that_cannot_be_read_are_named_and_counted(tmp_path):

@@ -63,7 +63,7 @@ def test_merges_of_the_same_symbol_go_from_left_to_right():
     assert (pairs.symbols["aa"], pairs.symbols["a"], pairs.total) == (4, 2, 6)
 
 
-def test_counts_kept_up_to_date_equal_counts_made_anew():
+def test_counts_kept_up_to_date_equal_counts_made_again():
     pairs = Pairs({"banana": 3, "bandana": 2, "ana": 5})
     for pair in [("a", "n"), ("an", "a"), ("b", "an"), ("ana", "ana")]:
         pairs.merge(pair)

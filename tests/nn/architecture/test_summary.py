@@ -101,7 +101,7 @@ def spans(mask):
 
 
 def widest(net, size):
-    """Return the largest support of a gradient, over the outputs whose field is in the picture."""
+    """Return the largest support of a gradient, over the outputs whose field is in the image."""
     net = net.double().eval()
     with torch.no_grad():
         for parameter in net.parameters():
@@ -133,7 +133,7 @@ def test_sizes_counts_and_flops_are_those_of_a_real_pass(name):
     assert table.parameters == sum(p.numel() for p in net.parameters())
 
 
-def test_the_field_of_a_deep_stack_may_be_wider_than_the_picture():
+def test_the_field_of_a_deep_stack_may_be_wider_than_the_image():
     deep = nn.Sequential(*(nn.Conv1d(1, 1, 3, padding=2**i, dilation=2**i) for i in range(13)))
     table = summary(deep, (1, 50))
     assert [layer.field for layer in table.layers[1:]] == [(2 ** (i + 2) - 1,) for i in range(13)]

@@ -26,9 +26,9 @@ def test_a_feature_vector_is_a_pixel_and_a_slice_is_a_channel():
     assert torch.equal(last[..., 1], maps[:, 1])
 
 
-def test_a_layer_of_torch_takes_pictures_with_channels_last_after_conversion():
-    picture = np.zeros((1, 192, 256, 3), np.float32)
-    out = nn.Conv2d(3, 5, 3, padding=1)(torch.from_numpy(channels_first(picture)))
+def test_a_layer_of_torch_takes_images_with_channels_last_after_conversion():
+    image = np.zeros((1, 192, 256, 3), np.float32)
+    out = nn.Conv2d(3, 5, 3, padding=1)(torch.from_numpy(channels_first(image)))
     assert channels_last(out).shape == (1, 192, 256, 5)
 
 

@@ -17,7 +17,7 @@ def test_it_gives_a_number_a_channel_for_any_size(shape):
     assert GlobalPool()(x).shape == (2, 5)
 
 
-def test_one_network_takes_pictures_of_several_sizes():
+def test_one_network_takes_images_of_several_sizes():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), GlobalPool("max"), nn.Linear(4, 2))
     for size in ((5, 5), (8, 13), (40, 3)):

@@ -133,7 +133,7 @@ def test_settings_that_make_no_sense_are_named(make, said):
         make()
 
 
-def test_inputs_of_another_width_are_told():
+def test_inputs_of_another_width_are_reported():
     with pytest.raises(ShapeMismatch, match=r"\(B, T, 4\); got \(3, 6, 2\)"):
         Recurrent("lstm", 4, 5)(X[..., :2])
 

@@ -1,5 +1,8 @@
 """Images: in memory or in files, seen the same way, and as networks' inputs."""
 
+import warnings
+from typing import Any
+
 from castalia.data.images.camvid import CAMVID_CLASSES, CAMVID_VOID, load_camvid
 from castalia.data.images.coco import read_coco
 from castalia.data.images.image_adapter import ImageAdapter
@@ -9,7 +12,7 @@ from castalia.data.images.image_collection import Images, as_images
 from castalia.data.images.image_datasets import available_images, load_images, read_idx
 from castalia.data.images.image_file_rows import FileRows
 from castalia.data.images.image_files import ImageFiles
-from castalia.data.images.image_folders import read_folder, read_table_of_paths, sound
+from castalia.data.images.image_folders import decodable, read_folder, read_table_of_paths
 from castalia.data.images.image_rows import ImageRows
 from castalia.data.images.mask_reader import read_masks
 from castalia.data.images.voc import parse_voc, read_voc
@@ -25,6 +28,7 @@ __all__ = [
     "Images",
     "as_images",
     "available_images",
+    "decodable",
     "load_camvid",
     "load_images",
     "parse_voc",
@@ -35,5 +39,16 @@ __all__ = [
     "read_masks",
     "read_table_of_paths",
     "read_voc",
-    "sound",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "sound":
+        warnings.warn(
+            "castalia.data.images.sound is now called decodable; the old name goes with the next "
+            "version.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return decodable
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,12 +27,12 @@ def marked_images(
     broken: Broken,
     workers: int | None,
 ) -> Images:
-    """Return images with their boxes, brought inside the pictures.
+    """Return images with their boxes, clipped to the images.
 
     Parameters
     ----------
     marked
-        Boxes by the name of the picture.
+        Boxes by the name of the image.
     sizes
         Height and width that the annotation states; the header of a file is read where it does not.
     store
@@ -65,7 +65,7 @@ def possible(
     Parameters
     ----------
     marked, sizes
-        Boxes, and height and width, by the name of the picture.
+        Boxes, and height and width, by the name of the image.
     owner
         The reader, for the warning.
     """

@@ -66,8 +66,8 @@ def load_camvid(part: str = "train", most: int | None = None) -> tuple[np.ndarra
 
 
 def _read(archive: zipfile.ZipFile, names: list[str]) -> np.ndarray:
-    pictures = []
+    images = []
     for name in names:
-        with archive.open(name) as file, Image.open(file) as picture:
-            pictures.append(np.asarray(picture))
-    return np.stack(pictures)
+        with archive.open(name) as file, Image.open(file) as image:
+            images.append(np.asarray(image))
+    return np.stack(images)

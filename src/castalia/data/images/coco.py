@@ -55,21 +55,21 @@ def read_coco(
     data = _load(place)
     store = open_store(folder if folder is not None else os.path.dirname(place) or ".", "read_coco")
     classes = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
-    pictures = _there(store, {entry["id"]: entry for entry in data["images"]}, broken)
-    of_picture = defaultdict(list)
+    images = _there(store, {entry["id"]: entry for entry in data["images"]}, broken)
+    of_image = defaultdict(list)
     lost = []
     for mark in data["annotations"]:
         known = mark.get("category_id") in classes and len(mark.get("bbox", ())) == 4
-        if known and mark.get("image_id") in pictures:
-            of_picture[mark["image_id"]].append(mark)
+        if known and mark.get("image_id") in images:
+            of_image[mark["image_id"]].append(mark)
         elif not known:
             lost.append(str(mark.get("id")))
     if lost:
         left_out("read_coco: unknown class, or no box, in", lost, "annotation", broken=broken)
-    marked = {p["file_name"]: _boxes(of_picture[key], classes) for key, p in pictures.items()}
+    marked = {p["file_name"]: _boxes(of_image[key], classes) for key, p in images.items()}
     sizes = {
         p["file_name"]: (int(p["height"]), int(p["width"]))
-        for p in pictures.values()
+        for p in images.values()
         if p.get("height") and p.get("width")
     }
     return marked_images(marked, sizes, store, "read_coco", broken=broken, workers=workers)
@@ -91,14 +91,14 @@ def _load(path: str) -> dict[str, Any]:
     return dict(data)
 
 
-def _there(store: Store, pictures: dict[Any, Any], broken: Broken) -> dict[Any, Any]:
+def _there(store: Store, entries: dict[Any, Any], broken: Broken) -> dict[Any, Any]:
     """Return the images whose files exist."""
     names = set(store.names())
-    found = {key: entry for key, entry in pictures.items() if entry["file_name"] in names}
-    missing = [p["file_name"] for key, p in pictures.items() if key not in found]
+    found = {key: entry for key, entry in entries.items() if entry["file_name"] in names}
+    missing = [p["file_name"] for key, p in entries.items() if key not in found]
     if not found:
         raise InvalidData(
-            f"read_coco: the images must be in `{store}`; none of {len(pictures):,} is, such as "
+            f"read_coco: the images must be in `{store}`; none of {len(entries):,} is, such as "
             f"`{missing[0] if missing else 'none listed'}`. Set `folder` to where they are."
         )
     if missing:

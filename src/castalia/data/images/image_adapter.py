@@ -74,7 +74,7 @@ class ImageAdapter:
         if self.inputs > 1 and getattr(X, "ndim", 0) == 3 and X.shape[2] in (3, 4):
             raise InvalidData(
                 f"{owner}: images must be an array (N, H, W, C); got {tuple(X.shape)}, which is "
-                "one picture. Give X[None]."
+                "one image. Give X[None]."
             )
         self._compare_scales(images, owner)
         sizes = np.zeros((0, 2)) if self.resizes else images.sizes  # of files, read one by one
@@ -106,7 +106,7 @@ class ImageAdapter:
             )
 
     def fit(self, X: Images, sample_weight: np.ndarray | None = None) -> ImageAdapter:
-        """Learn size, channels and scales, the last from a sample of the pictures."""
+        """Learn size, channels and scales, the last from a sample of the images."""
         self.size, self.resizes = self._choose_size(X)
         self.inputs = X.channels
         most = min(SAMPLE, max(FEWEST, NUMBERS // self.shape.numel()))
@@ -134,7 +134,7 @@ class ImageAdapter:
         return (int(sizes[0, 0]), int(sizes[0, 1])), False
 
     def _moments(self, X: Images, index: np.ndarray, count: int) -> tuple[Tensor, Tensor]:
-        """Return mean and mean square of each channel, (B, C) each, by some pixels of pictures."""
+        """Return mean and mean square of each channel, (B, C) each, by some pixels of images."""
         pixels = X.pixels(index, self.size or (0, 0), self.inputs).flatten(2)  # (B, C, H W)
         if count < pixels.shape[2]:
             pixels = pixels[:, :, torch.linspace(0, pixels.shape[2] - 1, count).long()]

@@ -16,7 +16,7 @@ from castalia.utils.text import listing
 
 __all__ = ["read_arrays"]
 
-_PICTURES, _LABELS = ("images", "x", "data", "pictures"), ("labels", "y", "target", "targets")
+_IMAGES, _LABELS = ("images", "x", "data"), ("labels", "y", "target", "targets")
 
 
 def read_arrays(
@@ -69,7 +69,7 @@ def read_arrays(
 def _npz(path: str, part: str | None) -> tuple[np.ndarray, np.ndarray | None]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            x = _find(file, _PICTURES, part)
+            x = _find(file, _IMAGES, part)
             y = _find(file, _LABELS, part)
             if x is not None:
                 return x, y if y is None or y.ndim != 2 or y.shape[1] != 1 else y[:, 0]
@@ -78,7 +78,7 @@ def _npz(path: str, part: str | None) -> tuple[np.ndarray, np.ndarray | None]:
         raise InvalidData(
             f"read_arrays: `{path}` must be a whole NPZ file of plain arrays; {error}."
         ) from error
-    wanted = listing(_PICTURES if part is None else [f"x_{part}", f"{part}_images"])
+    wanted = listing(_IMAGES if part is None else [f"x_{part}", f"{part}_images"])
     raise InvalidData(f"read_arrays: `{path}` must have an array {wanted}; got {found}.")
 
 

@@ -1,4 +1,4 @@
-"""The things marked in one picture.
+"""The things marked in one image.
 
 A box is (x1, y1, x2, y2) in pixels: x to the right, y downwards, (0, 0) the upper left corner of
 the image and (width, height) its lower right one.  Shapes: M boxes.
@@ -19,7 +19,7 @@ __all__ = ["Boxes"]
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Labelled boxes of one picture.
+    """Labelled boxes of one image.
 
     Parameters
     ----------

@@ -22,12 +22,12 @@ from castalia.data.images.image_decoder import as_decoded
 from castalia.data.images.image_files import ImageFiles
 from castalia.data.images.image_rows import images_at
 from castalia.errors import InvalidData
-from castalia.utils.arrays import shared_tensor
+from castalia.utils.shared_arrays import shared_tensor
 from castalia.utils.text import plural, shorten
 
 __all__ = ["Images", "ImageSource", "as_images", "resized"]
 
-LOOKED_AT = 256  # images that tell the scale of all
+SAMPLED = 256  # images whose values give the scale of all
 
 CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
 
@@ -41,7 +41,7 @@ class ImageSource(Protocol):
 
     @property
     def channels(self) -> int:
-        """Of every picture."""
+        """Of every image."""
 
     @property
     def lazy(self) -> bool:
@@ -59,7 +59,7 @@ class ImageSource(Protocol):
         """Return the largest value of a pixel among some images, or an upper bound of it."""
 
     def take(self, index: np.ndarray) -> ImageSource:
-        """Return some of the pictures."""
+        """Return some of the images."""
 
     def fingerprint(self) -> str:
         """Return a mark of the content."""
@@ -95,7 +95,7 @@ class Images:
             return f"Images({self.source.text})"
         sizes = np.unique(self.sizes, axis=0)
         size = "of several sizes" if len(sizes) > 1 else f"{sizes[0, 0]} x {sizes[0, 1]} pixels"
-        number, channels = plural(len(self), "picture"), plural(self.channels, "channel")
+        number, channels = plural(len(self), "image"), plural(self.channels, "channel")
         return f"Images({self.source.text}: {number}, {size}, {channels})"
 
     @property
@@ -154,12 +154,12 @@ class ArrayImages:
 
     def __init__(self, x: Tensor) -> None:
         self.x = x
-        self.text = f"the array of {plural(len(x), 'picture')}"
+        self.text = f"the array of {plural(len(x), 'image')}"
         self.channels = int(x.shape[1])
 
     def largest(self) -> float:
-        """Return the largest value among some of the pictures."""
-        return _largest(self.x[:: -(-len(self.x) // LOOKED_AT)])
+        """Return the largest value among some of the images."""
+        return _largest(self.x[:: -(-len(self.x) // SAMPLED)])
 
     def __len__(self) -> int:
         return len(self.x)
@@ -177,7 +177,7 @@ class ArrayImages:
         return recoloured(resized(x, size), channels)
 
     def take(self, index: np.ndarray) -> ArrayImages:
-        """Return some of the pictures."""
+        """Return some of the images."""
         return ArrayImages(self.x[torch.from_numpy(index)])
 
     def fingerprint(self) -> str:
@@ -192,34 +192,34 @@ class ListedImages:
 
     lazy = False
 
-    def __init__(self, pictures: Sequence[Tensor]) -> None:
-        self.pictures = list(pictures)
-        self.text = f"the list of {plural(len(self.pictures), 'picture')}"
-        self.channels = max(int(x.shape[0]) for x in self.pictures)
+    def __init__(self, images: Sequence[Tensor]) -> None:
+        self.images = list(images)
+        self.text = f"the list of {plural(len(self.images), 'image')}"
+        self.channels = max(int(x.shape[0]) for x in self.images)
 
     def __len__(self) -> int:
-        return len(self.pictures)
+        return len(self.images)
 
     def sizes(self) -> np.ndarray:
         """Return each image's size."""
-        return np.array([x.shape[1:] for x in self.pictures])
+        return np.array([x.shape[1:] for x in self.images])
 
     def largest(self) -> float:
-        """Return the largest value among some of the pictures."""
-        return max(_largest(x) for x in self.pictures[:LOOKED_AT])
+        """Return the largest value among some of the images."""
+        return max(_largest(x) for x in self.images[:SAMPLED])
 
     def pixels(self, index: np.ndarray, size: tuple[int, int], channels: int) -> Tensor:
         """Return some images, each brought to the one size."""
-        chosen = (self.pictures[i][None] for i in index)
+        chosen = (self.images[i][None] for i in index)
         return torch.cat([recoloured(resized(x, size), channels) for x in chosen])
 
     def take(self, index: np.ndarray) -> ListedImages:
-        """Return some of the pictures."""
-        return ListedImages([self.pictures[i] for i in index])
+        """Return some of the images."""
+        return ListedImages([self.images[i] for i in index])
 
     def fingerprint(self) -> str:
         """Return a hash of every image's pixels."""
-        marks = (ArrayImages(x[None]).fingerprint() for x in self.pictures)
+        marks = (ArrayImages(x[None]).fingerprint() for x in self.images)
         return hashlib.sha256(" ".join(marks).encode()).hexdigest()
 
 
@@ -286,14 +286,14 @@ def as_images(X: Any, owner: str = "images") -> Images:
     if listed and all(isinstance(x, str | PathLike) for x in X):
         return Images(ImageFiles([os.fspath(x) for x in X]))
     if listed and (isinstance(X[0], Image) or np.ndim(X[0]) > 1):
-        pictures = [_picture(x, i, owner) for i, x in enumerate(X)]
-        if len({tuple(x.shape) for x in pictures}) > 1:
-            return Images(ListedImages(pictures))
-        return Images(ArrayImages(torch.stack(pictures)))
+        images = [_one_image(x, i, owner) for i, x in enumerate(X)]
+        if len({tuple(x.shape) for x in images}) > 1:
+            return Images(ListedImages(images))
+        return Images(ArrayImages(torch.stack(images)))
     return Images(ArrayImages(_last(np.asarray(X), owner)))
 
 
-def _picture(x: Any, position: int, owner: str) -> Tensor:
+def _one_image(x: Any, position: int, owner: str) -> Tensor:
     """Return one image of a list, (C, H, W)."""
     if isinstance(x, Tensor):
         return _first(x.detach()[None], owner)[0]

@@ -36,7 +36,7 @@ _WHITE = (255, 255, 255, 255)
 
 
 class Header(NamedTuple):
-    """What the beginning of a file says about its picture."""
+    """What the beginning of a file says about its image."""
 
     height: int
     width: int

@@ -35,7 +35,7 @@ class FileRows(Rows):
     Parameters
     ----------
     files
-        The pictures.
+        The images.
     size
         Height and width of a row.
     mean, deviation
@@ -96,7 +96,7 @@ class FileRows(Rows):
         return torch.sub(self._placed(x), self._mean).mul_(self._factor)
 
     def _start(self, row: int) -> Future[NDArray[np.uint8]]:
-        decode, channels = self.files.picture, len(self.mean)
+        decode, channels = self.files.image, len(self.mean)
         return decoders(self.files.workers).submit(decode, row, self.size, channels)
 
     def _placed(self, x: Tensor) -> Tensor:

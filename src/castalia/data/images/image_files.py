@@ -125,7 +125,7 @@ class ImageFiles:
         taken._headers, taken._whole, taken._channels = self._headers, self._whole, self._channels
         return taken
 
-    def picture(self, row: int, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
+    def image(self, row: int, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
         """Decode one image, (C, H, W); raises what the decoder raises."""
         with self.store.open(self.names[row]) as file:
             found = decode(file, size, channels)  # (H, W, C), in memory that is Pillow's
@@ -138,7 +138,7 @@ class ImageFiles:
         Parameters
         ----------
         index
-            Positions of the pictures.
+            Positions of the images.
         size
             Height and width they are brought to.
         channels
@@ -153,7 +153,7 @@ class ImageFiles:
         out = torch.empty(len(rows), channels, *size, dtype=torch.uint8)
 
         def fill(place: int) -> None:
-            out[place] = torch.from_numpy(self.picture(rows[place], size, channels))
+            out[place] = torch.from_numpy(self.image(rows[place], size, channels))
 
         faults = self._try(fill, range(len(rows)))[1]
         if faults:
@@ -196,7 +196,7 @@ class ImageFiles:
         remedy = (
             "Remove or replace them"
             if self.broken == "raise" or len(faults) == len(self)
-            else "`castalia.data.images.sound` leaves them out"
+            else "`castalia.data.images.decodable` leaves them out"
         )
         return InvalidData(
             f"ImageFiles: every image of {self.text} must be whole; {len(faults):,} of {tried:,} "
@@ -216,7 +216,7 @@ class ImageFiles:
     def _length(self, name: str) -> int:
         try:
             return int(self.store.size(name))
-        except (OSError, KeyError):  # a missing file is told of when it is decoded
+        except (OSError, KeyError):  # a missing file is reported when it is decoded
             return -1
 
     def _read_headers(self, rows: Iterable[int]) -> list[Header]:

@@ -18,7 +18,7 @@ from castalia.data.tables.table_reader import read_table
 from castalia.errors import DataWarning, InvalidData
 from castalia.utils.text import listing, plural
 
-__all__ = ["image_names", "read_folder", "read_table_of_paths", "sound"]
+__all__ = ["decodable", "image_names", "read_folder", "read_table_of_paths"]
 
 _PARTS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev"}
 
@@ -182,12 +182,12 @@ def _there(store: Store, names: Sequence[str], broken: Broken, source: str) -> n
     if not missing:
         return np.arange(len(names))
     text = shown_names([names[row] for row in missing])
-    told = (
+    start = (
         f"read_table_of_paths: {len(missing):,} of {len(names):,} paths of {source} are not there"
     )
     if broken == "raise" or len(missing) == len(names):
-        raise InvalidData(f"{told}, seen from `{store}`: {text}. Set `root` to where they start.")
-    _warn(f"{told} and were left out: {text}.")
+        raise InvalidData(f"{start}, seen from `{store}`: {text}. Set `root` to where they start.")
+    _warn(f"{start} and were left out: {text}.")
     return np.setdiff1d(np.arange(len(names)), missing)
 
 
@@ -199,7 +199,7 @@ def _exists(store: Store, name: str) -> bool:
     return True
 
 
-def sound(images: Images) -> Images:
+def decodable(images: Images) -> Images:
     """Return the images whose files can be decoded, with their targets.
 
     Broken files are named and counted in one warning, or refused, as ``broken`` of the reader says.
@@ -208,7 +208,7 @@ def sound(images: Images) -> Images:
     Parameters
     ----------
     images
-        Pictures.
+        Images.
     """
     if not isinstance(images.source, ImageFiles):
         return images

@@ -53,18 +53,18 @@ def read_masks(
         size, otherwise a list of arrays (H, W). They are held in memory.
     """
     (store, under), (other, below) = _place(images), _place(masks)
-    pictures = _by_stem(image_names(store.names(under), str(images), "read_masks"), under)
+    named = _by_stem(image_names(store.names(under), str(images), "read_masks"), under)
     marks = _by_stem(image_names(other.names(below), str(masks), "read_masks"), below)
-    both = sorted(set(pictures) & set(marks))
+    both = sorted(set(named) & set(marks))
     if not both:
         raise InvalidData(
             f"read_masks: `{masks}` must hold a mask for each image; of {len(marks):,} files "
-            f"none is named as one of the {len(pictures):,} images."
+            f"none is named as one of the {len(named):,} images."
         )
-    alone = sorted(set(pictures) ^ set(marks))
+    alone = sorted(set(named) ^ set(marks))
     if alone:
         left_out("read_masks: no image, or no mask, for", alone, broken=broken)
-    files = ImageFiles([pictures[s] for s in both], store, broken=broken, workers=workers)
+    files = ImageFiles([named[s] for s in both], store, broken=broken, workers=workers)
     found = _decode(other, [marks[s] for s in both], workers, broken)
     files = files.take(np.array(sorted(found), dtype=np.int64))
     target = _fitting(files, [found[row] for row in sorted(found)], resize)
@@ -122,7 +122,7 @@ def _decode(
 
 
 def _fitting(files: ImageFiles, masks: list[NDArray[Any]], resize: bool) -> list[NDArray[Any]]:
-    """Return masks of the sizes of their pictures."""
+    """Return masks of the sizes of their images."""
     sizes = [(int(h), int(w)) for h, w in files.sizes()]
     other = {
         name: f"{mask.shape[0]} x {mask.shape[1]} for {size[0]} x {size[1]}"
@@ -141,6 +141,6 @@ def _nearest(mask: NDArray[Any], size: tuple[int, int]) -> NDArray[Any]:
     """Return a mask at another size; each pixel is the one that lies at its middle."""
     if mask.shape == size:
         return mask
-    picture = Image.fromarray(mask.astype(np.int32))
-    small = np.asarray(picture.resize(size[::-1], Image.Resampling.NEAREST))
+    image = Image.fromarray(mask.astype(np.int32))
+    small = np.asarray(image.resize(size[::-1], Image.Resampling.NEAREST))
     return small.astype(mask.dtype)

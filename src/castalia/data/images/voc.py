@@ -26,7 +26,7 @@ __all__ = ["Annotation", "parse_voc", "read_voc"]
 
 _MARK = "# PASCAL Annotation Version"
 _TEXT = {
-    "picture": re.compile(r'^Image filename\s*:\s*"(.*)"', re.M),
+    "image": re.compile(r'^Image filename\s*:\s*"(.*)"', re.M),
     "size": re.compile(r"^Image size \(X x Y x C\)\s*:\s*(\d+) x (\d+)", re.M),
     "box": re.compile(
         r'^Bounding box for object \d+ "(.*?)" \(Xmin, Ymin\) - \(Xmax, Ymax\)\s*:\s*'
@@ -50,7 +50,7 @@ class Annotation:
         The marked things.
     """
 
-    picture: str
+    image: str
     size: tuple[int, int] | None
     boxes: Boxes
 
@@ -84,10 +84,10 @@ def parse_voc(text: str) -> Annotation:
 
 
 def _parse_text(text: str) -> Annotation:
-    picture, size = _TEXT["picture"].search(text), _TEXT["size"].search(text)
+    image, size = _TEXT["image"].search(text), _TEXT["size"].search(text)
     found = _TEXT["box"].findall(text)
     return Annotation(
-        picture[1] if picture else "",
+        image[1] if image else "",
         (int(size[2]), int(size[1])) if size else None,
         labelled_boxes([label for label, *_ in found], [[*map(float, box)] for _, *box in found]),
     )
@@ -149,15 +149,15 @@ def read_voc(
     """
     store = open_store(path, "read_voc")
     names = [name for name in store.names() if not is_hidden(name)]
-    pictures = {_stem(name): name for name in names if name.lower().endswith(SUFFIXES)}
+    files = {_stem(name): name for name in names if name.lower().endswith(SUFFIXES)}
     notes = {_stem(name): name for name in names if _may_be_annotation(name)}
     wanted = sorted(notes) if part is None else _listed(store, names, part)
     if not notes:
         raise InvalidData(f"read_voc: `{path}` must hold annotations in XML or text; got none.")
-    missing = [stem for stem in wanted if stem not in pictures or stem not in notes]
+    missing = [stem for stem in wanted if stem not in files or stem not in notes]
     if missing:
         left_out("read_voc: no image, or no annotation, for", missing, broken=broken)
-    pairs = {pictures[s]: notes[s] for s in wanted if s in pictures and s in notes}
+    pairs = {files[s]: notes[s] for s in wanted if s in files and s in notes}
     if not pairs:
         raise InvalidData(
             f"read_voc: `{path}` must hold an image for each annotation; of {len(wanted):,} none "
@@ -187,10 +187,10 @@ def _may_be_annotation(name: str) -> bool:
 def _annotations(store: Store, pairs: dict[str, str], broken: Broken) -> dict[str, Annotation]:
     """Read annotations by image; those that cannot be read are named and counted."""
     found, faults = {}, {}
-    for picture, name in pairs.items():
+    for image, name in pairs.items():
         try:
             with store.open(name) as file:
-                found[picture] = parse_voc(file.read().decode("utf-8", "replace"))
+                found[image] = parse_voc(file.read().decode("utf-8", "replace"))
         except InvalidData as error:
             faults[name] = str(error).partition("; ")[2].rstrip(".")
     if faults:

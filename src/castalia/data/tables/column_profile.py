@@ -73,7 +73,7 @@ class Profile:
     name, kind
         The column's name and Arrow type.
     detail
-        Whether distinct numbers are counted and words looked at; an encoder needs neither.
+        Whether distinct numbers and words are counted; an encoder needs neither.
     """
 
     def __init__(self, name: str, kind: pa.DataType, *, detail: bool = True) -> None:

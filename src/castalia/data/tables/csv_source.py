@@ -1,6 +1,6 @@
 """CSV and TSV files as a stream of typed Arrow batches.
 
-Two looks at the file come first: one for encoding and quotation marks, one, at plain text, that
+Two passes over the file come first: one for encoding and quotation marks, one over plain text that
 finds every ragged line and every column's type. After that it can be streamed with fixed types.
 """
 

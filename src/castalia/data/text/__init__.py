@@ -3,6 +3,7 @@
 from castalia.data.text.document_adapter import DocumentAdapter
 from castalia.data.text.language_adapter import LanguageAdapter
 from castalia.data.text.layout_adapter import LAYOUTS, LayoutAdapter, as_choices
+from castalia.data.text.named_tokenizers import TOKENIZERS, choose_tokenizer
 from castalia.data.text.pair_adapter import PairAdapter, as_pairs, sentence_pairs
 from castalia.data.text.sentence_adapter import LETTERS, SentenceAdapter, spell
 from castalia.data.text.text_adapter import TextAdapter
@@ -12,7 +13,6 @@ from castalia.data.text.text_tasks import TASKS, TextTask, text_task, translatio
 from castalia.data.text.token_corpus import Corpus
 from castalia.data.text.token_label_adapters import SpanAdapter, WordAdapter, as_sentences
 from castalia.data.text.token_rows import TokenRows, cut_blocks, real_lengths
-from castalia.data.text.tokenizer_choice import TOKENIZERS, choose_tokenizer
 from castalia.data.text.web_text import (
     clean_lines,
     clean_page,

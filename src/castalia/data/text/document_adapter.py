@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.token_rows import TokenRows
-from castalia.data.text.tokenizer_choice import choose_tokenizer
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.protocols import Rows
 

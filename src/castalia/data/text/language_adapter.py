@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.token_corpus import Corpus, CorpusRows, TokenFile
 from castalia.data.text.token_rows import TokenRows, cut_blocks
-from castalia.data.text.tokenizer_choice import choose_tokenizer
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidData
 from castalia.protocols import Rows

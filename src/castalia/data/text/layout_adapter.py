@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.pair_adapter import as_pairs
 from castalia.data.text.text_inputs import as_texts, first_row
 from castalia.data.text.token_rows import TokenRows
-from castalia.data.text.tokenizer_choice import choose_tokenizer
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.protocols import Rows
@@ -101,7 +101,7 @@ class LayoutAdapter:
         Most tokens of a sequence; of a pair the longer text is cut first.
     layout
         One of ``LAYOUTS``; ``"auto"`` sees whether X holds texts, pairs or choices. A pair is read
-        in both orders only when told so: ``"similarity"``.
+        in both orders only when asked: ``"similarity"``.
     vocabulary
         Ids that are the tokenizer's own, when a network knows more than it has; None: its size.
 

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.text_inputs import first_row
 from castalia.data.text.token_label_adapters import as_sentences
 from castalia.data.text.token_rows import TokenRows
-from castalia.data.text.tokenizer_choice import choose_tokenizer
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidData
 from castalia.protocols import Rows

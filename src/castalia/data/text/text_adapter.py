@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.token_rows import TokenRows, real_lengths
-from castalia.data.text.tokenizer_choice import choose_tokenizer
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.protocols import Rows

@@ -22,7 +22,7 @@ from castalia.data.tokenizers import Tokenizer
 from castalia.data.tokenizers.tokenizer_sources import read_lines
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
-from castalia.utils.files import atomic_folder, writing
+from castalia.utils.atomic_files import atomic_folder, writing
 
 __all__ = ["Corpus", "CorpusRows", "TokenFile"]
 
@@ -112,7 +112,7 @@ class Corpus:
         return read_pieces(path, owner)
 
     def encode(self, tokenizer: Tokenizer, owner: str = "Corpus.encode") -> TokenFile:
-        """Return the ids of all texts, ``</s> text </s> text … </s>``, from the cache or anew.
+        """Return the ids of all texts, ``</s> text </s> text … </s>``, cached in a file.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Corpus:
         if len(ids) != about["tokens"]:
             raise InvalidData(
                 f"{owner}: `{home / _IDS}` must hold {about['tokens']:,} token ids; it holds "
-                f"{len(ids):,}. Delete `{home}` to have it made anew."
+                f"{len(ids):,}. Delete `{home}` to have it rebuilt."
             )
         return TokenFile(ids, about["sha256"])
 

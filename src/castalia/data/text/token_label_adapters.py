@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.pair_adapter import MULTIPLE, PairAdapter, as_pairs
 from castalia.data.text.token_rows import TokenRows, real_lengths
-from castalia.data.text.tokenizer_choice import choose_tokenizer
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
 from castalia.utils.text import shorten

@@ -1,6 +1,6 @@
 """Merging pairs of symbols: how merges are learnt, and how they are applied to a word.
 
-Here in Python, step by step, to be looked at; tokenizers are trained and run in Rust.
+Here in Python, step by step, for study; tokenizers are trained and run in Rust.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def replay_merges(words: Mapping[str, int], merges: Iterable[Pair]) -> Iterator[
 def apply_merges(
     symbols: Sequence[str], merges: Sequence[Pair], *, queue: bool = True
 ) -> tuple[list[str], int]:
-    """Merge the symbols of a word, earliest learnt merge first, and count the pairs looked at.
+    """Merge the symbols of a word, earliest learnt merge first, and count the pairs compared.
 
     Parameters
     ----------
@@ -204,15 +204,15 @@ def apply_merges(
     merges
         Pairs in the order they were learnt.
     queue
-        True keeps the pairs in a priority queue and looks only at the neighbours of a merge:
-        O(N log N) for N symbols. False looks at all pairs anew before every merge: O(N²). The
+        True keeps the pairs in a priority queue and compares only the neighbours of a merge:
+        O(N log N) for N symbols. False compares all pairs again before every merge: O(N²). The
         pieces are the same.
 
     Returns
     -------
     pieces : list of str
-    looked : int
-        How many pairs were looked at.
+    compared : int
+        How many pairs were compared.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from castalia.errors import InvalidParameter
 
 __all__ = ["ROLES", "check_special", "sentinels", "token_of"]
 
-# What a token is for, told by its name; the first name that is there counts.
+# What a token is for, inferred from its name; the first name that is there counts.
 ROLES = {
     "pad": ("<pad>", "[PAD]"),
     "unknown": ("<unk>", "[UNK]"),

@@ -1,7 +1,7 @@
 """Which input positions an entry of a tensor depends on, along one axis of the input.
 
 The axis is thought to go on beyond both ends, so that a window at the border is as wide as one in
-the middle and a receptive field may be larger than the picture. Positions are counted, not derived
+the middle and a receptive field may be larger than the image. Positions are counted, not derived
 from a formula: strides, dilations, branches and upsampling in any order give exact numbers.
 """
 

@@ -105,7 +105,7 @@ def upsampling(linear: bool) -> Rule:
 
 
 def columns(call: Call) -> Reaches:
-    """Lay windows side by side, (B, C f, L): L runs over the rows of the picture."""
+    """Lay windows side by side, (B, C f, L): L runs over the rows of the image."""
     x, reaches = call.of("self")
     names = ("kernel_size", "stride", "padding", "dilation")
     kernel, stride, padding, dilation = (_numbers(call.given[n], 2) for n in names)

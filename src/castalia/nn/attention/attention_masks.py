@@ -1,4 +1,4 @@
-"""Which key a query may look at, as a rule on positions that becomes an additive mask.
+"""Which keys a query may attend to, as a rule on positions that becomes an additive mask.
 
 A forbidden score gets the most negative number *added*; its weight exp(.) / sum exp(.) is then
 exactly 0. Multiplying scores by 0 would leave it the weight exp(0).

@@ -128,7 +128,7 @@ class MultiplicativeAttention(ScoredAttention):
 
 
 class DotProductAttention(ScoredAttention):
-    """Dot products, divided by sqrt(d) unless told otherwise; nothing is learnt.
+    """Dot products, divided by sqrt(d) by default; nothing is learnt.
 
     The products of d independent numbers of variance 1 have variance d; divided by sqrt(d) they
     stay where the softmax has a gradient.

@@ -21,7 +21,7 @@ ALIGNED = 16  # fused attention copies masks whose rows do not begin at such mul
 
 
 class LayerCache:
-    """Keys and values of one attention, (B, H, T, D), and those of a memory it looks at."""
+    """Keys and values of one attention, (B, H, T, D), and those of a memory it attends to."""
 
     def __init__(
         self, batch: int, heads: int, length: int, head_dim: int, device: Any, dtype: torch.dtype
@@ -147,7 +147,7 @@ class Cache:
         return self.slots if self.skipped is None else (self.slots - self.skipped).clamp(min=0)
 
     def remember(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep (B, H, Q, D) of the new tokens; return all keys and values they look at."""
+        """Keep (B, H, Q, D) of the new tokens; return all keys and values they attend to."""
         kept = self.layers[layer]
         kept.keys.index_copy_(2, self.slots, keys.to(kept.keys.dtype))
         kept.values.index_copy_(2, self.slots, values.to(kept.values.dtype))

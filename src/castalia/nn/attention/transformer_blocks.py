@@ -236,7 +236,7 @@ class TransformerDecoderBlock(nn.Module):
         x
             Vectors of the tokens.
         memory
-            Vectors looked at.
+            Vectors attended to.
         mask
             Of the self-attention.
         memory_mask

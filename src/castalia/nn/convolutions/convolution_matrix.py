@@ -46,7 +46,7 @@ def convolution_matrix(
 
     Examples
     --------
-    A 2 x 2 kernel on a 3 x 3 picture.
+    A 2 x 2 kernel on a 3 x 3 image.
 
     >>> weight = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> convolution_matrix(weight, (3, 3)).to_dense()

@@ -135,7 +135,7 @@ class LocallyConnected1d(_LocallyConnected):
 
 
 class LocallyConnected2d(_LocallyConnected):
-    """Unshared convolution of pictures.
+    """Unshared convolution of images.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class SeparableConv1d(_Separable):
 
 
 class SeparableConv2d(_Separable):
-    """Depthwise, then pointwise convolution of pictures.
+    """Depthwise, then pointwise convolution of images.
 
     Parameters
     ----------

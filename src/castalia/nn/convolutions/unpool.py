@@ -20,7 +20,7 @@ class Positions(NamedTuple):
     Attributes
     ----------
     places : Tensor (B, C, h, w)
-        Place of each maximum in its flattened picture.
+        Place of each maximum in its flattened image.
     size
         (H, W) before pooling.
     """

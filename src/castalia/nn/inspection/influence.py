@@ -26,7 +26,7 @@ def influence(net: nn.Module, x: Tensor, at: Sequence[int] | None = None) -> Ten
     Parameters
     ----------
     net
-        A network from (B, C, n...) to (B, O, m...) or (B, O); looked at in evaluation mode.
+        A network from (B, C, n...) to (B, O, m...) or (B, O); run in evaluation mode.
     x
         Inputs (B, C, n...).
     at

@@ -87,12 +87,12 @@ def saturation(net: nn.Module, x: Tensor, *, below: float = 0.01) -> dict[str, f
     """Fraction of units, over a batch, whose activation has a slope near zero.
 
     A saturated sigmoid or tanh passes no gradient on, nor does a ReLU at a negative input. Units of
-    an elementwise activation are looked at; a maxout unit always has a slope.
+    an elementwise activation are counted; a maxout unit always has a slope.
 
     Parameters
     ----------
     net
-        The network, in the mode (training or evaluation) it should be looked at.
+        The network, in the mode (training or evaluation) it should be measured in.
     x
         A batch of inputs.
     below

@@ -66,7 +66,7 @@ class Residual(nn.Module):
 def residual_block(
     inputs: int, outputs: int, *, stride: int = 1, version: int = 1, scale: float = 1.0
 ) -> Residual:
-    """Build a residual block of two 3 x 3 convolutions on pictures.
+    """Build a residual block of two 3 x 3 convolutions on images.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ form       in training                     at inference                   here
 =========  ==============================  =============================  ==========================
 original   mask * x                        q x                            ``OriginalDropout(keep)``
 inverted   mask * x / q                    x                              ``nn.Dropout(1 - keep)``
-sampled    either                          mean over masks drawn anew     ``MonteCarloDropout(net)``
+sampled    either                          mean over random masks         ``MonteCarloDropout(net)``
 exact      --                              geometric mean over all masks  ``geometric_ensemble``
 =========  ==============================  =============================  ==========================
 
