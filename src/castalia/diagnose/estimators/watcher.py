@@ -40,7 +40,7 @@ from castalia.diagnose.rules import judge
 from castalia.nn import uncompiled
 from castalia.protocols import Batch
 from castalia.train import Callback, Run, TrainState
-from castalia.utils.files import atomic_write
+from castalia.utils.atomic_files import atomic_write
 
 __all__ = ["DIAGNOSIS", "Watcher"]
 
