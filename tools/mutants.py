@@ -38,8 +38,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # before torch comes in
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the proof is the CPU's, and children fork
+if __name__ == "__main__":  # before torch comes in; the proof is the CPU's, and children fork
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "src")) if path not in sys.path]
 
 from tools.course_code import layers, resolve  # noqa: E402
