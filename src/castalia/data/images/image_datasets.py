@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from castalia.data.dataset_files import KnownFile, locate
+from castalia.data.dataset_files import KnownFile, check_known, locate
 from castalia.errors import DamagedFile, InvalidParameter
-from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["available_images", "load_images", "read_idx"]
 
@@ -76,11 +75,7 @@ def load_images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]
     InvalidData
         If a file is not there or is not the one it should be; the message says what to put where.
     """
-    if name not in _ORIGINS:
-        raise InvalidParameter(
-            f"load_images: `name` must be {listing(available_images())}; got "
-            f"{name!r}.{did_you_mean(str(name), _ORIGINS)}"
-        )
+    check_known(name, _ORIGINS, "load_images")
     if part not in _PARTS:
         raise InvalidParameter(f"load_images: `part` must be 'train' or 'test'; got {part!r}.")
     kinds = ("images-idx3", "labels-idx1")
