@@ -188,7 +188,7 @@ def _say(stream: TextIO | None, words: str) -> None:
 
 
 def _write(found: Any, folder: Path) -> tuple[Path, Path]:
-    from castalia.utils.files import atomic_write, writing
+    from castalia.utils.atomic_files import atomic_write, writing
 
     data, page = folder / "diagnosis.json", folder / "diagnosis.html"
     with writing(CALLER, folder):

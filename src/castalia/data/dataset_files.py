@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.files import digest
+from castalia.utils.atomic_files import digest
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["KnownFile", "cache", "check_known", "locate"]

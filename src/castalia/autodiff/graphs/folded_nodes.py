@@ -9,8 +9,8 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from castalia.autodiff.graphs.boxes import Box
-from castalia.autodiff.graphs.graph import Graph
+from castalia.autodiff.graphs.box import Box
+from castalia.autodiff.graphs.box_graph import BoxGraph
 
 __all__ = ["Node", "fold", "magnitude", "repetition"]
 
@@ -68,7 +68,7 @@ def magnitude(value: object) -> float | None:
     return float(value.detach().double().square().mean().sqrt())
 
 
-def fold(graph: Graph, folded: bool) -> list[Node]:
+def fold(graph: BoxGraph, folded: bool) -> list[Node]:
     """Return the nodes of a drawing, parents first.
 
     Parameters

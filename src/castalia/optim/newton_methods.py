@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from castalia.optim.curvature import loss_of_answer
-from castalia.optim.curved import CurvatureOptimizer
-from castalia.optim.damping import LEAST, adjust_damping
+from castalia.optim.curvature_optimizer import CurvatureOptimizer
+from castalia.optim.levenberg_marquardt import LEAST, adjust_damping
 from castalia.optim.linesearch import Point, strong_wolfe
+from castalia.optim.quadratic_models import loss_of_answer
 from castalia.optim.vector import as_float, check_choice, check_least, flatten
 
 __all__ = ["GaussNewton", "Newton"]

@@ -9,7 +9,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from castalia.autodiff.graphs.boxes import Box
+from castalia.autodiff.graphs.box import Box
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.utils.text import listing, plural
 

@@ -9,68 +9,29 @@ Nature 323.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from castalia.autodiff.graphs.boxes import Box, boxes_in
-from castalia.autodiff.graphs.checks import check_input, origin, scalar_end, seeds_of
+from castalia.autodiff.functional_calls import differentiating
+from castalia.autodiff.graphs.box import Box, boxes_in
+from castalia.autodiff.graphs.box_values import add, any_nan, detached, leaf_of
+from castalia.autodiff.graphs.graph_inputs import check_input, origin, scalar_end, seeds_of
 from castalia.autodiff.graphs.readings import Readings
-from castalia.autodiff.graphs.values import add, any_nan, detached, leaf_of
-from castalia.autodiff.lending import differentiating
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.text import did_you_mean
 
-if TYPE_CHECKING:
-    from castalia.autodiff.graphs.cost import Cost
+__all__ = ["AnyGraph", "BoxGraph"]
 
-__all__ = ["Graph"]
+AnyGraph = TypeVar("AnyGraph", bound="BoxGraph")
 
 
-class Graph:
-    """A function as boxes that one can run forwards and backwards, read and differentiate.
-
-    Made by ``trace``; the constructor is for graphs put together by hand.
-
-    Parameters
-    ----------
-    boxes
-        The nodes, in any order; an order in which parents come first is found.
-    outputs
-        What the function returns: a box, or a nested tuple, list or dict of boxes.
-    tensors
-        The tensor of every leaf. Those of parameters are read anew at each pass, so a training step
-        is seen; those of inputs are the default of ``fprop``.
-    arguments
-        How the function was called: its positional arguments with boxes in the place of tensors.
-    name
-        Name of the function, for ``code``.
-
-    Attributes
-    ----------
-    boxes, order
-        The boxes, parents before children.
-    values, adjoints
-        What the last passes left, by box or by name.
-    inputs, parameters, buffers
-        The leaves of each kind, in order.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from castalia.autodiff import trace
-    >>> graph = trace(lambda t: t**2 * (3 * t + 1), torch.tensor(2.0))
-    >>> graph.fprop(torch.tensor(2.0))
-    tensor(28.)
-    >>> graph.bprop()
-    {'t': tensor(40.)}
-    """
+class BoxGraph:
+    """The boxes of a ``Graph`` and its passes; what is made from a whole graph comes on top."""
 
     def __init__(
         self,
@@ -132,8 +93,8 @@ class Graph:
     def __repr__(self) -> str:
         operations = sum(not box.is_leaf for box in self.order)
         return (
-            f"Graph({self.name}: {len(self.inputs)} inputs, {len(self.parameters)} parameters, "
-            f"{operations} operations)"
+            f"{type(self).__name__}({self.name}: {len(self.inputs)} inputs, "
+            f"{len(self.parameters)} parameters, {operations} operations)"
         )
 
     def fprop(self, *inputs: Any) -> Any:
@@ -196,104 +157,6 @@ class Graph:
         """Return the first box of the last forward pass whose value holds a NaN, or None."""
         written = (box for box in self.order if not box.operation.startswith("empty"))
         return next((box for box in written if any_nan(box.value)), None)
-
-    def gradient(self, wrt: Any = 0, seed: Any = None) -> Graph:
-        """Return the graph that computes the gradient; it may be differentiated again.
-
-        Parameters
-        ----------
-        wrt
-            By what: the number of an input, the name of any box, or a list of them.
-        seed
-            Adjoint of the output, as in ``bprop``; a scalar output needs none.
-
-        Returns
-        -------
-        Graph
-            Of the same inputs. Its output has the shape of ``wrt``; for a list, a tuple.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from castalia.autodiff import trace
-        >>> graph = trace(lambda x: x**5, torch.tensor(2.0))
-        >>> graph.gradient().gradient().fprop(torch.tensor(2.0))  # 20 x^3
-        tensor(160.)
-        """
-        from castalia.autodiff.graphs.gradient import gradient
-
-        return gradient(self, wrt, seed)
-
-    def simplify(self) -> Graph:
-        """Return an equal graph with fewer boxes.
-
-        Equal operations become one, what the output does not need goes, and so do products with
-        one, sums with zero, double transposes, views of views and the like.
-        """
-        from castalia.autodiff.graphs.simplify import simplify
-
-        return simplify(self)
-
-    def code(self) -> str:
-        """Return the graph as Python one can read, and run.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from castalia.autodiff import trace
-        >>> graph = trace(lambda x: x**5, torch.tensor(2.0)).gradient().gradient().simplify()
-        >>> print(graph.code())
-        import torch
-        <BLANKLINE>
-        <BLANKLINE>
-        def f(x):
-            pow_1 = x ** 3.0
-            d_x_1 = pow_1 * 20.0
-            return d_x_1
-        <BLANKLINE>
-        """
-        from castalia.autodiff.graphs.code import code
-
-        return code(self)
-
-    def cost(self) -> Cost:
-        """Return FLOPs, bytes, memory and growth class of every box, and the totals.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from castalia.autodiff import trace
-        >>> graph = trace(torch.mm, torch.ones(2, 3), torch.ones(3, 4))
-        >>> cost = graph.cost().boxes[0]
-        >>> cost.multiplications, cost.growth
-        (24, 'O(N D M)')
-        """
-        from castalia.autodiff.graphs.cost import cost
-
-        return cost(self)
-
-    def draw(self, path: str | os.PathLike[str], fold: bool | None = None) -> Path:
-        """Write an image: values on the edges that go down, adjoints on those that come back.
-
-        Boxes are coloured by the size of their adjoint after ``bprop``, so that a gradient which
-        vanishes or explodes is seen at a glance.
-
-        Parameters
-        ----------
-        path
-            Where to; ends in ``.svg``, ``.png`` or ``.pdf``.
-        fold
-            Draw the boxes of a layer, and of each step of a loop, as one; None does so for graphs
-            of more than 14 operations.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        from castalia.autodiff.graphs.draw import draw
-
-        return draw(self, path, fold)
 
     # ---- inside ----
 

@@ -1,7 +1,7 @@
 """The fused Adam step without its per-step bookkeeping.
 
-``Optimizer.step`` gathers parameters and states anew each time, which on a small network costs more
-than the update itself. Here they are gathered once; the update is the same kernel on the same
+``Optimizer.step`` gathers parameters and states at every call, which on a small network costs
+more than the update itself. Here they are gathered once; the update is the same kernel on the same
 state, so ``state_dict`` stays torch's own.
 """
 

@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 
 from castalia.autodiff.arguments import Arguments, duals, filled
 from castalia.autodiff.derivatives import Wrt, rows_of
-from castalia.autodiff.lending import differentiating
+from castalia.autodiff.functional_calls import differentiating
 
 __all__ = ["hessian", "hessian_product", "hvp"]
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from castalia.autodiff.lending import call_with, differentiating
+from castalia.autodiff.functional_calls import call_with, differentiating
 from castalia.errors import InvalidParameter
-from castalia.evaluate.inside import untouched
+from castalia.evaluate.network_probe import untouched
 from castalia.protocols import Batch, Objective
 
 __all__ = ["gradient_norms", "layer_names"]

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from castalia.autodiff.arguments import held_modules
-from castalia.autodiff.checking.copies import copies, odd_embeddings, wide
+from castalia.autodiff.gradient_check.double_copies import copies, odd_embeddings, wide
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import derive, generator
 

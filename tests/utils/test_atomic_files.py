@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from castalia.utils import files
-from castalia.utils.files import atomic_folder, atomic_write, digest, sync_folder
+from castalia.utils import atomic_files as files
+from castalia.utils.atomic_files import atomic_folder, atomic_write, digest, sync_folder
 
 
 class Halted(BaseException):

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from castalia.errors import InvalidParameter
 from castalia.optim import GaussNewtonModel, HessianModel
-from castalia.optim.curvature import build_model
+from castalia.optim.quadratic_models import build_model
 from castalia.optim.vector import flatten
 
 

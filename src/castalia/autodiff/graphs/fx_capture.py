@@ -29,7 +29,7 @@ from torch.nn.modules.module import (
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from castalia.autodiff.graphs.boxes import Source
+from castalia.autodiff.graphs.box import Source
 from castalia.autodiff.graphs.custom import closed_functions
 
 __all__ = ["Note", "capture", "record", "user_line"]

@@ -114,7 +114,7 @@ def test_it_leaves_other_optimizers_to_torch(make):
 
 
 def test_a_network_cut_into_pieces_takes_the_same_steps(monkeypatch):
-    monkeypatch.setattr("castalia.optim.fused._piece_size", lambda params: 5)
+    monkeypatch.setattr("castalia.optim.fused_adam._piece_size", lambda params: 5)
     torch.manual_seed(0)
     ours, theirs = nn.Linear(7, 3), nn.Linear(7, 3)
     theirs.load_state_dict(ours.state_dict())

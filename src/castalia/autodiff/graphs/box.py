@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from castalia.autodiff.graphs.values import detached, differentiable, leaf_of, products
+from castalia.autodiff.graphs.box_values import detached, differentiable, leaf_of, products
 from castalia.errors import InvalidData
 
 __all__ = ["Box", "Source", "Value", "any_layout", "boxes_in", "fill"]

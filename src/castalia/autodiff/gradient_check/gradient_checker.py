@@ -17,10 +17,10 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from castalia.autodiff.checking.findings import GradientCheck, Mismatch
-from castalia.autodiff.checking.subject import Subject
 from castalia.autodiff.differences import Slope, slope
-from castalia.autodiff.lending import differentiating
+from castalia.autodiff.functional_calls import differentiating
+from castalia.autodiff.gradient_check.checked_call import Subject
+from castalia.autodiff.gradient_check.gradient_mismatch import GradientCheck, Mismatch
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import generator, seed_from
 

@@ -1,7 +1,6 @@
-"""Looking inside a network: its rows, what it minimises, and what its layers are given and give.
+"""Inside a network: its rows, its objective, and what its layers receive and return.
 
-Whatever is looked at, the network is left as it was, bit for bit, and so is the caller's random
-state.
+The network is left as it was, bit for bit, and so is the caller's random state.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.autodiff.lending import call_with
+from castalia.autodiff.functional_calls import call_with
 from castalia.base.input_checks import check_rows
 from castalia.errors import InvalidParameter
 from castalia.nn.inspection.layer_signals import UNITS
@@ -27,10 +26,10 @@ from castalia.utils.text import did_you_mean, listing
 
 __all__ = [
     "LAYERS",
-    "Heard",
+    "LayerCall",
     "as_objective",
     "encoded",
-    "listen",
+    "layer_calls",
     "problem",
     "run",
     "untouched",
@@ -62,7 +61,7 @@ MORE_UNITS = (
 ACTIVATION_UNITS = (*UNITS, *MORE_UNITS)
 
 
-# ---- what is looked at ----
+# ---- estimators and objectives ----
 
 
 class _Plain(BaseObjective):
@@ -136,7 +135,7 @@ def untouched(net: nn.Module) -> Iterator[None]:
     first = next(net.parameters(), None)
     device = torch.device("cpu") if first is None else first.device
     compiled = any(getattr(m, "_compiled_call_impl", None) is not None for m in net.modules())
-    # Nobody can listen inside compiled code.
+    # Hooks do not run inside compiled code.
     eager: Any = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
     with seed_scope(0, device), eager:
         yield
@@ -149,11 +148,11 @@ def run(net: nn.Module, x: Any) -> Any:
         return call_with(net, lent, _arguments(x))
 
 
-# ---- what its layers say ----
+# ---- calls of layers ----
 
 
 @dataclass(frozen=True)
-class Heard:
+class LayerCall:
     """One call of a layer.
 
     Attributes
@@ -178,7 +177,7 @@ class Heard:
         return self.out.movedim(self.axis, 0).flatten(1)
 
 
-def listen(owner: str, net: nn.Module, x: Any, names: Iterable[str] | None) -> list[Heard]:
+def layer_calls(owner: str, net: nn.Module, x: Any, names: Iterable[str] | None) -> list[LayerCall]:
     """Run a network and return every call of some layers, in the order of the calls.
 
     Parameters
@@ -191,26 +190,26 @@ def listen(owner: str, net: nn.Module, x: Any, names: Iterable[str] | None) -> l
         Names in ``net.named_modules()``; None takes every activation, or every layer with weights
         where activations are called as functions.
     """
-    ear = _Ear(set(_chosen(owner, net, names)))
+    hooks = _Hooks(set(_chosen(owner, net, names)))
     handles = []
     for name, module in net.named_modules():
-        if name in ear.chosen or not any(module.children()):
-            handles.append(module.register_forward_pre_hook(partial(ear.before, name)))
-            handles.append(module.register_forward_hook(partial(ear.after, name)))
+        if name in hooks.chosen or not any(module.children()):
+            handles.append(module.register_forward_pre_hook(partial(hooks.before, name)))
+            handles.append(module.register_forward_hook(partial(hooks.after, name)))
     try:
         run(net, x)
     finally:
         for handle in handles:
             handle.remove()
-    return ear.heard
+    return hooks.calls
 
 
-class _Ear:
-    """The hooks of ``listen``."""
+class _Hooks:
+    """The hooks of ``layer_calls``."""
 
     def __init__(self, chosen: set[str]) -> None:
         self.chosen = chosen
-        self.heard: list[Heard] = []
+        self.calls: list[LayerCall] = []
         self.given: dict[str, Tensor] = {}
         self.second = False  # whether the last layer with channels has them on axis 1
 
@@ -227,7 +226,7 @@ class _Ear:
         if name in self.chosen and isinstance(out, Tensor) and out.ndim > 1:
             axis = 1 if self.second and out.ndim > 2 else out.ndim - 1
             out = out.detach().clone()
-            self.heard.append(Heard(name, module, self.given.pop(name, out), out, axis))
+            self.calls.append(LayerCall(name, module, self.given.pop(name, out), out, axis))
 
 
 def _chosen(owner: str, net: nn.Module, names: Iterable[str] | None) -> list[str]:
@@ -239,7 +238,7 @@ def _chosen(owner: str, net: nn.Module, names: Iterable[str] | None) -> list[str
                 return found
         raise InvalidParameter(
             f"{owner}: {type(net).__name__} has neither activations nor layers with weights that "
-            f"are modules; name what to look at, of {listing(name for name in modules if name)}."
+            f"are modules; name some of them: {listing(name for name in modules if name)}."
         )
     names = list(names)
     for name in names:

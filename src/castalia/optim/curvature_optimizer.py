@@ -9,7 +9,12 @@ import torch
 from torch import Tensor
 
 from castalia.errors import InvalidParameter
-from castalia.optim.curvature import GaussNewtonModel, HessianModel, build_model, loss_of_answer
+from castalia.optim.quadratic_models import (
+    GaussNewtonModel,
+    HessianModel,
+    build_model,
+    loss_of_answer,
+)
 from castalia.optim.vector import VectorOptimizer
 
 __all__ = ["CurvatureOptimizer"]
