@@ -22,7 +22,7 @@ from castalia.evaluate import (
     UpdateRatios,
     WorstMistakes,
 )
-from castalia.evaluate.displays.style import INK, dress
+from castalia.evaluate.displays.figure_style import INK, dress
 from castalia.lab.digits import Digits, digits
 from castalia.lab.figure_panels import panels
 from castalia.nn import Residual

@@ -237,7 +237,7 @@ def test_the_script_s_own_excepthook_is_called(doctor):
 
 def test_a_failing_diagnosis_leaves_the_exit_code_alone(doctor):
     script = TRAINING + dedent("""
-    import castalia.diagnose.script.session as ours
+    import castalia.diagnose.script.script_session as ours
     def fail(*args): raise RuntimeError("oh")
     ours.Session.diagnosis = fail
     train(Net())

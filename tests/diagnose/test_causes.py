@@ -20,12 +20,12 @@ from tests.diagnose.rules.records import (
 
 from castalia.diagnose import NAMES, finding
 from castalia.diagnose.causes import EXPLAINS, arrange
+from castalia.diagnose.finding_codes import SEVERITIES
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds
 from castalia.diagnose.thresholds import limit
-from castalia.diagnose.vocabulary import SEVERITIES
 
 NOTHING = partial(holds, Case(Record()))
 A_CYCLE = {"CST103", "CST106", "CST404"}
@@ -181,8 +181,8 @@ some_findings = st.lists(
 def test_every_finding_is_told_exactly_once(found, ratio):
     assume(not {f.code for f in found if f.severity != "info"} >= A_CYCLE)
     how = NOTHING if ratio is None else partial(holds, Case(set_updates(poor(), ratio)))
-    told = [(f.code, f.where) for f in flat(arrange(found, how))]
-    assert sorted(told, key=str) == sorted([(f.code, f.where) for f in found], key=str)
+    arranged = [(f.code, f.where) for f in flat(arrange(found, how))]
+    assert sorted(arranged, key=str) == sorted([(f.code, f.where) for f in found], key=str)
 
 
 @example(sorted(EXPLAINS))

@@ -17,7 +17,7 @@ from torch import Tensor
 from castalia.base.params import OneOf
 from castalia.data.tables.column_moments import spans
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.arrays import shared_tensor
+from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["Classifier", "Regressor", "Target", "encode_classes", "numeric_target"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castalia.evaluate.displays import BiasVariance
-from castalia.evaluate.displays.style import COLOURS, INK, caption
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.linear import BasisRegression

@@ -20,7 +20,7 @@ import numpy as np
 from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import CharTokenizer
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.style import COLOURS, INK, caption, whole_ticks
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.language import GPTLanguageModel, NGramLanguageModel, RNNLanguageModel

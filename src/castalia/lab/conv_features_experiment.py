@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from castalia.evaluate.displays import FeatureMaps
-from castalia.evaluate.displays.style import COLOURS, INK, caption
-from castalia.evaluate.inside import encoded
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
+from castalia.evaluate.network_probe import encoded
 from castalia.lab.digits import digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels

@@ -12,7 +12,7 @@ import torch
 from sklearn.datasets import load_wine
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.style import COLOURS, INK, caption
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.linear import SoftmaxRegression

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.style import COLOURS, caption
+from castalia.evaluate.displays.figure_style import COLOURS, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.nets.language import Seq2Seq, generate

@@ -18,7 +18,7 @@ import numpy as np
 from torch.nn.utils import parameters_to_vector
 
 from castalia.data.prompts import Prompt, PromptTemplate
-from castalia.evaluate.displays.style import COLOURS, INK, caption, whole_ticks
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.language import GPTLanguageModel, answer

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from castalia.evaluate.displays import LossLandscape
-from castalia.evaluate.displays.style import INK
+from castalia.evaluate.displays.figure_style import INK
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels

@@ -14,7 +14,7 @@ import numpy as np
 
 from castalia.data import datasets
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.style import COLOURS, MUTED, caption
+from castalia.evaluate.displays.figure_style import COLOURS, MUTED, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.linear import AdaptiveFilter

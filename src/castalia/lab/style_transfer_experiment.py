@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-from castalia.evaluate.displays.style import COLOURS, caption, log_scale
+from castalia.evaluate.displays.figure_style import COLOURS, caption, log_scale
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.vision import StyleTransfer

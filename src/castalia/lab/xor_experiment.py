@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castalia.evaluate.displays.style import COLOURS
+from castalia.evaluate.displays.figure_style import COLOURS
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPClassifier

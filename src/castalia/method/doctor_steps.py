@@ -15,7 +15,7 @@ from castalia.method.answer_scores import Answers, answers_of, mean_scores
 from castalia.method.problem import Problem
 from castalia.method.run_context import RunContext
 from castalia.method.table_model import VALIDATION
-from castalia.utils.files import atomic_write
+from castalia.utils.atomic_files import atomic_write
 
 __all__ = ["Remedies", "run_checks", "save_diagnosis", "try_remedies"]
 

@@ -29,7 +29,7 @@ from castalia.method.problem import Problem, digest, pose_problem
 from castalia.method.report.score_formats import score
 from castalia.method.run_context import opened_run
 from castalia.method.tune_plan import SEARCHES, TunePlan, TuneResult, settings_words
-from castalia.tune import Choice, default_space, grid_of
+from castalia.tune import Choice, SearchSpace
 from castalia.utils.text import plural
 
 __all__ = ["Search", "folds", "pose_search", "tune"]
@@ -122,7 +122,7 @@ def pose_search(plan: TunePlan, problem: Problem) -> Search:
             f"tune: {type(model).__name__} has no setting left to search. Name some with "
             "`--try`, such as --try lr=0.001..0.1."
         )
-    space = dict(grid_of(space, plan.trials)) if plan.search == "grid" else space
+    space = dict(SearchSpace(space).grid(plan.trials)) if plan.search == "grid" else space
     return Search(plan, problem, model, space)
 
 
@@ -140,7 +140,7 @@ def _given_space(plan: TunePlan, model: Any) -> dict[str, Any]:
 def _usual_space(plan: TunePlan, model: Any) -> dict[str, Any]:
     """Return what is worth searching of this model, less the settings that stay fixed."""
     fixed = {find_setting(model, given)[1] for given in plan.fit.settings}
-    usual = default_space(model).items()
+    usual = SearchSpace.default(model).items()
     return {name: domain for name, domain in usual if name.split("__")[-1] not in fixed}
 
 

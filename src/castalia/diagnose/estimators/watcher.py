@@ -20,32 +20,32 @@ from torch import Tensor
 
 from castalia.data.batches import Samples
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.estimators.judging import judge_estimator
-from castalia.diagnose.estimators.peeking import Peek, peek
+from castalia.diagnose.estimators.estimator_rules import judge_estimator
+from castalia.diagnose.estimators.extra_pass import ExtraPass, undisturbed
 from castalia.diagnose.estimators.prescription import prescribe
-from castalia.diagnose.record import Look, Record
-from castalia.diagnose.rules import judge
-from castalia.diagnose.watching import facts
-from castalia.diagnose.watching.gathering import settle
-from castalia.diagnose.watching.keeping import MOST_ROWS, Keeper
-from castalia.diagnose.watching.parameters import Parameters
-from castalia.diagnose.watching.sampling import Sampling
-from castalia.diagnose.watching.validating import KEPT, Validating
-from castalia.diagnose.watching.weights import (
+from castalia.diagnose.monitor import module_facts as facts
+from castalia.diagnose.monitor.host_transfer import settle
+from castalia.diagnose.monitor.row_keeper import MOST_ROWS, RowKeeper
+from castalia.diagnose.monitor.step_schedule import StepSchedule
+from castalia.diagnose.monitor.validation_log import KEPT, ValidationLog
+from castalia.diagnose.monitor.watched_parameters import Parameters
+from castalia.diagnose.monitor.weight_measures import (
     gradient_norms,
     gradient_sample,
     sample,
     update_ratios,
 )
+from castalia.diagnose.record import Look, Record
+from castalia.diagnose.rules import judge
 from castalia.nn import uncompiled
 from castalia.protocols import Batch
 from castalia.train import Callback, Run, TrainState
-from castalia.utils.files import atomic_write
+from castalia.utils.atomic_files import atomic_write
 
 __all__ = ["DIAGNOSIS", "Watcher"]
 
 DIAGNOSIS = "diagnosis.json"  # in a run's folder
-NUMBERS, PICTURES = 1 << 22, 32  # of a batch that are looked at, and rows of it at least
+NUMBERS, IMAGES = 1 << 22, 32  # of a batch that are measured, and rows of it at least
 TOKENS, TEXTS = 1 << 13, 4  # the same where inputs are tokens
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,7 +110,7 @@ class Watcher(Callback):
         self.record = Record()
         self.given_up = False
         self.stage = -1
-        self.next: float = 0  # total of the next step to look at
+        self.next: float = 0  # total of the next step to sample
         self._follow = -1  # total after the step that follows a look
         self._look: Look | None = None
         self._read: Any = None  # the losses last taken over
@@ -138,12 +138,12 @@ class Watcher(Callback):
             self._begin(state)
 
     def on_batch_start(self, state: TrainState) -> None:
-        """Look at the batch, if it is this step's turn."""
+        """Measure the batch, if it is this step's turn."""
         if state.total >= self.next:
             self._before(state)
 
     def on_batch_end(self, state: TrainState) -> None:
-        """Measure the step that was looked at, or the gradient of the one after it."""
+        """Measure the sampled step, or the gradient of the one after it."""
         if self._look is not None or state.total == self._follow:
             self._after(state)
 
@@ -174,17 +174,17 @@ class Watcher(Callback):
         net, optimizers = state.net, state.stepper.parts.optimizers
         self.stage, self.base = state.stage_index, state.total - state.step
         self.record = Record(module=type(net).__name__)
-        self.keeper = Keeper(self.record)
-        self.validating = Validating(self.record, self.keeper)
-        self.sampling = Sampling(self.growth, self.most_apart)
-        self.epochs = Sampling(self.growth, 50)
+        self.keeper = RowKeeper(self.record)
+        self.validating = ValidationLog(self.record, self.keeper)
+        self.sampling = StepSchedule(self.growth, self.most_apart)
+        self.epochs = StepSchedule(self.growth, 50)
         self.parameters = Parameters(net, optimizers, self.record)
         self.parameters.refresh()
         self.sized = {n for n, p in self.parameters.named.items() if bool(p.any())}
         self.record.layers = facts.layers_of(net)
         self.record.optimizers = facts.optimizers_of(optimizers)
         first = state.epoch * state.steps + state.step
-        for step in range(first):  # a resumed training looks at the steps it would have looked at
+        for step in range(first):  # a resumed training samples the steps it would have sampled
             self.sampling.look(step)
         if first:
             self.record.notes.append(f"Resumed: watched from step {first} on.")
@@ -200,11 +200,11 @@ class Watcher(Callback):
         stepper, net, named = state.stepper, state.net, self.parameters.named
         parts = stepper.parts
         look = Look(state.total - self.base, lr=state.lr, training=net.training)
-        with peek(net, named, parts.device), _uncarried(stepper):
+        with undisturbed(net, named, parts.device), _uncarried(stepper):
             with parts.precision.autocast(parts.device):
-                batch = stepper.peek()
+                batch = stepper.next_batch()
                 look.size = facts.rows(batch.x)
-                seen = Peek(net, _some_rows(batch), self._terms(parts), self.parameters.names)
+                seen = ExtraPass(net, _some_rows(batch), self._terms(parts), self.parameters.names)
             self._write(look, seen)
             if not _leaves_gradients(parts):
                 seen.gradients(named)
@@ -216,7 +216,7 @@ class Watcher(Callback):
         phase = parts.phases[0].name
         return lambda net, batch: parts.objective.terms(net, batch, phase)
 
-    def _write(self, look: Look, seen: Peek) -> None:
+    def _write(self, look: Look, seen: ExtraPass) -> None:
         reading = seen.reading
         look.loss, look.stale = seen.loss, False
         reading.fill(look)
@@ -296,11 +296,11 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
 
 
 def _some_rows(batch: Batch) -> Batch:
-    """Return what is looked at of a batch: all of it, or some large images or long texts."""
+    """Return what is measured of a batch: all of it, or some large images or long texts."""
     parts = [part for part in batch if part is not None]
     if not all(isinstance(part, Tensor) and part.layout is torch.strided for part in parts):
         return batch
-    most, least = (NUMBERS, PICTURES) if batch.x.is_floating_point() else (TOKENS, TEXTS)
+    most, least = (NUMBERS, IMAGES) if batch.x.is_floating_point() else (TOKENS, TEXTS)
     rows = max(least, most * len(batch.x) // max(1, batch.x.numel()))
     return Batch(*(None if part is None else part[:rows] for part in batch))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from castalia.diagnose.findings import Finding
+from castalia.diagnose.finding_record import Finding
 from castalia.utils.text import number
 
 __all__ = ["Outcome", "joined", "saw", "skipped"]
@@ -25,7 +25,7 @@ class Outcome:
     findings
         What is wrong, if anything.
     notes
-        What could not be looked at, and why.
+        What could not be checked, and why.
     ran
         Whether the probe came to a verdict.
     """

@@ -15,8 +15,8 @@ from castalia.errors import InvalidData
 from castalia.models.dense.dense_parameters import Dense
 from castalia.objectives import LIKELIHOODS, Likelihood, MixtureLikelihood
 from castalia.protocols import Spec
-from castalia.utils.arrays import shared_tensor
 from castalia.utils.seeds import seed_from, seed_scope
+from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["DistributionRegressor"]
 
@@ -35,12 +35,8 @@ class DistributionRegressor(Regressor, Dense):
         normals).
     components
         Number of normals of a mixture.
-    hidden
-        Widths of the hidden layers; more and wider layers fit more complex functions.
-    activation
-        Non-linearity after each hidden layer, a name from ``castalia.nn.ACTIVATIONS``.
-    dropout
-        Probability of zeroing a hidden unit in training; larger values regularise more.
+    hidden, activation, dropout
+        As for ``MLPClassifier``.
 
     Attributes
     ----------

@@ -1,0 +1,79 @@
+"""The step under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from torch import Tensor
+
+from castalia.diagnose.record import Look
+
+__all__ = ["NOTHING", "Step"]
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Step:
+    """What is known of a step until the optimizer has been called.
+
+    Steps are made by the million: what nothing is known of lies in the class.
+
+    Attributes
+    ----------
+    number
+        Steps before this one.
+    quiet
+        Whether nothing but its loss is wanted, and nothing unusual has happened in it so far.
+    plain
+        Whether nothing happened in it that the next one should be attended to for.
+    look
+        Measurements, if this step was sampled.
+    seen
+        Whether the graph of its loss has been read into them.
+    entered, training
+        Whether the module has been called, and in which mode.
+    inputs, output
+        First tensor given to it and returned by it, where wanted.
+    returned
+        What gave the tensors that it returned.
+    evaluating
+        Inputs of a call in evaluation mode with gradients on, until a backward pass follows it.
+    logged
+        Outputs, targets and inputs as the user or the loss function named them.
+    loss
+        The latest loss, a tensor while it is on a device.
+    passes
+        Backward passes so far.
+    reset
+        Optimizers whose gradients were found empty before a backward pass, by ``id``.
+    stepped
+        Optimizers that have made their step, by ``id``.
+    before
+        Samples of the parameters before a step of the optimizer.
+    """
+
+    plain: bool = True
+    look: Look | None = None
+    seen: bool = False
+    entered: bool = False
+    training: bool = True
+    inputs: Any = None
+    output: Any = None
+    returned: Sequence[Any] = ()
+    evaluating: Any = None
+    logged: Mapping[str, Any] = NOTHING
+    loss: Tensor | float | None = None
+    passes: int = 0
+    reset: tuple[int, ...] = ()
+    stepped: tuple[int, ...] = ()
+    before: Mapping[str, Tensor] = NOTHING
+
+    def __init__(self, number: int, quiet: bool = False) -> None:
+        self.number, self.quiet = number, quiet
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing has happened in it yet."""
+        return not self.entered and not self.passes

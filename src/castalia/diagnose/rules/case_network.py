@@ -1,0 +1,147 @@
+"""What a record shows of the network: its layers, its steps and its gradients."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from castalia.diagnose.record import Look, Record, Weight
+
+__all__ = ["Network"]
+
+TINY = 200  # numbers in all weights of a network
+NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
+
+
+class Network:
+    """The part of a case on weights and gradients."""
+
+    record: Record
+    looks: list[Look]
+    weights: dict[str, Weight]
+
+    @cached_property
+    def depth(self) -> list[str]:
+        """Weight matrices in the order of computation, normalisations and embeddings left out."""
+        order: list[str] = []
+        for look in self.looks[:3]:
+            for layer, kind, _ in look.structure:
+                name = f"{layer}.weight" if layer else "weight"
+                matrix = name in self.weights and len(self.weights[name].shape) >= 2
+                if matrix and kind not in ("Embedding", "EmbeddingBag") and name not in order:
+                    order.append(name)
+        return order
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether the network is tiny, or all it knows of a row passes through one or two units."""
+        sizes = [int(np.prod(w.shape)) for w in self.record.weights]
+        hidden = [self.weights[name].shape[0] for name in self.depth[:-1]]
+        return sum(sizes) < TINY or min(hidden, default=TINY) <= 2
+
+    def ratios(self, look: Look) -> np.ndarray:
+        """Update-to-weight ratios of the weight matrices at one look."""
+        names = [n for n in look.updates if n in self.weights and len(self.weights[n].shape) >= 2]
+        return np.asarray([look.updates[n] for n in names], dtype=float)
+
+    @cached_property
+    def ratio(self) -> float:
+        """Median update-to-weight ratio of the weight matrices, over layers and then over looks."""
+        found = [float(np.median(r)) for look in self.looks if len(r := self.ratios(look))]
+        return float(np.median(found)) if found else np.nan
+
+    @cached_property
+    def early_ratio(self) -> float:
+        """The same over the first looks, where the rate shows before anything has settled."""
+        found = [float(np.median(r)) for look in self.looks[:6] if len(r := self.ratios(look))]
+        return float(np.median(found)) if found else np.nan
+
+    @cached_property
+    def turning(self) -> float:
+        """Mean cosine between the gradients of one step and the next; near -1: back and forth."""
+        found = []
+        for look in self.looks:
+            a, b = look.gradient, look.next_gradient
+            if a is not None and b is not None and len(a) == len(b) and len(a) > 1:
+                size = float(np.linalg.norm(a) * np.linalg.norm(b))
+                if np.isfinite(size) and size > 0:
+                    found.append(float(a @ b) / size)
+        return float(np.mean(found)) if len(found) >= 2 else np.nan
+
+    @cached_property
+    def totals(self) -> np.ndarray:
+        """Norm of the whole gradient at each look."""
+        found = []
+        for look in self.looks:
+            norms = np.asarray([v for v in look.gradients.values() if v is not None], dtype=float)
+            found.append(float(np.sqrt((norms**2).sum())) if len(norms) else np.nan)
+        return np.asarray(found)
+
+    @cached_property
+    def spike(self) -> float:
+        """Largest over median norm of the gradient; infinite where one overflowed."""
+        if len(self.totals) and np.isinf(self.totals).any():
+            return np.inf
+        finite = self.totals[np.isfinite(self.totals)]
+        if len(finite) < 4 or np.median(finite) <= 0:
+            return np.nan
+        return float(finite.max() / np.median(finite))
+
+    @cached_property
+    def recurrent(self) -> tuple[str, float, int] | None:
+        """Of a recurrent layer: its name, what a signal keeps from step to step, and the steps.
+
+        The factor is the spectral radius of the recurrent weights at the start times the mean
+        slope of the activation.
+        """
+        record = self.record
+        steps = record.input_shape[0] if len(record.input_shape) >= 2 else 0
+        for weight in record.weights:
+            if weight.radius is None:
+                continue
+            layer = weight.name.rpartition(".")[0]
+            calls = [sum(n == layer for n, _, _ in look.structure) for look in self.looks[:1]]
+            unrolled = max(calls, default=0)
+            cell = weight.kind in ("RNN", "RNNCell")
+            if not cell and unrolled < 8:
+                continue
+            return layer, weight.radius * self._slope, max(steps if cell else 0, unrolled)
+        return None
+
+    @cached_property
+    def _slope(self) -> float:
+        """Mean slope of the bounded activations at the start; 1 where there are none."""
+        found = []
+        for unit in (u for look in self.looks[:3] for u in look.units if not u.gate):
+            square = unit.std**2 + unit.mean**2
+            if unit.kind == "tanh":
+                found.append(1 - square)  # tanh' = 1 - tanh²
+            elif unit.kind == "sigmoid":
+                found.append(unit.mean - square)  # σ' = σ - σ²
+        return float(np.mean(found)) if found else 1.0
+
+    @cached_property
+    def weights_radius(self) -> float:
+        """Spectral radius of the recurrent weights at the start; 0 where there are none."""
+        if self.recurrent is None:
+            return 0.0
+        layer = self.recurrent[0]
+        found = [w.radius for w in self.record.weights if w.name.startswith(layer) and w.radius]
+        return max(found, default=0.0)
+
+    @cached_property
+    def normalised(self) -> bool:
+        """Whether the network has normalising layers."""
+        return any(any(n in layer.kind for n in NORMS) for layer in self.record.layers)
+
+    @property
+    def optimizer(self) -> Any:
+        """The first optimizer, or None."""
+        return self.record.optimizers[0] if self.record.optimizers else None
+
+    @property
+    def lr(self) -> float:
+        """Learning rate of the first optimizer at its first step."""
+        return self.optimizer.first if self.optimizer else np.nan
