@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes
+from castalia.base.own_parameters import own_parameters
 from castalia.base.transferable import Transferable
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.nets.vision import ConvNet1d
@@ -100,16 +101,5 @@ class ConvNet1dClassifier(Transferable, SignalClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            ConvNet1d(
-                spec.inputs,
-                spec.outputs,
-                widths=self.widths,
-                convs=self.convs,
-                kernel=self.kernel,
-                batch_norm=self.batch_norm,
-                hidden=self.hidden,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
-        )
+        own = own_parameters(self, ConvNet1dClassifier)
+        return self._started(ConvNet1d(spec.inputs, spec.outputs, size=spec.extra["size"], **own))

@@ -8,6 +8,7 @@ from typing import Annotated
 from torch import nn
 
 from castalia.base import Interval, OneOf, Sizes
+from castalia.base.own_parameters import own_parameters
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.nets.vision import VGG, AlexNet, ConvNet, GoogLeNet, LeNet, ResNet
@@ -53,12 +54,10 @@ class ConvNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.ConvNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -97,19 +96,9 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            ConvNet(
-                spec.inputs,
-                spec.outputs,
-                widths=self.widths,
-                convs=self.convs,
-                kernel=self.kernel,
-                batch_norm=self.batch_norm,
-                hidden=self.hidden,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, ConvNetClassifier)
+        return self._started(ConvNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,12 +123,10 @@ class LeNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.LeNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -173,16 +160,9 @@ class LeNetClassifier(Transferable, ImageClassifier):
     partial: Annotated[bool, OneOf(True, False)] = False
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            LeNet(
-                spec.inputs,
-                spec.outputs,
-                size=spec.extra["size"],
-                pooling=self.pooling,
-                activation=self.activation,
-                partial=self.partial,
-            )
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, LeNetClassifier)
+        return self._started(LeNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -207,12 +187,10 @@ class AlexNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.AlexNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -249,16 +227,9 @@ class AlexNetClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            AlexNet(
-                spec.inputs,
-                spec.outputs,
-                towers=self.towers,
-                width=self.width,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, AlexNetClassifier)
+        return self._started(AlexNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -285,12 +256,10 @@ class VGGClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.VGG``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -327,17 +296,9 @@ class VGGClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            VGG(
-                spec.inputs,
-                spec.outputs,
-                depth=self.depth,
-                batch_norm=self.batch_norm,
-                width=self.width,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, VGGClassifier)
+        return self._started(VGG(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -362,12 +323,10 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.GoogLeNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -403,16 +362,9 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.4
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            GoogLeNet(
-                spec.inputs,
-                spec.outputs,
-                batch_norm=self.batch_norm,
-                width=self.width,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, GoogLeNetClassifier)
+        return self._started(GoogLeNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -450,12 +402,10 @@ class ResNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.ResNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -497,18 +447,6 @@ class ResNetClassifier(Transferable, ImageClassifier):
     stem: Annotated[str, OneOf("auto", "imagenet", "small")] = "auto"
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            ResNet(
-                spec.inputs,
-                spec.outputs,
-                depth=self.depth,
-                variant=self.variant,
-                width=self.width,
-                shortcut=self.shortcut,
-                scale=self.scale,
-                multistep=self.multistep,
-                zero_init=self.zero_init,
-                stem=self.stem,
-                size=spec.extra["size"],
-            )
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, ResNetClassifier)
+        return self._started(ResNet(spec.inputs, spec.outputs, size=size, **own))
