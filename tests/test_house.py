@@ -241,13 +241,21 @@ def test_a_family_that_imports_another_is_found(source):
 # ---- cycles ----
 
 
+def every_import(module: Module) -> Iterator[Import]:
+    """Yield what a module takes from the library, for type checkers too."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from imports(Module(module.name, ast.Module(node.body, []), module.package))
+    yield from imports(module)
+
+
 def cycle(modules: Iterable[Module]) -> list[str]:
-    """Return one cycle of imports that run when modules are imported, or nothing."""
+    """Return one cycle of imports, wherever in a module they stand, or nothing."""
     modules = list(modules)
     known = {module.name for module in modules}
     graph = {}
     for module in modules:
-        wanted = [(t.target, f"{t.target}.{t.name}") for t in imports(module) if t.at_top]
+        wanted = [(t.target, f"{t.target}.{t.name}") for t in every_import(module)]
         graph[module.name] = {inner if inner in known else target for target, inner in wanted}
     try:
         TopologicalSorter(graph).prepare()
@@ -260,18 +268,138 @@ def test_no_module_imports_itself_through_others():
     assert cycle(LIBRARY) == []
 
 
-def test_a_cycle_is_found_and_a_lazy_import_is_none():
+@pytest.mark.parametrize(
+    "last",
+    [
+        "import castalia.nn.a",
+        "def f():\n    import castalia.nn.a",
+        "if TYPE_CHECKING:\n    from castalia.nn.a import A",
+    ],
+    ids=["at the top", "in a function", "for type checkers"],
+)
+def test_a_cycle_is_found_wherever_its_imports_stand(last):
     a = module("castalia.nn.a", "from castalia.nn import b")
     b = module("castalia.nn.b", "from castalia.nn.c import f")
-    c = module("castalia.nn.c", "import castalia.nn.a")
-    lazy = module("castalia.nn.c", "def f():\n    import castalia.nn.a")
+    c = module("castalia.nn.c", last)
     assert set(cycle([a, b, c])) == {"castalia.nn.a", "castalia.nn.b", "castalia.nn.c"}
-    assert cycle([a, b, lazy]) == []
+    assert cycle([a, b, module("castalia.nn.c", "import torch")]) == []
 
 
 def test_a_file_that_imports_its_own_package_is_a_cycle():
     package = module("castalia.nn", "from castalia.nn.a import f", package=True)
     assert cycle([package, module("castalia.nn.a", "from castalia.nn import g")])
+
+
+# Start-up time needs them there: the command line, and packages that find their names when asked.
+LATE = {"cli", "doctor", "__main__", ""}
+
+
+def late_imports(modules: Iterable[Module]) -> list[str]:
+    """List imports of the library inside functions."""
+    return [
+        f"{module.name}:{taken.line}: imports `{taken.target}` late"
+        for module in modules
+        if module.part not in LATE
+        for taken in imports(module)
+        if not taken.at_top
+    ]
+
+
+def test_imports_of_the_library_stand_at_the_top_of_a_file():
+    assert late_imports(LIBRARY) == []
+
+
+def test_a_late_import_is_found_and_that_of_another_library_is_not():
+    late = "def f():\n    from castalia.nn import b"
+    assert len(late_imports([module("castalia.nn.a", late)])) == 1
+    assert late_imports([module("castalia.cli.a", late)]) == []
+    assert late_imports([module("castalia.nn.a", "def f():\n    import torch")]) == []
+
+
+# ---- names of files ----
+
+# Gerunds by which the field calls the thing itself.
+FIELD = {
+    "bagging", "decoding", "denoising", "early_stopping", "lightning", "negative_sampling", "testing",
+    "not_training", "polynomial_overfitting", "positional_encoding", "pruning", "training",
+    "weight_scaling",
+}  # fmt: skip
+
+
+def shared_names(modules: Iterable[Module]) -> list[str]:
+    """List the file names that two or more modules have."""
+    names: dict[str, list[str]] = {}
+    for module in modules:
+        last = module.name.rpartition(".")[2]
+        if not module.package and last != "__main__":
+            names.setdefault(last, []).append(module.name)
+    return [f"{name}: {', '.join(found)}" for name, found in names.items() if len(found) > 1]
+
+
+def gerunds(modules: Iterable[Module]) -> list[str]:
+    """List modules named by what is done in them instead of what they hold."""
+    names = [module.name.rpartition(".")[2] for module in modules]
+    return [name for name in names if name.endswith("ing") and name not in FIELD]
+
+
+def test_a_file_s_name_is_enough_without_its_folder():
+    assert shared_names(LIBRARY) == []
+    assert gerunds(LIBRARY) == []
+
+
+def test_a_shared_name_and_a_gerund_are_found():
+    assert shared_names([module("castalia.nn.a", ""), module("castalia.data.a", "")])
+    assert shared_names([module("castalia.nn", "", True), module("castalia.data.nn", "")]) == []
+    assert gerunds([module("castalia.nn.telling", "")]) == ["telling"]
+
+
+# ---- words ----
+
+NAMES = ("README", "ARCHITECTURE", "CONTRIBUTING", "ADDING_A_SYSTEM")
+DOCUMENTS = [*(ROOT / f"{name}.md" for name in NAMES), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def banned_words(glossary: str) -> list[str]:
+    """Read the table of prose of the glossary: the words to avoid."""
+    section = glossary.split("## Prose", 1)[1].split("##", 1)[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("|")][2:]
+    return [word.strip() for row in rows for word in row[2].split(",")]
+
+
+BANNED = re.compile(
+    rf"\b({'|'.join(banned_words((ROOT / 'GLOSSARY.md').read_text(encoding='utf-8')))})\b", re.I
+)
+# Titles of papers and other people's names are quoted as they are.
+QUOTED = re.compile(r"Reference|another look at the jackknife", re.I)
+
+
+def unwanted(text: str) -> list[str]:
+    """List the words that the glossary has another word for, with their lines."""
+    return [
+        f"{number}: {found.group(0)}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if not QUOTED.search(line)
+        for found in BANNED.finditer(line)
+    ]
+
+
+@pytest.mark.parametrize("folder", sorted({m.part for m in LIBRARY} - {""}))
+def test_the_library_speaks_the_field_s_words(folder):
+    files = [
+        f for f in SOURCE.rglob("*.py") if f.relative_to(SOURCE).parts[0].split(".")[0] == folder
+    ]
+    found = {str(f): unwanted(f.read_text(encoding="utf-8")) for f in files}
+    assert {name: words for name, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+def test_documents_speak_the_field_s_words(document):
+    assert unwanted(document.read_text(encoding="utf-8")) == []
+
+
+def test_a_banned_word_is_found_and_a_title_is_not():
+    assert unwanted("the loss is told here") == ["1: told"]
+    assert unwanted("Reference: 1979, Efron, another look at the jackknife") == []
 
 
 # ---- forbidden statements ----

@@ -1,7 +1,7 @@
 """The one loop, its settings, callbacks, checkpoints and runs."""
 
 from castalia.train.callbacks import EVENTS, Callback
-from castalia.train.gradient_norms import GradientNorms
+from castalia.train.gradient_norm_callback import GradientNorms
 from castalia.train.loop import evaluation_rows, step_work, train
 from castalia.train.parameter_norms import ParameterNorms
 from castalia.train.precision import Precision, resolve_precision

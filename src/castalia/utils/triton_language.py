@@ -6,16 +6,15 @@ calling a kernel needs the package, and ``has_triton`` says whether it is there.
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 __all__ = ["tl", "triton"]
 
-triton: Any
-tl: Any
 try:
-    import triton
-    import triton.language as tl
+    triton: Any = import_module("triton")
+    tl: Any = import_module("triton.language")
 except ImportError:
     triton = SimpleNamespace(jit=lambda kernel: kernel)
     tl = SimpleNamespace(constexpr=lambda value: value)
