@@ -102,7 +102,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearClassifier(ClassifierMixin, LinearModel):
-    """Base of linear models that tell classes apart.
+    """Base of linear classifiers.
 
     ``coef_`` is (1, D) for two classes and (K, D) for K.
     """
