@@ -58,42 +58,14 @@ def fit_baseline(
     rounds: int = 100,
     seed: int = 0,
 ) -> Answers:
-    """Fit one baseline and let it answer the test rows.
-
-    Parameters
-    ----------
-    key
-        One of `BASELINES`.
-    train, test
-        Rows, with the usable columns only.
-    y
-        Targets of the training rows.
-    task
-        The task.
-    schema
-        What the columns of the whole table are.
-    rounds
-        Trees of the boosting.
-    seed
-        For what draws random numbers.
-    """
+    """Fit one of `BASELINES` on the usable columns and let it answer the test rows."""
     matrix = Matrix(train, schema)
     model = _build(key, matrix, task.kind, rounds, seed)
     return answer(model, matrix.encode(train), y, matrix.encode(test), task)
 
 
 def answer(model: Any, train: np.ndarray, y: np.ndarray, test: np.ndarray, task: Task) -> Answers:
-    """Fit a model of scikit-learn and let it answer the test rows.
-
-    Parameters
-    ----------
-    model
-        Not yet fitted.
-    train, y, test
-        Rows of numbers, and the targets of the training rows.
-    task
-        The task.
-    """
+    """Fit a model of scikit-learn and let it answer the test rows."""
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a baseline may stop a little early

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_state import AdapterState
 from castalia.data.images.image_collection import Images, as_images
 from castalia.data.images.image_file_rows import FileRows, fits_memory
 from castalia.data.images.image_files import ImageFiles
@@ -31,7 +32,7 @@ MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for images of several 
 _TORCH = {"float32": torch.float32, "float64": torch.float64}
 
 
-class ImageAdapter:
+class ImageAdapter(AdapterState):
     """Images brought to one size, each channel to mean 0 and deviation 1.
 
     Parameters
@@ -46,8 +47,6 @@ class ImageAdapter:
     >>> adapter.inputs, adapter.extra
     (1, {'size': [8, 8]})
     """
-
-    categories: tuple[int, ...] = ()
 
     def __init__(self, size: int | tuple[int, int] | None = None) -> None:
         self.wanted = (size, size) if isinstance(size, int) else size
@@ -163,24 +162,6 @@ class ImageAdapter:
         """Return mean and deviation as tensors."""
         kind = _TORCH[np.dtype(dtype).name]
         return torch.from_numpy(self.mean).to(kind), torch.from_numpy(self.deviation).to(kind)
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return {
-            "wanted": self.wanted,
-            "size": self.size,
-            "resizes": self.resizes,
-            "inputs": self.inputs,
-            "mean": self.mean,
-            "deviation": self.deviation,
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> ImageAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made
 
 
 def _median(sizes: np.ndarray) -> tuple[int, int]:

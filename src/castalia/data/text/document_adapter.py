@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.text.named_tokenizers import choose_tokenizer
+from castalia.data.adapter_state import AdapterState
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.token_rows import TokenRows
 from castalia.data.tokenizers import Tokenizer, pad_batch
@@ -31,7 +32,7 @@ def sentences_of(text: str) -> list[str]:
     return [part.strip() for part in _ENDS.split(text) if part and part.strip()]
 
 
-class DocumentAdapter:
+class DocumentAdapter(AdapterState):
     """Documents as token ids, (N, S, W): S sentences of W words, filled up with padding.
 
     Parameters
@@ -51,7 +52,6 @@ class DocumentAdapter:
     torch.Size([2, 2, 3])
     """
 
-    categories: tuple[int, ...] = ()
     inputs = 1
 
     def __init__(self, tokenizer: Any = None, *, sentences: int = 32, words: int = 64) -> None:
@@ -79,9 +79,7 @@ class DocumentAdapter:
     def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> DocumentAdapter:
         """Learn the tokenizer, and how many sentences and words a row needs."""
         self.tokenizer = choose_tokenizer(self.asked, list(X), self.owner, default="words")
-        pad, known = self.tokenizer.find_id("pad"), len(self.tokenizer)
-        self.padding = known if pad is None else pad
-        self.vocabulary = known + (pad is None)
+        self.padding, self.vocabulary = padding_of(self.tokenizer)
         documents = self.encode(X)
         longest = max(len(sentence) for document in documents for sentence in document)
         self.size = max(len(document) for document in documents), longest
@@ -113,14 +111,3 @@ class DocumentAdapter:
         step = max(1, BLOCK // self.shape.numel())
         for start in range(0, len(X), step):
             yield self.pad(self.encode(X[start : start + step])).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> DocumentAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

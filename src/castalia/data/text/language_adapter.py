@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_state import AdapterState
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.token_corpus import Corpus, CorpusRows, TokenFile
@@ -22,7 +23,7 @@ __all__ = ["LanguageAdapter"]
 BLOCK = 1 << 18  # tokens of a block when predicting
 
 
-class LanguageAdapter:
+class LanguageAdapter(AdapterState):
     """Texts as one stream, ``</s> text </s> text … </s>``, cut into blocks of ``context`` tokens.
 
     The end token stands before the first text and behind each, so that every token has one before
@@ -53,7 +54,6 @@ class LanguageAdapter:
     (6, 3)
     """
 
-    categories: tuple[int, ...] = ()
     inputs = 1
 
     def __init__(
@@ -170,14 +170,3 @@ class LanguageAdapter:
         step = max(1, BLOCK // self.context)
         for start in range(0, len(X), step):
             yield torch.from_numpy(X[start : start + step, :-1]).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LanguageAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

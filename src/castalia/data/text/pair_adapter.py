@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_state import AdapterState
 from castalia.data.text.document_adapter import sentences_of
-from castalia.data.text.named_tokenizers import choose_tokenizer
-from castalia.data.text.text_inputs import as_texts, first_row
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
+from castalia.data.text.text_inputs import as_texts, first_row, refuse_empty
 from castalia.data.text.token_rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
@@ -54,13 +55,7 @@ def as_pairs(X: Any, owner: str) -> np.ndarray:
         found = np.array(list(zip(*both, strict=True)), dtype=object)
     else:
         found = np.array(as_texts(X, owner), dtype=object)
-    first = found if found.ndim == 1 else found[:, 0]
-    empty = next((place for place, text in enumerate(first) if not text.strip()), None)
-    if empty is not None:
-        raise InvalidData(
-            f"{owner}: a text must hold at least one character; text {empty} is empty. Leave it "
-            "out."
-        )
+    refuse_empty(found if found.ndim == 1 else found[:, 0], owner)
     return found
 
 
@@ -68,7 +63,7 @@ def _is_pair(row: Any) -> bool:
     return isinstance(row, tuple | list | np.ndarray) and len(row) == 2
 
 
-class PairAdapter:
+class PairAdapter(AdapterState):
     """Texts or pairs of texts as token ids, filled up with padding; mask = (ids != padding).
 
     Parameters
@@ -90,7 +85,6 @@ class PairAdapter:
             [2, 4, 3, 5, 4, 3, 0, 0]])
     """
 
-    categories: tuple[int, ...] = ()
     inputs = 1
 
     def __init__(self, tokenizer: Any = None, *, context: int = 128, apart: bool = False) -> None:
@@ -133,8 +127,7 @@ class PairAdapter:
     def adopt(self, tokenizer: Tokenizer) -> PairAdapter:
         """Take over a fitted tokenizer."""
         self.tokenizer = tokenizer
-        pad, known = tokenizer.find_id("pad"), len(tokenizer)
-        self.padding, self.vocabulary = known if pad is None else pad, known + (pad is None)
+        self.padding, self.vocabulary = padding_of(tokenizer)
         self.begin, self.end = tokenizer.find_id("begin"), tokenizer.id_of("end")
         self.length = self.most
         return self
@@ -186,14 +179,3 @@ class PairAdapter:
         step = max(1, BLOCK // self.length)
         for start in range(0, len(X), step):
             yield self.pad(self.encode(X[start : start + step])).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> PairAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

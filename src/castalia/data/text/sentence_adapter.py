@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.text.named_tokenizers import choose_tokenizer
+from castalia.data.adapter_state import AdapterState
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.text_inputs import first_row
 from castalia.data.text.token_label_adapters import as_sentences
@@ -76,7 +77,7 @@ def spell(pieces: Sequence[str], width: int) -> np.ndarray:
     return found
 
 
-class SentenceAdapter:
+class SentenceAdapter(AdapterState):
     """Texts or lists of words as ``begin tokens end``, (N, 2 + W, T), filled up with padding.
 
     Along the second axis: the ids; at the first piece of the n-th word its number n, elsewhere 0 (a
@@ -104,7 +105,6 @@ class SentenceAdapter:
             [2, 4, 3, 0, 0, 0, 0, 0]])
     """
 
-    categories: tuple[int, ...] = ()
     inputs = 1
 
     def __init__(
@@ -155,9 +155,8 @@ class SentenceAdapter:
     def adopt(self, tokenizer: Tokenizer) -> SentenceAdapter:
         """Take over a fitted tokenizer."""
         self.tokenizer, self.end = tokenizer, tokenizer.id_of("end")
-        pad, begin = tokenizer.find_id("pad"), tokenizer.find_id("begin")
-        self.padding = len(tokenizer) if pad is None else pad
-        self.vocabulary = len(tokenizer) + (pad is None)
+        begin = tokenizer.find_id("begin")
+        self.padding, self.vocabulary = padding_of(tokenizer)
         self.begin = self.end if begin is None else begin
         return self
 
@@ -233,17 +232,6 @@ class SentenceAdapter:
         step = max(1, BLOCK // self.length)
         for start in range(0, len(X), step):
             yield self.pad(X[start : start + step]).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> SentenceAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made
 
 
 def _counted(ids: list[int], pieces: list[str]) -> Sentence:

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.text.named_tokenizers import choose_tokenizer
-from castalia.data.text.text_inputs import as_texts
+from castalia.data.adapter_state import AdapterState
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
+from castalia.data.text.text_inputs import as_texts, refuse_empty
 from castalia.data.text.token_rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData, InvalidParameter
@@ -22,7 +23,7 @@ BLOCK = 1 << 18  # tokens of a block when predicting
 MULTIPLE = 8  # rows are as long as the longest text, rounded up to a multiple
 
 
-class TextAdapter:
+class TextAdapter(AdapterState):
     """Texts as rows of token ids, (N, T), filled up with padding; mask = (ids != padding).
 
     Parameters
@@ -57,7 +58,6 @@ class TextAdapter:
             [4, 0, 0, 0, 0, 0]])
     """
 
-    categories: tuple[int, ...] = ()
     inputs = 1
 
     def __init__(
@@ -88,20 +88,13 @@ class TextAdapter:
     def check(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as an array of strings, (N,)."""
         texts, self.owner = as_texts(X, owner), owner
-        empty = next((place for place, text in enumerate(texts) if not text.strip()), None)
-        if empty is not None:
-            raise InvalidData(
-                f"{owner}: a text must hold at least one character; text {empty} is empty. Leave "
-                "it out."
-            )
+        refuse_empty(texts, owner)
         return np.array(texts, dtype=object)
 
     def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> TextAdapter:
         """Learn the tokenizer and the length of a row."""
         self.tokenizer = choose_tokenizer(self.asked, list(X), self.owner, default="words")
-        pad, known = self.tokenizer.find_id("pad"), len(self.tokenizer)
-        self.padding = known if pad is None else pad
-        self.vocabulary = known + (pad is None)
+        self.padding, self.vocabulary = padding_of(self.tokenizer)
         longest = max(len(row) for row in self.encode(X))
         self.length = min(self.context, -(-longest // MULTIPLE) * MULTIPLE)
         return self
@@ -139,14 +132,3 @@ class TextAdapter:
         for start in range(0, len(X), step):
             rows = [row[: self.length] for row in self.encode(X[start : start + step])]
             yield self.pad([row or [self.padding] for row in rows]).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> TextAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

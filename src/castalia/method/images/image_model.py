@@ -79,15 +79,6 @@ def choose_size(sizes: np.ndarray, rows: int) -> tuple[int, int]:
 def choose_model(rows: int, size: tuple[int, int], device: str) -> tuple[str, str]:
     """Return the network that suits the images, and why.
 
-    Parameters
-    ----------
-    rows
-        How many images there are.
-    size
-        Height and width they are brought to.
-    device
-        As a training takes it.
-
     Examples
     --------
     >>> choose_model(800, (64, 64), "cpu")
@@ -103,15 +94,7 @@ def choose_model(rows: int, size: tuple[int, int], device: str) -> tuple[str, st
 
 
 def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> tuple[int, int]:
-    """Return the size, doubled until the network takes it.
-
-    Parameters
-    ----------
-    model
-        An unfitted classifier of images.
-    size, channels, classes
-        What it is to take and tell.
-    """
+    """Return the size, doubled until the network takes it."""
     for times in (1, 2, 4, 8, 16):
         found = size[0] * times, size[1] * times
         spec = Spec(channels, classes, extra={"size": list(found)})
@@ -127,22 +110,9 @@ def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> 
 def build_image_model(
     plan: FitPlan, system: System, rows: int, size: tuple[int, int], grey: bool, seed: int = 0
 ) -> Any:
-    """Return an unfitted classifier of images with sensible settings.
+    """Return an unfitted classifier of images with sensible settings; the plan overrides them.
 
-    Parameters
-    ----------
-    plan
-        Its ``settings`` override any of them.
-    system
-        Which classifier.
-    rows
-        Training images.
-    size
-        Height and width.
-    grey
-        Grey images are not flipped: a mirrored sign is another one.
-    seed
-        Of the training.
+    Grey images are not flipped: a mirrored sign is another one.
     """
     scale = _scale(rows)
     steps = max(1, -(-int(rows * (1 - VALIDATION)) // scale.batch))
