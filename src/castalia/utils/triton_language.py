@@ -7,12 +7,9 @@ calling a kernel needs the package, and ``has_triton`` says whether it is there.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 __all__ = ["tl", "triton"]
 
-triton: Any
-tl: Any
 try:
     import triton
     import triton.language as tl
