@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.batches import TensorRows
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
@@ -18,7 +19,7 @@ __all__ = ["SignalAdapter"]
 BLOCK = 1 << 20  # numbers of a block when predicting
 
 
-class SignalAdapter:
+class SignalAdapter(Adapter):
     """Signals (n, C, T), or (n, T) of one channel; each channel to mean 0 and deviation 1.
 
     Examples
@@ -27,8 +28,6 @@ class SignalAdapter:
     >>> adapter.inputs, adapter.extra
     (2, {'size': [3]})
     """
-
-    categories: tuple[int, ...] = ()
 
     def __init__(self) -> None:
         self.inputs = self.length = 0
@@ -97,14 +96,3 @@ class SignalAdapter:
     def _scaled(self, X: np.ndarray, dtype: Any) -> Tensor:
         scaled = (X - self.mean[:, None]) / self.deviation[:, None]
         return torch.from_numpy(scaled.astype(dtype))
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> SignalAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.token_rows import TokenRows
@@ -31,7 +32,7 @@ def sentences_of(text: str) -> list[str]:
     return [part.strip() for part in _ENDS.split(text) if part and part.strip()]
 
 
-class DocumentAdapter:
+class DocumentAdapter(Adapter):
     """Documents as token ids, (N, S, W): S sentences of W words, filled up with padding.
 
     Parameters
@@ -50,9 +51,6 @@ class DocumentAdapter:
     >>> adapter.fit(texts).rows(texts, np.float32).take(torch.tensor([0, 1])).shape
     torch.Size([2, 2, 3])
     """
-
-    categories: tuple[int, ...] = ()
-    inputs = 1
 
     def __init__(self, tokenizer: Any = None, *, sentences: int = 32, words: int = 64) -> None:
         self.asked, self.most = tokenizer, (sentences, words)
@@ -113,14 +111,3 @@ class DocumentAdapter:
         step = max(1, BLOCK // self.shape.numel())
         for start in range(0, len(X), step):
             yield self.pad(self.encode(X[start : start + step])).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> DocumentAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

@@ -9,6 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
+from castalia.data.batches import Samples
+from castalia.data.row_splits import SMALLEST
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.token_corpus import Corpus, CorpusRows, TokenFile
@@ -22,7 +25,7 @@ __all__ = ["LanguageAdapter"]
 BLOCK = 1 << 18  # tokens of a block when predicting
 
 
-class LanguageAdapter:
+class LanguageAdapter(Adapter):
     """Texts as one stream, ``</s> text </s> text … </s>``, cut into blocks of ``context`` tokens.
 
     The end token stands before the first text and behind each, so that every token has one before
@@ -52,9 +55,6 @@ class LanguageAdapter:
     >>> adapter.vocabulary, adapter.end
     (6, 3)
     """
-
-    categories: tuple[int, ...] = ()
-    inputs = 1
 
     def __init__(
         self,
@@ -165,19 +165,29 @@ class LanguageAdapter:
             return X
         return TokenRows(torch.from_numpy(X)[:, :-1])
 
+    def split(
+        self,
+        samples: Samples,
+        validation: float | Samples,
+        seed: int,
+        labels: np.ndarray | None = None,
+    ) -> tuple[Samples, Samples]:
+        """Hold out the end of the texts, or take the texts that were given.
+
+        Blocks that share tokens with what is held out are not trained on.
+        """
+        if isinstance(validation, Samples):
+            return samples, validation
+        rows = len(samples)
+        size = int(rows * validation)
+        if size < SMALLEST:
+            return samples, samples.subset(np.arange(0))
+        sharing = -(-self.context // (self.stride or self.context)) - 1
+        kept = np.arange(max(rows - size - sharing, 1))
+        return samples.subset(kept), samples.subset(np.arange(rows - size, rows))
+
     def blocks(self, X: np.ndarray, dtype: Any) -> Iterator[Tensor]:
         """Yield inputs block by block, for prediction."""
         step = max(1, BLOCK // self.context)
         for start in range(0, len(X), step):
             yield torch.from_numpy(X[start : start + step, :-1]).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LanguageAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.pair_adapter import as_pairs
 from castalia.data.text.text_inputs import as_texts, first_row
@@ -83,7 +84,7 @@ def _kind(X: Any) -> str:
     return "choice" if any(_is_row(part) for part in first) else "pair"
 
 
-class LayoutAdapter:
+class LayoutAdapter(Adapter):
     """Texts, pairs and choices as token ids between a start and an extract token.
 
     | layout | X | a row |
@@ -122,9 +123,6 @@ class LayoutAdapter:
     tensor([[ 7,  5,  8,  6,  9, 10, 10, 10],
             [ 7,  4,  8,  5,  4,  9, 10, 10]])
     """
-
-    categories: tuple[int, ...] = ()
-    inputs = 1
 
     def __init__(
         self,
@@ -241,14 +239,3 @@ class LayoutAdapter:
         step = max(1, BLOCK // (self.length * self.readings))
         for start in range(0, len(X), step):
             yield self.pad(self.encode(X[start : start + step])).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LayoutAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

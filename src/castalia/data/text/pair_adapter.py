@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.document_adapter import sentences_of
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts, first_row
@@ -68,7 +69,7 @@ def _is_pair(row: Any) -> bool:
     return isinstance(row, tuple | list | np.ndarray) and len(row) == 2
 
 
-class PairAdapter:
+class PairAdapter(Adapter):
     """Texts or pairs of texts as token ids, filled up with padding; mask = (ids != padding).
 
     Parameters
@@ -89,9 +90,6 @@ class PairAdapter:
     tensor([[2, 5, 3, 6, 3, 0, 0, 0],
             [2, 4, 3, 5, 4, 3, 0, 0]])
     """
-
-    categories: tuple[int, ...] = ()
-    inputs = 1
 
     def __init__(self, tokenizer: Any = None, *, context: int = 128, apart: bool = False) -> None:
         self.asked, self.context, self.apart = tokenizer, context, apart
@@ -186,14 +184,3 @@ class PairAdapter:
         step = max(1, BLOCK // self.length)
         for start in range(0, len(X), step):
             yield self.pad(self.encode(X[start : start + step])).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> PairAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

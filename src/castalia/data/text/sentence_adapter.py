@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.text_inputs import first_row
@@ -76,7 +77,7 @@ def spell(pieces: Sequence[str], width: int) -> np.ndarray:
     return found
 
 
-class SentenceAdapter:
+class SentenceAdapter(Adapter):
     """Texts or lists of words as ``begin tokens end``, (N, 2 + W, T), filled up with padding.
 
     Along the second axis: the ids; at the first piece of the n-th word its number n, elsewhere 0 (a
@@ -103,9 +104,6 @@ class SentenceAdapter:
     tensor([[2, 6, 5, 3, 0, 0, 0, 0],
             [2, 4, 3, 0, 0, 0, 0, 0]])
     """
-
-    categories: tuple[int, ...] = ()
-    inputs = 1
 
     def __init__(
         self,
@@ -233,17 +231,6 @@ class SentenceAdapter:
         step = max(1, BLOCK // self.length)
         for start in range(0, len(X), step):
             yield self.pad(X[start : start + step]).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> SentenceAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made
 
 
 def _counted(ids: list[int], pieces: list[str]) -> Sentence:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.token_rows import TokenRows, real_lengths
@@ -22,7 +23,7 @@ BLOCK = 1 << 18  # tokens of a block when predicting
 MULTIPLE = 8  # rows are as long as the longest text, rounded up to a multiple
 
 
-class TextAdapter:
+class TextAdapter(Adapter):
     """Texts as rows of token ids, (N, T), filled up with padding; mask = (ids != padding).
 
     Parameters
@@ -56,9 +57,6 @@ class TextAdapter:
     tensor([[6, 5, 0, 0, 0, 0],
             [4, 0, 0, 0, 0, 0]])
     """
-
-    categories: tuple[int, ...] = ()
-    inputs = 1
 
     def __init__(
         self,
@@ -139,14 +137,3 @@ class TextAdapter:
         for start in range(0, len(X), step):
             rows = [row[: self.length] for row in self.encode(X[start : start + step])]
             yield self.pad([row or [self.padding] for row in rows]).long()
-
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> TextAdapter:
-        """Return an adapter from its saved state."""
-        made = cls()
-        vars(made).update(state)
-        return made

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from torch import nn
 
-from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes
+from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.nets.vision import ConvNet1d
@@ -102,14 +102,6 @@ class ConvNet1dClassifier(Transferable, SignalClassifier):
     def _network(self, spec: Spec) -> nn.Module:
         return self._started(
             ConvNet1d(
-                spec.inputs,
-                spec.outputs,
-                widths=self.widths,
-                convs=self.convs,
-                kernel=self.kernel,
-                batch_norm=self.batch_norm,
-                hidden=self.hidden,
-                dropout=self.dropout,
-                size=spec.extra["size"],
+                spec.inputs, spec.outputs, **fields_for(self, ConvNet1d), size=spec.extra["size"]
             )
         )

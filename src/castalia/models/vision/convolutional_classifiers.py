@@ -7,7 +7,7 @@ from typing import Annotated
 
 from torch import nn
 
-from castalia.base import Interval, OneOf, Sizes
+from castalia.base import Interval, OneOf, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.nets.vision import VGG, AlexNet, ConvNet, GoogLeNet, LeNet, ResNet
@@ -98,17 +98,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._started(
-            ConvNet(
-                spec.inputs,
-                spec.outputs,
-                widths=self.widths,
-                convs=self.convs,
-                kernel=self.kernel,
-                batch_norm=self.batch_norm,
-                hidden=self.hidden,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
+            ConvNet(spec.inputs, spec.outputs, **fields_for(self, ConvNet), size=spec.extra["size"])
         )
 
 
@@ -174,14 +164,7 @@ class LeNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._started(
-            LeNet(
-                spec.inputs,
-                spec.outputs,
-                size=spec.extra["size"],
-                pooling=self.pooling,
-                activation=self.activation,
-                partial=self.partial,
-            )
+            LeNet(spec.inputs, spec.outputs, size=spec.extra["size"], **fields_for(self, LeNet))
         )
 
 
@@ -250,14 +233,7 @@ class AlexNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._started(
-            AlexNet(
-                spec.inputs,
-                spec.outputs,
-                towers=self.towers,
-                width=self.width,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
+            AlexNet(spec.inputs, spec.outputs, **fields_for(self, AlexNet), size=spec.extra["size"])
         )
 
 
@@ -328,15 +304,7 @@ class VGGClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._started(
-            VGG(
-                spec.inputs,
-                spec.outputs,
-                depth=self.depth,
-                batch_norm=self.batch_norm,
-                width=self.width,
-                dropout=self.dropout,
-                size=spec.extra["size"],
-            )
+            VGG(spec.inputs, spec.outputs, **fields_for(self, VGG), size=spec.extra["size"])
         )
 
 
@@ -405,12 +373,7 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
     def _network(self, spec: Spec) -> nn.Module:
         return self._started(
             GoogLeNet(
-                spec.inputs,
-                spec.outputs,
-                batch_norm=self.batch_norm,
-                width=self.width,
-                dropout=self.dropout,
-                size=spec.extra["size"],
+                spec.inputs, spec.outputs, **fields_for(self, GoogLeNet), size=spec.extra["size"]
             )
         )
 
@@ -498,17 +461,5 @@ class ResNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._started(
-            ResNet(
-                spec.inputs,
-                spec.outputs,
-                depth=self.depth,
-                variant=self.variant,
-                width=self.width,
-                shortcut=self.shortcut,
-                scale=self.scale,
-                multistep=self.multistep,
-                zero_init=self.zero_init,
-                stem=self.stem,
-                size=spec.extra["size"],
-            )
+            ResNet(spec.inputs, spec.outputs, **fields_for(self, ResNet), size=spec.extra["size"])
         )

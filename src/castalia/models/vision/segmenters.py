@@ -7,7 +7,7 @@ from typing import Annotated
 
 from torch import nn
 
-from castalia.base import Interval, OneOf, Sizes
+from castalia.base import Interval, OneOf, Sizes, fields_for
 from castalia.models.vision.image_segmenter import ImageSegmenter
 from castalia.nets.vision import FCN, DilatedNet, SegNet, UNet
 from castalia.nets.vision.dilated import CONTEXT
@@ -97,15 +97,7 @@ class FCNSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
 
     def _network(self, spec: Spec) -> nn.Module:
-        return FCN(
-            spec.inputs,
-            spec.outputs,
-            stride=self.stride,
-            widths=self.widths,
-            depths=self.depths,
-            hidden=self.hidden,
-            dropout=self.dropout,
-        )
+        return FCN(spec.inputs, spec.outputs, **fields_for(self, FCN))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -262,13 +254,7 @@ class UNetSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return UNet(
-            spec.inputs,
-            spec.outputs,
-            widths=self.widths,
-            depth=self.depth,
-            dropout=self.dropout,
-        )
+        return UNet(spec.inputs, spec.outputs, **fields_for(self, UNet))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -354,13 +340,4 @@ class DilatedSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return DilatedNet(
-            spec.inputs,
-            spec.outputs,
-            widths=self.widths,
-            depth=self.depth,
-            stride=self.stride,
-            hidden=self.hidden,
-            dilations=self.dilations,
-            dropout=self.dropout,
-        )
+        return DilatedNet(spec.inputs, spec.outputs, **fields_for(self, DilatedNet))

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from torch import nn
 
-from castalia.base import Interval
+from castalia.base import Interval, fields_for
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
 from castalia.nets.language import WindowNetwork
 from castalia.protocols import Spec
@@ -90,14 +90,7 @@ class WindowLanguageModel(NeuralLanguageModel):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return WindowNetwork(
-            spec.extra["vocabulary"],
-            window=self.window,
-            dim=self.dim,
-            hidden=self.hidden,
-            depth=self.depth,
-            dropout=self.dropout,
-        )
+        return WindowNetwork(spec.extra["vocabulary"], **fields_for(self, WindowNetwork))
 
     def _window(self) -> int | None:
         seen: int = self.module_.context  # type: ignore[assignment]
