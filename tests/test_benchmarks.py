@@ -1,12 +1,13 @@
-"""Each benchmark runs in its tiniest setting; their figures are judged elsewhere."""
+"""Each benchmark runs in its tiniest setting; how fast it was there is not judged."""
 
 from importlib import import_module
+from math import isfinite
 
 import pytest
 from benchmarks import NAMES
-from benchmarks.harness import Bar, Contender, Result, Spread, race, ratio, table
+from benchmarks.harness import Bar, Contender, Report, Result, Spread, race, ratio, table
 
-IN_CHILDREN = ("contention", "memory")  # each child imports torch anew
+IN_CHILDREN = ("contention", "memory")  # each child imports torch again
 IN_PROCESS = tuple(name for name in NAMES if name not in IN_CHILDREN)
 
 
@@ -14,17 +15,57 @@ def test_every_benchmark_is_listed_here():
     assert {*IN_PROCESS, *IN_CHILDREN} == set(NAMES)
 
 
-@pytest.mark.parametrize("name", IN_PROCESS)
-def test_benchmark_runs_in_its_tiniest_setting(name):
-    report = import_module(f"benchmarks.{name}").run("tiny")
+def results(figures):
+    """Find the timings among the figures of a report, however deep they lie."""
+    if not isinstance(figures, dict):
+        return []
+    if {"wall", "cpu"} <= set(figures):
+        return [figures]
+    return [result for part in figures.values() for result in results(part)]
+
+
+def judge(report, name):
+    """What holds at any size: every contender ran, and who must agree with a peer agrees."""
     assert report.name == name
-    assert report.text in str(report)
+    assert all(str(part) in str(report) for part in (report.text, *report.bars))
+    for result in results(report.figures):
+        assert len(result["wall"]) == len(result["cpu"]) > 0
+        assert min(result["wall"]) > 0
+        assert result["score"] is None or isfinite(result["score"])
+        assert result["name"] in report.text
+    agreed = [b for b in report.bars if any(word in b.what for word in AGREEMENT)]
+    assert [str(bar) for bar in agreed if not bar.held] == []
+    assert len(agreed) == AGREED.get(name, 0)
+
+
+AGREEMENT = ("error, castalia", "objective", "difference", "brings in", "digits of accuracy")
+AGREED = {"spectrum": 1, "linear": 3, "linear_classifiers": 3, "graph_bprop": 1, "imports": 2}
+AGREED["odeint"] = 2
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_a_benchmark_times_every_contender_and_its_answers_agree_at_any_size(name):
+    judge(import_module(f"benchmarks.{name}").run("tiny"), name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IN_CHILDREN)
-def test_benchmark_with_child_processes_runs_in_its_tiniest_setting(name):
-    assert import_module(f"benchmarks.{name}").run("tiny").bars
+def test_a_benchmark_with_child_processes_reports_what_it_measured(name):
+    report = import_module(f"benchmarks.{name}").run("tiny")
+    judge(report, name)
+    assert report.bars
+    assert all(isfinite(bar.value) and bar.value > 0 for bar in report.bars)
+
+
+def test_a_report_whose_contender_did_not_run_or_disagrees_is_found():
+    ran = {"name": "ours", "wall": [1.0], "cpu": [1.0], "score": None}
+    judge(Report("digits", "", "| ours |", figures={"ours": ran}), "digits")
+    for wrong in ({"wall": [], "cpu": []}, {"score": float("nan")}, {"name": "theirs"}):
+        with pytest.raises(AssertionError):
+            judge(Report("digits", "", "| ours |", figures={"ours": ran | wrong}), "digits")
+    bar = Bar("relative error, castalia", 1.0, "<=", 1e-3)
+    with pytest.raises(AssertionError, match="MISSED"):
+        judge(Report("spectrum", "", "", [bar]), "spectrum")
 
 
 def test_contenders_take_turns_and_the_warm_up_is_not_counted():

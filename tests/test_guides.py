@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.method.small import write_pictures
+from tests.method.small import write_images
 from tests.method.text_samples import write_book
 from typer.testing import CliRunner
 
@@ -18,7 +18,7 @@ QUICK = ["--set", "epochs=2", "--seeds", "1", "--boosting-rounds", "2", "--prefl
 @pytest.fixture
 def pets(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    folder = write_pictures(tmp_path / "pets", each=12)
+    folder = write_images(tmp_path / "pets", each=12)
     (folder / "rows").rename(folder / "cat")
     (folder / "columns").rename(folder / "dog")
     return tmp_path
@@ -28,16 +28,16 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), flags=re.S)
 
 
-def test_the_python_of_the_page_on_pictures_runs(pets):
+def test_the_python_of_the_page_on_images_runs(pets):
     names = {}
-    for block in blocks("pictures.md", "python"):
-        exec(compile(block, "pictures.md", "exec"), names)
+    for block in blocks("images.md", "python"):
+        exec(compile(block, "images.md", "exec"), names)
     assert names["result"].page.is_file()
     assert names["model"].predict_proba(names["test"].features()).shape == (8, 2)
 
 
-def test_the_commands_of_the_page_on_pictures_run(pets):
-    lines = "".join(blocks("pictures.md", "sh")).splitlines()
+def test_the_commands_of_the_page_on_images_run(pets):
+    lines = "".join(blocks("images.md", "sh")).splitlines()
     assert len(lines) == 6
     for line in lines:
         words = shlex.split(line)[1:] + (QUICK if line.startswith("castalia fit") else [])

@@ -6,11 +6,12 @@ import ast
 import gc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = ["KINDS", "Entries", "Mutation", "mutations_of", "tables_of"]
+__all__ = ["KINDS", "Entries", "Mutation", "mutations_of", "source", "tables_of"]
 
 SKIPPED = {"annotation", "returns", "decorator_list", "defaults", "kw_defaults", "type_params"}
 OPPOSITE: dict[type, type] = {
@@ -65,7 +66,7 @@ class Mutation:
 
     def apply(self) -> bool:
         """Break the function in this process; return whether it could be done."""
-        tree = ast.parse(Path(self.file).read_text(encoding="utf-8"))
+        tree = ast.parse(source(self.file))
         function = _find(tree, self.first, self.function.rpartition(".")[2])
         if function is None:
             return False
@@ -105,14 +106,19 @@ class Entries:
         return True
 
 
+@cache
+def source(file: str) -> str:
+    """Read a file once: it may change while what was imported from it stays."""
+    return Path(file).read_text(encoding="utf-8")
+
+
 def mutations_of(function: FunctionType) -> list[Mutation]:
     """List the faults that fit a function."""
     code = function.__code__
     file = Path(code.co_filename)
     if not file.is_file():
         return []
-    source = file.read_text(encoding="utf-8")
-    node = _find(ast.parse(source), code.co_firstlineno, code.co_name)
+    node = _find(ast.parse(source(str(file))), code.co_firstlineno, code.co_name)
     if node is None:
         return []
     found = []

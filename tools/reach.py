@@ -1,8 +1,8 @@
 """A pytest plugin: whether the tests of a row of the course enter the code of the row's object.
 
 The suite runs anyway; this watches it. A test that a row names is traced until it has entered
-what its rows name, no longer, so most tests run at full speed. When every test of a row has run
-in the session and one of them never entered the row's object, the session fails.
+what its rows name, no longer, so most tests run at full speed. When all tests of a row have passed
+in the session and none of them has entered the row's object, the session fails.
 """
 
 from __future__ import annotations
@@ -98,9 +98,10 @@ class Reach:
     """
 
     def __init__(self, rows: list[CourseRow]) -> None:
+        self.rows = [row for row in rows if row.tests and not row.by]
         self.objects: dict[str, set[str]] = defaultdict(set)  # test -> objects of its rows
-        for row in rows:
-            for test in () if row.by else row.tests:
+        for row in self.rows:
+            for test in row.tests:
                 self.objects[test].add(row.object)
         self.items: list[pytest.Item] = []
         self.by_fixture: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -140,7 +141,7 @@ class Reach:
         self.found |= {(test, name) for test, name in found}
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail the session for tests that never enter the object of their row."""
+        """Fail the session for rows whose tests never enter their object."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["reach"] = [sorted(self.passed), sorted(self.found)]
@@ -148,18 +149,22 @@ class Reach:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Name those tests."""
+        """Name those rows."""
         missed = self.missed()
         if missed:
-            terminalreporter.section("tests of the course that never enter their object", red=True)
-        for test, name in missed:
-            terminalreporter.write_line(f"{test}: never enters `{name}`")
+            terminalreporter.section("rows of the course whose tests never enter their object")
+        for row in missed:
+            terminalreporter.write_line(f"{row.id}: no test of it enters `{row.object}`")
 
-    def missed(self) -> list[tuple[str, str]]:
-        """List the tests that passed without entering an object they are named for."""
-        return sorted(
-            (t, o) for t in self.passed for o in self.objects[t] if (t, o) not in self.found
-        )
+    def missed(self) -> list[CourseRow]:
+        """List the rows whose tests have all passed without entering the row's object."""
+        ran = [row for row in self.rows if self.passed.issuperset(row.tests)]
+        return [row for row in ran if len(self.outside(row)) == len(row.tests)]
+
+    def outside(self, row: CourseRow) -> list[str]:
+        """List the tests of a row that passed without entering its object."""
+        passed = [test for test in row.tests if test in self.passed]
+        return [test for test in passed if (test, row.object) not in self.found]
 
     def _asked(self, item: pytest.Item) -> bool:
         return any(name in self.objects for name in self._names(item))

@@ -1,4 +1,4 @@
-"""Castalia: deep learning with scikit-learn's manners.
+"""Deep learning with scikit-learn's API, and a doctor for any PyTorch training.
 
 Names are loaded when first used, so ``import castalia`` stays quick and torch comes in only when it
 is needed.

@@ -389,7 +389,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(table, tmp_path, monkeypatch):
     import errno
 
-    import castalia.utils.files as files
+    import castalia.utils.atomic_files as files
 
     real = os.replace
 

@@ -237,7 +237,7 @@ def test_the_script_s_own_excepthook_is_called(doctor):
 
 def test_a_failing_diagnosis_leaves_the_exit_code_alone(doctor):
     script = TRAINING + dedent("""
-    import castalia.diagnose.script.session as ours
+    import castalia.diagnose.script.script_session as ours
     def fail(*args): raise RuntimeError("oh")
     ours.Session.diagnosis = fail
     train(Net())
@@ -261,13 +261,13 @@ def test_workers_of_a_loader_and_forks_run_unwatched_and_silent(doctor):
     script = TRAINING + dedent("""
     import os
     from torch.utils.data import DataLoader, TensorDataset
-    def told(rows):
+    def wrapped(rows):
         return F.cross_entropy.__name__, hasattr(F.cross_entropy, "__wrapped__")
     if __name__ == "__main__":
         train(Net())
-        loader = DataLoader(range(4), num_workers=2, collate_fn=told,
+        loader = DataLoader(range(4), num_workers=2, collate_fn=wrapped,
                             multiprocessing_context="fork")
-        print(set(loader), told([]), flush=True)
+        print(set(loader), wrapped([]), flush=True)
         child = os.fork()
         if child == 0:
             train(Net())

@@ -1,11 +1,11 @@
-"""The command line on folders of pictures."""
+"""The command line on folders of images."""
 
 import csv
 import json
 
 import pytest
 from tests.cli.test_cli import call, sentence
-from tests.method.small import write_pictures
+from tests.method.small import write_images
 
 QUICK = ["--set", "epochs=2", "--set", "widths=4", "--set", "convs=1", "--seeds", "1"]
 QUICK += ["--boosting-rounds", "2", "--preflight-seconds", "0", "--quiet"]
@@ -13,8 +13,8 @@ QUICK += ["--boosting-rounds", "2", "--preflight-seconds", "0", "--quiet"]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    found = tmp_path_factory.mktemp("pictures")
-    write_pictures(found / "stripes")
+    found = tmp_path_factory.mktemp("images")
+    write_images(found / "stripes")
     (found / "stripes" / "rows" / "broken.png").write_bytes(b"nothing")
     return found
 
@@ -36,9 +36,9 @@ def test_one_command_fits_a_folder_and_says_what_it_found(fitted):
 
 
 def test_predict_writes_path_label_and_probability(fitted, place):
-    pictures = place / "stripes"
-    one = pictures / "columns" / "3.png"
-    done = call("predict", place / "runs" / "stripes", pictures / "rows", one)
+    images = place / "stripes"
+    one = images / "columns" / "3.png"
+    done = call("predict", place / "runs" / "stripes", images / "rows", one)
     lines = list(csv.DictReader(done.stdout.splitlines()))
     assert len(lines) == 13
     assert lines[-1]["path"] == str(one)
@@ -50,7 +50,7 @@ def test_predict_writes_path_label_and_probability(fitted, place):
 def test_evaluate_scores_a_folder(fitted, place):
     done = call("evaluate", place / "runs" / "stripes", place / "stripes", "--json")
     found = json.loads(done.stdout)
-    assert (found["rows"], found["unit"]) == (24, "picture")
+    assert (found["rows"], found["unit"]) == (24, "image")
 
 
 @pytest.mark.parametrize("verb", ["report", "diagnose"])

@@ -49,8 +49,8 @@ def test_a_prompt_with_unknown_symbols_is_refused(book, place):
 
 def test_a_table_of_texts_is_fitted_and_answers(place):
     run, table = place / "opinions", place / "reviews.csv"
-    told = fitted(place, table, "--target", "label", "--run", run, *SMALL)
-    assert "Note: Column `review` is read as text" in told
+    shown = fitted(place, table, "--target", "label", "--run", run, *SMALL)
+    assert "Note: Column `review` is read as text" in shown
     done = call("predict", run, table)
     assert {row["prediction"] for row in csv.DictReader(done.stdout.splitlines())} <= {
         "praise",
@@ -61,8 +61,8 @@ def test_a_table_of_texts_is_fitted_and_answers(place):
 
 def test_two_files_are_fitted_and_translate(place):
     run, (one, two) = place / "pairs", (place / "train.en", place / "train.ne")
-    told = fitted(place, one, two, "--run", run, *SMALL)
-    assert "Copying the source" in told
+    shown = fitted(place, one, two, "--run", run, *SMALL)
+    assert "Copying the source" in shown
     assert call("predict", run, one).stdout.startswith("source,translation\n")
     assert json.loads(call("evaluate", run, one, two, "--json").stdout)["metric"] == "bleu"
     assert "it holds a Transformer" in sentence("generate", run, "--prompt", "a")

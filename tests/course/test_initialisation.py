@@ -95,6 +95,8 @@ def stacked_autoencoders(net, rows):
         init(coder, "fan_in_uniform", random_state=0)
         fit(coder, SquaredError(), rows, rows, epochs=20)
         assert copy_weights(coder.layers[0], layer).copied == ("weight", "bias")
+        assert torch.equal(layer.weight, coder.layers[0].weight)
+        assert torch.equal(layer.bias, coder.layers[0].bias)
         rows = act(layer(rows)).detach()
     return net
 

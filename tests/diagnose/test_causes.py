@@ -20,12 +20,12 @@ from tests.diagnose.rules.records import (
 
 from castalia.diagnose import NAMES, finding
 from castalia.diagnose.causes import EXPLAINS, arrange
+from castalia.diagnose.finding_codes import SEVERITIES
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds
 from castalia.diagnose.thresholds import limit
-from castalia.diagnose.vocabulary import SEVERITIES
 
 NOTHING = partial(holds, Case(Record()))
 A_CYCLE = {"CST103", "CST106", "CST404"}

@@ -187,5 +187,5 @@ def test_errors_name_the_values():
         AttentionMap.from_network(net, x, row=2)
     X, y = moons(60)
     model = MLPClassifier(hidden=(5,), epochs=1, random_state=0).fit(X, y)
-    with pytest.raises(InvalidParameter, match="MLP called none that can be heard"):
+    with pytest.raises(InvalidParameter, match="MLP called none that is known"):
         AttentionMap.from_estimator(model, X)

@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, jaccard_score
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate import boundary_accuracy, class_iou, mean_iou, pixel_accuracy
-from castalia.utils import pixels
+from castalia.utils import label_maps as pixels
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def quick_plan(data, target="kind", **settings):
 SMALL_NET = {"epochs": 2, "widths": (4,), "convs": 1}
 
 
-def picture(kind, size, rng, mode="RGB"):
+def image(kind, size, rng, mode="RGB"):
     """Return stripes across ("rows") or down ("columns"), or a disc, in noise."""
     height, width = size
     y, x = np.mgrid[:height, :width]
@@ -43,16 +43,16 @@ def picture(kind, size, rng, mode="RGB"):
     return Image.fromarray(grey.clip(0, 255).astype(np.uint8)).convert(mode)
 
 
-def write_pictures(folder, each=12, kinds=("rows", "columns"), size=(12, 12), mode="RGB", seed=0):
-    """Write class folders of small pictures."""
+def write_images(folder, each=12, kinds=("rows", "columns"), size=(12, 12), mode="RGB", seed=0):
+    """Write class folders of small images."""
     rng = np.random.default_rng(seed)
     for kind in kinds:
         (folder / kind).mkdir(parents=True, exist_ok=True)
         for i in range(each):
-            picture(kind, size, rng, mode).save(folder / kind / f"{i}.png")
+            image(kind, size, rng, mode).save(folder / kind / f"{i}.png")
     return folder
 
 
-def picture_plan(data, **settings):
+def image_plan(data, **settings):
     quick = {"settings": SMALL_NET, "seeds": 1, "boosting_rounds": 2, "preflight_seconds": 0}
     return FitPlan(data=data, **(quick | settings))

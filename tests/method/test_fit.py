@@ -9,8 +9,8 @@ from tests.method.small import quick_plan, write_table
 import castalia
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method import FitResult, Narrator, run
-from castalia.method.flow import Fit
 from castalia.method.kinds import open_data
+from castalia.method.problem import pose_problem
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_a_run_leaves_a_model_a_page_and_results(finished):
 
 def test_the_saved_model_gives_the_answers_of_the_report(finished, table):
     model = castalia.load(finished.model)
-    fit = Fit(open_data(quick_plan(table, seeds=2)), Narrator())
+    fit = pose_problem(open_data(quick_plan(table, seeds=2)))
     again = model.predict(fit.kind.X.take(fit.tested))
     assert again.tolist() == finished.report.y_pred
 
@@ -81,7 +81,7 @@ def test_an_interrupted_run_goes_on_and_ends_alike(table, tmp_path, monkeypatch)
 
 def cut_in_epoch(monkeypatch, training, epoch):
     """Press Ctrl-C in an epoch of a training; checkpoints are written every three steps."""
-    from castalia.method import single_training as module
+    from castalia.method import training_run as module
     from castalia.train import Callback
 
     class Cut(Callback):
@@ -153,7 +153,7 @@ def test_classes_keep_their_proportions(table):
 
 
 def prepared(table, **settings):
-    return Fit(open_data(quick_plan(table, **settings)), Narrator())
+    return pose_problem(open_data(quick_plan(table, **settings)))
 
 
 def test_a_time_limit_ends_trainings_and_leaves_later_seeds_out(table, tmp_path):

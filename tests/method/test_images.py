@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from tests.method.small import SMALL_NET, picture, picture_plan, write_pictures
+from tests.method.small import SMALL_NET, image, image_plan, write_images
 
 import castalia
 from castalia.data.images import Images, as_images
@@ -26,29 +26,29 @@ from castalia.method import (
 from castalia.method.cure_plan import cure_plan
 from castalia.method.images.duplicate_images import contents
 from castalia.method.images.image_model import choose_model, choose_size
-from castalia.method.kinds import Pictures, Table, open_data
+from castalia.method.kinds import LabelledImages, Table, open_data
 from castalia.method.report import RunReport, render
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Twenty images a class, four of which are wrongly labelled."""
-    found = write_pictures(tmp_path_factory.mktemp("data") / "stripes", each=16)
+    found = write_images(tmp_path_factory.mktemp("data") / "stripes", each=16)
     rng = np.random.default_rng(1)
     for kind, other in (("rows", "columns"), ("columns", "rows")):
         for i in range(4):
-            picture(kind, (12, 12), rng).save(found / other / f"wrong{i}.png")
+            image(kind, (12, 12), rng).save(found / other / f"wrong{i}.png")
     return found
 
 
 @pytest.fixture(scope="module")
 def finished(folder, tmp_path_factory):
-    plan = picture_plan(folder, run=tmp_path_factory.mktemp("runs") / "stripes", test=0.5)
+    plan = image_plan(folder, run=tmp_path_factory.mktemp("runs") / "stripes", test=0.5)
     return fit(folder, plan=plan)
 
 
 def opened(data, **settings):
-    return open_data(picture_plan(data, **settings))
+    return open_data(image_plan(data, **settings))
 
 
 def notes(data, **settings):
@@ -67,7 +67,7 @@ def test_a_folder_is_fitted_and_leaves_a_model_a_page_and_results(finished):
     ]
     assert finished.report.contenders[1].note == "on images shrunk to 12 x 12 pixels"
     assert finished.summary["rows"] == {"all": 40, "tested": 20}
-    assert finished.summary["unit"] == "picture"
+    assert finished.summary["unit"] == "image"
     assert finished.report.title == "Images of stripes"
     assert finished.report.reproduce.startswith("castalia fit ")
     assert "--target" not in finished.report.reproduce
@@ -82,11 +82,11 @@ def test_the_saved_model_gives_the_answers_of_the_report(finished, folder):
 
 
 def test_a_finished_run_is_read_and_not_done_again(finished, folder):
-    told = []
+    events = []
     narrator = Narrator()
-    narrator.reading, narrator.training = told.append, lambda *words: told.append(words)
-    again = run(picture_plan(folder, run=finished.folder, test=0.5), narrator)
-    assert told == ["stripes"]
+    narrator.reading, narrator.training = events.append, lambda *words: events.append(words)
+    again = run(image_plan(folder, run=finished.folder, test=0.5), narrator)
+    assert events == ["stripes"]
     assert again.folder == finished.folder
     assert again.summary == finished.summary
 
@@ -99,7 +99,7 @@ def test_a_baseline_that_does_as_well_is_recommended(finished):
 def test_the_report_shows_examples_mistakes_maps_and_confusion(finished):
     report, page = finished.report, finished.page.read_text()
     assert [row["name"] for row in report.examples] == ["columns", "rows"]
-    assert all(len(row["pictures"]) == 8 for row in report.examples)
+    assert all(len(row["images"]) == 8 for row in report.examples)
     assert [np.shape(m["maps"]) for m in report.feature_maps] == [(4, 12, 12)]
     assert any("wrong" in mistake["row"]["path"] for mistake in report.mistakes)
     assert len(report.mistakes) <= 12
@@ -115,8 +115,8 @@ def test_the_page_can_be_made_again_from_the_results(finished):
     assert render(FitResult.load(finished.folder).report) == finished.page.read_text()
 
 
-def test_a_picture_in_a_report_loads_nothing_from_elsewhere():
-    strange = {"picture": "https://example.org/x.png", "truth": "a", "prediction": "b"}
+def test_an_image_in_a_report_loads_nothing_from_elsewhere():
+    strange = {"image": "https://example.org/x.png", "truth": "a", "prediction": "b"}
     page = render(RunReport("x", "classification", "class", mistakes=[strange]))
     assert "example.org" not in page
 
@@ -131,12 +131,12 @@ def test_predictions_name_each_path_with_its_label_and_probability(finished, fol
     assert 0.5 <= row["probability"] <= 1
 
 
-def test_pictures_of_another_size_and_colour_are_predicted(finished, tmp_path):
-    picture("rows", (40, 31), np.random.default_rng(0), "L").save(tmp_path / "x.jpg")
+def test_images_of_another_size_and_colour_are_predicted(finished, tmp_path):
+    image("rows", (40, 31), np.random.default_rng(0), "L").save(tmp_path / "x.jpg")
     assert len(predict(finished.folder, tmp_path / "x.jpg")) == 1
 
 
-def test_broken_pictures_are_told_and_left_out_of_predictions(finished, folder, tmp_path):
+def test_broken_images_are_told_and_left_out_of_predictions(finished, folder, tmp_path):
     shutil.copy(folder / "rows" / "0.png", tmp_path / "good.png")
     (tmp_path / "bad.png").write_bytes((folder / "rows" / "0.png").read_bytes()[:60])
     found = predict(finished.folder, tmp_path)
@@ -146,12 +146,12 @@ def test_broken_pictures_are_told_and_left_out_of_predictions(finished, folder, 
 
 def test_a_folder_of_known_classes_is_evaluated(finished, folder):
     found = evaluate(finished.folder, folder)
-    assert (found.rows, found.unit, found.target) == (40, "picture", "class")
+    assert (found.rows, found.unit, found.target) == (40, "image", "class")
     assert 0 <= found.scores["accuracy"] <= 1
 
 
 def test_classes_the_model_does_not_know_are_named(finished, tmp_path):
-    other = write_pictures(tmp_path / "other", each=2, kinds=("disc", "rows"))
+    other = write_images(tmp_path / "other", each=2, kinds=("disc", "rows"))
     with pytest.raises(InvalidData, match="must hold classes the model knows.*got `disc`"):
         evaluate(finished.folder, other)
 
@@ -162,8 +162,8 @@ def test_the_doctor_can_be_called_in(finished, tmp_path):
     assert run(plan).summary["cure"] is not None
 
 
-def test_settings_are_searched_on_the_training_pictures(folder, tmp_path):
-    plan = picture_plan(folder, run=tmp_path / "tuned")
+def test_settings_are_searched_on_the_training_images(folder, tmp_path):
+    plan = image_plan(folder, run=tmp_path / "tuned")
     space = {"lr": castalia.tune.Choice(0.01, 0.001)}
     found = tune(TunePlan(fit=plan, trials=2, folds=2, search="grid", space=space))
     assert set(found.best) == {"lr"}
@@ -172,23 +172,23 @@ def test_settings_are_searched_on_the_training_pictures(folder, tmp_path):
 
 def test_a_time_limit_ends_the_training(folder, tmp_path):
     settings = {**SMALL_NET, "epochs": 50}
-    plan = picture_plan(folder, run=tmp_path / "run", time_limit=1e-6, settings=settings)
+    plan = image_plan(folder, run=tmp_path / "run", time_limit=1e-6, settings=settings)
     assert len(run(plan).report.history) == 1
 
 
-def test_folds_test_every_picture_once(folder, tmp_path):
-    result = run(picture_plan(folder, run=tmp_path / "run", cv=2))
+def test_folds_test_every_image_once(folder, tmp_path):
+    result = run(image_plan(folder, run=tmp_path / "run", cv=2))
     assert result.summary["rows"] == {"all": 40, "tested": 40}
 
 
 # ---- what is read ----
 
 
-def test_a_table_is_still_a_table_and_a_folder_is_pictures(folder, tmp_path):
+def test_a_table_is_still_a_table_and_a_folder_is_images(folder, tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     assert Table.holds(FitPlan(data=tmp_path / "a.csv"))
-    assert not Pictures.holds(FitPlan(data=tmp_path / "a.csv"))
-    assert Pictures.holds(FitPlan(data=folder))
+    assert not LabelledImages.holds(FitPlan(data=tmp_path / "a.csv"))
+    assert LabelledImages.holds(FitPlan(data=folder))
 
 
 def test_a_table_without_a_target_is_told_its_columns(tmp_path):
@@ -208,7 +208,7 @@ def test_arrays_in_a_file_and_in_memory_are_fitted_alike(tmp_path):
     assert found.grey
 
 
-def test_many_whole_numbers_are_classes_of_pictures_and_not_quantities():
+def test_many_whole_numbers_are_classes_of_images_and_not_quantities():
     x = np.random.default_rng(0).integers(0, 255, (60, 12, 12), dtype=np.uint8)
     assert opened(Images(as_images(x).source, np.arange(60) % 12)).task.kind == "classification"
 
@@ -239,34 +239,34 @@ def test_a_folder_without_classes_is_refused(folder):
         opened(folder / "rows")
 
 
-def test_one_picture_is_refused(folder):
+def test_one_image_is_refused(folder):
     with pytest.raises(InvalidData, match="must be a folder .* got one image"):
         opened(folder / "rows" / "0.png")
 
 
-def test_a_folder_with_one_picture_is_refused(tmp_path):
-    write_pictures(tmp_path / "one", each=1, kinds=("rows",))
+def test_a_folder_with_one_image_is_refused(tmp_path):
+    write_images(tmp_path / "one", each=1, kinds=("rows",))
     with pytest.raises(InvalidData, match="must have 10 different images at least .* got 1"):
         opened(tmp_path / "one")
 
 
 def test_one_class_is_refused(tmp_path):
-    write_pictures(tmp_path / "one", kinds=("rows",))
+    write_images(tmp_path / "one", kinds=("rows",))
     with pytest.raises(InvalidData, match="`class` must have two classes .* all 12 images hold"):
         opened(tmp_path / "one")
 
 
-def test_a_class_with_one_picture_is_trained_on_and_told(tmp_path):
-    folder = write_pictures(tmp_path / "rare")
-    write_pictures(folder, each=1, kinds=("disc",))
+def test_a_class_with_one_image_is_trained_on_and_told(tmp_path):
+    folder = write_images(tmp_path / "rare")
+    write_images(folder, each=1, kinds=("disc",))
     found = opened(folder)
     assert "Classes of a single image can be trained on but not tested: `disc`." in found.notes
     assert (found.task.y[found.parts[0].train] == "disc").sum() == 1
-    assert run(picture_plan(folder, run=tmp_path / "run")).summary["rows"]["all"] == 25
+    assert run(image_plan(folder, run=tmp_path / "run")).summary["rows"]["all"] == 25
 
 
 def test_broken_and_foreign_files_are_counted_and_named(tmp_path):
-    folder = write_pictures(tmp_path / "odd")
+    folder = write_images(tmp_path / "odd")
     whole = (folder / "rows" / "0.png").read_bytes()
     (folder / "rows" / "cut.png").write_bytes(whole[: len(whole) // 2])
     (folder / "rows" / "empty.png").write_bytes(b"")
@@ -303,7 +303,7 @@ def test_settings_of_tables_are_refused(folder, settings, words):
 
 
 def test_copies_never_stand_on_both_sides_of_a_split(tmp_path):
-    folder = write_pictures(tmp_path / "twice")
+    folder = write_images(tmp_path / "twice")
     for i in range(6):
         shutil.copy(folder / "rows" / f"{i}.png", folder / "rows" / f"again{i}.png")
     found = opened(folder)
@@ -312,8 +312,8 @@ def test_copies_never_stand_on_both_sides_of_a_split(tmp_path):
     assert len(set(contents(found.images))) == 24
 
 
-def test_a_picture_under_two_classes_is_left_out(tmp_path):
-    folder = write_pictures(tmp_path / "torn")
+def test_an_image_under_two_classes_is_left_out(tmp_path):
+    folder = write_images(tmp_path / "torn")
     shutil.copy(folder / "rows" / "3.png", folder / "columns" / "mine.png")
     found = opened(folder)
     assert "2 images left out, for the same image is under several classes" in " ".join(found.notes)
@@ -328,7 +328,7 @@ def test_equal_arrays_have_equal_marks():
 
 
 def test_files_of_a_length_of_their_own_are_not_read(tmp_path, monkeypatch):
-    folder = write_pictures(tmp_path / "some", each=3)
+    folder = write_images(tmp_path / "some", each=3)
     images = castalia.read(folder)
     store, opened_files = images.source.store, []
     real = type(store).open
@@ -358,11 +358,11 @@ def test_files_of_a_length_of_their_own_are_not_read(tmp_path, monkeypatch):
     ],
     ids=str,
 )
-def test_the_size_follows_the_pictures_and_how_many_there_are(sizes, rows, chosen):
+def test_the_size_follows_the_images_and_how_many_there_are(sizes, rows, chosen):
     assert choose_size(np.array(sizes), rows) == chosen
 
 
-def test_the_network_follows_the_pictures_and_how_many_there_are():
+def test_the_network_follows_the_images_and_how_many_there_are():
     assert choose_model(800, (64, 64), "cpu")[0] == "ConvNetClassifier"
     assert choose_model(60_000, (28, 28), "cpu")[0] == "ConvNetClassifier"
     assert choose_model(60_000, (64, 64), "cpu") == (
@@ -371,7 +371,7 @@ def test_the_network_follows_the_pictures_and_how_many_there_are():
     )
 
 
-def test_many_pictures_get_the_larger_network_on_a_gpu(monkeypatch):
+def test_many_images_get_the_larger_network_on_a_gpu(monkeypatch):
     import torch
 
     from castalia.method.images import image_model as model
@@ -381,22 +381,22 @@ def test_many_pictures_get_the_larger_network_on_a_gpu(monkeypatch):
     assert choose_model(4_000, (32, 32), "auto")[0] == "ConvNetClassifier"
 
 
-def test_grey_pictures_are_not_flipped(tmp_path, folder):
-    grey = opened(write_pictures(tmp_path / "grey", mode="L"))
+def test_grey_images_are_not_flipped(tmp_path, folder):
+    grey = opened(write_images(tmp_path / "grey", mode="L"))
     assert "Flip" not in repr(grey.build(24).augment)
     assert "Flip" in repr(opened(folder).build(24).augment)
     assert "not flipped" in " ".join(grey.notes)
 
 
-def test_pictures_smaller_than_a_network_takes_are_enlarged(folder):
+def test_images_smaller_than_a_network_takes_are_enlarged(folder):
     found = opened(folder, model="vgg", settings={})
     assert found.build(24).image_size == 48
     assert "brought to 48 x 48 pixels" in " ".join(found.notes)
 
 
-def test_tiny_pictures_of_any_shape_are_fitted(tmp_path):
-    folder = write_pictures(tmp_path / "tiny", size=(3, 5))
-    result = run(picture_plan(folder, run=tmp_path / "run"))
+def test_tiny_images_of_any_shape_are_fitted(tmp_path):
+    folder = write_images(tmp_path / "tiny", size=(3, 5))
+    result = run(image_plan(folder, run=tmp_path / "run"))
     assert castalia.load(result.model).image_size == (8, 14)
 
 
@@ -406,7 +406,7 @@ def test_a_size_that_was_asked_for_is_kept(folder):
     assert len(found.build(24).widths) == 3
 
 
-def test_one_training_will_do_for_many_pictures(folder):
+def test_one_training_will_do_for_many_images(folder):
     data = opened(folder, seeds=None)
     assert data.seeds == 3
     data.task = replace(data.task, y=np.repeat(data.task.y, 20))
@@ -421,6 +421,6 @@ def test_photographs_make_small_thumbnails(tmp_path):
             noise = rng.integers(0, 255, (300, 400, 3), dtype=np.uint8)
             Image.fromarray(noise).save(tmp_path / kind / f"{i}.jpg")
     shown = opened(tmp_path).shown(np.array([0, 11]))
-    assert all(s["picture"].startswith("data:image/jpeg;base64,") for s in shown)
-    assert all(len(s["picture"]) < 20_000 for s in shown)
+    assert all(s["image"].startswith("data:image/jpeg;base64,") for s in shown)
+    assert all(len(s["image"]) < 20_000 for s in shown)
     assert shown[1]["row"] == {"path": "b/5.jpg"}

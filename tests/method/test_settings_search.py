@@ -7,9 +7,10 @@ from tests.method.small import quick_plan, write_table
 import castalia
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method import FitResult, Narrator, TunePlan, predict, tune
-from castalia.method.flow import Fit
 from castalia.method.kinds import open_data
-from castalia.method.settings_search import Tuning, parse_space
+from castalia.method.problem import pose_problem
+from castalia.method.settings_search import folds, pose_search
+from castalia.method.tune_plan import parse_space
 from castalia.tune import Choice, Uniform, Whole
 
 
@@ -35,7 +36,7 @@ def ridge(table, run, trials=4, **settings):
 
 def prepared(table, target="price", fit=None, **settings):
     plan = quick_plan(table, target, **{"settings": {}, **(fit or {})})
-    return Tuning(TunePlan(fit=plan, **settings), Fit(open_data(plan), Narrator()))
+    return pose_search(TunePlan(fit=plan, **settings), pose_problem(open_data(plan)))
 
 
 @pytest.fixture(scope="module")
@@ -95,20 +96,20 @@ def test_another_search_in_the_same_folder_gets_a_folder_of_its_own(tuned, table
 
 def test_the_test_rows_judge_no_setting(table):
     work = prepared(table)
-    (kept, held), *_ = work._folds(work.fit.task.y[work.train])
+    (kept, held), *_ = folds(work)
     assert len(work.train) == 64
     assert len(kept) + len(held) == 64
-    assert set(work.train).isdisjoint(work.fit.tested)
+    assert set(work.train).isdisjoint(work.problem.tested)
 
 
 def test_groups_and_time_split_the_rows_that_judge_too(table):
     data = castalia.read(table)
     work = prepared(table, fit={"time": "when"})
-    ((kept, held),) = work._folds(work.fit.task.y[work.train])
+    ((kept, held),) = folds(work)
     when = data.column("when")[work.train]
     assert when[kept].max() <= when[held].min()
     work = prepared(table, fit={"group": "site"})
-    ((kept, held),) = work._folds(work.fit.task.y[work.train])
+    ((kept, held),) = folds(work)
     site = data.column("site")[work.train]
     assert set(site[kept]).isdisjoint(site[held])
 
@@ -198,4 +199,4 @@ def test_a_search_that_cannot_be_is_refused_before_any_work(table, make, words):
 def test_more_folds_than_rows_are_refused(table):
     work = prepared(table, "kind", folds=50)
     with pytest.raises(InvalidData, match="64 training rows must suffice for 50 folds"):
-        work._folds(work.fit.task.y[work.train])
+        folds(work)

@@ -132,10 +132,10 @@ def test_empty_texts_and_copies_are_left_out_and_told(place):
     rows += ["", rows[0], "said twice in two ways", "said twice in two ways"]
     path.write_text("review,label\n" + "".join(f"{r},{'ab'[i % 2]}\n" for i, r in enumerate(rows)))
     kind = open_data(text_plan(str(path), TINY_CLASSIFIER, "label"))
-    told = " ".join(kind.notes)
+    notes = " ".join(kind.notes)
     assert len(kind) == 19  # the first text and its copy have two labels, too
-    assert "1 row left out, as `review` is empty: rows 20." in told
-    assert "4 texts left out, for the same text has several labels." in told
+    assert "1 row left out, as `review` is empty: rows 20." in notes
+    assert "4 texts left out, for the same text has several labels." in notes
 
 
 def test_a_copy_counts_whatever_its_spaces():
@@ -153,7 +153,7 @@ def test_a_copy_counts_whatever_its_spaces():
         ({"target": "review"}, r"target `review` must hold the labels of texts; it holds 60 diff"),
         ({"text": "revew"}, "`text` must be a column .* got 'revew'. Did you mean `review`"),
         ({"text": "stars"}, "column `stars` must hold texts; it is numeric"),
-        ({"target": "stars", "task": "regression"}, "texts are told apart by classes"),
+        ({"target": "stars", "task": "regression"}, "texts are classified"),
     ],
 )
 def test_a_table_that_cannot_be_read_as_texts_says_why(table, settings, said):
@@ -390,7 +390,7 @@ def test_two_files_are_fitted_against_copying_the_source(translated, pairs):
     expected = bleu(list(kind.X[test]), list(kind.task.y[test])).score
     assert report.contenders[0].scores["bleu"] == pytest.approx(expected)
     assert report.reproduce.startswith(f"castalia fit {pairs[0]} {pairs[1]} ")
-    assert report.outcome == "none"  # after one epoch; nobody is told to copy
+    assert report.outcome == "none"  # after one epoch; nobody is advised to copy
     assert report.verdict.startswith("Nothing here beats copying the source: the network has BLEU")
     page = translated.page.read_text()
     for part in ("ne, reference", "ne, translated", "Worst translations", kind.X[test[0]]):

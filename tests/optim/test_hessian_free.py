@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from castalia.optim import HessianFree, build_optimizer
-from castalia.optim.damping import adjust_damping
+from castalia.optim.levenberg_marquardt import adjust_damping
 from castalia.optim.truncated import truncated_solve
 
 

@@ -1,4 +1,4 @@
-"""A test of the course that never enters the object of its row is found."""
+"""A row of the course whose tests never enter its object is found."""
 
 import threading
 
@@ -78,16 +78,18 @@ NAMES = ("first", "later", "direct", "one_of_two", "never", "skipped")
 @pytest.fixture
 def session(tmp_path):
     (tmp_path / "test_planted.py").write_text(PLANTED)
-    tests = tuple(f"test_planted.py::test_{name}" for name in NAMES)
-    reach = Reach([CourseRow("A-1", "a", "A", "castalia.nn:Sign", tests)])
+    tests = {name: (f"test_planted.py::test_{name}",) for name in NAMES}
+    tests["never, direct"] = (*tests["never"], *tests["direct"])
+    reach = Reach([CourseRow(n, n, "A", "castalia.nn:Sign", t) for n, t in tests.items()])
     off = [o for n in ("cacheprovider", "xdist", "hypothesispytest") for o in ("-p", f"no:{n}")]
     code = pytest.main(["-q", f"--rootdir={tmp_path}", *off, str(tmp_path)], plugins=[reach])
     return code, reach
 
 
-def test_a_test_that_passes_without_entering_its_object_fails_the_session(session, capsys):
+def test_a_row_whose_tests_pass_without_entering_its_object_fails_the_session(session):
     code, reach = session
-    assert reach.missed() == [("test_planted.py::test_never", "castalia.nn:Sign")]
+    assert [row.id for row in reach.missed()] == ["never"]
+    assert reach.outside(reach.rows[-1]) == ["test_planted.py::test_never"]
     assert code == pytest.ExitCode.TESTS_FAILED
 
 
@@ -109,4 +111,5 @@ def test_what_workers_find_is_joined():
     output = {}
     worker.pytest_sessionfinish(Config(config=Config(workeroutput=output), exitstatus=0))
     controller.pytest_testnodedown(Config(workeroutput=output))
-    assert controller.missed() == [(tests[1], "castalia.nn:Sign")]
+    assert controller.outside(rows[0]) == [tests[1]]
+    assert controller.missed() == []

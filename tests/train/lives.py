@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 
 import castalia.train.recorder as recorder
-import castalia.utils.files as files
+import castalia.utils.atomic_files as files
 from castalia import Callback, MLPClassifier, Training
 from castalia.optim import cosine, warmup
 

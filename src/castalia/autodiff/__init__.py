@@ -1,18 +1,18 @@
 """Computation graphs one can see, and derivatives one can ask for and check."""
 
-from castalia.autodiff.checking.check import check_gradients
-from castalia.autodiff.checking.findings import GradientCheck, Mismatch
-from castalia.autodiff.curvature import hessian, hvp
 from castalia.autodiff.derivatives import gradient, jacobian, jvp, vjp
 from castalia.autodiff.differences import finite_difference
 from castalia.autodiff.fixed_point import FixedPoint, fixed_point
-from castalia.autodiff.graphs.boxes import Box, Source
+from castalia.autodiff.gradient_check.gradient_checker import check_gradients
+from castalia.autodiff.gradient_check.gradient_mismatch import GradientCheck, Mismatch
+from castalia.autodiff.graphs.box import Box, Source
+from castalia.autodiff.graphs.computation_graph import Graph
 from castalia.autodiff.graphs.cost import BoxCost, Cost
-from castalia.autodiff.graphs.graph import Graph
 from castalia.autodiff.graphs.trace import trace
+from castalia.autodiff.hessians import hessian, hvp
 from castalia.autodiff.implicit import adjoint_gradient, adjoint_multipliers
 from castalia.autodiff.ode import ODESolution, ODEStats, odeint, solve
-from castalia.autodiff.spectra.conditioning import condition_number, critical_point
+from castalia.autodiff.spectra.critical_points import condition_number, critical_point
 from castalia.autodiff.spectra.density import SpectralDensity, hessian_density
 from castalia.autodiff.spectra.spectrum import Spectrum, hessian_spectrum
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from castalia.autodiff.lending import call_with
+from castalia.autodiff.functional_calls import call_with
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.utils.text import did_you_mean, listing
 

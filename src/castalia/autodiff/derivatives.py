@@ -2,8 +2,8 @@
 
 Every tool is called ``tool(fn, *inputs, wrt=0)``; see ``castalia.autodiff.arguments``. They are
 thin: reverse mode is one call of ``torch.autograd.grad``, forward mode one dual level. That layer,
-and not ``torch.func`` on top of it, because it tells an unused input (None) from a derivative that
-is zero, and takes any ``autograd.Function``.
+and not ``torch.func`` on top of it, because it separates an unused input (None) from a derivative
+of zero, and takes any ``autograd.Function``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from castalia.autodiff.arguments import Arguments, duals
-from castalia.autodiff.lending import differentiating
+from castalia.autodiff.functional_calls import differentiating
 from castalia.errors import InvalidParameter, ShapeMismatch
 
 __all__ = ["gradient", "jacobian", "jvp", "rows_of", "vjp"]

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from castalia.autodiff.flat_vector import Packing
 from castalia.autodiff.implicit import ImplicitSystem
-from castalia.autodiff.packing import Packing
 from castalia.errors import InvalidParameter, SolverFailed
 
 __all__ = ["FixedPoint", "fixed_point"]

@@ -20,8 +20,8 @@ import torch
 from scipy.sparse.linalg import LinearOperator, gmres
 from torch import Tensor
 
-from castalia.autodiff.lending import differentiating
-from castalia.autodiff.packing import Packing
+from castalia.autodiff.flat_vector import Packing
+from castalia.autodiff.functional_calls import differentiating
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch, SolverFailed
 from castalia.utils.text import did_you_mean, listing
 

@@ -21,8 +21,8 @@ from castalia.base.input_checks import (
 from castalia.base.params import RandomState, check_parameters
 from castalia.base.watched import Watched, without_record
 from castalia.protocols import Spec
-from castalia.utils.arrays import shared_tensor
 from castalia.utils.devices import resolve_device
+from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["DirectEstimator"]
 

@@ -15,9 +15,9 @@ from castalia.base.watched import remember, watchers
 from castalia.data.batches import Samples, SparseRows, TensorRows
 from castalia.protocols import Objective, Rows, Stage
 from castalia.train import Precision, Training, TrainState, check_training, train
-from castalia.utils.arrays import shared_tensor
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
+from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["descend", "loop_settings"]
 

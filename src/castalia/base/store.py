@@ -30,7 +30,7 @@ from castalia.errors import (
     InvalidParameter,
 )
 from castalia.train.tensorfile import pack, unpack
-from castalia.utils.files import atomic_folder, writing
+from castalia.utils.atomic_files import atomic_folder, writing
 from castalia.utils.seeds import seed_scope
 from castalia.utils.text import did_you_mean, listing, shorten
 

@@ -31,7 +31,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="castalia",
-    help="Deep learning with scikit-learn's manners: fit data, see what a network adds.",
+    help="Deep learning with scikit-learn's API, and a doctor for any PyTorch training.",
     rich_markup_mode=None,  # rich takes longer to import than the rest together
     pretty_exceptions_enable=False,
     no_args_is_help=True,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from castalia.cli import fit_options as options
 from castalia.cli.output import AsJson
 
 __all__ = ["cure"]
@@ -16,7 +17,7 @@ def cure(
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Run folder of the cured fit [RUN-cured].")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a finished run's data again, with the remedies that help on validation rows.
@@ -24,7 +25,7 @@ def cure(
     Remedies are tried one at a time; the trail says what was wrong, what was changed and what it
     gained.
     """
-    from castalia.cli.fit_output import fit_and_tell
+    from castalia.cli.fit_output import fit_and_print
     from castalia.method.cure_plan import cure_plan
 
-    fit_and_tell(cure_plan(run, out, verbose=not quiet), as_json)
+    fit_and_print(cure_plan(run, out, verbose=not quiet), as_json)

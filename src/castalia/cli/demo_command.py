@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from castalia.cli import fit_options as options
 from castalia.cli.output import AsJson
 
 __all__ = ["demo"]
@@ -16,13 +17,13 @@ def demo(
         str | None, typer.Option(help="Run folder [castalia-runs/penguins-species].")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings with different seeds.")] = 3,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit the penguins that come with Castalia; needs no network and less than a minute."""
-    from castalia.cli.fit_output import fit_and_tell
+    from castalia.cli.fit_output import fit_and_print
     from castalia.method import FitPlan
 
-    fit_and_tell(
+    fit_and_print(
         FitPlan(data="penguins", target="species", run=run, seeds=seeds, verbose=not quiet), as_json
     )

@@ -21,7 +21,7 @@ def diagnose(
     from pathlib import Path
 
     from castalia.diagnose.estimators import stored_diagnosis
-    from castalia.utils.files import atomic_write, writing
+    from castalia.utils.atomic_files import atomic_write, writing
 
     found = stored_diagnosis(run).mute(*(mute or []))
     if json == "-":

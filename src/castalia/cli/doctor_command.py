@@ -172,7 +172,7 @@ def _show(error: BaseException) -> None:
     from castalia.utils.scripts import without_frames
 
     home = Path(__file__).parents[1]
-    ours = ("cli", "utils/scripts.py", "diagnose/script", "diagnose/watching")
+    ours = ("cli", "utils/scripts.py", "diagnose/script", "diagnose/monitor")
     without_frames(error, [str(home / place) for place in ours])
     sys.excepthook(type(error), error, error.__traceback__)
 
@@ -188,7 +188,7 @@ def _say(stream: TextIO | None, words: str) -> None:
 
 
 def _write(found: Any, folder: Path) -> tuple[Path, Path]:
-    from castalia.utils.files import atomic_write, writing
+    from castalia.utils.atomic_files import atomic_write, writing
 
     data, page = folder / "diagnosis.json", folder / "diagnosis.html"
     with writing(CALLER, folder):

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from castalia.cli import fit_options as options
 from castalia.cli.output import AsJson, Output
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
+    model: options.ModelFolder,
     data: Annotated[
         list[str],
         typer.Argument(
@@ -22,8 +23,8 @@ def evaluate(
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column with the truth [the run's].")
     ] = None,
-    text: Annotated[str | None, typer.Option(help="Column with the texts [the run's].")] = None,
-    header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
+    text: options.TextColumn = None,
+    header: options.Header = True,
     as_json: AsJson = False,
 ) -> None:
     """Score a saved model on new rows, images or texts."""

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from castalia.cli import fit_options as options
 from castalia.cli.output import AsJson
 
 __all__ = ["fit"]
@@ -20,78 +21,53 @@ def fit(
             "two that are translations line by line; or a known name: penguins."
         ),
     ],
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", help="Column to predict; not for images and text files."),
-    ] = None,
+    target: options.Target = None,
     text: Annotated[
         str | None,
         typer.Option(help="Column to read as text; none leaves texts aside [one of sentences]."),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="mlp, ridge, resnet, gpt, …; `castalia models` lists them [what suits]."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Setting of model or training: hidden=64,64 or image_size=64."),
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(help="classification or regression; told by the target.")
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="What decides: accuracy, balanced_accuracy, r2, rmse, mae …; told by the task."
-        ),
-    ] = None,
+    model: options.ModelName = None,
+    settings: options.SetOptions = None,
+    task: options.TaskName = None,
+    metric: options.Metric = None,
     goal: Annotated[
         float | None, typer.Option(help="Value that is good enough [the best baseline's].")
     ] = None,
-    run: Annotated[
-        str | None, typer.Option(help="Run folder [castalia-runs/<data>-<target>].")
-    ] = None,
+    run: options.RunFolder = None,
     seeds: Annotated[
         int | None, typer.Option(help="Trainings with different seeds [3; 1 where they are long].")
     ] = None,
     cv: Annotated[int | None, typer.Option(help="Folds: test every row once.")] = None,
-    test: Annotated[float, typer.Option(help="Share of rows in the test part.")] = 0.2,
-    group: Annotated[
-        str | None, typer.Option(help="Column whose values stay on one side of the split.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="Column to split by: the latest rows are tested.")
-    ] = None,
+    test: options.TestShare = 0.2,
+    group: options.Group = None,
+    time: options.TimeColumn = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for all trainings together.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of the split and the first training.")] = 0,
-    header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
-    boosting_rounds: Annotated[int, typer.Option(help="Trees of the boosting baseline.")] = 100,
-    preflight_seconds: Annotated[
-        float, typer.Option(help="Time for checks before training; 0 for none.")
-    ] = 10.0,
+    device: options.Device = "auto",
+    seed: options.Seed = 0,
+    header: options.Header = True,
+    boosting_rounds: options.BoostingRounds = 100,
+    preflight_seconds: options.PreflightSeconds = 10.0,
     doctor: Annotated[
         bool, typer.Option("--doctor", help="Try the doctor's remedies first; keep what helps.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a table, images or text: baselines, a network, and whether it is worth using.
 
-    Run the same command again after an interruption and it goes on where it stopped.
+    Run the same command again after an interruption and it continues where it stopped.
     """
-    from castalia.cli.fit_output import fit_and_tell
-    from castalia.method import FitPlan
-    from castalia.method.model_settings import parse_settings
+    from castalia.cli.fit_output import fit_and_print
 
-    plan = FitPlan(
-        data=data[0] if len(data) == 1 else tuple(data),
+    plan = options.make_plan(
+        data,
+        settings,
+        quiet,
         target=target,
         text=text,
         model=model,
-        settings=parse_settings(settings or []),
         task=task,
         metric=metric,
         goal=goal,
@@ -108,6 +84,5 @@ def fit(
         boosting_rounds=boosting_rounds,
         preflight_seconds=preflight_seconds,
         doctor=doctor,
-        verbose=not quiet,
     )
-    fit_and_tell(plan, as_json)
+    fit_and_print(plan, as_json)

@@ -1,8 +1,9 @@
-"""Telling a fit on the terminal while it goes on, and its outcome at the end."""
+"""A fit on the terminal: its progress, line by line, and its outcome at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +14,36 @@ from castalia.method.report import Contender
 from castalia.method.report.score_formats import duration, metric_label, score, score_range
 from castalia.utils.text import plural
 
-__all__ = ["Teller", "fit_and_tell", "tell_result"]
+__all__ = ["TerminalNarrator", "fit_and_print", "print_result", "resumable", "result_data"]
 
 
-def fit_and_tell(plan: FitPlan, as_json: bool) -> None:
-    """Carry out a plan, tell it, and print its outcome."""
+def fit_and_print(plan: FitPlan, as_json: bool) -> None:
+    """Carry out a plan, report its progress, and print its outcome."""
     out = Output(as_json)
-    teller = Teller(out)
+    narrator = TerminalNarrator(out)
+    with resumable(narrator):
+        result = run(plan, narrator)
+    print_result(out, result)
+    out.data(result_data(result))
+
+
+@contextmanager
+def resumable(narrator: TerminalNarrator) -> Iterator[None]:
+    """Turn Ctrl-C into a sentence that says how to continue."""
     try:
-        result = run(plan, teller)
+        yield
     except KeyboardInterrupt:
-        where = f" (run folder {teller.folder})" if teller.folder else ""
+        where = f" (run folder {narrator.folder})" if narrator.folder else ""
         raise Interrupted(f"Interrupted; run the same command to continue{where}.") from None
-    tell_result(out, result)
-    out.data(
-        {
-            "run": result.folder,
-            "model": result.model,
-            "report": result.page,
-            **result.summary,
-        }
-    )
 
 
-class Teller(Narrator):
+def result_data(result: FitResult, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a result as ``--json`` prints it."""
+    paths = {"run": result.folder, "model": result.model, "report": result.page}
+    return {**paths, **(more or {}), **result.summary}
+
+
+class TerminalNarrator(Narrator):
     """Writes every event of a fit as a line or two."""
 
     def __init__(self, out: Output, *, trials: bool = True) -> None:
@@ -51,7 +58,7 @@ class Teller(Narrator):
             self._section = words
 
     def reading(self, name: str) -> None:
-        """Say that the data is being looked at."""
+        """Say that the data is being read."""
         self.out.say(f"Reading {name} …")
 
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
@@ -118,7 +125,7 @@ class Teller(Narrator):
         self.out.say(f"  {number}/{of}  {words}")
 
 
-def tell_result(out: Output, result: FitResult) -> None:
+def print_result(out: Output, result: FitResult) -> None:
     """Write scores, verdict, advice and where things lie."""
     report, summary = result.report, result.summary
     out.say()
@@ -141,7 +148,7 @@ def tell_result(out: Output, result: FitResult) -> None:
         word = "reached" if goal["reached"] else "not reached"
         value = score(goal["value"], report.metric)
         out.say(f"  Goal: {metric_label(report.metric)} {value} ({goal['from']}): {word}")
-    tell_findings(out, report.findings)
+    print_findings(out, report.findings)
     if report.advice:
         out.say()
         out.say("Advice", "head")
@@ -152,7 +159,7 @@ def tell_result(out: Output, result: FitResult) -> None:
     out.say(f"Report: {result.page.resolve()}", "head")
 
 
-def tell_findings(out: Output, findings: Sequence[dict[str, Any]]) -> None:
+def print_findings(out: Output, findings: Sequence[dict[str, Any]]) -> None:
     """Write what the doctor found, with remedies."""
     if not findings:
         return

@@ -41,7 +41,7 @@ def lab(
 
 def _write(figure: object, path: Path) -> None:
     from castalia.errors import InvalidParameter
-    from castalia.utils.files import writing
+    from castalia.utils.atomic_files import writing
 
     kinds = ("png", "svg", "pdf")
     if path.suffix.lstrip(".").lower() not in kinds:

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from castalia.cli import fit_options as options
 from castalia.cli.output import AsJson, Output
 
 __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")],
+    model: options.ModelFolder,
     data: Annotated[
         list[str],
         typer.Argument(
@@ -26,11 +27,11 @@ def predict(
             "--out", "-o", help="File to write: .csv, .parquet or .jsonl [CSV to stdout]."
         ),
     ] = None,
-    text: Annotated[str | None, typer.Option(help="Column with the texts [the run's].")] = None,
+    text: options.TextColumn = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse values never seen in training.")
     ] = False,
-    header: Annotated[bool, typer.Option(help="Whether a text file starts with names.")] = True,
+    header: options.Header = True,
     as_json: AsJson = False,
 ) -> None:
     """Predict the rows of a table, images or texts with a saved model."""

@@ -23,7 +23,7 @@ def report(
 
     from castalia.method import FitResult
     from castalia.method.report import write
-    from castalia.utils.files import writing
+    from castalia.utils.atomic_files import writing
 
     result = FitResult.load(run)
     path = result.page if out is None else Path(out)

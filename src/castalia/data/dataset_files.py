@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from castalia.errors import InvalidData
-from castalia.utils.files import digest
+from castalia.utils.atomic_files import digest
 
 __all__ = ["KnownFile", "cache", "locate"]
 

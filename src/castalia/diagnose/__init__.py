@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from castalia.diagnose.checking import Check, preflight
     from castalia.diagnose.diagnosis import Diagnosis
     from castalia.diagnose.estimators import Cure, Watcher, cure, diagnose
     from castalia.diagnose.examination import (
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
         shuffle_test,
         tiny_fit,
     )
-    from castalia.diagnose.findings import Evidence, Finding, Remedy, finding
-    from castalia.diagnose.vocabulary import NAMES
-    from castalia.diagnose.watching import Doctor, watch
+    from castalia.diagnose.finding_codes import NAMES
+    from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
+    from castalia.diagnose.monitor import Doctor, watch
+    from castalia.diagnose.preflight_checks import Check, preflight
 
 _HOMES = {
     "diagnosis": ("Diagnosis",),
@@ -35,10 +35,10 @@ _HOMES = {
         "shuffle_test",
         "tiny_fit",
     ),
-    "findings": ("Evidence", "Finding", "Remedy", "finding"),
-    "checking": ("Check", "preflight"),
-    "vocabulary": ("NAMES",),
-    "watching": ("Doctor", "watch"),
+    "finding_record": ("Evidence", "Finding", "Remedy", "finding"),
+    "preflight_checks": ("Check", "preflight"),
+    "finding_codes": ("NAMES",),
+    "monitor": ("Doctor", "watch"),
 }
 
 __all__ = [

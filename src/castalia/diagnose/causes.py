@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from castalia.diagnose.findings import Finding
-from castalia.diagnose.vocabulary import SEVERITIES
+from castalia.diagnose.finding_codes import SEVERITIES
+from castalia.diagnose.finding_record import Finding
 
 __all__ = ["EXPLAINS", "arrange", "weight"]
 

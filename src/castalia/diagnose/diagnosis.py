@@ -10,7 +10,7 @@ from typing import Any
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.output import Coloured, fragment, from_text, page, plain, to_text
 from castalia.diagnose.repair import repaired
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 
 __all__ = ["Diagnosis"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from castalia.diagnose.findings import Finding
-from castalia.diagnose.vocabulary import NAMES, SEVERITIES
+from castalia.diagnose.finding_codes import NAMES, SEVERITIES
+from castalia.diagnose.finding_record import Finding
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.findings import Finding
+from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.thresholds import limit
 from castalia.errors import InvalidParameter
 

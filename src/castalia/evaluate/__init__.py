@@ -34,8 +34,8 @@ from castalia.evaluate.displays import (
     WorstMistakes,
     to_svg,
 )
+from castalia.evaluate.intersection_over_union import iou
 from castalia.evaluate.intervals import Interval, bootstrap, interval, paired_difference
-from castalia.evaluate.language import perplexity
 from castalia.evaluate.metrics import (
     METRICS,
     Metric,
@@ -47,6 +47,7 @@ from castalia.evaluate.metrics import (
     scores,
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
+from castalia.evaluate.model_complexity import Complexity, complexity
 from castalia.evaluate.segmentation import (
     boundary_accuracy,
     class_iou,
@@ -62,6 +63,7 @@ from castalia.evaluate.selection import (
     structural_risk,
 )
 from castalia.evaluate.translation import Bleu, bleu
+from castalia.evaluate.word_perplexity import perplexity
 from castalia.models.vision.average_precision import (
     DetectionScores,
     detection_scores,
@@ -76,6 +78,7 @@ __all__ = [
     "Bleu",
     "Calibration",
     "CapacityCurve",
+    "Complexity",
     "Confusion",
     "CoverageAccuracy",
     "DetectionScores",
@@ -102,6 +105,7 @@ __all__ = [
     "boundary_accuracy",
     "calibration_error",
     "class_iou",
+    "complexity",
     "coverage_accuracy",
     "detection_scores",
     "exact_match",
@@ -110,6 +114,7 @@ __all__ = [
     "gaussian_log_likelihood",
     "higher_is_better",
     "interval",
+    "iou",
     "loo",
     "mean_iou",
     "mean_average_precision",

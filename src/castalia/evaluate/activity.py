@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.inside import ACTIVATION_UNITS, Heard, listen
+from castalia.evaluate.network_probe import ACTIVATION_UNITS, LayerCall, layer_calls
 from castalia.nn import Maxout
 from castalia.nn.inspection.layer_signals import slopes
 
@@ -57,19 +57,19 @@ def activity(
     owner
         Who asks; named in errors.
     net, x
-        The network, in the mode it should be looked at, and its inputs.
+        The network, in the mode to measure it in, and its inputs.
     layers
         Names of modules; None takes the activations.
     below
         Slopes smaller than this count as none.
     """
-    calls: dict[str, list[Heard]] = {}
-    for heard in listen(owner, net, x, layers):
-        calls.setdefault(heard.name, []).append(heard)
-    return [_summary(name, said, below) for name, said in calls.items()]
+    calls: dict[str, list[LayerCall]] = {}
+    for call in layer_calls(owner, net, x, layers):
+        calls.setdefault(call.name, []).append(call)
+    return [_summary(name, found, below) for name, found in calls.items()]
 
 
-def _summary(name: str, calls: list[Heard], below: float) -> Activity:
+def _summary(name: str, calls: list[LayerCall], below: float) -> Activity:
     out = torch.cat([call.units.float() for call in calls], dim=1)  # (C, values of a unit)
     found = out.flatten()
     values = found[:: -(-len(found) // MOST)].cpu().numpy()
@@ -83,7 +83,7 @@ def _summary(name: str, calls: list[Heard], below: float) -> Activity:
     return Activity(name, values, float(found.mean()), std, share, dead.cpu().numpy())
 
 
-def _flat(call: Heard, below: float) -> Tensor:
+def _flat(call: LayerCall, below: float) -> Tensor:
     """Where the activation has no slope, (C, values of a unit)."""
     flat = slopes(call.module, call.z).abs() < below
     return flat.movedim(call.axis, 0).flatten(1)

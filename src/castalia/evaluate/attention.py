@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from castalia.evaluate.inside import run
+from castalia.evaluate.network_probe import run
 from castalia.nn import evaluating
 
 __all__ = ["Attended", "attention_weights", "dot_product_weights"]

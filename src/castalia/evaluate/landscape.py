@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.autodiff.lending import call_with
+from castalia.autodiff.functional_calls import call_with
 from castalia.nn import evaluating
 from castalia.protocols import Batch, Objective
 
@@ -95,7 +95,7 @@ def losses_around(
     Parameters
     ----------
     net, objective
-        Looked at in evaluation mode; the network's own weights are never written to.
+        Measured in evaluation mode; the network's own weights are never written to.
     batch
         Rows, targets and weights, on the network's device.
     directions
@@ -129,7 +129,7 @@ class _Probe(nn.Module):
             value = parameter.detach().clone()
             for step, direction in zip(place, directions, strict=True):
                 value.add_(direction[name], alpha=step)
-            # Penalties look at trainable weights only.
+            # Penalties read trainable weights only.
             moved[f"net.{name}"] = value.requires_grad_(parameter.requires_grad)
         found: float = call_with(self, moved, ())
         return found

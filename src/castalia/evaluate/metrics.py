@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
-from castalia.evaluate.labels import columns, positions, probabilities
+from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = [

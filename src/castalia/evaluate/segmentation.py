@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.pixels import as_maps, confusion, iou_from
+from castalia.utils.label_maps import as_maps, confusion, iou_from
 
 __all__ = ["boundary_accuracy", "class_iou", "mean_iou", "pixel_accuracy"]
 
@@ -87,7 +87,7 @@ def pixel_accuracy(y_true: Any, y_pred: Any, *, void: Any = None) -> float:
 def boundary_accuracy(y_true: Any, y_pred: Any, *, width: int = 2, void: Any = None) -> float:
     """Return the share of right pixels among those near a border between two true labels.
 
-    Large areas are easy and hide whether outlines are sharp; this looks at outlines alone.
+    Large areas are easy and hide whether outlines are sharp; this counts outlines alone.
 
     Parameters
     ----------

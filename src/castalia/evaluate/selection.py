@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
+from castalia.models.linear import Ridge
 
 __all__ = ["aic", "bic", "gaussian_log_likelihood", "loo", "runs_test", "structural_risk"]
 
@@ -98,8 +99,6 @@ def loo(
         )
     if not 0 <= alpha < np.inf:
         raise InvalidParameter(f"loo: `alpha` must be finite and at least 0; got {alpha!r}.")
-    from castalia.models.linear import Ridge  # brings torch, which the other measures do without
-
     found = Ridge(alpha=alpha, fit_intercept=fit_intercept, device="cpu").loo_residuals(X, y)
     alone = np.isnan(found).reshape(len(found), -1).any(axis=1)
     if alone.any():

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.style import COLOURS, caption
+from castalia.evaluate.displays.figure_style import COLOURS, caption
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.nets.dense import MLP
 from castalia.objectives import CrossEntropy, fgsm, pgd
 from castalia.testing import train_tensors

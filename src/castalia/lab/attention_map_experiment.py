@@ -18,8 +18,9 @@ from torch import Tensor
 
 from castalia.evaluate import AttentionMap
 from castalia.evaluate.attention import attention_weights
-from castalia.evaluate.displays.style import INK
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import INK
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.language import Transformer
 from castalia.train import Training
 

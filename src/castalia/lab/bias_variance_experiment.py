@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castalia.evaluate.displays import BiasVariance
-from castalia.evaluate.displays.style import COLOURS, INK, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.linear import BasisRegression
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ import numpy as np
 from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import CharTokenizer
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.style import COLOURS, INK, caption, whole_ticks
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.language import GPTLanguageModel, NGramLanguageModel, RNNLanguageModel
 from castalia.train import Training
 
@@ -47,7 +48,7 @@ def plays(size: int, held: int) -> tuple[str, str, str]:
 
 
 def models(test: str, quick: bool) -> dict[str, Any]:
-    """Return the models, not yet fitted; networks are told how they do on the test as they go."""
+    """Return the models, not yet fitted; networks log their test loss as they train."""
     common: dict[str, Any] = {
         "tokenizer": "characters",
         "training": Training(validation=([test], None), verbose=False),

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from castalia.evaluate.displays import FeatureMaps
-from castalia.evaluate.displays.style import COLOURS, INK, caption
-from castalia.evaluate.inside import encoded
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
+from castalia.evaluate.network_probe import encoded
 from castalia.lab.digits import digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.vision import ConvNetClassifier
 from castalia.nn import recording
 from castalia.train import Training
@@ -63,7 +64,7 @@ def separability(codes: Tensor, y: Tensor) -> float:
 
 
 def network(epochs: int) -> ConvNetClassifier:
-    """Return a classifier whose first filters are large enough to look at.
+    """Return a classifier whose first filters are large enough to be seen.
 
     Weight decay takes away what is left of the random start.
     """

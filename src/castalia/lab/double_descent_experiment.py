@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from castalia.evaluate.displays import DoubleDescent
-from castalia.evaluate.displays.style import COLOURS, INK, caption
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPRegressor
 from castalia.models.kernel import RandomFeatureRegression
 from castalia.nets.dense import MLP

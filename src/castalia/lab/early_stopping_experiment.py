@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from castalia.evaluate.displays.curves import LearningCurves
-from castalia.evaluate.displays.style import COLOURS, MUTED, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, MUTED, caption
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPRegressor
 from castalia.train import Training
 

@@ -2,7 +2,7 @@
 
 Recurrent encoders and decoders copy symbols from a noisy source, or write them backwards. Without
 attention all the decoder knows of the source is one vector of fixed width, and its answers get
-worse the longer the source is; with attention it looks at each place when it needs it: along the
+worse the longer the source is; with attention it reads each place when it needs it: along the
 diagonal for a copy, against it for a reversal. A decoder that reads its own answers instead of the
 true ones does worse, and the more so the longer they get: it was never trained on its own mistakes
 (exposure bias).
@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.style import COLOURS, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, caption
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.nets.language import Seq2Seq, generate
 from castalia.utils.seeds import seed_scope
 

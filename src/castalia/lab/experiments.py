@@ -11,10 +11,9 @@ from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["EXPERIMENTS", "Outcome", "panels", "run"]
+__all__ = ["EXPERIMENTS", "Outcome", "run"]
 
 # In the order of the course.
 EXPERIMENTS: dict[str, str] = {
@@ -55,7 +54,7 @@ class Outcome:
     Attributes
     ----------
     figure
-        The picture.
+        The image.
     numbers
         What the image shows, in numbers; the tests hold them.
     said
@@ -88,18 +87,3 @@ def run(name: str, *, quick: bool = False) -> Outcome:
             f"{name!r}.{did_you_mean(name, EXPERIMENTS)}"
         )
     return import_module(f"castalia.lab.{name.replace('-', '_')}_experiment").run(quick=quick)
-
-
-def panels(columns: int, size: tuple[float, float], rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its axes, row by row, in the house style."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from castalia.evaluate.displays.style import dress
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
-    for ax in axes:
-        dress(ax)
-    return figure, axes

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from castalia.evaluate.displays.style import COLOURS, INK, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 
 __all__ = ["path", "run"]
 

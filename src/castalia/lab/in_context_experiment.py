@@ -18,8 +18,9 @@ import numpy as np
 from torch.nn.utils import parameters_to_vector
 
 from castalia.data.prompts import Prompt, PromptTemplate
-from castalia.evaluate.displays.style import COLOURS, INK, caption, whole_ticks
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.language import GPTLanguageModel, answer
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from castalia.evaluate.displays import LossLandscape
-from castalia.evaluate.displays.style import INK
+from castalia.evaluate.displays.figure_style import INK
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.vision import ResNetClassifier
 from castalia.train import Training
 
@@ -36,7 +37,7 @@ def trained(data: Digits, depth: int, epochs: int, *, shortcut: bool) -> ResNetC
         training=Training(validation=0, verbose=False),
         random_state=0,
     )
-    return model.fit(_pictures(data.x, data.side), data.y)
+    return model.fit(_images(data.x, data.side), data.y)
 
 
 def rugged(loss: np.ndarray) -> float:
@@ -58,7 +59,7 @@ def run(*, quick: bool = False) -> Outcome:
     for name, shortcut in (("with shortcuts", True), ("without", False)):
         model = trained(data, depth, epochs, shortcut=shortcut)
         rows = slice(0, 200)
-        X = _pictures(data.x, data.side)[rows]
+        X = _images(data.x, data.side)[rows]
         seen = LossLandscape.from_estimator(
             model, X, data.y[rows], points=points, radius=RADIUS, random_state=0
         )
@@ -68,7 +69,7 @@ def run(*, quick: bool = False) -> Outcome:
             f"{name}: rise": seen.sharpness(),
             f"{name}: rise nearby": seen.sharpness(RADIUS / 2),
             f"{name}: ruggedness": rugged(seen.loss),
-            f"{name}: share right": float(model.score(_pictures(data.x_test, 8), data.y_test)),
+            f"{name}: share right": float(model.score(_images(data.x_test, 8), data.y_test)),
         }
     figure, axes = panels(2, (9.0, 4.3))
     together = np.concatenate([seen.loss.ravel() for seen in found.values()])
@@ -86,5 +87,5 @@ def run(*, quick: bool = False) -> Outcome:
     return Outcome(figure, numbers, said)
 
 
-def _pictures(x: np.ndarray, side: int) -> np.ndarray:
+def _images(x: np.ndarray, side: int) -> np.ndarray:
     return x.reshape(-1, side, side).astype(np.float32)

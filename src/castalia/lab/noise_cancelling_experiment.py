@@ -1,9 +1,9 @@
 """Adaptive noise cancelling: a filter learns the path of the noise and subtracts it.
 
-The primary channel hears s + n0, the reference only the noise n1; n0 is n1 through a path of taps
-(0.8, -0.4, 0.2). The filter makes what is left small, and what is left is s. Where the recording
-``foetal-ecg`` is in the cache of ``castalia.data.datasets``, the same filter takes the mother's
-heart out of a real abdominal lead and leaves the child's.
+The primary channel receives s + n0, the reference only the noise n1; n0 is n1 through a path of
+taps (0.8, -0.4, 0.2). The filter makes what is left small, and what is left is s. Where the
+recording ``foetal-ecg`` is in the cache of ``castalia.data.datasets``, the same filter takes the
+mother's heart out of a real abdominal lead and leaves the child's.
 
 Reference: 1975, Widrow et al., Adaptive noise cancelling, Proc. IEEE 63.
 """
@@ -14,8 +14,9 @@ import numpy as np
 
 from castalia.data import datasets
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.style import COLOURS, MUTED, caption
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, MUTED, caption
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.linear import AdaptiveFilter
 
 __all__ = ["run", "simulated"]
@@ -46,7 +47,7 @@ def run(*, quick: bool = False) -> Outcome:
     recording = None if quick else _recording()
     figure, axes = panels(1, (8.5, 3 if recording is None else 5.2), 1 if recording is None else 2)
     shown = slice(0, 1500)
-    axes[0].plot((signal + noise)[shown], color=MUTED, lw=0.5, alpha=0.8, label="heard")
+    axes[0].plot((signal + noise)[shown], color=MUTED, lw=0.5, alpha=0.8, label="received")
     axes[0].plot(model.residual_[shown], color=COLOURS[0], lw=1.1, label="cleaned")
     axes[0].plot(signal[shown], color=COLOURS[1], lw=1.1, ls=(0, (4, 2)), label="signal")
     axes[0].set(xlabel="sample", ylabel="simulated", xlim=(0, 1500))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from castalia.evaluate.displays.style import COLOURS, INK, MUTED, caption, whole_ticks
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK, MUTED, caption, whole_ticks
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.linear import PolynomialRegression
 
 __all__ = ["data", "run"]

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from castalia.evaluate.displays.style import COLOURS, INK, caption, signed
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, signed
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.nn.attention import (
     LearnedPositions,
     MultiHeadAttention,

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from castalia.evaluate.displays.style import COLOURS, INK, caption, whole_ticks
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.nn import influence, receptive_field
 from castalia.utils.seeds import seed_scope
 

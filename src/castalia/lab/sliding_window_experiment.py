@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from castalia.evaluate.displays.style import COLOURS
+from castalia.evaluate.displays.figure_style import COLOURS
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.vision import FullyConvolutional, LeNetClassifier
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Style transfer: one photograph painted in the manner of another picture.
+"""Style transfer: one photograph painted in the manner of another image.
 
 The eyes are a small VGG with random weights: no file is needed. Products of channels, averaged over
 the image, are brought to those of the style; deep maps stay near those of the content.
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-from castalia.evaluate.displays.style import COLOURS, caption, log_scale
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, caption, log_scale
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.vision import StyleTransfer
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ def drawn(side: int = 256, seed: int = 0) -> np.ndarray:
     stroke = 0.5 + 0.5 * np.sin(phase)
     light = 0.5 + 0.5 * np.sin(7 * across + 4 * np.sin(5 * down) + 2)
     night, sky, ochre = np.array([[18, 32, 86], [116, 164, 214], [236, 190, 74]])
-    picture = night + stroke[..., None] * (sky - night)
+    image = night + stroke[..., None] * (sky - night)
     glow = (light**4 * stroke)[..., None]
-    found: np.ndarray = (picture * (1 - glow) + ochre * glow).clip(0, 255).astype(np.uint8)
+    found: np.ndarray = (image * (1 - glow) + ochre * glow).clip(0, 255).astype(np.uint8)
     return found
 
 
@@ -53,7 +54,7 @@ def run(*, quick: bool = False) -> Outcome:
     styles = {"drawn": drawn(), "flower": load_sample_image("flower.jpg")}
     figure, axes = panels(3, (11.0, 5.6), rows=2)
     numbers: dict[str, float] = {}
-    _picture(axes[0], content, "content")
+    _image(axes[0], content, "content")
     for i, (name, style) in enumerate(styles.items()):
         painter = StyleTransfer(image_size=size, steps=steps, random_state=0).fit(style)
         painted = painter.transform(content)[0]
@@ -64,8 +65,8 @@ def run(*, quick: bool = False) -> Outcome:
             f"{name}: style left": history[-1]["style"] / history[0]["style"],
             f"{name}: rises": float(np.sum(np.diff(losses) > 0)),
         }
-        _picture(axes[1 + i], style, f"style, {name}")
-        _picture(axes[4 + i], painted, "painted")
+        _image(axes[1 + i], style, f"style, {name}")
+        _image(axes[4 + i], painted, "painted")
         axes[3].plot([h["step"] for h in history], losses, color=COLOURS[i], label=name)
     axes[3].set(xlabel="iterations of L-BFGS", ylabel="loss")
     log_scale(axes[3])
@@ -77,8 +78,8 @@ def run(*, quick: bool = False) -> Outcome:
     return Outcome(figure, numbers, said)
 
 
-def _picture(ax: Axes, picture: np.ndarray, title: str) -> None:
-    ax.imshow(picture)
+def _image(ax: Axes, image: np.ndarray, title: str) -> None:
+    ax.imshow(image)
     ax.set(xticks=[], yticks=[], title=title)
     ax.grid(False)
     ax.spines[:].set_visible(False)

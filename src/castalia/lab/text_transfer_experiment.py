@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from castalia.evaluate.displays.style import COLOURS, INK
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS, INK
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.lab.transfer import Arm, Plan, architectures, objectives, scalings, strategies
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.style import COLOURS, caption, whole_ticks
+from castalia.evaluate.displays.figure_style import COLOURS, caption, whole_ticks
 from castalia.lab.digits import Digits, digits
-from castalia.lab.experiments import Outcome, panels
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.nn import Residual, activation, init, layer_gradients
 from castalia.objectives import CrossEntropy
 from castalia.testing import train_tensors

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castalia.evaluate.displays.style import COLOURS
-from castalia.lab.experiments import Outcome, panels
+from castalia.evaluate.displays.figure_style import COLOURS
+from castalia.lab.experiments import Outcome
+from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPClassifier
 from castalia.models.linear import LinearRegression
 from castalia.train import Training

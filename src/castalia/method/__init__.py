@@ -8,7 +8,8 @@ from castalia.method.flow import fit, run
 from castalia.method.narrator import Narrator
 from castalia.method.next_step import NextStep, next_step
 from castalia.method.predictions import Predictions, predict
-from castalia.method.settings_search import TunePlan, TuneResult, tune
+from castalia.method.settings_search import tune
+from castalia.method.tune_plan import TunePlan, TuneResult
 
 __all__ = [
     "Baseline",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from castalia.evaluate import Interval, higher_is_better
-from castalia.method.kinds import Kind
+from castalia.method.problem import Problem
 from castalia.method.report.score_formats import score
 from castalia.method.task import Task
 from castalia.method.verdict import Verdict
@@ -23,23 +23,19 @@ _EVEN = 0.5  # share of the commonest class
 
 
 def give_advice(
-    *,
-    kind: Kind,
+    problem: Problem,
     verdict: Verdict,
-    metric: str,
     seeds: Interval,
     facts: Mapping[str, Any],
     checks: Sequence[Mapping[str, Any]],
-    model: str,
-    network: bool = True,
 ) -> list[str]:
     """Return a handful of next actions, the most pressing first.
 
     Parameters
     ----------
-    kind
+    problem
         What is predicted, and from what.
-    verdict, metric
+    verdict
         The outcome of the comparison.
     seeds
         Scores over seeds.
@@ -47,17 +43,13 @@ def give_advice(
         What the training of the saved model left: history, epochs, why it stopped.
     checks
         Preflight checks as mappings.
-    model
-        Name of the model.
-    network
-        Whether it is a network.
     """
     found = [
         *_checks(checks),
-        *_verdict(verdict, kind, seeds, metric, model, network),
+        *_verdict(problem, verdict, seeds),
         *_training(facts),
-        *_balance(kind.task, metric),
-        *kind.advice(verdict),
+        *_balance(problem.task, problem.metric),
+        *problem.kind.advice(verdict),
     ]
     return [words.replace("`", "") for words in found[:MOST]]
 
@@ -68,17 +60,15 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _verdict(
-    verdict: Verdict, kind: Kind, seeds: Interval, metric: str, model: str, network: bool
-) -> list[str]:
-    found = []
+def _verdict(problem: Problem, verdict: Verdict, seeds: Interval) -> list[str]:
+    found, kind, metric = [], problem.kind, problem.metric
     if verdict.outcome == "worse":
-        settings = f" ({kind.hint})" if network else ""
+        settings = f" ({kind.hint})" if problem.network else ""
         search = ", or let castalia tune search for them," if kind.searched else ""
         rival = verdict.rival[0].lower() + verdict.rival[1:]
         found.append(
             f"The gap to {rival} is real; try other settings{settings}{search} before giving up "
-            f"on {model}."
+            f"on {problem.model_name}."
         )
     wide = seeds.high - seeds.low if seeds.known else 0.0
     if wide > 0.05 and higher_is_better(metric) and verdict.outcome == "equal":

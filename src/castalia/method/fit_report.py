@@ -1,10 +1,10 @@
-"""Filling the report of a fit."""
+"""The report of a fit, from what its steps found."""
 
 from __future__ import annotations
 
 import platform
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,70 +12,78 @@ from castalia import __version__
 from castalia.diagnose import Diagnosis, Finding
 from castalia.evaluate import worst_mistakes
 from castalia.method.answer_scores import Answers
+from castalia.method.fit_outcome import FitOutcome
 from castalia.method.fit_plan import TASKS
-from castalia.method.report import Contender, RunReport
+from castalia.method.problem import Problem
+from castalia.method.report import RunReport
 from castalia.method.table_model import is_network
-from castalia.method.verdict import Verdict
 from castalia.utils.text import listing, plural
-
-if TYPE_CHECKING:
-    from castalia.method.flow import Fit
 
 __all__ = ["findings_rows", "make_report"]
 
 MOST_ROWS = 20_000  # answers kept for the figures
 
 
-def make_report(
-    fit: Fit,
-    created: str,
-    contenders: list[Contender],
-    checks: list[dict[str, Any]],
-    answers: Answers,
-    verdict: Verdict,
-    advice: list[str],
-    model: Any,
-    diagnosis: Diagnosis,
-) -> RunReport:
-    """Return everything the page shows about a fit."""
-    task, shown = fit.task, slice(MOST_ROWS)
-    classes = task.classes.tolist() if len(task.classes) else None
-    probability: Any = answers.probability
-    said: Any = answers.prediction
-    told = task.kind in TASKS  # otherwise answers are no labels or numbers
+def make_report(problem: Problem, outcome: FitOutcome, model: Any) -> RunReport:
+    """Return everything the page shows about a fit.
+
+    Parameters
+    ----------
+    problem
+        What was fitted.
+    outcome
+        What each step found.
+    model
+        The saved model.
+    """
+    kind, task, answers = problem.kind, problem.task, outcome.trainings.answers
     return RunReport(
-        title=fit.kind.title,
+        title=kind.title,
         task=task.kind,
-        target=fit.kind.target,
+        target=kind.target,
         unit=task.unit,
-        created=created,
+        created=outcome.created,
         data={
-            "rows": len(fit.kind),
-            **fit.kind.described(),
+            "rows": len(kind),
+            **kind.described(),
             "balance": task.counts,
-            "split": fit.kind.split_sizes(answers.facts),
-            "notes": [f"Taken as {task.kind}: {task.why}.", *fit.notes],
+            "split": kind.split_sizes(answers.facts),
+            "notes": [f"Taken as {task.kind}: {task.why}.", *outcome.notes(problem)],
         },
-        contenders=contenders,
-        metric=fit.metric,
+        contenders=outcome.contenders,
+        metric=problem.metric,
         interval_note=f"95 % intervals from 500 resamples of "
-        f"{plural(len(fit.tested), f'test {task.unit}')}",
-        verdict=verdict.words,
-        outcome=verdict.outcome,
-        advice=advice,
-        preflight=checks,
+        f"{plural(len(problem.tested), f'test {task.unit}')}",
+        verdict=outcome.verdict.words,
+        outcome=outcome.verdict.outcome,
+        advice=outcome.advice,
+        preflight=outcome.checks,
         history=answers.facts["history"],
-        y_true=task.y[fit.tested][shown] if told else None,
-        y_pred=(task.classes[said] if classes else said)[shown] if told else None,
-        probability=None if probability is None else probability[shown],
-        classes=classes,
-        mistakes=_mistakes(fit, answers) if told else [],
+        **_answers(problem, answers),
         settings=_settings(model),
         environment=_environment(answers),
-        reproduce=fit.plan.command(),
-        findings=findings_rows(diagnosis),
-        **fit.kind.sections(model, fit.tested, answers),
+        reproduce=problem.plan.command(),
+        findings=findings_rows(outcome.diagnosis),
+        **kind.sections(model, problem.tested, answers),
     )
+
+
+def _answers(problem: Problem, answers: Answers) -> dict[str, Any]:
+    """Return the fields about single answers, where these are labels or numbers."""
+    task, shown, probability = problem.task, slice(MOST_ROWS), answers.probability
+    classes = task.classes.tolist() if len(task.classes) else None
+    found = {
+        "classes": classes,
+        "probability": None if probability is None else probability[shown],
+    }
+    if task.kind not in TASKS:
+        return found
+    said = task.classes[answers.prediction] if classes else answers.prediction
+    return found | {
+        "y_true": task.y[problem.tested][shown],
+        "y_pred": said[shown],
+        "mistakes": _mistakes(problem, answers),
+    }
 
 
 def findings_rows(diagnosis: Diagnosis) -> list[dict[str, str]]:
@@ -97,20 +105,20 @@ def _explains(found: Finding) -> str:
     return f" It explains {listing(names, 'and')}." if names else ""
 
 
-def _mistakes(fit: Fit, answers: Answers) -> list[dict[str, Any]]:
-    truth, said = fit.truth, answers.prediction
+def _mistakes(problem: Problem, answers: Answers) -> list[dict[str, Any]]:
+    truth, said = problem.truth, answers.prediction
     if answers.probability is None:
         wrong = (truth != said).astype(float)
-        loss, confidence = wrong if len(fit.task.classes) else np.square(truth - said), None
+        loss, confidence = wrong if len(problem.task.classes) else np.square(truth - said), None
     else:
         chosen = answers.probability[np.arange(len(truth)), truth]
         loss, confidence = -np.log(np.maximum(chosen, 1e-12)), answers.probability.max(axis=1)
-    worst = worst_mistakes(truth, said, loss, most=fit.kind.mistakes, confidence=confidence)
+    worst = worst_mistakes(truth, said, loss, most=problem.kind.mistakes, confidence=confidence)
     if not worst:
         return []
-    rows = fit.tested[[m.index for m in worst]]
-    names, found = fit.task.classes.tolist(), []
-    for mistake, row, shown in zip(worst, rows, fit.kind.shown(rows), strict=True):
+    rows = problem.tested[[m.index for m in worst]]
+    names, found = problem.task.classes.tolist(), []
+    for mistake, row, shown in zip(worst, rows, problem.kind.shown(rows), strict=True):
         mistake = replace(mistake, index=int(row))
         if names:
             mistake = replace(

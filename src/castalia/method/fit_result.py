@@ -10,7 +10,7 @@ from typing import Any
 from castalia.errors import DamagedFile, InvalidData
 from castalia.method.report import RunReport, write
 from castalia.method.report.plain_values import from_text, to_text
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean
 
 __all__ = ["BASELINE", "MODEL", "PAGE", "RESULT", "FitResult"]
@@ -84,5 +84,5 @@ class FitResult:
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFile(
                 f"report: `{path}` is truncated or was altered. Run `castalia fit` again to "
-                "make it anew."
+                "write a new one."
             ) from error

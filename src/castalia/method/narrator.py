@@ -1,4 +1,4 @@
-"""How a fit tells what it is doing; the command line and other front ends listen."""
+"""The events of a fit; the command line and other front ends receive them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Narrator"]
 
 
 class Narrator:
-    """Gets every event of a fit; override what you want to show.
+    """Receives every event of a fit; override what you want to show.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class Narrator:
         """The data is read; the run lies in this folder."""
 
     def note(self, words: str) -> None:
-        """Something about the data deserves a look."""
+        """There is a remark on the data."""
 
     def baseline(self, contender: Contender, metric: str) -> None:
         """A baseline is scored."""

@@ -1,7 +1,7 @@
 """What to do next, by the rule of the practical method: fit, gap, or done.
 
 Training error above the goal: more data cannot help; make the model bigger, tune the rate, and if
-that fails look at the data. Training error below it and validation error above: gather more data if
+that fails inspect the data. Training error below it and validation error above: gather more data if
 the learning curve says that it pays, regularise otherwise.
 Reference: 2016, Goodfellow, Bengio, Courville, Deep learning, chapter 11.
 """
@@ -79,7 +79,7 @@ def next_step(
             "improve-the-fit",
             f"The error on the training rows, {number(train_error, 3)}, is above the goal "
             f"{number(goal, 3)}: more rows cannot help. Make the model bigger and tune the "
-            "learning rate; if that fails, look at the quality of the data.",
+            "learning rate; if that fails, inspect the quality of the data.",
         )
     gap = f"The gap from {number(train_error, 3)} in training to {number(validation_error, 3)} in "
     if sizes is None or errors is None:

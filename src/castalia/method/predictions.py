@@ -16,7 +16,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.kinds import Asked, kind_of
 from castalia.method.report.plain_values import plain
 from castalia.method.saved_model import find_text, load_model
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
 __all__ = ["ENDINGS", "Predictions", "predict"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.method.report.plain_values import from_text, plain, to_text
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 
 __all__ = ["Stages"]
 

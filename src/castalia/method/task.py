@@ -1,4 +1,4 @@
-"""Telling classification from regression by the target, and saying why."""
+"""The task, inferred from the target: classification or regression, and why."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Task:
 
 
 def find_task(data: Dataset, asked: str | None = None) -> Task:
-    """Look at the target of a table and say what task it sets.
+    """Infer the task from the target of a table.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def find_task(data: Dataset, asked: str | None = None) -> Task:
 
 
 def class_task(name: str, y: np.ndarray, why: str, unit: str) -> Task:
-    """Return the task of telling classes apart.
+    """Return the task of a classification.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def class_task(name: str, y: np.ndarray, why: str, unit: str) -> Task:
 
     Examples
     --------
-    >>> class_task("class", np.array(["cat", "dog", "cat"]), "of folders", "picture").counts
+    >>> class_task("class", np.array(["cat", "dog", "cat"]), "of folders", "image").counts
     {'cat': 2, 'dog': 1}
     """
     return _classes(name, why, _distinct(name, y, unit)[0], unit)

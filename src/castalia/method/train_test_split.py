@@ -28,6 +28,10 @@ class Part:
     train: np.ndarray
     test: np.ndarray
 
+    def stage(self, name: str) -> str:
+        """Return the name of a stage that is done on this part."""
+        return f"{self.name}-{name}" if self.name else name
+
 
 def make_parts(
     data: Any, task: Task, plan: FitPlan, groups: np.ndarray | None = None

@@ -1,6 +1,5 @@
 """Optimizers by name, schedules and weight averaging."""
 
-from castalia.optim.averaging import Average, build_average
 from castalia.optim.build import (
     OPTIMIZERS,
     base_rate,
@@ -10,14 +9,14 @@ from castalia.optim.build import (
 )
 from castalia.optim.clip import clip_by_norm, clip_by_value, clip_gradients, gradient_norm
 from castalia.optim.conjugate_gradient import ConjugateGradient
-from castalia.optim.curvature import GaussNewtonModel, HessianModel
 from castalia.optim.delta_bar_delta import DeltaBarDelta
-from castalia.optim.dense import GaussNewton, Newton
 from castalia.optim.dynamo import without_dynamo
-from castalia.optim.fused import fused_step
+from castalia.optim.fused_adam import fused_step
 from castalia.optim.gradient_flow import GradientFlow, gradient_flow
 from castalia.optim.hessian_free import HessianFree
 from castalia.optim.linesearch import Point, exact_line_search, strong_wolfe
+from castalia.optim.newton_methods import GaussNewton, Newton
+from castalia.optim.quadratic_models import GaussNewtonModel, HessianModel
 from castalia.optim.range_test import LRRangeTest, lr_range_test
 from castalia.optim.recommend import Choice, recommend
 from castalia.optim.schedules import (
@@ -36,6 +35,7 @@ from castalia.optim.schedules import (
     step,
     warmup,
 )
+from castalia.optim.weight_averages import Average, build_average
 
 __all__ = [
     "OPTIMIZERS",

@@ -11,9 +11,9 @@ from torch.optim import Optimizer
 from castalia.errors import InvalidParameter
 from castalia.optim.conjugate_gradient import ConjugateGradient
 from castalia.optim.delta_bar_delta import DeltaBarDelta
-from castalia.optim.dense import GaussNewton, Newton
 from castalia.optim.dynamo import without_dynamo
 from castalia.optim.hessian_free import HessianFree
+from castalia.optim.newton_methods import GaussNewton, Newton
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["OPTIMIZERS", "base_rate", "build_optimizer", "closure_kind", "optimizer_class"]

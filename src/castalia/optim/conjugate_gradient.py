@@ -127,7 +127,7 @@ class ConjugateGradient(VectorOptimizer):
         memory, place = self.memory, self._place()
         direction = self._direction(here.gradient)
         slope = float(here.gradient @ direction)
-        if not slope < 0:  # does not descend: begin anew
+        if not slope < 0:  # does not descend: begin again
             memory["since"], direction = 1, -here.gradient
             slope = float(here.gradient @ direction)
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from castalia.autodiff import odeint
-from castalia.autodiff.packing import Packing
+from castalia.autodiff.flat_vector import Packing
 from castalia.errors import ShapeMismatch
 
 __all__ = ["GradientFlow", "gradient_flow"]

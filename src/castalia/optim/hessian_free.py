@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from castalia.optim.curvature import GaussNewtonModel, HessianModel
-from castalia.optim.curved import CurvatureOptimizer
-from castalia.optim.damping import LEAST, adjust_damping
+from castalia.optim.curvature_optimizer import CurvatureOptimizer
+from castalia.optim.levenberg_marquardt import LEAST, adjust_damping
+from castalia.optim.quadratic_models import GaussNewtonModel, HessianModel
 from castalia.optim.truncated import Truncated, truncated_solve
 from castalia.optim.vector import check_choice, check_least
 

@@ -108,7 +108,7 @@ def _narrow(
     """Narrow a bracket: ``low`` is its best point so far and slopes towards ``high``."""
     for _ in range(evaluations):
         width = high.length - low.length
-        if abs(width * low.slope) <= noise:  # no fall left that could be told from rounding
+        if abs(width * low.slope) <= noise:  # no fall left above rounding
             break
         share = (_cubic_minimum(low, high) - low.length) / width
         share = 0.5 if math.isnan(share) else min(max(share, 0.05), 0.95)

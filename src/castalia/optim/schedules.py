@@ -1,6 +1,6 @@
 """Learning-rate schedules: pure functions, so a resumed training goes on exactly.
 
-A schedule gives a factor for the base rate at step k of K. One that looks at the losses
+A schedule gives a factor for the base rate at step k of K. One that reads the losses
 (``plateau``) has a second factor, a function of the losses of the epochs so far.
 """
 
@@ -186,7 +186,7 @@ def plateau(
 ) -> Schedule:
     """Multiply by ``factor`` when the loss has not fallen for ``patience`` epochs.
 
-    The loop looks at the validation loss, or at the training loss where nothing is held out. As the
+    The loop reads the validation loss, or the training loss where nothing is held out. As the
     factor is a function of the losses in the history, a resumed training goes on exactly and all
     processes agree.
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, TrainingWarning
 from castalia.train.tensorfile import parts, read_header, unpack
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 
 __all__ = ["latest_checkpoint", "read_checkpoint", "write_checkpoint"]
 

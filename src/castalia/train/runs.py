@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, WriteFailed
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["STATUSES", "Run", "RunStore"]

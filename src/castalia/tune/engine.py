@@ -22,9 +22,9 @@ from castalia.base import Interval, OneOf, RandomState, check_parameters
 from castalia.base.input_checks import check_weight, split_target
 from castalia.base.run_recorder import content, described
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
-from castalia.tune.pruning import PruneByEpoch, watched
-from castalia.tune.rows import Rows, weighs, weight_name
-from castalia.tune.space import read_space
+from castalia.tune.epoch_pruner import PruneByEpoch, watched
+from castalia.tune.search_rows import Rows, weighs, weight_name
+from castalia.tune.search_space import read_space
 from castalia.tune.study import Study
 from castalia.utils.seeds import seed_from
 from castalia.utils.text import did_you_mean, plural
@@ -51,7 +51,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         What is tuned; it is cloned, never changed.
     space
         A dict from parameter to ``Uniform``, ``Whole``, ``Choice``, a list or a distribution of
-        scipy; None takes ``default_space(estimator)``.
+        scipy; None takes ``SearchSpace.default(estimator)``.
     trials
         Settings to try, those of earlier sittings included.
     cv
@@ -71,7 +71,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     seconds
         Time of one sitting, after which no further trial is begun; one at least comes to an end.
     callback
-        Told of every finished trial: called with a dict of its ``number``, ``params``, ``score``
+        Called after every finished trial with a dict of its ``number``, ``params``, ``score``
         and ``state``.
     random_state
         Seed of the proposals and the folds.
@@ -133,7 +133,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         while len(study.finished()) < budget and not self._late(study, begun):
             self._try(study, rows, folds)
             if self.callback is not None:
-                self.callback(study.told())
+                self.callback(study.latest())
         self._conclude(study, rows, len(folds))
         return self
 

@@ -171,7 +171,7 @@ class Study:
         trial.set_user_attr(REASON, reason)
         self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
 
-    def told(self) -> dict[str, Any]:
+    def latest(self) -> dict[str, Any]:
         """Return the trial that ended last, in plain values."""
         trial = max(self.finished(), key=lambda t: t.datetime_complete)
         score = float("nan") if trial.value is None else float(trial.value)

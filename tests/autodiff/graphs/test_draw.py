@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from castalia.autodiff import trace
-from castalia.autodiff.graphs.draw import picture
-from castalia.autodiff.graphs.folding import fold, repetition
+from castalia.autodiff.graphs.draw import figure_of
+from castalia.autodiff.graphs.folded_nodes import fold, repetition
 from castalia.autodiff.graphs.layout import lay_out
 from castalia.errors import InvalidParameter
 
@@ -47,7 +47,7 @@ def texts(figure):
 
 def test_a_small_graph_shows_every_box_with_values_and_adjoints():
     graph = logistic()
-    written = texts(picture(graph))
+    written = texts(figure_of(graph))
     for box in graph.boxes:
         assert (box.name if box.is_leaf else box.operation) in written
     value, adjoint = graph.values["neg"].item(), graph.adjoints["log"].item()
@@ -59,7 +59,7 @@ def test_a_small_graph_shows_every_box_with_values_and_adjoints():
 def test_without_a_backward_pass_there_are_values_only():
     graph = trace(lambda x: x.sin().sum(), torch.tensor([0.5]))
     graph.fprop()
-    figure = picture(graph)
+    figure = figure_of(graph)
     assert len(figure.axes) == 1  # no scale of adjoints
     assert "0.479" in texts(figure)
 
@@ -101,7 +101,7 @@ def test_layers_are_folded_and_coloured_by_their_adjoint():
     net = nn.Sequential(*layers)
     graph = trace(lambda x: net(x).sum(), torch.ones(2, 6))
     graph.bprop()
-    figure = picture(graph, folded=True)
+    figure = figure_of(graph, folded=True)
     boxes = [p for p in figure.axes[0].patches if hasattr(p, "get_boxstyle")]
     colours = {re.sub(r"\s", "", str(p.get_facecolor())) for p in boxes}
     assert len(colours) > 4

@@ -9,7 +9,7 @@ from PIL import Image
 
 from castalia.data.images import camvid, load_camvid
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.files import digest
+from castalia.utils.atomic_files import digest
 
 
 def packed(array, kind):

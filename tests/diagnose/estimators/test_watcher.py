@@ -175,7 +175,7 @@ def test_a_diverging_fit_leaves_findings_in_its_run(tmp_path):
 
 
 def test_a_mistake_of_the_doctor_never_reaches_the_training(monkeypatch):
-    monkeypatch.setattr("castalia.diagnose.estimators.watcher.Peek", lambda *_: 1 / 0)
+    monkeypatch.setattr("castalia.diagnose.estimators.watcher.ExtraPass", lambda *_: 1 / 0)
     watched, alone = moons(True).fit(X, Y), moons(False).fit(X, Y)
     assert all(torch.equal(a, b) for a, b in zip(weights(watched), weights(alone), strict=True))
     assert any("ZeroDivisionError" in note for note in watched.diagnosis_.notes)

@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from castalia.diagnose.examination.copies import copied
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.examiner import _milder
-from castalia.diagnose.examination.probes.generalisation import calibration_error
-from castalia.diagnose.examination.reading import Unreadable, read_rows
-from castalia.diagnose.examination.subject import Subject
-from castalia.diagnose.findings import finding
+from castalia.diagnose.examination.module_copies import copied
+from castalia.diagnose.examination.probes.generalisation_probe import calibration_error
+from castalia.diagnose.examination.row_reader import Unreadable, read_rows
+from castalia.diagnose.finding_record import finding
 
 
 def found(code, severity="warning", confidence=0.8):
@@ -164,7 +164,7 @@ def test_the_calibration_error_of_a_calibrated_network_is_small():
 
 def test_an_attempt_that_the_clock_ended_while_it_was_learning_tells_nothing():
     from castalia.diagnose.examination.effort import TINY_STEPS
-    from castalia.diagnose.examination.probes.tiny_fit import Fit
+    from castalia.diagnose.examination.probes.tiny_fit_probe import Fit
 
     half = TINY_STEPS // 2
     learning, stuck = (Fit(0.5, 1.0, "accuracy", half, 1.0, last) for last in (0.2, 0.9))

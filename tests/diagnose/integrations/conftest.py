@@ -6,7 +6,7 @@ from tests.diagnose.script.fakes import FakeDoctor
 def doctors(monkeypatch):
     """The fake doctors made in this test."""
     monkeypatch.setattr(FakeDoctor, "made", [])
-    monkeypatch.setattr("castalia.diagnose.integrations.visit.watch", FakeDoctor)
+    monkeypatch.setattr("castalia.diagnose.integrations.guarded_doctor.watch", FakeDoctor)
     return FakeDoctor.made
 
 

@@ -5,7 +5,7 @@ from tests.diagnose.rules.records import classification
 
 from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.case import Case
-from castalia.diagnose.rules.splits import too_few
+from castalia.diagnose.rules.split_rules import too_few
 from castalia.diagnose.thresholds import limit
 
 

@@ -8,7 +8,7 @@ from castalia.diagnose.script import Session
 def doctors(monkeypatch):
     """The fake doctors made in this test."""
     monkeypatch.setattr(FakeDoctor, "made", [])
-    monkeypatch.setattr("castalia.diagnose.script.session.watch", FakeDoctor)
+    monkeypatch.setattr("castalia.diagnose.script.script_session.watch", FakeDoctor)
     return FakeDoctor.made
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from castalia.autodiff.graphs.boxes import Box, boxes_in, fill
-from castalia.autodiff.graphs.graph import Graph
+from castalia.autodiff.graphs.box import Box, boxes_in, fill
+from castalia.autodiff.graphs.box_graph import AnyGraph
 
 __all__ = ["Builder"]
 
 
-class Builder:
+class Builder(Generic[AnyGraph]):
     """A graph in the making, over the leaves of another one.
 
     Parameters
@@ -30,7 +30,7 @@ class Builder:
         From boxes of the old graph to boxes of the new one; filled by the caller for operations.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: AnyGraph) -> None:
         self.graph = graph
         self.boxes: list[Box] = []
         self.names: set[str] = set()
@@ -109,7 +109,7 @@ class Builder:
         box.name = self._free(name)
         self.names.add(box.name)
 
-    def build(self, outputs: Any) -> Graph:
+    def build(self, outputs: Any) -> AnyGraph:
         """Finish: leave out what the outputs do not depend on, and run once."""
         needed = set(boxes_in(outputs))
         todo = list(needed)
@@ -121,7 +121,7 @@ class Builder:
         arguments = pytree.tree_map_only(Box, lambda box: self.new[box], old.arguments)
         tensors = {box: tensor for box, tensor in self.tensors.items() if box in needed}
         kept = [box for box in self.boxes if box in needed]
-        graph = Graph(kept, outputs, tensors, arguments=arguments, name=old.name)
+        graph = type(old)(kept, outputs, tensors, arguments=arguments, name=old.name)
         graph.run()
         return graph
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from castalia.autodiff.graphs.boxes import Box
+from castalia.autodiff.graphs.box import Box
+from castalia.autodiff.graphs.box_graph import BoxGraph
 from castalia.autodiff.graphs.custom import Applied
-from castalia.autodiff.graphs.graph import Graph
 
 __all__ = ["code"]
 
@@ -34,7 +34,7 @@ _INFIX = {
 _METHODS = ("t", "transpose", "reshape", "expand", "permute", "unsqueeze", "squeeze", "detach")
 
 
-def code(graph: Graph) -> str:
+def code(graph: BoxGraph) -> str:
     """Write the graph as a function of its inputs, parameters, buffers and constants.
 
     Parameters
@@ -63,7 +63,7 @@ def code(graph: Graph) -> str:
 _KINDS = ("input", "parameter", "buffer", "constant")
 
 
-def _names(graph: Graph) -> dict[Box, str]:
+def _names(graph: BoxGraph) -> dict[Box, str]:
     """Python names: unique, no dots, no words of the language."""
     names: dict[Box, str] = {}
     taken = {"torch", "aten", graph.name}

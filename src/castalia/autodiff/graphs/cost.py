@@ -14,8 +14,8 @@ from math import prod
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry
 
-from castalia.autodiff.graphs.boxes import Box, fill
-from castalia.autodiff.graphs.graph import Graph
+from castalia.autodiff.graphs.box import Box, fill
+from castalia.autodiff.graphs.box_graph import BoxGraph
 
 __all__ = ["BoxCost", "Cost", "cost"]
 
@@ -115,7 +115,7 @@ class Cost:
         )
 
 
-def cost(graph: Graph) -> Cost:
+def cost(graph: BoxGraph) -> Cost:
     """Count every box of a graph.
 
     Parameters
@@ -178,7 +178,7 @@ def _size(box: Box) -> int:
     return sum(p.numel() * p.element_size() for p in parts if isinstance(p, Tensor))
 
 
-def _memory(graph: Graph) -> dict[Box, int]:
+def _memory(graph: BoxGraph) -> dict[Box, int]:
     """Bytes alive at each box: the leaves, and every value up to its last reader."""
     owner = {box: _owner(box) for box in graph.order}
     last: dict[Box, Box | None] = {owner[box]: box for box in graph.order}

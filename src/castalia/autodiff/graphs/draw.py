@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from castalia.autodiff.graphs.boxes import Box
-from castalia.autodiff.graphs.folding import Node, fold, magnitude
+from castalia.autodiff.graphs.box import Box
+from castalia.autodiff.graphs.box_graph import BoxGraph
+from castalia.autodiff.graphs.folded_nodes import Node, fold, magnitude
 from castalia.autodiff.graphs.layout import Layout, lay_out
 from castalia.errors import InvalidParameter
 
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from castalia.autodiff.graphs.graph import Graph
-
-__all__ = ["draw", "picture"]
+__all__ = ["draw", "figure_of"]
 
 SHOW_ALL = 14  # operations up to which every box is drawn on its own
 WRITE_ON_EDGES = 40  # nodes up to which edges carry numbers
@@ -36,18 +35,18 @@ KINDS = ("png", "svg", "pdf")
 INK, FORWARD, BACKWARD, PLAIN = "#3c4043", "#5f6b7a", "#b3470c", "#eef1f5"
 
 
-def draw(graph: Graph, path: str | os.PathLike[str], fold: bool | None = None) -> Path:
+def draw(graph: BoxGraph, path: str | os.PathLike[str], fold: bool | None = None) -> Path:
     """Write an image of a graph; see ``Graph.draw``."""
     path = Path(path)
     if path.suffix.lstrip(".").lower() not in KINDS:
         raise InvalidParameter(f"Graph.draw: `path` must end in .png, .svg or .pdf; got '{path}'.")
-    figure = picture(graph, fold)
+    figure = figure_of(graph, fold)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return path
 
 
-def picture(graph: Graph, folded: bool | None = None) -> Figure:
+def figure_of(graph: BoxGraph, folded: bool | None = None) -> Figure:
     """Return the image as a figure of matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
 from torch._ops import OpOverload
 
-from castalia.autodiff.graphs.boxes import Box, any_layout, fill
+from castalia.autodiff.graphs.box import Box, any_layout, fill
+from castalia.autodiff.graphs.box_graph import AnyGraph, BoxGraph
+from castalia.autodiff.graphs.box_values import leaf_of
 from castalia.autodiff.graphs.builder import Builder
-from castalia.autodiff.graphs.capture import record
-from castalia.autodiff.graphs.checks import scalar_end, seeds_of
-from castalia.autodiff.graphs.graph import Graph
-from castalia.autodiff.graphs.values import leaf_of
+from castalia.autodiff.graphs.fx_capture import record
+from castalia.autodiff.graphs.graph_inputs import scalar_end, seeds_of
 from castalia.errors import InvalidParameter
 from castalia.utils.text import plural
 
@@ -31,7 +31,7 @@ Wrt = int | str | Box
 _COPIES = ("aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default")
 
 
-def gradient(graph: Graph, wrt: Wrt | Sequence[Wrt] = 0, seed: Any = None) -> Graph:
+def gradient(graph: AnyGraph, wrt: Wrt | Sequence[Wrt] = 0, seed: Any = None) -> AnyGraph:
     """Return the graph of the gradient of a scalar output, or of a product with ``seed``.
 
     Parameters
@@ -54,10 +54,10 @@ def gradient(graph: Graph, wrt: Wrt | Sequence[Wrt] = 0, seed: Any = None) -> Gr
     return adjoints.builder.build(found if several else found[0])
 
 
-class _Adjoints:
+class _Adjoints(Generic[AnyGraph]):
     """The boxes of the adjoints, collected going backwards."""
 
-    def __init__(self, graph: Graph, targets: Sequence[Box]) -> None:
+    def __init__(self, graph: AnyGraph, targets: Sequence[Box]) -> None:
         self.graph = graph
         self.builder = Builder(graph)
         for box in graph.order:
@@ -164,7 +164,7 @@ class _Rule:
             _KNOWN[key] = cls(box, asked, slots)
         return _KNOWN[key]
 
-    def insert(self, builder: Builder, box: Box, adjoints: list[Box]) -> list[Box | None]:
+    def insert(self, builder: Builder[Any], box: Box, adjoints: list[Box]) -> list[Box | None]:
         """Add the boxes of the rule; what the forward pass has computed is used again."""
         here = builder.new[box]
         given = iter([*here.parents, *adjoints])
@@ -205,7 +205,7 @@ def _filled(node: fx.Node, made: dict[fx.Node, Any]) -> tuple[Any, Any]:
     )
 
 
-def _target(graph: Graph, wrt: Wrt) -> Box:
+def _target(graph: BoxGraph, wrt: Wrt) -> Box:
     if isinstance(wrt, int) and not isinstance(wrt, bool):
         if not -len(graph.inputs) <= wrt < len(graph.inputs):
             raise InvalidParameter(

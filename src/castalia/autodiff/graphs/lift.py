@@ -15,7 +15,7 @@ from typing import Any
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
-from castalia.autodiff.lending import call_with
+from castalia.autodiff.functional_calls import call_with
 from castalia.errors import InvalidParameter
 
 __all__ = ["Lifted", "lift"]

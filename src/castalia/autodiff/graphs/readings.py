@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from castalia.autodiff.graphs.boxes import Box
+from castalia.autodiff.graphs.box import Box
 from castalia.errors import InvalidParameter
 
-if TYPE_CHECKING:
-    from castalia.autodiff.graphs.graph import Graph
-
 __all__ = ["Readings"]
+
+
+class Boxes(Protocol):
+    """Boxes in order, each found by itself or by its name."""
+
+    order: tuple[Box, ...]
+
+    def __getitem__(self, box: Box | str) -> Box:
+        """Find a box."""
 
 
 class Readings(Mapping[Box, Any]):
@@ -25,7 +31,7 @@ class Readings(Mapping[Box, Any]):
         ``"value"`` or ``"adjoint"``.
     """
 
-    def __init__(self, graph: Graph, what: str) -> None:
+    def __init__(self, graph: Boxes, what: str) -> None:
         self.graph, self.what = graph, what
 
     def __getitem__(self, box: Box | str) -> Any:

@@ -1,6 +1,6 @@
 """Simplification of graphs by a few exact rules of algebra.
 
-The graph is written anew box by box, so that equal operations meet; each operation may first be
+The graph is built again box by box, so that equal operations meet; each operation may first be
 answered by a rule with a box that is there already. Rules leave the value as it is, up to rounding.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from castalia.autodiff.graphs.boxes import Box, fill
+from castalia.autodiff.graphs.box import Box, fill
+from castalia.autodiff.graphs.box_graph import AnyGraph
 from castalia.autodiff.graphs.builder import Builder
-from castalia.autodiff.graphs.graph import Graph
 
 __all__ = ["simplify"]
 
@@ -23,7 +23,7 @@ _VIEWS = ("reshape", "expand", "clone", "_to_copy")
 _NUMBERS = ("full", "ones", "zeros", "full_like", "ones_like", "zeros_like")
 
 
-def simplify(graph: Graph) -> Graph:
+def simplify(graph: AnyGraph) -> AnyGraph:
     """Return an equal graph with fewer boxes.
 
     Parameters
@@ -38,19 +38,20 @@ def simplify(graph: Graph) -> Graph:
         graph = shorter
 
 
-def _pass(graph: Graph) -> Graph:
-    work = _Work(Builder(graph))
+def _pass(graph: AnyGraph) -> AnyGraph:
+    builder = Builder(graph)
+    work = _Work(builder)
     for box in graph.order:
         if not box.is_leaf:
-            work.builder.new[box] = work.answer(box)
-    return work.builder.build(fill(graph.outputs, work.builder.new))
+            builder.new[box] = work.answer(box)
+    return builder.build(fill(graph.outputs, builder.new))
 
 
 @dataclass
 class _Work:
     """The graph being written, and which of its boxes hold one number throughout."""
 
-    builder: Builder
+    builder: Builder[Any]
     uniform: dict[Box, float] = field(default_factory=dict)
 
     def answer(self, box: Box) -> Box:
@@ -69,7 +70,7 @@ class _Work:
         return found
 
     def _number(self, box: Box, args: tuple[Any, ...]) -> float | None:
-        """The number that fills the value, where that can be told without running."""
+        """The number that fills the value, where that is known without running."""
         if box.dtype is None or box.has_several_outputs or not box.dtype.is_floating_point:
             return None
         if box.operation in _NUMBERS:

@@ -11,11 +11,11 @@ from typing import Any
 import torch.utils._pytree as pytree
 from torch import Tensor, fx
 
-from castalia.autodiff.graphs.boxes import Box, Source, any_layout
-from castalia.autodiff.graphs.capture import Note, capture, user_line
-from castalia.autodiff.graphs.graph import Graph
+from castalia.autodiff.functional_calls import differentiating
+from castalia.autodiff.graphs.box import Box, Source, any_layout
+from castalia.autodiff.graphs.computation_graph import Graph
+from castalia.autodiff.graphs.fx_capture import Note, capture, user_line
 from castalia.autodiff.graphs.lift import Lifted, Slot, lift
-from castalia.autodiff.lending import differentiating
 from castalia.errors import CastaliaError, InvalidData
 from castalia.utils.seeds import seed_from, seed_scope
 

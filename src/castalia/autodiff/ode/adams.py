@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from castalia.autodiff.ode.field import Field
+from castalia.autodiff.ode.ode_step import Step
 from castalia.autodiff.ode.runge_kutta import RungeKutta
-from castalia.autodiff.ode.step import Step
 from castalia.autodiff.ode.tableaux import ADAMS_BASHFORTH, ADAMS_MOULTON, TABLEAUX
 
 __all__ = ["Adams"]

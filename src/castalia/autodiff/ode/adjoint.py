@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from castalia.autodiff.flat_vector import Packing
 from castalia.autodiff.ode.control import Norm, rms
 from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.integrate import build_integrator, sample
 from castalia.autodiff.ode.options import Options
-from castalia.autodiff.packing import Packing
 
 __all__ = ["Problem", "odeint_adjoint"]
 

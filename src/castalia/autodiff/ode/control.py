@@ -13,10 +13,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from castalia.autodiff.flat_vector import Packing
 from castalia.autodiff.ode.field import Field
+from castalia.autodiff.ode.ode_step import Step
 from castalia.autodiff.ode.options import Options
-from castalia.autodiff.ode.step import Step
-from castalia.autodiff.packing import Packing
 
 __all__ = ["Control", "Norm", "build_norm"]
 

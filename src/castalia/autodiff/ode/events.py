@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from castalia.autodiff.ode.field import Field
-from castalia.autodiff.ode.step import Step
+from castalia.autodiff.ode.ode_step import Step
 from castalia.errors import InvalidData, ShapeMismatch
 
 __all__ = ["Event", "move_with_event", "up_to", "watch"]
@@ -24,7 +24,7 @@ Event = Callable[[Tensor, Any], Tensor]
 
 
 class Sign:
-    """Looks at the sign of g at the end of every step and finds the zero inside one."""
+    """Reads the sign of g at the end of every step and finds the zero inside one."""
 
     def __init__(self, event: Event, field: Field) -> None:
         self.event, self.field = event, field

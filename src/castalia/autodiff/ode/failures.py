@@ -49,7 +49,7 @@ def too_many_steps(
     times: Sequence[float],
     state: tuple[Tensor, Tensor, Field] | None,
 ) -> SolverFailed:
-    """The limit of steps is reached; ``state`` allows a look at the stiffness."""
+    """The limit of steps is reached; ``state`` shows the stiffness."""
     rate = stiffness(t, *state) if state else 0.0
     left = abs(times[-1] - t)
     if rate * left > options.max_steps:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from castalia.autodiff.packing import Packing
+from castalia.autodiff.flat_vector import Packing
 
 __all__ = ["Field"]
 

@@ -19,9 +19,9 @@ from castalia.autodiff.ode.adams import Adams
 from castalia.autodiff.ode.control import Control, Norm
 from castalia.autodiff.ode.failures import not_finite, step_too_small, too_many_steps
 from castalia.autodiff.ode.field import Field
+from castalia.autodiff.ode.ode_step import Step
 from castalia.autodiff.ode.options import Options
 from castalia.autodiff.ode.runge_kutta import RungeKutta
-from castalia.autodiff.ode.step import Step
 from castalia.autodiff.ode.tableaux import TABLEAUX
 
 __all__ = ["Integrator", "build_integrator", "sample"]
@@ -86,7 +86,7 @@ class Fixed:
                 self.steps += 1
                 yield step
                 y, f = step.y1, step.f1
-            # one look at each output time: a non-finite state stays non-finite
+            # one check at each output time: a non-finite state stays non-finite
             if not torch.isfinite(y).all():
                 raise not_finite(self.options, a, b)
 

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from castalia.autodiff.flat_vector import Packing
 from castalia.autodiff.ode.adjoint import Problem, odeint_adjoint
 from castalia.autodiff.ode.control import build_norm
 from castalia.autodiff.ode.events import Event, move_with_event, up_to, watch
 from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.integrate import build_integrator, sample
 from castalia.autodiff.ode.options import Options, read_times
-from castalia.autodiff.packing import Packing
 from castalia.errors import InvalidParameter
 
 __all__ = ["odeint"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from castalia.autodiff.ode.field import Field
-from castalia.autodiff.ode.step import Step
+from castalia.autodiff.ode.ode_step import Step
 from castalia.autodiff.ode.tableaux import Tableau
 
 __all__ = ["RungeKutta"]

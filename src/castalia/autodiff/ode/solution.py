@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from castalia.autodiff.flat_vector import Packing
 from castalia.autodiff.ode.control import build_norm
 from castalia.autodiff.ode.events import Event, up_to, watch
 from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.integrate import build_integrator, sample
+from castalia.autodiff.ode.ode_step import Step
 from castalia.autodiff.ode.options import Options, read_times
-from castalia.autodiff.ode.step import Step
-from castalia.autodiff.packing import Packing
 from castalia.errors import InvalidData
 
 __all__ = ["ODESolution", "ODEStats", "solve"]

@@ -1,6 +1,6 @@
 """Eigenvalues of Hessians from products alone: extremes, densities, condition numbers."""
 
-from castalia.autodiff.spectra.conditioning import condition_number, critical_point
+from castalia.autodiff.spectra.critical_points import condition_number, critical_point
 from castalia.autodiff.spectra.density import SpectralDensity, hessian_density
 from castalia.autodiff.spectra.spectrum import Spectrum, hessian_spectrum
 

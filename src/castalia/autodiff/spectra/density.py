@@ -19,7 +19,7 @@ from torch import Tensor
 
 from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.derivatives import Wrt
-from castalia.autodiff.lending import differentiating
+from castalia.autodiff.functional_calls import differentiating
 from castalia.autodiff.spectra.lanczos import lanczos
 from castalia.autodiff.spectra.spectrum import HessianOperator, check_counts
 from castalia.errors import InvalidParameter

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from castalia.autodiff.arguments import Arguments
-from castalia.autodiff.curvature import hessian_product
 from castalia.autodiff.derivatives import Wrt
-from castalia.autodiff.lending import differentiating
+from castalia.autodiff.functional_calls import differentiating
+from castalia.autodiff.hessians import hessian_product
 from castalia.autodiff.spectra.lanczos import Krylov, lanczos
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import generator, seed_from

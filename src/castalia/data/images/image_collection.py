@@ -22,7 +22,7 @@ from castalia.data.images.image_decoder import as_decoded
 from castalia.data.images.image_files import ImageFiles
 from castalia.data.images.image_rows import images_at
 from castalia.errors import InvalidData
-from castalia.utils.arrays import shared_tensor
+from castalia.utils.shared_arrays import shared_tensor
 from castalia.utils.text import plural, shorten
 
 __all__ = ["Images", "ImageSource", "as_images", "resized"]

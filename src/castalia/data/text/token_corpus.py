@@ -22,7 +22,7 @@ from castalia.data.tokenizers import Tokenizer
 from castalia.data.tokenizers.tokenizer_sources import read_lines
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
-from castalia.utils.files import atomic_folder, writing
+from castalia.utils.atomic_files import atomic_folder, writing
 
 __all__ = ["Corpus", "CorpusRows", "TokenFile"]
 

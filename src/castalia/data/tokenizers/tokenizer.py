@@ -29,7 +29,7 @@ from castalia.errors import (
     InvalidData,
     InvalidParameter,
 )
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["Tokenizer"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from castalia.data.word_vectors.word_queries import WordQueries, WordVectors
 from castalia.errors import DamagedFile, InvalidData
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import shorten
 
 __all__ = ["read_word_vectors", "write_word_vectors"]

@@ -8,9 +8,9 @@ from typing import Any
 
 from castalia.base import Estimator
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.estimators.parts import current, has_setting, watches_validation
-from castalia.diagnose.estimators.rates import range_test
-from castalia.diagnose.findings import Finding, Remedy
+from castalia.diagnose.estimators.estimator_settings import current, has_setting, watches_validation
+from castalia.diagnose.estimators.rate_range_test import range_test
+from castalia.diagnose.finding_record import Finding, Remedy
 from castalia.diagnose.repair import INPUTS, TARGETS, inner
 from castalia.utils.text import number
 

@@ -20,27 +20,27 @@ from torch import Tensor
 
 from castalia.data.batches import Samples
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.estimators.judging import judge_estimator
-from castalia.diagnose.estimators.peeking import Peek, peek
+from castalia.diagnose.estimators.estimator_rules import judge_estimator
+from castalia.diagnose.estimators.extra_pass import ExtraPass, undisturbed
 from castalia.diagnose.estimators.prescription import prescribe
-from castalia.diagnose.record import Look, Record
-from castalia.diagnose.rules import judge
-from castalia.diagnose.watching import facts
-from castalia.diagnose.watching.gathering import settle
-from castalia.diagnose.watching.keeping import MOST_ROWS, Keeper
-from castalia.diagnose.watching.parameters import Parameters
-from castalia.diagnose.watching.sampling import Sampling
-from castalia.diagnose.watching.validating import KEPT, Validating
-from castalia.diagnose.watching.weights import (
+from castalia.diagnose.monitor import module_facts as facts
+from castalia.diagnose.monitor.host_transfer import settle
+from castalia.diagnose.monitor.row_keeper import MOST_ROWS, RowKeeper
+from castalia.diagnose.monitor.step_schedule import StepSchedule
+from castalia.diagnose.monitor.validation_log import KEPT, ValidationLog
+from castalia.diagnose.monitor.watched_parameters import Parameters
+from castalia.diagnose.monitor.weight_measures import (
     gradient_norms,
     gradient_sample,
     sample,
     update_ratios,
 )
+from castalia.diagnose.record import Look, Record
+from castalia.diagnose.rules import judge
 from castalia.nn import uncompiled
 from castalia.protocols import Batch
 from castalia.train import Callback, Run, TrainState
-from castalia.utils.files import atomic_write
+from castalia.utils.atomic_files import atomic_write
 
 __all__ = ["DIAGNOSIS", "Watcher"]
 
@@ -174,10 +174,10 @@ class Watcher(Callback):
         net, optimizers = state.net, state.stepper.parts.optimizers
         self.stage, self.base = state.stage_index, state.total - state.step
         self.record = Record(module=type(net).__name__)
-        self.keeper = Keeper(self.record)
-        self.validating = Validating(self.record, self.keeper)
-        self.sampling = Sampling(self.growth, self.most_apart)
-        self.epochs = Sampling(self.growth, 50)
+        self.keeper = RowKeeper(self.record)
+        self.validating = ValidationLog(self.record, self.keeper)
+        self.sampling = StepSchedule(self.growth, self.most_apart)
+        self.epochs = StepSchedule(self.growth, 50)
         self.parameters = Parameters(net, optimizers, self.record)
         self.parameters.refresh()
         self.sized = {n for n, p in self.parameters.named.items() if bool(p.any())}
@@ -200,11 +200,11 @@ class Watcher(Callback):
         stepper, net, named = state.stepper, state.net, self.parameters.named
         parts = stepper.parts
         look = Look(state.total - self.base, lr=state.lr, training=net.training)
-        with peek(net, named, parts.device), _uncarried(stepper):
+        with undisturbed(net, named, parts.device), _uncarried(stepper):
             with parts.precision.autocast(parts.device):
                 batch = stepper.peek()
                 look.size = facts.rows(batch.x)
-                seen = Peek(net, _some_rows(batch), self._terms(parts), self.parameters.names)
+                seen = ExtraPass(net, _some_rows(batch), self._terms(parts), self.parameters.names)
             self._write(look, seen)
             if not _leaves_gradients(parts):
                 seen.gradients(named)
@@ -216,7 +216,7 @@ class Watcher(Callback):
         phase = parts.phases[0].name
         return lambda net, batch: parts.objective.terms(net, batch, phase)
 
-    def _write(self, look: Look, seen: Peek) -> None:
+    def _write(self, look: Look, seen: ExtraPass) -> None:
         reading = seen.reading
         look.loss, look.stale = seen.loss, False
         reading.fill(look)

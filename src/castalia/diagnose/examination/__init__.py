@@ -1,14 +1,14 @@
 """Active examination of a training, where watching cannot tell."""
 
 from castalia.diagnose.examination.examiner import PROBES, examine
-from castalia.diagnose.examination.outcomes import Outcome
-from castalia.diagnose.examination.public import (
+from castalia.diagnose.examination.named_probes import (
     baseline_test,
     lr_range,
     more_data_test,
     shuffle_test,
     tiny_fit,
 )
+from castalia.diagnose.examination.outcomes import Outcome
 
 __all__ = [
     "PROBES",

@@ -13,32 +13,32 @@ from torch import nn
 
 from castalia.diagnose.causes import arrange
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.examination.baselines import Baselines, baselines
+from castalia.diagnose.examination.baseline_errors import Baselines, baselines
+from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.guards import own_randomness, seed_torch, untouched
 from castalia.diagnose.examination.outcomes import Outcome, joined
-from castalia.diagnose.examination.probes.baseline import baseline_probe
-from castalia.diagnose.examination.probes.causality import causality
-from castalia.diagnose.examination.probes.columns import columns
-from castalia.diagnose.examination.probes.duplicates import duplicates
-from castalia.diagnose.examination.probes.generalisation import generalisation
-from castalia.diagnose.examination.probes.gradient_check import gradient_check
-from castalia.diagnose.examination.probes.imbalance import imbalance
-from castalia.diagnose.examination.probes.input_blind import input_blind
-from castalia.diagnose.examination.probes.label_noise import label_noise
-from castalia.diagnose.examination.probes.lr_range import lr_range_probe
-from castalia.diagnose.examination.probes.modes import modes
-from castalia.diagnose.examination.probes.more_data import more_data_probe
-from castalia.diagnose.examination.probes.regularisation import regularisation
-from castalia.diagnose.examination.probes.scales import scales
-from castalia.diagnose.examination.probes.shift import shift
-from castalia.diagnose.examination.probes.shuffled import shuffled_labels
-from castalia.diagnose.examination.probes.sizes import sizes
-from castalia.diagnose.examination.probes.telling import telling
-from castalia.diagnose.examination.probes.tiny_fit import tiny_fit_probe
-from castalia.diagnose.examination.reading import Unreadable, read_rows
-from castalia.diagnose.examination.subject import Subject
-from castalia.diagnose.examination.tasks import TASKS
-from castalia.diagnose.findings import Finding
+from castalia.diagnose.examination.probes.baseline_probe import baseline_probe
+from castalia.diagnose.examination.probes.causality_probe import causality
+from castalia.diagnose.examination.probes.column_probe import columns
+from castalia.diagnose.examination.probes.duplicate_probe import duplicates
+from castalia.diagnose.examination.probes.generalisation_probe import generalisation
+from castalia.diagnose.examination.probes.giveaway_probe import telling
+from castalia.diagnose.examination.probes.gradient_check_probe import gradient_check
+from castalia.diagnose.examination.probes.imbalance_probe import imbalance
+from castalia.diagnose.examination.probes.input_probe import input_blind
+from castalia.diagnose.examination.probes.label_noise_probe import label_noise
+from castalia.diagnose.examination.probes.lr_range_probe import lr_range_probe
+from castalia.diagnose.examination.probes.mode_probe import modes
+from castalia.diagnose.examination.probes.more_data_probe import more_data_probe
+from castalia.diagnose.examination.probes.output_size_probe import sizes
+from castalia.diagnose.examination.probes.regularisation_probe import regularisation
+from castalia.diagnose.examination.probes.scale_probe import scales
+from castalia.diagnose.examination.probes.shift_probe import shift
+from castalia.diagnose.examination.probes.shuffled_label_probe import shuffled_labels
+from castalia.diagnose.examination.probes.tiny_fit_probe import tiny_fit_probe
+from castalia.diagnose.examination.row_reader import Unreadable, read_rows
+from castalia.diagnose.examination.task_inference import TASKS
+from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.thresholds import limit
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing, shorten

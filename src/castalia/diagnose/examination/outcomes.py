@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from castalia.diagnose.findings import Finding
+from castalia.diagnose.finding_record import Finding
 from castalia.utils.text import number
 
 __all__ = ["Outcome", "joined", "saw", "skipped"]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.diagnose.examination.clock import Clock
-from castalia.diagnose.examination.copies import Copy, scalar
+from castalia.diagnose.examination.module_copies import Copy, scalar
 from castalia.diagnose.thresholds import limit
 from castalia.nn.network_modes import evaluating
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.integrations.visit import Visit, validation_numbers
+from castalia.diagnose.integrations.guarded_doctor import GuardedDoctor, validation_numbers
 from castalia.utils.imports import require
 
 __all__ = ["DoctorCallback"]
@@ -40,27 +40,27 @@ class DoctorCallback(_lightning.Callback):  # type: ignore[name-defined,misc]
 
     def __init__(self, mute: Iterable[str] = ()) -> None:
         super().__init__()
-        self._visit = Visit(mute)
+        self._doctor = GuardedDoctor(mute)
 
     @property
     def diagnosis(self) -> Diagnosis | None:
         """What was found."""
-        return self._visit.diagnosis
+        return self._doctor.diagnosis
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin to watch."""
         if trainer.is_global_zero:
-            self._visit.begin(pl_module, trainer.optimizers)
+            self._doctor.begin(pl_module, trainer.optimizers)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Tell how validation went."""
         if not trainer.sanity_checking:
-            self._visit.epoch(*validation_numbers(trainer.callback_metrics, "val"))
+            self._doctor.epoch(*validation_numbers(trainer.callback_metrics, "val"))
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Say what was found."""
-        self._visit.end()
+        self._doctor.end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Say what was found before the training broke."""
-        self._visit.end()
+        self._doctor.end()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.integrations.visit import Visit, validation_numbers
+from castalia.diagnose.integrations.guarded_doctor import GuardedDoctor, validation_numbers
 from castalia.utils.imports import require
 
 __all__ = ["DoctorCallback"]
@@ -39,29 +39,29 @@ class DoctorCallback(_callbacks.Callback):  # type: ignore[name-defined,misc]
 
     def __init__(self, mute: Iterable[str] = ()) -> None:
         self.mute = mute
-        self.visit_ = Visit(mute)
+        self.doctor_ = GuardedDoctor(mute)
 
     @property
     def diagnosis(self) -> Diagnosis | None:
         """What was found."""
-        return self.visit_.diagnosis
+        return self.doctor_.diagnosis
 
     def initialize(self) -> DoctorCallback:
         """Forget the training before, as skorch asks for when a net is set up anew."""
-        self.visit_.close()
-        self.visit_ = Visit(self.mute)
+        self.doctor_.close()
+        self.doctor_ = GuardedDoctor(self.mute)
         return self
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
         """Begin to watch."""
         names = getattr(net, "_optimizers", ["optimizer"])
-        self.visit_.begin(net.module_, [getattr(net, f"{n}_") for n in names], net.criterion_)
+        self.doctor_.begin(net.module_, [getattr(net, f"{n}_") for n in names], net.criterion_)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Tell how validation went."""
         row = net.history[-1]
-        self.visit_.epoch(*validation_numbers({k: row[k] for k in row if k != "batches"}, "valid"))
+        self.doctor_.epoch(*validation_numbers({k: row[k] for k in row if k != "batches"}, "valid"))
 
     def on_train_end(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
         """Say what was found."""
-        self.visit_.end()
+        self.doctor_.end()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from castalia.diagnose.diagnosis import Diagnosis
-from castalia.diagnose.integrations.visit import Visit, validation_numbers
+from castalia.diagnose.integrations.guarded_doctor import GuardedDoctor, validation_numbers
 from castalia.utils.imports import require
 
 __all__ = ["DoctorCallback"]
@@ -41,18 +41,18 @@ class DoctorCallback(_transformers.TrainerCallback):  # type: ignore[name-define
 
     def __init__(self, mute: Iterable[str] = ()) -> None:
         super().__init__()
-        self._visit = Visit(mute)
+        self._doctor = GuardedDoctor(mute)
 
     @property
     def diagnosis(self) -> Diagnosis | None:
         """What was found."""
-        return self._visit.diagnosis
+        return self._doctor.diagnosis
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin to watch."""
         if state.is_world_process_zero:
             optimizer = kwargs.get("optimizer")
-            self._visit.begin(kwargs["model"], [] if optimizer is None else [optimizer])
+            self._doctor.begin(kwargs["model"], [] if optimizer is None else [optimizer])
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Tell how validation went."""
@@ -63,8 +63,8 @@ class DoctorCallback(_transformers.TrainerCallback):  # type: ignore[name-define
             name = best if best.startswith("eval_") else f"eval_{best}"
             score = metrics.get(name, score)
         if state.global_step > 0:
-            self._visit.epoch(loss, score)
+            self._doctor.epoch(loss, score)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Say what was found."""
-        self._visit.end()
+        self._doctor.end()

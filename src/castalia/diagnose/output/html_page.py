@@ -12,10 +12,10 @@ from markupsafe import Markup, escape
 
 from castalia import __version__
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.findings import Finding
+from castalia.diagnose.finding_codes import SEVERITIES
+from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.output.svg_plots import Plot, plot
 from castalia.diagnose.output.verdict_text import NOTES, verdict
-from castalia.diagnose.vocabulary import SEVERITIES
 from castalia.utils.text import number
 
 __all__ = ["fragment", "page"]

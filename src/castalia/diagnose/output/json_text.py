@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.findings import Evidence, Finding, Remedy
+from castalia.diagnose.finding_record import Evidence, Finding, Remedy
 from castalia.errors import CheckpointMismatch, DamagedFile
 from castalia.utils.text import shorten
 

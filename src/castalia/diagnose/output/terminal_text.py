@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.findings import Finding
+from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.output.verdict_text import EXPLAINS, NOTES, verdict
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.vocabulary import SEVERITIES
+from castalia.diagnose.finding_codes import SEVERITIES
 from castalia.utils.text import plural
 
 __all__ = ["EXPLAINS", "NOTES", "verdict"]

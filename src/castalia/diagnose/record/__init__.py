@@ -1,9 +1,16 @@
 """What was seen of a training, as plain numbers: all that the rules look at."""
 
-from castalia.diagnose.record.head import Activation, Head
-from castalia.diagnose.record.record import Evaluation, Layer, Look, OptimizerFacts, Record, Weight
-from castalia.diagnose.record.rows import Rows
-from castalia.diagnose.record.units import Units
+from castalia.diagnose.record.loss_head import Activation, Head
+from castalia.diagnose.record.row_sample import Rows
+from castalia.diagnose.record.training_record import (
+    Evaluation,
+    Layer,
+    Look,
+    OptimizerFacts,
+    Record,
+    Weight,
+)
+from castalia.diagnose.record.unit_activity import Units
 
 __all__ = [
     "Activation",

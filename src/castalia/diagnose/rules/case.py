@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from castalia.diagnose.record import Head, Record
-from castalia.diagnose.rules.kept import Kept
-from castalia.diagnose.rules.network import Network
+from castalia.diagnose.rules.case_network import Network
+from castalia.diagnose.rules.case_rows import Kept
 from castalia.diagnose.thresholds import limit
 
 __all__ = ["Case"]

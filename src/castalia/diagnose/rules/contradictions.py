@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castalia.diagnose.rules.case import SAME_GAP, Case
-from castalia.diagnose.rules.units import dead_shares
+from castalia.diagnose.rules.unit_rules import dead_shares
 from castalia.diagnose.thresholds import limit
 
 __all__ = ["holds"]

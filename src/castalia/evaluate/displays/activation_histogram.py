@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate.displays.style import COLOURS, INK, by_depth, label, start
+from castalia.evaluate.activity import activity
+from castalia.evaluate.displays.figure_style import COLOURS, INK, by_depth, label, start
+from castalia.evaluate.network_probe import encoded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,8 +98,6 @@ class ActivationHistogram:
         below
             Slopes smaller than this count as none.
         """
-        from castalia.evaluate.activity import activity
-
         if bins < 2:
             raise InvalidParameter(f"ActivationHistogram: `bins` must be at least 2; got {bins}.")
         found = activity("ActivationHistogram", net, x, layers, below)
@@ -140,8 +140,6 @@ class ActivationHistogram:
         layers, bins, below
             As for ``from_network``.
         """
-        from castalia.evaluate.inside import encoded
-
         net, x = encoded("ActivationHistogram", estimator, X)
         return cls.from_network(net, x, layers=layers, bins=bins, below=below)
 

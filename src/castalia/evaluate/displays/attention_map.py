@@ -1,4 +1,4 @@
-"""What each head of an attention looks at."""
+"""Which keys each head of an attention gives its weight to."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.evaluate.displays.style import INK, dress, heat, label, start
+from castalia.evaluate.attention import Attended, attention_weights
+from castalia.evaluate.displays.figure_style import INK, dress, heat, label, start
+from castalia.evaluate.network_probe import encoded
 from castalia.utils.text import did_you_mean, listing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from torch import nn
-
-    from castalia.evaluate.attention import Attended
 
 __all__ = ["AttentionMap"]
 
@@ -105,7 +105,7 @@ class AttentionMap:
         """Run a batch in evaluation mode and catch the weights; the network is left as it was.
 
         ``nn.MultiheadAttention``, ``F.scaled_dot_product_attention`` and a softmax over (B, heads,
-        Q, K) are heard, in whatever module they are called.
+        Q, K) are recorded, in whatever module they are called.
 
         Parameters
         ----------
@@ -120,8 +120,6 @@ class AttentionMap:
         tokens, keys
             As for ``from_weights``.
         """
-        from castalia.evaluate.attention import attention_weights
-
         found = _choose(attention_weights(net, x), layer, type(net).__name__)
         rows = len(found.weights)
         if not -rows <= row < rows:
@@ -152,13 +150,11 @@ class AttentionMap:
         layer, row, tokens
             As for ``from_network``.
         """
-        from castalia.evaluate.inside import encoded
-
         net, x = encoded("AttentionMap", estimator, X)
         return cls.from_network(net, x, layer, row=row, tokens=tokens)
 
     def of(self, query: str | int) -> np.ndarray:
-        """Return what one query looks at, (heads, K).
+        """Return the weights of one query, (heads, K).
 
         Parameters
         ----------
@@ -177,7 +173,7 @@ class AttentionMap:
 
     @property
     def entropy(self) -> np.ndarray:
-        """Nats of each query's weights, (heads, Q): 0 looks at one key, log K at all alike."""
+        """Nats of each query's weights, (heads, Q): 0 for one key alone, log K for all alike."""
         logs = np.log(self.weights, where=self.weights > 0, out=np.zeros_like(self.weights))
         found: np.ndarray = -(self.weights * logs).sum(axis=2)
         return found
@@ -271,8 +267,8 @@ def _words(owner: str, words: Sequence[Any] | None, count: int) -> list[str]:
 def _choose(found: list[Attended], layer: str | int, net: str) -> Attended:
     if not found:
         raise InvalidParameter(
-            f"AttentionMap: the network must use attention; {net} called none that can be heard. "
-            "Use from_weights."
+            f"AttentionMap: the network must use attention; {net} called none that is "
+            "known. Use from_weights."
         )
     if isinstance(layer, int):
         if not -len(found) <= layer < len(found):

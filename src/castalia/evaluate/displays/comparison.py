@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
-from castalia.evaluate.displays.style import COLOURS, INK, MUTED, label, start
+from castalia.evaluate.displays.figure_style import COLOURS, INK, MUTED, label, start
 from castalia.evaluate.metrics import METRICS
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castalia.evaluate.displays.style import COLOURS, INK, caption, start
-from castalia.evaluate.labels import columns, positions, probabilities
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, start
+from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.metrics import coverage_accuracy
 
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.evaluate.displays.pictures import as_images, stretched
-from castalia.evaluate.displays.style import INK, heat, label, signed, start, whole_ticks
+from castalia.evaluate.displays.drawn_images import as_images, stretched
+from castalia.evaluate.displays.figure_style import INK, heat, label, signed, start, whole_ticks
+from castalia.evaluate.network_probe import encoded, layer_calls
+from castalia.nn import evaluating
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,19 +88,16 @@ class FeatureMaps:
         most
             Channels to keep, from the first.
         """
-        from castalia.evaluate.inside import listen
-        from castalia.nn import evaluating
-
         one = tuple(_one(v, row) for v in x) if isinstance(x, tuple) else _one(x, row)
         name = _first(net) if layer is None else layer
         with evaluating(net):
-            heard = listen("FeatureMaps", net, one, [name])
-        if not heard:
+            calls = layer_calls("FeatureMaps", net, one, [name])
+        if not calls:
             raise InvalidParameter(
                 f"FeatureMaps: `layer` must be called by the network's forward; got {name!r}, "
                 "which was not."
             )
-        maps = heard[0].out[0].movedim(heard[0].axis - 1, 0).float().cpu().numpy()
+        maps = calls[0].out[0].movedim(calls[0].axis - 1, 0).float().cpu().numpy()
         if maps.ndim > 3:  # the slices of a volume, one below the other
             maps = maps.reshape(len(maps), -1, maps.shape[-1])
         first = one[0] if isinstance(one, tuple) else one
@@ -128,8 +127,6 @@ class FeatureMaps:
         layer, row, most
             As for ``from_network``.
         """
-        from castalia.evaluate.inside import encoded
-
         net, x = encoded("FeatureMaps", estimator, X)
         return cls.from_network(net, x, layer, row=row, most=most)
 
@@ -188,7 +185,7 @@ class FeatureMaps:
         shown = self._mosaic()
         low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
         reach = max(-low, high) or 1.0
-        picture = self.ax_.imshow(
+        drawn = self.ax_.imshow(
             shown,
             cmap=signed() if low < 0 else heat(),
             vmin=-reach if low < 0 else 0.0,
@@ -197,7 +194,7 @@ class FeatureMaps:
             aspect="auto" if self.maps.ndim == 2 else "equal",
         )
         self._frame()
-        bar = self.figure_.colorbar(picture, ax=self.ax_, shrink=0.7, pad=0.02)
+        bar = self.figure_.colorbar(drawn, ax=self.ax_, shrink=0.7, pad=0.02)
         bar.outline.set_visible(False)  # type: ignore[operator]
         bar.ax.tick_params(colors=INK, labelsize=8, length=2)
         return self

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
-from castalia.evaluate.displays.style import COLOURS, INK, by_depth, label, log_scale, start
+from castalia.evaluate.displays.figure_style import COLOURS, INK, by_depth, label, log_scale, start
+from castalia.evaluate.layer_gradient_norms import gradient_norms, layer_names
+from castalia.evaluate.network_probe import as_objective, problem
+from castalia.protocols import Batch, Objective
+from castalia.train import ParameterNorms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from torch import Tensor, nn
-
-    from castalia.protocols import Objective
-    from castalia.train import ParameterNorms
 
 __all__ = ["GradientNorms"]
 
@@ -90,10 +91,6 @@ class GradientNorms:
         x, y, weight
             Inputs (several as a tuple), targets and row weights, on the network's device.
         """
-        from castalia.evaluate.gradients import gradient_norms, layer_names
-        from castalia.evaluate.inside import as_objective
-        from castalia.protocols import Batch
-
         found = gradient_norms(net, as_objective(objective), Batch(x, y, weight))
         table = np.array([list(found.values())])
         return cls(table, layer_names(list(found)), np.zeros(1, dtype=int))
@@ -109,8 +106,6 @@ class GradientNorms:
         X, y
             Rows and targets as for ``fit``.
         """
-        from castalia.evaluate.inside import problem
-
         net, objective, batch = problem("GradientNorms", estimator, X, y)
         return cls.from_network(net, objective, batch.x, batch.y, weight=batch.weight)
 
@@ -129,8 +124,6 @@ class GradientNorms:
         steps
             Numbers of the steps of a mapping; None counts from 0.
         """
-        from castalia.evaluate.gradients import layer_names
-
         if isinstance(record, Mapping):
             return cls(*from_mapping("GradientNorms", record, steps))
         return cls(record.gradients, layer_names(record.names), np.asarray(record.steps))

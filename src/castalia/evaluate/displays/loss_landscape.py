@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate.displays.style import COLOURS, INK, along_depth, caption, label, start
+from castalia.evaluate.displays.figure_style import COLOURS, INK, along_depth, caption, label, start
+from castalia.evaluate.landscape import losses_around, random_directions
+from castalia.evaluate.network_probe import as_objective, problem
+from castalia.protocols import Batch, Objective
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from torch import Tensor, nn
-
-    from castalia.protocols import Objective
 
 __all__ = ["LossLandscape"]
 
@@ -101,10 +102,6 @@ class LossLandscape:
         random_state
             Seed of the directions.
         """
-        from castalia.evaluate.inside import as_objective
-        from castalia.evaluate.landscape import losses_around, random_directions
-        from castalia.protocols import Batch
-
         _check(points, radius, dimensions)
         half = points // 2
         steps = radius * np.arange(-half, half + 1) / half  # 0 exactly in the middle
@@ -139,8 +136,6 @@ class LossLandscape:
         points, radius, dimensions, random_state
             As for ``from_network``.
         """
-        from castalia.evaluate.inside import problem
-
         net, objective, batch = problem("LossLandscape", estimator, X, y)
         return cls.from_network(
             net,
@@ -164,7 +159,7 @@ class LossLandscape:
         Parameters
         ----------
         radius
-            How far to look; None looks at all that was measured.
+            How far from the middle; None takes all that was measured.
         """
         grids = np.meshgrid(*[self.steps] * self.loss.ndim, indexing="ij")
         distance = np.sqrt(sum(np.square(grid) for grid in grids))

@@ -11,13 +11,13 @@ import numpy as np
 from castalia.base import Estimator
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
-from castalia.evaluate.displays.style import COLOURS, INK, start
+from castalia.evaluate.displays.figure_style import COLOURS, INK, start
+from castalia.evaluate.layer_gradient_norms import layer_names
+from castalia.train import ParameterNorms, Training
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from castalia.train import ParameterNorms
 
 __all__ = ["UpdateRatios"]
 
@@ -80,8 +80,6 @@ class UpdateRatios:
         steps
             Numbers of the steps of a mapping; None counts from 0.
         """
-        from castalia.evaluate.gradients import layer_names
-
         if isinstance(record, Mapping):
             return cls(*from_mapping("UpdateRatios", record, steps))
         return cls(record.ratios, layer_names(record.names), np.asarray(record.steps))
@@ -104,8 +102,6 @@ class UpdateRatios:
             Steps from one sample to the next.
         """
         from sklearn.base import clone
-
-        from castalia.train import ParameterNorms, Training
 
         if not isinstance(estimator, Estimator):
             raise InvalidParameter(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castalia.evaluate.displays.pictures import as_images, stretched
-from castalia.evaluate.displays.style import COLOURS, INK, label, start
-from castalia.evaluate.labels import columns, positions, probabilities
+from castalia.evaluate.displays.drawn_images import as_images, stretched
+from castalia.evaluate.displays.figure_style import COLOURS, INK, label, start
+from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ class WorstMistakes:
         loss = -np.log(table[np.arange(len(code)), code].clip(np.finfo(float).tiny))
         names = np.array(labels, dtype=object)
         sure = table.max(axis=1)
-        pictures = as_images("WorstMistakes", rows, shape)
-        table_rows = rows if pictures is None else None
+        images = as_images("WorstMistakes", rows, shape)
+        table_rows = rows if images is None else None
         found = worst_mistakes(names[code], names[said], loss, table_rows, most, sure)
-        return cls(found, _of(pictures, found))
+        return cls(found, _of(images, found))
 
     @classmethod
     def from_estimator(
@@ -123,9 +123,9 @@ class WorstMistakes:
         truth = np.asarray(y).reshape(found.shape)
         wrong = found != truth if is_classifier(estimator) else np.square(found - truth)
         loss = wrong.reshape(len(found), -1).sum(axis=1)
-        pictures = as_images("WorstMistakes", X, shape)
-        mistakes = worst_mistakes(truth, found, loss, X if pictures is None else None, most)
-        return cls(mistakes, _of(pictures, mistakes))
+        images = as_images("WorstMistakes", X, shape)
+        mistakes = worst_mistakes(truth, found, loss, X if images is None else None, most)
+        return cls(mistakes, _of(images, mistakes))
 
     def plot(self, ax: Axes | None = None) -> WorstMistakes:
         """Draw the images, worst first; or one bar a mistake, as long as its loss, worst on top."""
@@ -176,6 +176,6 @@ def _sure(mistake: Mistake) -> str:
     return "" if mistake.confidence is None else f" ({mistake.confidence:.0%})"
 
 
-def _of(pictures: np.ndarray | None, mistakes: Sequence[Mistake]) -> np.ndarray | None:
+def _of(images: np.ndarray | None, mistakes: Sequence[Mistake]) -> np.ndarray | None:
     """Return the images of the mistakes."""
-    return None if pictures is None else stretched(pictures[[m.index for m in mistakes]])
+    return None if images is None else stretched(images[[m.index for m in mistakes]])

@@ -105,7 +105,7 @@ def cross_parameters(net: nn.Module) -> int:
 def forward_flops(net: Any) -> int:
     """Return the operations of the blocks in one pass over a pair of ``WIDTH`` tokens each side.
 
-    Two for each weight and each token it is applied to. Half of the weights that look at the source
+    Two for each weight and each token it is applied to. Half of the weights that read the source
     are applied to the source and half to the answer. The products of queries and keys, small for
     short texts, are left out, as is the output layer, which all networks share.
     """

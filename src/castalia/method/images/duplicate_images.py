@@ -14,7 +14,7 @@ from castalia.utils.text import plural
 
 __all__ = ["contents", "without_copies"]
 
-BLOCK = 1024  # images in memory that are looked at in one go
+BLOCK = 1024  # images in memory at a time
 
 
 def without_copies(images: Images) -> tuple[Images, list[str]]:
@@ -47,19 +47,19 @@ def _words(images: Images, copied: np.ndarray, disputed: np.ndarray) -> list[str
     names, found = names_of(images), []
     if copied.any():
         found.append(
-            f"{plural(int(copied.sum()), 'picture')} left out as exact copies of others, so that "
+            f"{plural(int(copied.sum()), 'image')} left out as exact copies of others, so that "
             f"none is both trained on and tested: {shown_names(map(str, names[copied]))}."
         )
     if disputed.any():
         found.append(
-            f"{plural(int(disputed.sum()), 'picture')} left out, for the same image is under "
+            f"{plural(int(disputed.sum()), 'image')} left out, for the same image is under "
             f"several classes: {shown_names(map(str, names[disputed]))}."
         )
     return found
 
 
 def contents(images: Images) -> np.ndarray:
-    """Return a mark of each image's content, (N,): equal marks, equal pictures.
+    """Return a mark of each image's content, (N,): equal marks, equal images.
 
     Of files only those that are as long as another one are read.
     """
@@ -84,8 +84,8 @@ def _pixel_marks(images: Images) -> Iterator[str]:
     alike = bool((sizes == sizes[0]).all())
     for block in np.array_split(rows, max(1, len(rows) // (BLOCK if alike else 1))):
         size = int(sizes[block[0], 0]), int(sizes[block[0], 1])
-        for picture in images.pixels(block, size, images.channels).numpy():
-            yield _digest(f"{size}".encode() + np.ascontiguousarray(picture).tobytes())
+        for image in images.pixels(block, size, images.channels).numpy():
+            yield _digest(f"{size}".encode() + np.ascontiguousarray(image).tobytes())
 
 
 def _digest(content: bytes) -> str:

@@ -30,7 +30,7 @@ from castalia.data.images.image_reader import read_images
 from castalia.data.tables.text_file import inspect
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData
 
-__all__ = ["holds_pictures", "names_of", "read_labelled", "read_unlabelled"]
+__all__ = ["holds_images", "names_of", "read_labelled", "read_unlabelled"]
 
 LABEL = "class"  # what the target of folders and arrays is called
 LOOKED_AT = 20  # rows of a table that say whether a column holds paths
@@ -38,7 +38,7 @@ _TABLES = (".csv", ".tsv", ".txt")
 _ARCHIVES = (".zip", ".npz")
 
 
-def holds_pictures(data: Any) -> bool:
+def holds_images(data: Any) -> bool:
     """Whether something is, or names, images rather than a table.
 
     Parameters
@@ -48,7 +48,7 @@ def holds_pictures(data: Any) -> bool:
 
     Examples
     --------
-    >>> holds_pictures("pets.zip"), holds_pictures("titanic.csv"), holds_pictures("mnist")
+    >>> holds_images("pets.zip"), holds_images("titanic.csv"), holds_images("mnist")
     (True, False, True)
     """
     if isinstance(data, Images):
@@ -65,7 +65,7 @@ def holds_pictures(data: Any) -> bool:
 def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]]:
     """Read images with a label each; return them, what the label is called, and remarks.
 
-    Files that cannot be decoded are left out and told.
+    Files that cannot be decoded are left out and reported.
 
     Parameters
     ----------
@@ -90,13 +90,12 @@ def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
     if isinstance(data, Images):
         return data, target or LABEL
     if _known(data):
-        pictures, labels = load_images(str(data))
-        return Images(as_images(pictures).source, labels), LABEL
+        images, labels = load_images(str(data))
+        return Images(as_images(images).source, labels), LABEL
     path = Path(data)
     if path.name.lower().endswith(SUFFIXES) and not path.is_dir():
         raise InvalidData(
-            f"fit: `{path}` must be a folder with a folder of images for each class; got one "
-            "picture."
+            f"fit: `{path}` must be a folder with a folder of images for each class; got one image."
         )
     column = _path_column(path)
     if column is None:
@@ -116,7 +115,7 @@ def read_unlabelled(data: Sequence[Any]) -> tuple[Images, list[str]]:
     ----------
     data
         Folders, zip or NPZ files, tables of paths and images; several only of folders and
-        pictures.
+        images.
     """
     with _remarks() as notes:
         return decodable(_one(data[0]) if len(data) == 1 else _several(data)).features(), notes
@@ -171,7 +170,7 @@ def _path_column(path: Path) -> str | None:
         return None
     try:
         lines = inspect(path, path.name.lower().endswith(".gz")).head(LOOKED_AT + 1)
-    except CastaliaError:  # told when the table is read
+    except CastaliaError:  # reported when the table is read
         return None
     delimiter = max(",\t;|", key=lines[0].count) if lines else ","
     rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]

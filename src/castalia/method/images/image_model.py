@@ -17,7 +17,7 @@ from castalia.train import Training
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_scope
 
-__all__ = ["build_picture_model", "choose_model", "choose_size", "enlarged"]
+__all__ = ["build_image_model", "choose_model", "choose_size", "enlarged"]
 
 MANY = 5_000  # images from which the larger network pays
 DETAILED = 32  # pixels from which it does
@@ -108,7 +108,7 @@ def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> 
     Parameters
     ----------
     model
-        An unfitted classifier of pictures.
+        An unfitted classifier of images.
     size, channels, classes
         What it is to take and tell.
     """
@@ -124,7 +124,7 @@ def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> 
     return size
 
 
-def build_picture_model(
+def build_image_model(
     plan: FitPlan, system: System, rows: int, size: tuple[int, int], grey: bool, seed: int = 0
 ) -> Any:
     """Return an unfitted classifier of images with sensible settings.
@@ -136,7 +136,7 @@ def build_picture_model(
     system
         Which classifier.
     rows
-        Training pictures.
+        Training images.
     size
         Height and width.
     grey

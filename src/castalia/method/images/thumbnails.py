@@ -29,7 +29,7 @@ def thumbnail(images: Images, row: int) -> str:
     Parameters
     ----------
     images
-        Pictures.
+        Images.
     row
         Which of them.
     """
@@ -43,10 +43,10 @@ def thumbnail(images: Images, row: int) -> str:
         low, high = x.min(), x.max()
         x = (255 * (x - low) / (high - low).clamp(min=1e-12)).to(torch.uint8)
     array = x.permute(1, 2, 0).numpy()
-    picture = Image.fromarray(array[..., 0] if array.shape[2] == 1 else array)
+    image = Image.fromarray(array[..., 0] if array.shape[2] == 1 else array)
     kind = "png" if max(size) <= LOSSLESS else "jpeg"
     out = io.BytesIO()
-    picture.save(out, kind, **({"quality": 80} if kind == "jpeg" else {"optimize": True}))
+    image.save(out, kind, **({"quality": 80} if kind == "jpeg" else {"optimize": True}))
     return f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode()}"
 
 
@@ -56,7 +56,7 @@ def examples(images: Images, task: Task, seed: int) -> list[dict[str, Any]]:
     Parameters
     ----------
     images
-        All pictures.
+        All images.
     task
         Their classes.
     seed
@@ -67,20 +67,20 @@ def examples(images: Images, task: Task, seed: int) -> list[dict[str, Any]]:
     for place in np.argsort(-np.bincount(codes), kind="stable")[:CLASSES]:
         rows = np.flatnonzero(codes == place)
         chosen = np.sort(rng.choice(rows, min(OF_EACH, len(rows)), replace=False))
-        pictures = [thumbnail(images, row) for row in chosen]
-        found.append({"name": str(task.classes[place]), "count": len(rows), "pictures": pictures})
+        shown = [thumbnail(images, row) for row in chosen]
+        found.append({"name": str(task.classes[place]), "count": len(rows), "images": shown})
     return found
 
 
 def feature_maps(model: Any, images: Images, row: int) -> list[dict[str, Any]]:
-    """Return what the first convolutions of a fitted classifier make of one picture.
+    """Return what the first convolutions of a fitted classifier make of one image.
 
     Parameters
     ----------
     model
-        A fitted classifier of pictures.
+        A fitted classifier of images.
     images
-        Pictures.
+        Images.
     row
         Which of them.
     """

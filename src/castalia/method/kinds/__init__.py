@@ -10,7 +10,7 @@ from castalia.data.images import available_images
 from castalia.data.text.text_datasets import available_texts
 from castalia.errors import InvalidData
 from castalia.method.fit_plan import FitPlan
-from castalia.method.kinds.image_kind import Pictures
+from castalia.method.kinds.image_kind import LabelledImages
 from castalia.method.kinds.kind import Asked, Kind, NewRows
 from castalia.method.kinds.labelled_texts_kind import LabelledTexts
 from castalia.method.kinds.parallel_texts import ParallelTexts
@@ -26,7 +26,7 @@ __all__ = [
     "LabelledTexts",
     "NewRows",
     "ParallelTexts",
-    "Pictures",
+    "LabelledImages",
     "Prose",
     "Table",
     "kind_of",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 # The first that holds, reads.
-KINDS: tuple[type[Kind], ...] = (ParallelTexts, Prose, Pictures, LabelledTexts, Table)
+KINDS: tuple[type[Kind], ...] = (ParallelTexts, Prose, LabelledImages, LabelledTexts, Table)
 
 
 def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
@@ -45,7 +45,7 @@ def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
     plan
         What to read.
     narrator
-        Who is told that it is being read, where that takes a while.
+        Receives the event that the data is being read, where that takes a while.
     """
     _check_folder(plan.data)
     kind = next(kind for kind in KINDS if kind.holds(plan))

@@ -16,13 +16,13 @@ from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan
 from castalia.method.images.duplicate_images import without_copies
 from castalia.method.images.fit_images import (
-    holds_pictures,
+    holds_images,
     names_of,
     read_labelled,
     read_unlabelled,
 )
 from castalia.method.images.image_model import (
-    build_picture_model,
+    build_image_model,
     choose_model,
     choose_size,
     enlarged,
@@ -36,13 +36,13 @@ from castalia.method.train_test_split import LEAST_ROWS, Part, make_parts
 from castalia.method.verdict import Verdict
 from castalia.utils.text import listing, plural
 
-__all__ = ["Pictures"]
+__all__ = ["LabelledImages"]
 
 FEW = 1_000  # images
 MANY = 500  # images from which one training takes long enough
 
 
-class Pictures(Kind):
+class LabelledImages(Kind):
     """Images, each of one class."""
 
     catalog = "image"
@@ -60,7 +60,7 @@ class Pictures(Kind):
                 f"fit: {plan.name} must have {LEAST_ROWS} different images at least to train and "
                 f"test; got {len(self.images)}."
             )
-        self.task = class_task(self.target, np.asarray(self.images.target), _WHY, "picture")
+        self.task = class_task(self.target, np.asarray(self.images.target), _WHY, "image")
         self.parts, more = make_parts(self.images, self.task, plan)
         self.X, self.sizes = self.images.features(), self.images.sizes
         self.grey = self.images.channels == 1
@@ -72,8 +72,8 @@ class Pictures(Kind):
 
     @staticmethod
     def holds(plan: FitPlan) -> bool:
-        """Whether a plan names pictures."""
-        return holds_pictures(plan.data)
+        """Whether a plan names images."""
+        return holds_images(plan.data)
 
     def _choices(self) -> list[str]:
         """Say which choices were made for the user, and how to make others."""
@@ -92,7 +92,7 @@ class Pictures(Kind):
                 if self.grey
                 else "flipped, shifted and zoomed a little"
             )
-            kind = "Grey images" if self.grey else "Pictures"
+            kind = "Grey images" if self.grey else "Images"
             found.append(f"{kind} are {how}, in training (--set augment=none leaves them).")
         return found
 
@@ -104,7 +104,7 @@ class Pictures(Kind):
     def facts(self) -> dict[str, Any]:
         """Count images and say how large they are."""
         colour = "grey" if self.grey else "in colour"
-        what = f"{plural(len(self), 'picture')}, {_sizes_words(self.sizes)}, {colour}"
+        what = f"{plural(len(self), 'image')}, {_sizes_words(self.sizes)}, {colour}"
         return {"source": self._source, "what": what}
 
     @property
@@ -143,8 +143,8 @@ class Pictures(Kind):
         return choose_model(len(self), self.size, self.plan.device)[0]
 
     def build(self, rows: int, seed: int = 0) -> Any:
-        """Return an unfitted network, sized for so many training pictures."""
-        return build_picture_model(self.plan, self.system, rows, self.size, self.grey, seed)
+        """Return an unfitted network, sized for so many training images."""
+        return build_image_model(self.plan, self.system, rows, self.size, self.grey, seed)
 
     @property
     def seeds(self) -> int:
@@ -153,7 +153,7 @@ class Pictures(Kind):
 
     @property
     def title(self) -> str:
-        """What is told apart."""
+        """Heading of the report."""
         return f"Images of {self.plan.name}"
 
     def advice(self, verdict: Verdict) -> list[str]:
@@ -167,7 +167,7 @@ class Pictures(Kind):
             )
         if len(self) < FEW:
             found.append(
-                f"There are only {plural(len(self), 'picture')}: more of them, or a start from "
+                f"There are only {plural(len(self), 'image')}: more of them, or a start from "
                 "weights learnt on a large set (--model resnet --set start=FILE), change more than "
                 "settings."
             )
@@ -184,15 +184,15 @@ class Pictures(Kind):
         }
 
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
-        """Return the names of images, and the pictures."""
+        """Return the name and the thumbnail of each image."""
         names = [name if isinstance(name, str) else f"image {name}" for name in self._names[rows]]
         return [
-            {"row": {"path": name}, "picture": thumbnail(self.X, row)}
+            {"row": {"path": name}, "image": thumbnail(self.X, row)}
             for name, row in zip(names, rows, strict=True)
         ]
 
     def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
-        """Show examples of the classes, and what the first layers make of one picture."""
+        """Show examples of the classes, and what the first layers make of one image."""
         return {
             "examples": examples(self.X, self.task, self.plan.seed),
             "feature_maps": feature_maps(model, self.X, int(tested[0])),
@@ -200,12 +200,12 @@ class Pictures(Kind):
 
     @staticmethod
     def answered_by(model: Any) -> bool:
-        """Whether a model takes pictures."""
+        """Whether a model takes images."""
         return isinstance(getattr(model, "adapter_", None), ImageAdapter)
 
     @staticmethod
     def new_rows(model: Any, data: Sequence[Any], asked: Asked) -> NewRows:
-        """Read folders and files of pictures."""
+        """Read folders and files of images."""
         images, notes = read_unlabelled(data)
         return NewRows(images, {"path": names_of(images)}, notes)
 
@@ -214,7 +214,7 @@ class Pictures(Kind):
         """Read images with their classes."""
         images, name, notes = read_labelled(data, asked.target)
         y = np.asarray(images.target)
-        return NewRows(images.features(), {}, notes, [], name, y, "picture")
+        return NewRows(images.features(), {}, notes, [], name, y, "image")
 
     @staticmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:

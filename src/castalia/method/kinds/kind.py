@@ -149,6 +149,11 @@ class Kind(ABC):
         """Cut validation rows off the training rows; None where chance will do."""
         return None
 
+    def cut_validation(self, rows: np.ndarray, share: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the rows to train on and those to validate by, None where chance will do."""
+        cut = self.hold_validation(rows, share)
+        return (rows, None) if cut is None or not len(cut[1]) else cut
+
     # -- the contenders ------------------------------------------------------------------
 
     @property
@@ -188,7 +193,7 @@ class Kind(ABC):
             return self.plan.seeds
         return 1 if self.plan.cv or not self.system.seeded else 3
 
-    # -- what is told of it --------------------------------------------------------------
+    # -- its part of the report ----------------------------------------------------------
 
     @property
     @abstractmethod
@@ -253,7 +258,7 @@ class Kind(ABC):
         if classes.dtype.kind in "UO":
             y = np.array([str(v) for v in y])
         else:
-            with suppress(ValueError):  # words where the model knows numbers: told below
+            with suppress(ValueError):  # words where the model knows numbers: refused below
                 y = y.astype(classes.dtype)
         strange = sorted({str(v) for v in y[~np.isin(y, classes)].tolist()})
         if strange:

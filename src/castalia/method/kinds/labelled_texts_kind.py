@@ -70,7 +70,7 @@ class LabelledTexts(Kind):
         self.task = replace(find_task(self.data, plan.task), unit="text")
         if self.task.kind == "regression":
             raise InvalidParameter(
-                f"fit: texts are told apart by classes; target `{self.target}` is taken as "
+                f"fit: texts are classified; target `{self.target}` is taken as "
                 f"numbers, for {self.task.why}. Use --task classification, or --text none to fit "
                 "the other columns."
             )

@@ -28,7 +28,7 @@ FEW = 500  # rows
 
 
 class Table(Kind):
-    """A table; its target tells classification from regression."""
+    """A table; its target decides between classification and regression."""
 
     catalog = "table"
     hint: ClassVar[str] = "--set hidden=256,256, --set lr=0.001"

@@ -55,11 +55,11 @@ def comparison(report: RunReport) -> Drawing | None:
             highlight=[c.name for c in shown if c.role == "model"],
             metric=report.metric,
         ).plot()
-        told = ", ".join(
+        values = ", ".join(
             f"{n} {score(v, report.metric)}"
             for n, v in zip(display.names, display.values, strict=True)
         )
-        alt = f"{metric_label(report.metric)} of each contender, best first: {told}."
+        alt = f"{metric_label(report.metric)} of each contender, best first: {values}."
         return Markup(to_svg(display.figure_, alt, "scores")), ""
 
     return _guarded("Scores", draw)
@@ -111,7 +111,7 @@ def _maps(number: int, shown: Mapping[str, Any]) -> tuple[Markup, str]:
     image = None if shown.get("image") is None else np.array(shown["image"], dtype=float)
     maps = np.array(shown["maps"], dtype=float)
     display = FeatureMaps(maps, shown["name"], image, int(shown.get("hidden") or 0)).plot()
-    alt = f"{plural(len(maps), 'map')} of {shown['name']} for one picture."
+    alt = f"{plural(len(maps), 'map')} of {shown['name']} for one image."
     return Markup(to_svg(display.figure_, alt, f"maps-{number}")), ""
 
 
@@ -176,8 +176,8 @@ def _precision_recall(report: RunReport) -> tuple[Markup, str]:
     )
     if display.hidden:
         words += f" Shown are the {len(display.curves)} hardest classes."
-    told = ", ".join(f"{name} {area:.3f}" for name, (_, _, area) in display.curves.items())
-    alt = f"Precision over recall. Average precision: {told}."
+    values = ", ".join(f"{name} {area:.3f}" for name, (_, _, area) in display.curves.items())
+    alt = f"Precision over recall. Average precision: {values}."
     return Markup(to_svg(display.plot().figure_, alt, "precision-recall")), words
 
 

@@ -15,7 +15,7 @@ from castalia.method.report import report_figures as figures
 from castalia.method.report import report_tables as views
 from castalia.method.report.run_report import RunReport
 from castalia.method.report.score_formats import duration, metric_label, value
-from castalia.utils.files import atomic_write
+from castalia.utils.atomic_files import atomic_write
 from castalia.utils.text import plural
 
 __all__ = ["render", "write"]

@@ -39,7 +39,7 @@ __all__ = [
 _MOST_CLASSES = 15
 _MOST_MISTAKE_COLUMNS = 12
 _LONGEST = 400  # characters of a text
-_PICTURE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+")
+_IMAGE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]+")
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def verdict(report: RunReport) -> str:
     model, rival, name = report.model, best_baseline(report), metric_label(report.metric)
     if model is None or not finite(model.scores.get(report.metric)):
         return ""
-    told = f"{model.name} reaches {score(model.scores[report.metric], report.metric)} ({name})"
+    reached = f"{model.name} reaches {score(model.scores[report.metric], report.metric)} ({name})"
     if rival is None:
-        return f"{told}; there is no baseline to compare it with."
+        return f"{reached}; there is no baseline to compare it with."
     return (
-        f"{told}; the best baseline, {rival.name}, "
+        f"{reached}; the best baseline, {rival.name}, "
         f"{score(rival.scores[report.metric], report.metric)}."
     )
 
@@ -255,14 +255,14 @@ def gallery(report: RunReport) -> list[dict[str, str]]:
     """Return the worst mistakes as images; nothing where rows are none."""
     return [
         {
-            "picture": m["picture"],
+            "image": m["image"],
             "truth": value(m.get("truth"), 40),
             "prediction": value(m.get("prediction"), 40),
             "sure": _percent(m.get("confidence")),
             "name": shorten((m.get("row") or {}).get("path", m.get("index")), 36),
         }
         for m in report.mistakes
-        if _is_picture(m.get("picture"))
+        if _is_image(m.get("image"))
     ]
 
 
@@ -272,7 +272,7 @@ def example_rows(report: RunReport) -> list[dict[str, Any]]:
         {
             "name": shorten(row.get("name", ""), 40),
             "count": value(row.get("count")),
-            "pictures": [uri for uri in row.get("pictures") or [] if _is_picture(uri)],
+            "images": [uri for uri in row.get("images") or [] if _is_image(uri)],
         }
         for row in report.examples
     ]
@@ -299,9 +299,9 @@ def panels(report: RunReport) -> list[dict[str, Any]]:
     return found
 
 
-def _is_picture(uri: Any) -> bool:
+def _is_image(uri: Any) -> bool:
     """Whether a text is an image that loads nothing from elsewhere."""
-    return isinstance(uri, str) and _PICTURE.fullmatch(uri) is not None
+    return isinstance(uri, str) and _IMAGE.fullmatch(uri) is not None
 
 
 def _cell_kind(cells: list[Any]) -> str:

@@ -81,7 +81,7 @@ def is_pair(data: Any) -> bool:
 def _tabbed(path: Path) -> bool:
     try:
         lines = [line for line in read_text(path, "fit").split("\n") if line.strip()]
-    except InvalidData:  # told when the text is read
+    except InvalidData:  # reported when the text is read
         return False
     tabs = {line.count("\t") for line in lines[:LOOKED_AT]}
     return len(tabs) == 1 and tabs.pop() > 0
@@ -114,7 +114,7 @@ def read_lines(data: Any, owner: str) -> list[str]:
 
 
 def read_pairs(data: Sequence[Any], owner: str = "fit") -> Parallel:
-    """Return the pairs of two parallel files; those with an empty side are left out and told.
+    """Return the pairs of two parallel files; those with an empty side are left out and reported.
 
     Parameters
     ----------

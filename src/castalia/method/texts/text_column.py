@@ -27,7 +27,7 @@ _OTHERS = (".parquet", ".pq", ".jsonl", ".ndjson")
 def may_hold_texts(data: Any, target: str | None, header: bool) -> bool:
     """Whether a table has a column to be read as text, or such a column as its target.
 
-    Only the beginning of a CSV file is looked at before the table is read.
+    Only the beginning of a CSV file is inspected before the table is read.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def may_hold_texts(data: Any, target: str | None, header: bool) -> bool:
             return False
         table, _ = load_table(data, header=header)
         known = target in table.columns
-    except CastaliaError:  # told when the table is read
+    except CastaliaError:  # reported when the table is read
         return False
     return known and (find_column(table, target) is not None or _is_prose(table, target))
 

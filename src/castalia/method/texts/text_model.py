@@ -220,7 +220,7 @@ def build_translator(
     words
         Length of all but the longest texts.
     characters
-        Of both sides together, which decide how many pieces of words are told apart.
+        Of both sides together, which decide the size of the vocabulary.
     seed
         Of the training.
     """

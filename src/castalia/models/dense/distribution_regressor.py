@@ -17,8 +17,8 @@ from castalia.errors import InvalidData
 from castalia.models.dense.dense_parameters import Dense
 from castalia.objectives import LIKELIHOODS, Likelihood, MixtureLikelihood
 from castalia.protocols import Spec
-from castalia.utils.arrays import shared_tensor
 from castalia.utils.seeds import seed_from, seed_scope
+from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["DistributionRegressor"]
 

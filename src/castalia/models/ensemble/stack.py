@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
-from castalia.autodiff.lending import call_with
+from castalia.autodiff.functional_calls import call_with
 from castalia.nets.dense import MLP
 from castalia.nn import ACTIVATIONS
 

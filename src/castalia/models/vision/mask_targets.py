@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from castalia.data.tables.column_moments import spans
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.pixels import Maps, as_maps
+from castalia.utils.label_maps import Maps, as_maps
 
 __all__ = ["check_masks", "class_weights", "mask_codes"]
 

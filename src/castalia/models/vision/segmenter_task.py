@@ -17,7 +17,7 @@ from castalia.base.targets import Target, TargetCodec
 from castalia.data.images import Images, as_images
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.vision.mask_targets import check_masks, class_weights, mask_codes
-from castalia.utils.pixels import confusion, iou_from, map_values
+from castalia.utils.label_maps import confusion, iou_from, map_values
 
 __all__ = ["Segmenter"]
 

@@ -21,7 +21,7 @@ from castalia.nets.vision.alexnet import AlexNet
 from castalia.nets.vision.googlenet import GoogLeNet
 from castalia.nets.vision.resnet import ResNet
 from castalia.nets.vision.vgg import VGG
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
 __all__ = ["load_weights", "names", "read_weights", "save_weights"]

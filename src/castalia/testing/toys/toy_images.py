@@ -15,7 +15,7 @@ def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Dat
     """Noisy grey images with a square and a disc each, and their masks: 0 ground, 1, 2.
 
     The square is darker than the ground and the disc, which lies above it, brighter, each by three
-    deviations of the noise: the neighbourhood of a pixel tells more than the pixel.
+    deviations of the noise: the neighbourhood of a pixel says more than the pixel.
 
     >>> X, y = shapes(8)
     >>> X.shape, X.dtype, y.shape, sorted(set(y.ravel().tolist()))
@@ -36,7 +36,7 @@ def shapes(n: int = 64, size: int = 24, noise: float = 20, seed: int = 0) -> Dat
 def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> Data:
     """Grey images of waves that run across, down or aslant, of any phase and in noise.
 
-    No pixel tells the class; a 3 x 3 filter nearly does.
+    No pixel gives the class away; a 3 x 3 filter nearly does.
 
     >>> X, y = stripes()
     >>> X.shape, X.dtype, sorted(set(y.tolist()))
@@ -53,7 +53,7 @@ def stripes(n: int = 240, size: int = 12, noise: float = 0.3, seed: int = 0) -> 
 
 
 def textures(n: int = 6, size: int = 16, seed: int = 0) -> Data:
-    """Colour images of waves of one colour on another; y tells steep from flat ones.
+    """Colour images of waves of one colour on another; y is steep or flat.
 
     >>> X, y = textures()
     >>> X.shape, X.dtype, y.tolist()
@@ -98,7 +98,7 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
     X = random.integers(100, 140, (n, size, size, 3)).astype(np.uint8)
     y = np.empty(n, dtype=object)
     down, across = np.mgrid[:size, :size] + 0.5
-    for picture in range(n):
+    for image in range(n):
         labels, corners = [], np.zeros((0, 4), dtype=np.float32)
         for _ in range(random.integers(1, 4)):
             side = random.integers(8, 15)
@@ -111,10 +111,10 @@ def scenes(n: int = 120, size: int = 32, seed: int = 0) -> Data:
             square = random.random() < 0.5
             reach = far.max(axis=0) if square else np.hypot(*far)
             colour = np.array([200, 80, 40] if square else [40, 80, 200])
-            X[picture][reach <= side / 2] = colour + random.integers(-40, 41, 3)
+            X[image][reach <= side / 2] = colour + random.integers(-40, 41, 3)
             labels.append("square" if square else "disc")
             corners = np.vstack([corners, box])
-        y[picture] = Boxes(np.array(labels), corners)
+        y[image] = Boxes(np.array(labels), corners)
     return X, y
 
 
@@ -140,7 +140,7 @@ def paint_pairs(n: int, size: int = 16, seed: int = 0) -> tuple[np.ndarray, np.n
     X = random.integers(0, 50, (n, size, size, 3)).astype(np.uint8)
     y, where = np.empty(n, dtype=object), np.zeros((n, 2, size, size), dtype=bool)
     half, down_across = size // 2, np.mgrid[:size, :size]
-    for picture in range(n):
+    for image in range(n):
         above = int(random.integers(2))
         words = []
         for i in range(2):
@@ -149,8 +149,8 @@ def paint_pairs(n: int, size: int = 16, seed: int = 0) -> tuple[np.ndarray, np.n
             far = np.abs(down_across - middle[:, None, None])
             name, square = random.choice(list(colours)), random.random() < 0.5
             inside = far.max(axis=0) <= half / 2 - 1
-            where[picture, i] = inside if square else inside & (far.min(axis=0) <= half / 8)
-            X[picture][where[picture, i]] = colours[name]
+            where[image, i] = inside if square else inside & (far.min(axis=0) <= half / 8)
+            X[image][where[image, i]] = colours[name]
             words.append(f"a {name} {'square' if square else 'cross'}")
-        y[picture] = f"{words[0]} {'above' if above else 'left of'} {words[1]}"
+        y[image] = f"{words[0]} {'above' if above else 'left of'} {words[1]}"
     return X, y, where

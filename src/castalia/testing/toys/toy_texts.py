@@ -53,7 +53,7 @@ def topics(n: int = 400, seed: int = 0) -> tuple[list[str], None]:
 def reviews(n: int = 300, seed: int = 0) -> tuple[list[str], np.ndarray]:
     """Short documents of two to four sentences, one of which says whether it is praise (1) or not.
 
-    A word of that sentence tells, and in three cases of ten ``not`` turns it round: weights of
+    A word of that sentence decides, and in three cases of ten ``not`` turns it round: weights of
     single words are not enough.
 
     >>> texts, y = reviews()
@@ -107,7 +107,7 @@ def opinions(n: int = 240, seed: int = 0) -> Data:
 
 
 def tagged(n: int = 120, seed: int = 0) -> Data:
-    """Sentences of three to six words, and for each word its kind, which its ending tells.
+    """Sentences of three to six words, and for each word its kind, which its ending shows.
 
     >>> X, y = tagged()
     >>> X[0][:3], y[0][:3]

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidData
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing, plural
 
 __all__ = ["read_config", "read_weights", "vocabulary_size", "write_config", "write_weights"]

@@ -22,7 +22,7 @@ from castalia.nets.language.huggingface.checkpoint_folder import (
 from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
 from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
 from castalia.nets.language.huggingface.tensor_names import ours, theirs
-from castalia.utils.files import atomic_write, writing
+from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["load_pretrained", "save_pretrained"]

@@ -1,0 +1,103 @@
+"""Judging the record of an estimator's training: the rules, and what an estimator tells besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from castalia.base import Estimator
+from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.finding_record import Evidence, Finding, finding
+from castalia.diagnose.record import Record
+from castalia.diagnose.rules import judge
+from castalia.diagnose.thresholds import limit
+
+__all__ = ["judge_estimator"]
+
+# The adapter drops constant columns, flags missing values and encodes words.
+HANDLED = ("CST203",)
+# A linear model may begin at zero: its loss is convex.
+CONVEX = ("CST108", "CST109")
+FEW_EPOCHS, FEW_STEPS = 5, 300
+BLAMED_ON_RATE = ("CST402", "CST403", "CST406", "CST111")
+
+
+def judge_estimator(record: Record, estimator: Any, mute: Sequence[str] = ()) -> Diagnosis:
+    """Return what the rules find, less what the estimator takes care of itself.
+
+    Parameters
+    ----------
+    record
+        What was seen of its training.
+    estimator
+        One of ours.
+    mute
+        Codes not wanted.
+    """
+    moot = HANDLED if isinstance(estimator, Estimator) else CONVEX
+    found = judge(record, mute=(*mute, *moot))
+    if not isinstance(estimator, Estimator) and set(found.codes) <= set(BLAMED_ON_RATE):
+        found = replace(found, findings=_crawls(record, found.findings))
+    if not found:
+        found = replace(found, findings=(*found.findings, *_too_few(record, estimator)))
+    found = found.mute(*mute)
+    return replace(found, subject=type(estimator).__name__)
+
+
+def _crawls(record: Record, others: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """CST102 of a linear model: begun at zero, it has no update-to-weight ratio to tell it by.
+
+    Its loss is convex: where it hardly fell and is as steep as it was, the steps are too small.
+    """
+    losses = np.asarray(record.losses)
+    slopes = [_norm(look.gradients) for look in record.looks]
+    if len(losses) < 20 or len(slopes) < 4 or not losses[0] > 0:
+        return others
+    tenth = max(len(losses) // 10, 1)
+    fall = float(1 - losses[-tenth:].mean() / losses[:tenth].mean())
+    slope = float(np.mean(slopes[-2:])) / max(float(np.mean(slopes[:2])), 1e-300)
+    crawls, steep = limit("estimator.crawls"), limit("estimator.as_steep")
+    if not (abs(fall) < crawls and slope > steep):
+        return others
+    cause = finding(
+        "CST102",
+        "error",
+        0.85,
+        "The learning rate is too low: the loss hardly fell, and is as steep as at the start.",
+        "Raise the learning rate.",
+        Evidence("share of the loss taken away", fall, crawls, above=False),
+        Evidence("norm of the last gradients over the first", slope, steep),
+    )
+    return (replace(cause, symptoms=others),)
+
+
+def _norm(gradients: Mapping[str, float | None]) -> float:
+    return float(np.sqrt(sum(norm**2 for norm in gradients.values() if norm is not None)))
+
+
+def _too_few(record: Record, estimator: Any) -> list[Finding]:
+    """CST111 where a few passes over few rows were all there was: too short for the rules."""
+    losses = np.asarray(record.losses)
+    third = len(losses) // 3
+    if estimator.epochs > FEW_EPOCHS or not 3 <= len(losses) < FEW_STEPS or not third:
+        return []
+    before, after = losses[:third].mean(), losses[-third:].mean()
+    fall = float((before - after) / before) if before > 0 else 0.0
+    if not fall > limit("estimator.falls"):
+        return []
+    return [
+        finding(
+            "CST111",
+            "warning",
+            0.7,
+            f"Training stopped after {len(losses)} steps, with the loss still falling.",
+            "Train for more epochs.",
+            Evidence("steps in all", len(losses), FEW_STEPS, above=False),
+            Evidence(
+                "fall of the loss from the first to the last third", fall, limit("estimator.falls")
+            ),
+        )
+    ]

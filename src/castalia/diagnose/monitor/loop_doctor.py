@@ -1,0 +1,229 @@
+"""The doctor beside a training: three lines in any PyTorch loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.monitor import module_facts as facts
+from castalia.diagnose.monitor.evaluation_checks import ask
+from castalia.diagnose.monitor.observer import Observer
+from castalia.diagnose.monitor.step_state import Step
+from castalia.diagnose.rules import judge
+
+__all__ = ["Doctor", "watch"]
+
+NO_PASS = (
+    "No backward pass was seen: gradients taken with torch.func or torch.autograd.grad, or losses"
+    " that do not depend on the module, pass the doctor by. Tell it losses with doctor.log(loss=…)."
+)
+
+
+def watch(
+    module: nn.Module,
+    optimizer: Optimizer | Iterable[Optimizer] | None = None,
+    loss_fn: Any = None,
+    task: str | None = None,
+) -> Doctor:
+    """Watch a training from outside, without changing a bit of it.
+
+    The doctor learns the loss from its backward pass, the steps from the optimizer, inputs and
+    modes from the module. Telling it more with ``log`` and ``epoch`` lets it find more.
+
+    Parameters
+    ----------
+    module
+        The network.
+    optimizer
+        Its optimizer, or several.
+    loss_fn
+        The loss, if it is a module: then losses of validation are seen as well.
+    task
+        ``"binary"``, ``"multiclass"``, ``"multilabel"``, ``"regression"``, ``"lm"``, ``"seq"``,
+        ``"vae"`` or ``"gan"``; None: recognised from the loss and the targets.
+
+    Returns
+    -------
+    Doctor
+        Also a context manager.
+
+    Examples
+    --------
+    >>> torch.manual_seed(0) and None
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+    >>> optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    >>> X, y = torch.randn(64, 4), torch.randn(64)
+    >>> doctor = watch(net, optimizer)
+    >>> for _ in range(20):
+    ...     optimizer.zero_grad()
+    ...     loss = ((net(X) - y) ** 2).mean()
+    ...     loss.backward()
+    ...     optimizer.step()
+    >>> doctor.diagnosis().findings[0].name
+    'output-shape-broadcast'
+    """
+    return Doctor(module, optimizer, loss_fn, task)
+
+
+class Doctor(Observer):
+    """Watches one training and says what is wrong with it; made by ``watch``.
+
+    Attributes
+    ----------
+    record
+        What was seen so far.
+    closed
+        Whether watching has ended.
+
+    Parameters
+    ----------
+    module, optimizer, loss_fn, task
+        As in ``watch``.
+    """
+
+    def log(
+        self,
+        loss: Tensor | float | None = None,
+        outputs: Any = None,
+        targets: Any = None,
+        inputs: Any = None,
+    ) -> None:
+        """Tell the doctor about a batch, before or after its step.
+
+        Parameters
+        ----------
+        loss
+            The loss.
+        outputs, targets, inputs
+            Tensors, where the doctor cannot see them itself. Under ``no_grad`` the batch is one of
+            validation.
+        """
+        self._try(Doctor._log, loss, outputs, targets, inputs)
+
+    def epoch(
+        self, validation_loss: float | None = None, validation_score: float | None = None
+    ) -> None:
+        """Tell the doctor that an epoch has ended.
+
+        Parameters
+        ----------
+        validation_loss, validation_score
+            How validation went, where known; a score is better the higher it is.
+        """
+        self._try(Doctor._epoch, validation_loss, validation_score)
+
+    def validated(
+        self, validation_loss: float | None = None, validation_score: float | None = None
+    ) -> None:
+        """Tell of a validation that ended before the call of the module that is under way.
+
+        Parameters
+        ----------
+        validation_loss, validation_score
+            As in ``epoch``.
+        """
+        self._try(Doctor._epoch, validation_loss, validation_score, True)
+
+    def diagnosis(self, mute: Iterable[str] = ()) -> Diagnosis:
+        """Return what was found so far; watching goes on.
+
+        Parameters
+        ----------
+        mute
+            Codes not wanted.
+        """
+        self._finish()
+        return judge(self.record, mute=tuple(mute))
+
+    def close(self) -> None:
+        """Stop watching and leave no trace in torch, the module or the optimizer."""
+        self._finish()
+        self.closed = True
+        self._farewell()
+
+    def _finish(self) -> None:
+        self._try(Doctor._conclude)
+        self._try(Doctor._ask)
+
+    def __enter__(self) -> Doctor:
+        """Return the doctor; leaving the block stops watching."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop watching."""
+        self.close()
+
+    # ---------------------------------------------------------------- the user tells something
+
+    def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
+        self._rouse()
+        if not torch.is_grad_enabled() or (
+            not self.module.training and not facts.needs_gradient(loss, outputs)
+        ):
+            self._validating.batch(loss, outputs, targets, inputs)
+            return
+        self._step.plain = False
+        if loss is None and outputs is not None and targets is not None:
+            self._keeper.attempt(outputs, targets)  # in case the loss function raises
+        told = {"outputs": outputs, "targets": targets, "inputs": inputs}
+        told = {name: value for name, value in told.items() if value is not None}
+        step = self._step
+        if step.untouched and self._last.number >= 0 and self._passes:  # after the step
+            self._losses.complete(loss)
+            self._add(self._last, told)
+            return
+        if not self._passes and step.loss is not None and loss is not None:
+            self._end_of_step()  # a training of which nothing else is seen
+        elif step.passes:
+            self._add(step, told)
+        self._step.told = {**self._step.told, **told}
+        if loss is not None and self._step.loss is None:
+            self._step.loss = loss.detach() if isinstance(loss, Tensor) else float(loss)
+
+    def _add(self, step: Step, told: dict[str, Any]) -> None:
+        """Add what is told after the backward pass to the rows kept then."""
+        wanted = step.look is not None or self._sampling.glance(step.number)
+        if told and (wanted or step.number == self._keeper.last):
+            self._keeper.complete(step.number, told)
+
+    def _epoch(self, loss: Any, score: Any, before: bool = False) -> None:
+        self._rouse()
+        self._losses.read()
+        self._forgotten()
+        step = self._step
+        # Neither eval() nor no_grad(), unless the module has been called for a new step.
+        if step.entered and not step.passes and step.training and not before:
+            self._validating.forward(True, step.inputs)
+            step.entered = False
+        self._validating.end(facts.number(loss), facts.number(score), True)
+
+    # ---------------------------------------------------------------- the end
+
+    def _conclude(self) -> None:
+        """Bring the record up to date."""
+        step = self._step
+        self._losses.read()
+        if step.look is not None and step.seen and step.look.gradients:
+            self.record.looks.append(step.look)  # the optimizer was never called
+            step.look = None
+        if not self._passes and (step.entered or self.record.losses or step.loss is not None):
+            facts.note(self.record, NO_PASS)
+        self._forgotten()
+        self._validating.end_phase()
+        self._keeper.conclude()
+        self.record.restored = 0 < step.number == self._put_back
+        self.record.optimizers = facts.optimizers_of(self.optimizers, self.record.optimizers)
+        self._parameters.conclude()
+
+    def _ask(self) -> None:
+        """Ask the network what only it can tell."""
+        self.closed = True  # our own hooks must not see this
+        try:
+            ask(self.module, self.record)
+        finally:
+            self.closed = False

@@ -1,0 +1,199 @@
+"""Parameters: norms of gradients, sizes of steps, rows that are equal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from castalia.diagnose.monitor.host_transfer import to_host
+from castalia.diagnose.thresholds import limit
+
+__all__ = [
+    "all_finite",
+    "any_gradient",
+    "equal_rows",
+    "gradient_norms",
+    "gradient_sample",
+    "looks_fresh",
+    "moved",
+    "sample",
+    "spectral_radius",
+    "update_ratios",
+]
+
+SAMPLED = 4096  # numbers of a parameter that are compared before and after a step
+MOST_ROWS = 256  # of a matrix that are compared with one another
+FIRST = 16  # numbers of such a row that are compared first
+HALF = (torch.float16, torch.bfloat16)
+COMPARED = 64  # numbers of a parameter's gradient kept to compare with other steps
+
+
+def gradient_norms(parameters: Mapping[str, nn.Parameter]) -> dict[str, float | None]:
+    """Norm of each gradient; None where there is none."""
+    there = {n: _dense(g) for n, p in parameters.items() if (g := p.grad) is not None}
+    norms = _norms(list(there.values())).tolist()
+    return {**dict.fromkeys(parameters), **dict(zip(there, norms, strict=True))}
+
+
+def any_gradient(parameters: Mapping[str, nn.Parameter]) -> bool:
+    """Whether any gradient is there and not zero."""
+    there = [_dense(p.grad) for p in parameters.values() if p.grad is not None]
+    return bool(there) and not bool((_norms(there) == 0).all())
+
+
+def all_finite(parameters: Sequence[Tensor]) -> list[bool]:
+    """Whether each parameter is free of NaN and infinity."""
+    return torch.isfinite(_norms([_local(p) for p in parameters], math.inf)).tolist()  # type: ignore[no-any-return]
+
+
+def sample(parameters: Mapping[str, nn.Parameter], most: int = SAMPLED) -> dict[str, Tensor]:
+    """Copy an even sample of each parameter; those of one kind by one kernel."""
+    thin = {name: _thin(p, most) for name, p in parameters.items()}
+    kinds: dict[Any, list[str]] = {}
+    for name, value in thin.items():
+        kinds.setdefault((value.device, value.dtype), []).append(name)
+    found: dict[str, Tensor] = {}
+    for names in kinds.values():
+        copy = torch.cat([thin[name].reshape(-1) for name in names])
+        parts = copy.split([thin[name].numel() for name in names])
+        found |= {n: part.view(thin[n].shape) for n, part in zip(names, parts, strict=True)}
+    return found
+
+
+def moved(before: Tensor, parameter: nn.Parameter, most: int) -> bool:
+    """Whether a sampled parameter has changed."""
+    now = _thin(parameter, most)
+    return now.shape != before.shape or not torch.equal(now.to(before), before)
+
+
+def update_ratios(
+    before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Size of the step over the size of the parameter, and root mean square of the parameter."""
+    new = sample({n: parameters[n] for n in before if n in parameters})
+    names = [n for n in new if new[n].shape == before[n].shape and new[n].numel()]
+    if not names:
+        return {}, {}
+    old = [before[n] for n in names]
+    steps = list(torch._foreach_sub([new[n] for n in names], old))
+    step, size = _norms([*steps, *old]).cpu().double().numpy().reshape(2, -1)
+    count = np.array([before[n].numel() for n in names])
+    ratio = step / np.maximum(size, 1e-12)
+    # A parameter at zero has no size of its own: a bias that only just begins is not a large step.
+    counted = {n: float(r) for n, r, s in zip(names, ratio, size, strict=True) if s > 0 or r == 0}
+    return counted, dict(zip(names, (size / np.sqrt(count)).tolist(), strict=True))
+
+
+def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
+    """Return some numbers of every gradient, one after another; they may still be on their way."""
+    there = [_thin(_dense(g), COMPARED) for p in parameters.values() if (g := p.grad) is not None]
+    if not there:
+        return np.zeros(0, np.float32)
+    return to_host(torch.cat([g.reshape(-1) for g in there]))
+
+
+def equal_rows(weight: Tensor) -> float:
+    """Share of the rows of a matrix that equal another of its rows.
+
+    >>> equal_rows(torch.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    0.5
+    """
+    rows = _local(weight)[:MOST_ROWS].flatten(1)[:, :SAMPLED].float()
+    largest = float(_norm(rows, math.inf)) if rows.numel() else math.nan
+    if not math.isfinite(largest):
+        return 0.0
+    tolerance = 1e-6 * largest + 1e-30
+    # Rows whose first numbers differ are not equal, and of most matrices no further one is needed.
+    found = _repeated(rows[:, :FIRST], tolerance)
+    return _repeated(rows, tolerance) if found else 0.0
+
+
+def _repeated(rows: Tensor, tolerance: float) -> float:
+    """Share of the rows that are there more than once, but for rounding."""
+    rounded = (rows / tolerance / 8).round() if tolerance > limit("rounding.smallest") else rows
+    _, which, counts = torch.unique(rounded.cpu(), dim=0, return_inverse=True, return_counts=True)
+    return float((counts[which] > 1).float().mean())
+
+
+def looks_fresh(weight: Tensor) -> bool:
+    """Whether a matrix is spread evenly up to 1/√(fan-in), as torch initialises its layers.
+
+    >>> looks_fresh(nn.Linear(30, 40).weight), looks_fresh(torch.randn(40, 30))
+    (True, False)
+    """
+    weight = _local(weight)
+    if weight.ndim < 2 or weight.numel() < 200:
+        return False
+    reach = math.sqrt(weight[0].numel())
+    most, size = (reach * _norms([weight], order).item() for order in (math.inf, 2.0))
+    rms = size / math.sqrt(weight.numel())
+    evenly = abs(rms * math.sqrt(3) - 1.0) < limit("fresh.spread")
+    return evenly and limit("fresh.least") < most <= limit("fresh.most")
+
+
+def spectral_radius(weight: Tensor) -> float | None:
+    """Spectral radius of a square matrix, which may be applied again and again; None for others.
+
+    >>> spectral_radius(torch.tensor([[2.0, 1.0], [0.0, 0.5]]))
+    2.0
+    """
+    if weight.ndim != 2 or not 2 <= weight.shape[0] == weight.shape[1] <= 512:
+        return None
+    if not weight.is_floating_point() or weight.is_meta or weight.is_sparse:
+        return None
+    values = weight.detach().double().cpu()
+    return float(torch.linalg.eigvals(values).abs().max()) if values.isfinite().all() else None
+
+
+def _norms(tensors: list[Tensor], order: float = 2.0) -> Tensor:
+    """Norm of each, without a copy of any; a device is not waited for."""
+    if not tensors:
+        return torch.zeros(0)
+    first = tensors[0]
+    alike = all(t.dtype == first.dtype and t.device == first.device for t in tensors)
+    if alike and first.dtype not in HALF and all(t.numel() for t in tensors):
+        return torch.stack(torch._foreach_norm(tensors, order)).float()
+    return torch.stack([_norm(t, order).to(first.device) for t in tensors])
+
+
+def _norm(value: Tensor, order: float) -> Tensor:
+    if not value.numel():
+        return torch.zeros(())
+    kind = torch.float32 if value.dtype in HALF else None  # half precision overflows
+    return torch.linalg.vector_norm(value, order, dtype=kind).float()
+
+
+def _dense(gradient: Tensor) -> Tensor:
+    if gradient.is_sparse:
+        gradient = gradient.coalesce().values()
+    return _local(gradient)
+
+
+def _local(value: Tensor) -> Tensor:
+    """Return this process's part of a distributed tensor, and a complex one as pairs of reals."""
+    value = value.detach()
+    if type(value) is not Tensor and hasattr(value, "to_local"):
+        value = value.to_local()
+    return torch.view_as_real(value) if value.is_complex() else value
+
+
+def _thin(value: Tensor, most: int) -> Tensor:
+    """Take at most so many numbers, evenly, without copying the others."""
+    value = _local(value)
+    if value.numel() <= most:
+        return value
+    flat = value.reshape(-1) if value.is_contiguous() else _by_rows(value, most)
+    return flat[:: -(-flat.numel() // most)]
+
+
+def _by_rows(value: Tensor, most: int) -> Tensor:
+    """Flatten a tensor that is not contiguous, and so is copied, of which rows are left out."""
+    if value.ndim < 2:
+        return value.flatten()
+    rows = max(1, value.shape[0] * most // value.numel())
+    return value[:: -(-value.shape[0] // rows)].flatten()

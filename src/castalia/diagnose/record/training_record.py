@@ -1,0 +1,262 @@
+"""The record of a training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from castalia.diagnose.record.loss_head import Activation, Head
+from castalia.diagnose.record.row_sample import Rows
+from castalia.diagnose.record.unit_activity import Units
+
+__all__ = ["Evaluation", "Layer", "Look", "OptimizerFacts", "Record", "Weight"]
+
+
+@dataclass
+class Weight:
+    """What is known of one parameter.
+
+    Attributes
+    ----------
+    name, shape
+        In the module.
+    trainable
+        Whether it asks for a gradient.
+    optimized
+        Whether an optimizer holds it.
+    kind
+        Class of the module it belongs to, such as "Linear".
+    rows_equal_at_start, rows_equal_at_end
+        For a matrix: the share of its rows (units) that equal another row; None where not measured.
+    radius
+        Of a recurrent matrix, or one that is square: its spectral radius at the start.
+    moved
+        Whether any of a sample of its numbers has changed since the start.
+    fresh
+        Whether it lies as torch's default initialisation left it: uniform up to 1/√(fan-in).
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    trainable: bool
+    optimized: bool
+    kind: str
+    rows_equal_at_start: float | None = None
+    rows_equal_at_end: float | None = None
+    radius: float | None = None
+    moved: bool | None = None
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A module without children, or one that torch runs as a whole, in the order of the calls.
+
+    Attributes
+    ----------
+    name, kind
+        In the module, and its class.
+    settings
+        Numbers of interest: p of a dropout, momentum and eps of a batch norm ….
+    """
+
+    name: str
+    kind: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OptimizerFacts:
+    """An optimizer as it was when last seen.
+
+    Attributes
+    ----------
+    kind
+        Its class.
+    lr, momentum, weight_decay
+        Of its first group; the largest rate of all groups is `most`.
+    most
+        The largest learning rate of its groups.
+    first
+        The learning rate at the first step.
+    """
+
+    kind: str
+    lr: float
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    most: float = 0.0
+    first: float = 0.0
+
+
+@dataclass
+class Look:
+    """Everything measured at one sampled step.
+
+    Attributes
+    ----------
+    step, loss
+        Number of the step, and its loss.
+    size
+        Rows of the batch.
+    lr
+        Learning rate of the first optimizer.
+    training
+        Whether the module was in training mode.
+    head
+        How the outputs become the loss.
+    units
+        Activations in the order of computation.
+    structure
+        Layers with weights in the order of computation, each with the names of the layers that feed
+        it through linear operations only.
+    gradients
+        Norm of the gradient of each parameter after the backward pass; None for one without.
+    applied
+        The same when the optimizer was called, after any clipping.
+    weights
+        Root mean square of each parameter.
+    updates
+        Norm of the step over the norm of the parameter.
+    stale
+        Whether gradients of an earlier step were still there when this step's were computed.
+    batch_norms
+        Of each batch norm: numbers per channel in its batch, and how far its running mean lies from
+        the mean of the batch, in spreads of the batch.
+    gradient
+        A sample of the gradient's numbers, to compare with those of other steps.
+    next_gradient
+        The same numbers one step later.
+    output_spread
+        Spread of the outputs over the rows.
+    suspects
+        Operations that were given numbers at which their value or slope is infinite.
+    softmaxes
+        Every softmax of the graph.
+    """
+
+    step: int
+    loss: float = float("nan")
+    size: int = 0
+    lr: float = float("nan")
+    training: bool = True
+    head: Head | None = None
+    units: list[Units] = field(default_factory=list)
+    structure: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    softmaxes: list[Activation] = field(default_factory=list)
+    gradients: dict[str, float | None] = field(default_factory=dict)
+    applied: dict[str, float] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    updates: dict[str, float] = field(default_factory=dict)
+    stale: bool | None = None
+    batch_norms: dict[str, tuple[int, float]] = field(default_factory=dict)
+    gradient: np.ndarray | None = None
+    next_gradient: np.ndarray | None = None
+    output_spread: float = float("nan")
+    suspects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One validation.
+
+    Attributes
+    ----------
+    step
+        Steps of training before it.
+    loss, score
+        As told or seen; a score is better the higher it is.
+    train_loss
+        Mean of the training losses since the validation before.
+    """
+
+    step: int
+    loss: float | None = None
+    score: float | None = None
+    train_loss: float | None = None
+
+
+@dataclass
+class Record:
+    """What was seen of one training.
+
+    Attributes
+    ----------
+    task
+        As told by the user; None where not told.
+    module
+        Class of the module.
+    layers, weights, optimizers
+        What the training is made of.
+    losses
+        Loss of every step, NaN where not known.
+    unknown
+        Steps whose loss is not known.
+    looks
+        The sampled steps.
+    train, validation
+        Rows that passed by.
+    evaluations
+        Validations in order.
+    restored
+        Whether the weights of the best of them were put back at the end.
+    trained_in_training_mode, trained_in_evaluation_mode
+        Steps of which the module was in that mode.
+    validated_in_training_mode, validated_in_evaluation_mode
+        Validations of which the module was in that mode.
+    silent_in_training_mode
+        Calls without gradients in training mode.
+    asked_again
+        Calls without gradients on the rows of the call before, as for Monte Carlo dropout.
+    data_normalised
+        Whether data meet a normalising layer first.
+    used
+        Parameters that some loss depended on.
+    dropped
+        Whether a dropout mask was met.
+    input_shape
+        Of one row given to the module.
+    latent
+        Mean and log-variance of the latent code of the last looked-at batch, of a network that
+        returns them.
+    failed
+        Shapes of outputs and targets, and the largest target, of a loss function that raised.
+    final
+        Numbers measured on the module when the diagnosis was asked for.
+    notes
+        What could not be seen.
+    """
+
+    task: str | None = None
+    module: str = ""
+    layers: list[Layer] = field(default_factory=list)
+    weights: list[Weight] = field(default_factory=list)
+    optimizers: list[OptimizerFacts] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    unknown: set[int] = field(default_factory=set)
+    looks: list[Look] = field(default_factory=list)
+    train: Rows = field(default_factory=Rows)
+    validation: Rows = field(default_factory=Rows)
+    evaluations: list[Evaluation] = field(default_factory=list)
+    restored: bool = False
+    trained_in_training_mode: int = 0
+    trained_in_evaluation_mode: int = 0
+    validated_in_training_mode: int = 0
+    validated_in_evaluation_mode: int = 0
+    silent_in_training_mode: int = 0
+    asked_again: int = 0
+    data_normalised: bool = False
+    used: set[str] = field(default_factory=set)
+    dropped: bool = False
+    input_shape: tuple[int, ...] = ()
+    latent: tuple[np.ndarray, np.ndarray] | None = None
+    failed: tuple[tuple[int, ...], tuple[int, ...], int] | None = None
+    final: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """Steps taken."""
+        return len(self.losses)

@@ -1,0 +1,142 @@
+"""CST111 and CST113: too few steps, or steps too noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
+from castalia.utils.text import number
+
+__all__ = ["noisy", "too_short"]
+
+MEDIAN = 1.25  # standard error of a median over that of a mean
+
+
+def _fall(case: Case) -> float:
+    """Relative fall of the loss over the last fifth of the steps."""
+    before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
+    return (before - after) / before if before > 0 else 0.0
+
+
+def _by_chance(case: Case) -> float:
+    """Relative fall that the noise of the losses alone may well give: two standard errors."""
+    window = max(len(case.finite) // 5, 1)
+    return float(2 * MEDIAN * np.nan_to_num(case.noise) * np.sqrt(2 / window))
+
+
+def _validation_fall(case: Case) -> float | None:
+    """Relative fall of the validation loss over the last fifth; None where unknown."""
+    values = [e.loss for e in case.record.evaluations if e.loss is not None]
+    if len(values) < 2:
+        return None
+    count = max(1, len(values) // 5)
+    before, after = np.median(values[-2 * count : -count]), np.median(values[-count:])
+    return float((before - after) / before) if before > 0 else 0.0
+
+
+def too_short(case: Case) -> Iterator[Finding]:
+    """Training and validation loss still falling at the end."""
+    if case.broken or case.adversarial or case.steps < 5 or not len(case.finite):
+        return
+    fall, held = _fall(case), _validation_fall(case)
+    bar = limit("end.falling")
+    size = int(np.median([look.size for look in case.looks])) if case.looks else 0
+    descends = fall > limit("end.descends") or case.turning > limit("end.same_slope")
+    if case.steps < limit("steps.few") and size >= 128 and descends and _much_left(case):
+        smaller = max(16, 2 ** int(np.log2(size / 16)))
+        yield finding(
+            "CST113",
+            "warning",
+            0.75,
+            f"Batches of {size} leave only {case.steps} steps, and the loss is still falling.",
+            Remedy(f"batch_size={size} → {smaller}", {"batch_size": smaller}),
+            Evidence("steps in all", case.steps, limit("steps.few"), above=False),
+            Evidence("fall of the loss over the last fifth", fall),
+        )
+        return
+    first, last = case.level(0, 0.2), case.level(0.8, 1.0)
+    share = fall * case.level(0.6, 0.8) / max(first - last, 1e-12) if first > last else 0.0
+    part, half = limit("end.part") * bar, limit("end.learnt")
+    begun = share > limit("end.begun") and case.learnt < half
+    few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
+    plain = few and held is not None and held > bar and fall > part and not case.learnt > half
+    falling = fall > bar or begun or plain or _gains(case) > limit("end.gain")
+    least = bar if case.learnt > half else part
+    if begun or not fall > bar:
+        least = limit("end.held_least")
+    confirmed = fall > _by_chance(case) if held is None else held > least
+    both = fall > 3 * bar and (held or 0.0) > 3 * bar
+    left = _much_left(case) or (both and case.learnt < limit("end.nearly_learnt"))
+    if not falling or not confirmed or not left or case.nearly_right:
+        return
+    evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
+    if held is not None:
+        what = "fall of the validation loss over the last fifth"
+        evidence.append(Evidence(what, held, part))
+    yield finding(
+        "CST111",
+        "info" if _levelled(case) else "warning",
+        0.7 + 0.15 * (held is not None),
+        f"The loss was still falling when training stopped, by {number(100 * fall, 2)} % over the "
+        "last fifth of the steps.",
+        "Train for three times as many epochs.",
+        *evidence,
+    )
+
+
+def _levelled(case: Case) -> bool:
+    """Whether the validation score has stopped rising, most being right: it only grows surer."""
+    scores = np.asarray([e.score for e in case.record.evaluations if e.score is not None])
+    if len(scores) < 5:
+        return False
+    count = max(2, len(scores) // 5)
+    before, after = float(scores[-2 * count : -count].mean()), float(scores[-count:].mean())
+    by_chance = float(np.diff(scores[len(scores) // 2 :]).std())
+    bar = max(limit("end.falling") * (1 - before), by_chance)
+    return limit("end.mostly_right") <= before <= 1 and after - before < bar
+
+
+def _gains(case: Case) -> float:
+    """Return what as many steps again may gain, over the loss of guessing; 0 where it is noise."""
+    before, after = case.level(0.5, 0.75), case.level(0.75, 1.0)
+    error = case.noise * after / np.sqrt(len(case.finite) / 4)
+    outputs, rows = case.head.outputs[:2], [look.size for look in case.looks]
+    # One class a row: neither the words of a text nor the pairs of a batch told from one another.
+    classes = len(set(outputs)) == 2 and outputs[0] in rows
+    known = case.labels is not None and classes and case.comparable
+    if not known or not case.learnt < limit("end.learnt"):
+        return 0.0  # of other losses it is not known how low they can go
+    if not before - after > 3 * error:
+        return 0.0
+    return 2 * (before - after) / max(case.guess, 1e-12)  # half as fast as in the last half
+
+
+def _much_left(case: Case) -> bool:
+    """Whether there is still much to gain."""
+    if np.isfinite(case.learnt):
+        return case.learnt < limit("end.left")
+    return case.final > limit("end.loss_left") * case.initial
+
+
+def noisy(case: Case) -> Iterator[Finding]:
+    """A loss that jumps from step to step at tiny batches, and gets nowhere."""
+    if case.broken or case.adversarial or not case.looks or case.steps < 20:
+        return
+    size = int(np.median([look.size for look in case.looks]))
+    if not 0 < size <= 4 or not np.isfinite(case.noise):
+        return
+    nowhere = not np.isfinite(case.learnt) or case.learnt < limit("noise.learnt")
+    if case.noise > limit("noise.loss") and nowhere:
+        yield finding(
+            "CST113",
+            "warning",
+            0.75,
+            f"Batches of {size} give gradients that are mostly noise: the loss changes by "
+            f"{number(100 * case.noise, 2)} % from step to step.",
+            Remedy(f"batch_size={size} → 32", {"batch_size": 32}),
+            Evidence("spread of the loss over its mean", case.noise, limit("noise.loss")),
+        )

@@ -1,0 +1,349 @@
+"""CST401 to CST404: fitted too closely, not closely enough, or no better than guessing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
+from castalia.diagnose.record import Evaluation
+from castalia.diagnose.rules.case import REGRESSIONS, SAME_GAP, Case
+from castalia.diagnose.thresholds import limit
+from castalia.utils.text import number
+
+__all__ = ["no_better", "overfits", "over_regularised", "underfits"]
+
+WITHOUT_ZERO = ("unknown", "poisson", "poisson_rate")  # losses of which no ratio says anything
+
+
+def overfits(case: Case) -> Iterator[Finding]:
+    """Training error far below validation error, validation rising."""
+    if case.broken or case.adversarial:
+        return
+    known = [e for e in case.record.evaluations if e.loss is not None and np.isfinite(e.loss)]
+    restored = case.record.restored and len(known) > 0
+    if restored:  # what came after the best of them was taken back
+        known = known[: int(np.asarray([e.loss for e in known], dtype=float).argmin()) + 1]
+    # Errors grow dearer with sureness: while hardly any are made, the loss alone says little.
+    losses_tell = len(known) >= 3 and not case.nearly_right and not case.few_wrong
+    scores = () if restored else _score_gap(case)
+    evidence = [*(_loss_gap(case, known) if losses_tell else ()), *scores]
+    if not evidence or case.stuck:
+        return
+    least_at = ""
+    if len(known) >= 3:
+        best = min(known, key=lambda e: e.loss if e.loss is not None else np.inf)
+        least_at = f" The validation loss was least after step {best.step}."
+    yield finding(
+        "CST401",
+        "warning",
+        min(0.92, 0.62 + 0.13 * len(evidence)),
+        f"The network overfits: {evidence[0].what} is {number(evidence[0].value, 3)}.{least_at}",
+        Remedy(
+            "Stop early, add dropout or weight decay, or gather more data.",
+            {"training__patience": 10, "dropout": 0.3, "training__weight_decay": 1e-2},
+        ),
+        *evidence,
+    )
+
+
+def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
+    """Return the rise of the validation loss, and how far it ends above the training loss."""
+    values = np.asarray([e.loss for e in known], dtype=float)
+    smooth = np.convolve(values, np.ones(3) / 3, "valid") if len(values) >= 6 else values
+    last = float(values[-max(1, len(values) // 10) :].mean())
+    end, least = float(smooth[-1]), float(smooth.min())  # one lucky epoch is no turn
+    rise = end / least if least > 0 else 1.0
+    train = np.asarray([np.nan if e.train_loss is None else e.train_loss for e in known])
+    train = np.maximum(train / (case.head.scale if case.head.scale > 0 else np.nan), 1e-12)
+    # Sums over other numbers of rows differ from the start.
+    rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
+    gap = np.nan if case.head.loss in WITHOUT_ZERO else last / train[-1] / rows
+    falling = train[-1] < limit("fit.train_falls") * train[int(values.argmin())]
+    found = []
+    turned = rise > limit("fit.rise") and end - least > limit("fit.rise_least") * abs(least)
+    if turned and _weighs(case, end - least) and (falling or gap > limit("fit.gap")):
+        found.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))
+    # Right as often as in training, it is only less sure of it.
+    if gap > limit("fit.gap") and _matters(case, last) and not case.score_gap < SAME_GAP:
+        found.append(Evidence("validation over training loss", gap, limit("fit.gap")))
+    return found
+
+
+def _matters(case: Case, held: float) -> bool:
+    """Whether the validation loss is more than a trifle, against guessing."""
+    reference = case.guess if np.isfinite(case.guess) else case.initial
+    return held > limit("fit.matters") * reference
+
+
+def _weighs(case: Case, rise: float) -> bool:
+    """Whether a rise of the validation loss is more than a trifle, against guessing."""
+    return not np.isfinite(case.guess) or rise > limit("fit.rise_share") * case.guess
+
+
+def _score_gap(case: Case) -> list[Evidence]:
+    train, n = case.accuracy(case.record.train, 8)
+    held, m = case.accuracy(case.record.validation, 8)
+    if m < 40:
+        scores = [e.score for e in case.record.evaluations if e.score is not None]
+        is_accuracy = (
+            bool(scores) and case.task in ("binary", "multiclass") and 0 <= scores[-1] <= 1
+        )
+        held, m = (float(np.mean(scores[-2:])), 100) if is_accuracy else (np.nan, 0)
+    if n < 40 or not m or not np.isfinite(held):
+        return []
+    gap = train - held
+    bar = max(limit("fit.score_gap"), 3 * np.sqrt(held * (1 - held) / m) if m < 100 else 0.0)
+    return [Evidence("training minus validation accuracy", gap, bar)] if gap > bar else []
+
+
+def over_regularised(case: Case) -> Iterator[Finding]:
+    """A network held back by dropout or decay."""
+    if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
+        return
+    if case.head.dropped and not case.learnt > limit("fit.learnt"):
+        yield _outputs_dropped(case)
+        return
+    if (
+        not _still_poor(case)
+        and not _penalty(case) > limit("fit.penalty")
+        and not _far_too_strong(case)
+    ):
+        return
+    drops = [
+        layer
+        for layer in case.record.layers
+        if layer.settings.get("p", 0.0) > limit("dropout.strong")
+    ]
+    optimizer = case.optimizer
+    decoupled = optimizer.kind in ("AdamW",)
+    bar = limit("decay.decoupled" if decoupled else "decay.strong")
+    penalty = _penalty(case)
+    if drops:
+        p = max(layer.settings["p"] for layer in drops)
+        yield finding(
+            "CST404",
+            "warning",
+            0.85,
+            f"Dropout of {number(p)} in `{drops[0].name}` leaves too little to learn with.",
+            Remedy(f"dropout={number(p)} → 0.2", {"dropout": 0.2}),
+            Evidence("dropout", p, limit("dropout.strong")),
+            where=drops[0].name,
+        )
+    elif optimizer.weight_decay > bar:
+        yield finding(
+            "CST404",
+            "warning",
+            0.87,
+            f"A weight decay of {number(optimizer.weight_decay)} pulls the weights to zero faster "
+            "than the data push them.",
+            Remedy(
+                f"weight_decay={number(optimizer.weight_decay)} → 1e-4",
+                {"training__weight_decay": 1e-4},
+            ),
+            Evidence("weight decay", optimizer.weight_decay, bar),
+        )
+    elif penalty > limit("fit.penalty"):
+        yield finding(
+            "CST404",
+            "warning",
+            0.8,
+            f"{number(100 * penalty, 2)} % of the loss is a penalty, not an error.",
+            "Lower the weight of the penalty.",
+            Evidence("share of the loss that is a penalty", penalty, limit("fit.penalty")),
+        )
+
+
+def _outputs_dropped(case: Case) -> Finding:
+    return finding(
+        "CST404",
+        "warning",
+        0.87,
+        "Dropout falls on the outputs themselves: answers are struck out just before the loss.",
+        "Move the dropout in front of the last layer.",
+        Evidence("loss at the end", case.final),
+        where=case.head.layer,
+    )
+
+
+def _far_too_strong(case: Case) -> bool:
+    """Whether dropout or decay is beyond all custom and the loss levelled off too high."""
+    flat = case.level(0.7, 1.0) > limit("fit.flat") * case.level(0.4, 0.7)
+    drop = max((layer.settings.get("p", 0.0) for layer in case.record.layers), default=0.0)
+    coupled = case.optimizer.kind not in ("AdamW",)
+    decay = coupled and case.optimizer.weight_decay > 4 * limit("decay.strong")
+    strong = drop > limit("dropout.far") or decay
+    return bool(flat and case.learnt < limit("fit.far_learnt") and strong)
+
+
+def _still_poor(case: Case) -> bool:
+    if np.isfinite(case.learnt):
+        return bool(case.learnt < limit("fit.held_back"))
+    return case.final > limit("fit.held_back_loss") * case.initial
+
+
+def _penalty(case: Case) -> float:
+    """Share of the loss that outputs and targets do not account for, over the last kept batches.
+
+    Where nothing was learnt, over the first ones as well: a penalty that wins shrinks itself.
+    """
+    if not case.comparable:
+        return 0.0
+    share = _penalty_between(case, 0.8, 1.0)
+    if case.stuck:
+        share = max(share, _penalty_between(case, 0.0, 0.1))
+    return share if share > 0 and not case.smoothing else 0.0
+
+
+def _penalty_between(case: Case, start: float, end: float) -> float:
+    rows, shares = case.record.train, []
+    for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True):
+        whole = o is not None and t is not None and len(o) == len(t)
+        if whole and start * case.steps <= step < end * case.steps:
+            total, data = case.losses[step], case.data_loss(o, t)
+            if total - data > limit("fit.penalty_least") * case.guess:
+                shares.append(1 - data / total)
+            elif np.isfinite(data):
+                shares.append(0.0)
+    return float(np.median(shares)) if len(shares) >= 2 else 0.0
+
+
+def underfits(case: Case) -> Iterator[Finding]:
+    """A training error above that of a simple model, or high and not falling."""
+    if case.broken or case.adversarial or not len(case.finite) or case.steps < 30:
+        return
+    well = case.learnt > limit("fit.learnt")
+    if not np.isfinite(case.learnt) or well or case.head.weighted:
+        return
+    simple, bar = _simple_model(case), limit("fit.underfit")
+    before, after = case.level(0.4, 0.7), case.level(0.7, 1.0)
+    flat = after > limit("fit.flat") * before
+    least = limit("fit.simple_least")
+    if simple is not None and simple[1] > max(simple[2] + limit("fit.simple"), least):
+        name, theirs, ours = simple
+        yield finding(
+            "CST402",
+            "warning",
+            0.75 if flat else 0.6,
+            f"The network underfits: on the training rows it explains {number(ours, 2)}, a {name} "
+            f"{number(theirs, 2)} on rows it has not seen.",
+            "Give it more capacity, more steps, another rate or better features.",
+            Evidence(f"score of a {name} minus the network's", theirs - ours, limit("fit.simple")),
+        )
+    elif flat and case.learnt < bar and not case.stuck and case.narrow and not _beats(simple):
+        yield finding(
+            "CST402",
+            "warning",
+            0.55,
+            f"The training loss stays at {number(case.final, 3)} and no longer falls.",
+            "Give the network more capacity or better features.",
+            Evidence("share of the guessing loss taken away", case.learnt, bar, above=False),
+        )
+
+
+def _beats(simple: tuple[str, float, float] | None) -> bool:
+    """Whether the network does better than simple models: then the rest may well be noise."""
+    return simple is not None and simple[2] > simple[1] + limit("fit.beats")
+
+
+def _simple_model(case: Case) -> tuple[str, float, float] | None:
+    """Compare with a linear model and a nearest-neighbour one, on what was kept of the data.
+
+    Scores are shares of what guessing leaves: R², or accuracy above the commonest class's share.
+    """
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.model_selection import cross_val_score
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    y = case.targets
+    if case.pairs is None or y is None or y.size != len(y):
+        return None
+    x, y = case.pairs[0].astype(float), case.pairs[1]
+    x, first = np.unique(x, axis=0, return_index=True)
+    y = y[first]
+    if len(x) < 80 or x.shape[1] > 400 or not np.isfinite(x).all():
+        return None
+    keep = np.random.default_rng(0).permutation(len(x))[:1500]
+    x, y = x[keep], y[keep]
+    if case.head.loss in REGRESSIONS:
+        models = {"linear model": Ridge(), "nearest-neighbour model": KNeighborsRegressor(7)}
+        ours, scoring, floor = case.learnt, "r2", 0.0
+        if case.head.loss != "mse":
+            return None
+    else:
+        accuracy, n = case.accuracy(case.record.train, 8)
+        if not n or len(np.unique(y)) < 2 or np.unique(y, return_counts=True)[1].min() < 4:
+            return None
+        accuracy += 2 * np.sqrt(accuracy * (1 - accuracy) / n)  # the few rows kept may be hard ones
+        floor = float(np.unique(y, return_counts=True)[1].max() / len(y))
+        held, m = case.accuracy(case.record.validation, 8)  # without dropout
+        scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
+        accuracy = max([accuracy, *([held] if m >= 40 else []), *scores])
+        ours, scoring = (accuracy - floor) / max(1 - floor, 1e-9), "accuracy"
+        models = {
+            "linear model": LogisticRegression(max_iter=300),
+            "nearest-neighbour model": KNeighborsClassifier(7),
+        }
+    best = ("", -np.inf)
+    for name, model in models.items():
+        score = cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=3, scoring=scoring)
+        value = (
+            (float(score.mean()) - floor) / max(1 - floor, 1e-9)
+            if scoring == "accuracy"
+            else float(score.mean())
+        )
+        if value > best[1]:
+            best = (name, value)
+    return best[0], best[1], float(ours)
+
+
+def no_better(case: Case) -> Iterator[Finding]:
+    """A loss that guessing reaches as well."""
+    if case.broken or case.adversarial or not np.isfinite(case.guess) or case.steps < 20:
+        return
+    if case.head.weighted or case.guess <= limit("rounding.constant"):
+        return  # the plain loss is not what was made small, or all targets are the same
+    loss = (
+        case.fit_loss if np.isfinite(case.fit_loss) else case.final if case.comparable else np.nan
+    )
+    little = case.comparable and case.learnt < limit("fit.little_learnt")
+    if little and (held := _least_held(case)) > loss:
+        loss = held
+    if _answers_rightly(case):
+        return  # whatever its loss is made of
+    ratio = loss / max(case.guess, 1e-12)
+    clear = ratio > limit("fit.guess")
+    if ratio > limit("fit.hardly") and np.isfinite(ratio):
+        yield finding(
+            "CST403",
+            "warning" if clear else "info",
+            0.6 if clear else 0.4,
+            f"The loss ends at {number(loss, 3)}; always giving the same answer would cost "
+            f"{number(case.guess, 3)}.",
+            "See the other findings; without any, the inputs may say nothing about the targets.",
+            Evidence(
+                "final loss over that of guessing",
+                ratio,
+                limit("fit.guess" if clear else "fit.hardly"),
+            ),
+        )
+
+
+def _answers_rightly(case: Case) -> bool:
+    """Whether validation rows are answered clearly better than by the commonest class."""
+    held, n = case.accuracy(case.record.validation, 8)
+    scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
+    if n < 40 and scores and max(scores) <= 1:
+        held, n = min(scores), 100
+    if n < 40 or not len(case.shares):
+        return False
+    by_chance = 3 * np.sqrt(limit("chance.variance") / n)
+    return held > case.shares[0] + limit("fit.answers") + by_chance
+
+
+def _least_held(case: Case) -> float:
+    """Return the least validation loss; 0 where none is known."""
+    return min((e.loss for e in case.record.evaluations if e.loss is not None), default=0.0)

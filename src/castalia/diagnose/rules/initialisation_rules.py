@@ -1,0 +1,107 @@
+"""CST109: a start from which signals are too large or too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.finding_record import Evidence, Finding, finding
+from castalia.diagnose.rules.case import BINARY_LOSSES, Case
+from castalia.diagnose.thresholds import limit
+from castalia.utils.text import number
+
+__all__ = ["poor_start"]
+
+
+def poor_start(case: Case) -> Iterator[Finding]:
+    """Loss of the first step far above guessing, or a spread that changes by orders with depth."""
+    if not case.looks or case.looks[0].step > 0 or case.adversarial:
+        return
+    evidence = [*_loss(case), *_depth(case), *_scale(case)]
+    if not evidence:
+        return
+    yield finding(
+        "CST109",
+        "warning",
+        min(0.9, 0.6 + 0.15 * len(evidence)),
+        f"The network starts badly: {evidence[0].what} is {number(evidence[0].value, 3)}.",
+        "Use an initialisation that keeps the spread: He for ReLU, Glorot for tanh and sigmoid.",
+        *evidence,
+    )
+
+
+def _loss(case: Case) -> list[Evidence]:
+    """Return the first loss over that of guessing, or of an answer of zero."""
+    if not case.comparable:
+        return []
+    reference = case.guess
+    if case.head.loss in BINARY_LOSSES:
+        reference = max(reference, float(np.log(2)))  # what even odds cost
+    if case.head.loss in ("cross_entropy", "nll") and len(case.head.outputs) >= 2:
+        if case.head.chain:
+            return []  # not the plain results of a layer: cosines times thirty, say
+        reference = float(np.log(max(case.head.outputs[1], 2)))
+    if case.head.loss in ("mse", "l1") and case.targets is not None:
+        power = 2 if case.head.loss == "mse" else 1
+        reference = float((np.abs(case.targets.astype(float)) ** power).mean())
+    if (
+        not np.isfinite(reference)
+        or reference <= limit("rounding.constant")
+        or not np.isfinite(case.initial)
+    ):
+        return []
+    rows = case.record.train
+    first = [case.data_loss(o, t) for o, t in zip(rows.outputs[:1], rows.targets[:1], strict=True)]
+    initial = min([case.initial, *(loss for loss in first if np.isfinite(loss))])  # no penalty
+    ratio = initial / reference
+    bar = limit("start.loss") * (3 if case.head.loss == "mse" else 1)
+    return [Evidence("first loss over that of guessing", ratio, bar)] if ratio > bar else []
+
+
+def _depth(case: Case) -> list[Evidence]:
+    """Return how the spread of activations changes from the first hidden layer to the last."""
+    spreads = [u.std for u in case.looks[0].units if not u.gate and u.kind != "sigmoid"]
+    if len(spreads) < 3 or case.normalised or min(spreads) < 0:
+        return []
+    change = (spreads[-1] + 1e-30) / (spreads[0] + 1e-30)
+    bar = limit("start.depth")
+    if change > bar:
+        return [Evidence("growth of the spread over depth", change, bar)]
+    if change < 1 / bar and case.poor:
+        return [Evidence("what is left of the spread over depth", change, 1 / bar, above=False)]
+    return []
+
+
+def _scale(case: Case) -> list[Evidence]:
+    """Return the size of weights far from what the fan-in calls for, where training got nowhere."""
+    look = case.looks[0]
+    factors = []
+    for name in case.depth:
+        weight = case.weights[name]
+        rms = look.weights.get(name)
+        fan_in = float(np.prod(weight.shape[1:]))
+        if rms is not None and rms > 0 and fan_in and name.rpartition(".")[0] != case.head.layer:
+            factors.append(rms * np.sqrt(fan_in))
+    if not factors:
+        return []
+    low, high = min(factors), max(factors)
+    what, middle = "weights over 1/√(fan-in)", float(np.median(factors))
+    bar = limit("start.small_median")
+    if len(factors) >= 4 and middle < bar and _plateau(case):
+        return [Evidence(what, middle, bar, above=False)]
+    bar = limit("start.small")
+    if low < bar and case.poor and not case.normalised:
+        return [Evidence(what, low, bar, above=False)]
+    bar = limit("start.large")
+    if high > bar and (case.poor or case.broken) and not case.normalised:
+        return [Evidence(what, high, bar)]
+    return []
+
+
+def _plateau(case: Case) -> bool:
+    """Whether a deep network without normalisation long stayed where guessing is, then moved."""
+    if case.normalised or not np.isfinite(case.guess):
+        return False
+    early, late = limit("start.plateau") * case.guess, limit("start.plateau_left") * case.final
+    return case.level(0.1, 0.3) > early > late

@@ -1,0 +1,108 @@
+"""CST110: parameters that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from castalia.diagnose.finding_record import Evidence, Finding, finding
+from castalia.diagnose.record import Weight
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.thresholds import limit
+from castalia.utils.text import listing
+
+__all__ = ["frozen"]
+
+
+def frozen(case: Case) -> Iterator[Finding]:
+    """Parameters that are frozen, detached or unknown to the optimizer."""
+    weights = case.record.weights
+    if not weights or case.steps < 2 or case.broken:
+        return
+    still = [w for w in weights if w.moved is False]
+    strangers = int(case.record.final.get("strangers_still", 0))
+    if strangers and not case.adversarial:
+        yield finding(
+            "CST110",
+            "error" if case.poor else "warning",
+            0.9,
+            f"{strangers} weight matrices that the loss depends on never change: the module does "
+            "not know them.",
+            "Keep layers in nn.ModuleList or nn.ModuleDict, not in a plain list or dict.",
+            Evidence("matrices unknown to the module that never change", strangers, 0),
+        )
+        return
+    if not still:
+        return
+    if len(still) == len(weights):
+        yield _nothing_moves(case)
+        return
+    groups = (
+        ("are not known to the optimizer", [w for w in still if w.trainable and not w.optimized]),
+        (
+            "are cut off from the loss (detached, converted, or not used in forward)",
+            [w for w in still if w.trainable and w.optimized and _unreached(case, w)],
+        ),
+        ("are frozen as they were initialised", [w for w in still if not w.trainable and w.fresh]),
+    )
+    for words, found in groups:
+        total = sum(_size(w) for w in weights)
+        share = sum(_size(w) for w in found) / max(total, 1)
+        if found and share > 0:
+            few = share <= limit("weights.few")
+            idle = few and "cut off" in words  # a layer left over, which nothing depends on
+            yield finding(
+                "CST110",
+                "info" if idle else "warning" if few and not case.poor else "error",
+                0.6 if few else 0.93,
+                f"{listing([w.name for w in found], 'and', 4)} never change: they {words}.",
+                _cure(words),
+                Evidence("share of the parameters that never change", share, 0.0),
+                where=found[0].name,
+            )
+            return
+
+
+def _nothing_moves(case: Case) -> Finding:
+    weights = case.record.weights
+    optimizer = case.optimizer
+    if optimizer is not None and not any(w.optimized for w in weights):
+        words, cure = "the optimizer holds none of them", _cure("optimizer")
+    elif not any(w.trainable for w in weights):
+        words, cure = "all are frozen", _cure("frozen")
+    elif optimizer is not None and optimizer.most == 0:
+        words, cure = "the learning rate is 0", "Set a learning rate above 0."
+    elif not any(any(v for v in look.gradients.values()) for look in case.looks):
+        words, cure = "none of them gets a gradient", _cure("cut off")
+    else:
+        words, cure = "no step of the optimizer changes them", "Call optimizer.step()."
+    sure = 0.97 if optimizer is not None else 0.6
+    return finding(
+        "CST110",
+        "error",
+        sure,
+        f"None of the {len(weights)} parameters changes: {words}.",
+        cure,
+        Evidence("share of the parameters that never change", 1.0, 0.0),
+        where=weights[0].name,
+    )
+
+
+def _unreached(case: Case, weight: Weight) -> bool:
+    """Whether no looked-at loss depended on it."""
+    got = [look.gradients.get(weight.name) for look in case.looks]
+    return weight.name not in case.record.used and not any(got)
+
+
+def _size(weight: Weight) -> int:
+    size = 1
+    for n in weight.shape:
+        size *= n
+    return size
+
+
+def _cure(words: str) -> str:
+    if "optimizer" in words:
+        return "Build the optimizer from the parameters of this very module, after its last change."
+    if "frozen" in words:
+        return "Set requires_grad_(True) on them, or load trained weights before freezing."
+    return "Keep the graph: no detach(), .data, .item(), numpy() or torch.tensor() on the way."

@@ -1,0 +1,297 @@
+"""CST206 to CST208: rows that validation shares with training, differs by, or lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from castalia.diagnose.finding_record import Evidence, Finding, finding
+from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.thresholds import limit
+from castalia.utils.text import number
+
+__all__ = ["leaks", "shifted", "too_few"]
+
+LEAST_ROWS = 20
+CHANCE = 2  # rows that two parts may share as two flowers may measure the same
+LEAST_OF_A_CLASS = 10
+
+
+def leaks(case: Case) -> Iterator[Finding]:
+    """Validation rows that were trained on, or one column that alone gives the answer."""
+    share, n = _shared(case)
+    tokens = case.inputs is None  # short rows of tokens may meet again by chance
+    bar = limit("rows.shared_tokens" if tokens else "rows.shared")
+    if n >= LEAST_ROWS and share > bar and share * n > CHANCE:
+        yield finding(
+            "CST206",
+            "warning",
+            0.9 if share > limit("rows.shared_many") else 0.75,
+            f"{number(100 * share, 2)} % of {n} validation rows were also trained on.",
+            "Split before copying, augmenting or oversampling rows; drop duplicates.",
+            Evidence("share of validation rows seen in training", share, bar),
+        )
+        return
+    yield from _giveaway(case)
+
+
+def _shared(case: Case) -> tuple[float, int]:
+    """Share of the validation rows met in training; batches wholly of training rows left out."""
+    train = case.gathered("inputs")
+    held = [v for v in case.record.validation.inputs if v is not None and v.size]
+    if train is None or not held or train.ndim != 2 or _in_one_piece(case):
+        return 0.0, 0
+    known = {row.tobytes() for row in np.ascontiguousarray(train)}
+    repeats = _repeats(case) > limit("rows.repeat")
+    if len(known) < 50 or (repeats and not _unmistakable(train)):
+        return 0.0, 0  # rows repeat anyway: meeting one again means nothing
+    told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
+    kept = min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are
+    bar = limit("rows.all_training") * kept
+    on_purpose = not (told and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
+    shares, distinct = [], set()
+    for batch in held:
+        if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
+            continue
+        keys = [row.tobytes() for row in np.ascontiguousarray(batch)]
+        hits = [key in known for key in keys]
+        if np.mean(hits) > bar and on_purpose:
+            continue  # training rows evaluated on purpose
+        distinct.update(keys)
+        if len(keys) >= 16:
+            shares.append(float(np.mean(hits)))
+    if not shares:
+        return 0.0, len(distinct)
+    # Training rows may be evaluated beside validation rows: then the lower batches tell.
+    low = float(np.quantile(shares, 0.25, method="lower"))
+    mean = float(np.mean(shares))
+    return (low if low < limit("rows.lower_batches") * mean else mean), len(distinct)
+
+
+def _in_one_piece(case: Case) -> bool:
+    """Whether the loss takes only part of the rows given: the nodes of one graph, say.
+
+    Then rows of validation go through the network in training too, without their answers.
+    """
+    rows = case.head.outputs[0] if case.head.outputs else 0
+    sizes = [look.size for look in case.looks if look.size]
+    return bool(sizes) and 1 < rows < limit("rows.in_one_piece") * float(np.median(sizes))
+
+
+def _repeats(case: Case) -> float:
+    """Share of rows that stand twice in one batch, which a draw without replacement never gives."""
+    batches = [b for b in case.record.train.inputs if b is not None and len(b) > 1]
+    total = sum(len(b) for b in batches)
+    distinct = sum(len({row.tobytes() for row in np.ascontiguousarray(b)}) for b in batches)
+    return 1 - distinct / max(total, 1)
+
+
+def _unmistakable(x: np.ndarray) -> bool:
+    """Whether most columns tell rows apart by themselves: then no two are equal by chance."""
+    rows = np.unique(x, axis=0)
+    if x.dtype.kind != "f":
+        return False
+    values = [len(np.unique(rows[:, j])) for j in range(min(rows.shape[1], 64))]
+    return float(np.median(values)) > limit("rows.unmistakable") * len(rows)
+
+
+def _all_alike(held: list[np.ndarray], known: set[bytes], bar: float) -> bool:
+    """Whether every validation batch consists of training rows."""
+    return all(
+        np.mean([row.tobytes() in known for row in np.ascontiguousarray(batch)]) > bar
+        for batch in held
+    )
+
+
+def _until_the_end(case: Case, known: set[bytes], bar: float) -> bool:
+    """Whether all was validated on some of the training rows, until others came after the end.
+
+    Of all of them, or of more than are kept, it may be the training loss that is looked at.
+    """
+    rows = case.record.validation
+    kept = zip(rows.steps, rows.inputs, rows.targets, strict=True)
+    before = [(x, y) for step, x, y in kept if x is not None and x.size and step < case.steps]
+    whole = all(y is not None and len(y) == len(x) for x, y in before)
+    distinct = {row.tobytes() for x, _ in before for row in np.ascontiguousarray(x)}
+    part = whole and len(distinct) < limit("rows.part") * len(known)
+    return len(before) >= 3 and part and _all_alike([x for x, _ in before], known, bar)
+
+
+def _giveaway(case: Case) -> Iterator[Finding]:
+    """One column that alone gives the answer, while no other comes near.
+
+    An answer of many numbers, such as the row itself of an autoencoder, is more than its first.
+    """
+    if case.targets is None or case.targets.size != len(case.targets):
+        return
+    if case.pairs is None or not case.tabular or not 4 <= case.pairs[0].shape[1] <= 512:
+        return
+    x, y = (part.astype(float) for part in case.pairs)
+    if len(x) < 100 or not np.isfinite(x).all() or not np.isfinite(y).all():
+        return
+    rows = np.unique(np.column_stack([x, y]), axis=0)  # one that comes again says no more
+    x, y = rows[:, :-1], rows[:, -1]
+    scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)
+    order = np.argsort(scores)
+    best, second = scores[order[-1]], scores[order[-2]]
+    if best > limit("rows.alone") and second < best - limit("rows.alone_margin"):
+        yield finding(
+            "CST206",
+            "warning",
+            0.8,
+            f"Column {order[-1]} alone gives the answer ({number(best, 4)}; the next best column "
+            f"{number(second, 3)}).",
+            "Ask whether that column is known when predictions are made; if not, drop it.",
+            Evidence("accuracy or R² of one column alone", float(best), limit("rows.alone")),
+            where=f"column {order[-1]}",
+        )
+
+
+def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
+    """R² of each column, or balanced accuracy of its best cut between two groups of rows."""
+    if regression:
+        z = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
+        t = (y - y.mean()) / max(y.std(), 1e-12)
+        return np.abs(z.T @ t / len(t)) ** 2
+    best = np.zeros(x.shape[1])
+    classes, counts = np.unique(y, return_counts=True)
+    if not 2 <= len(classes) <= 10 or counts.min() < LEAST_OF_A_CLASS:
+        return best
+    order = np.argsort(x, axis=0, kind="stable")
+    if len(classes) > 2:
+        return _grouped(x, y)
+    hit = (y == classes[1])[order]  # (rows, columns), sorted by each column
+    total = hit.sum(axis=0)
+    below = np.cumsum(hit, axis=0)
+    n = np.arange(1, len(y) + 1)[:, None]
+    cut = np.take_along_axis(x, order, axis=0)
+    valid = np.vstack([cut[1:] > cut[:-1], np.zeros((1, x.shape[1]), bool)])
+    one = (total - below) / np.maximum(total, 1)  # of class 1 above the cut
+    zero = (n - below) / np.maximum(len(y) - total, 1)  # of class 0 below it
+    balanced = (one + zero) / 2
+    balanced = np.where(valid, np.maximum(balanced, 1 - balanced), 0.0)
+    return balanced.max(axis=0)
+
+
+def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Share of rows whose class the others of equal value foretell, for columns of few values."""
+    found = np.zeros(x.shape[1])
+    classes, label = np.unique(y, return_inverse=True)
+    for j in range(x.shape[1]):
+        values, which = np.unique(x[:, j], return_inverse=True)
+        if len(values) <= 20:
+            counts = np.zeros((len(values), len(classes)))
+            np.add.at(counts, (which, label), 1)
+            others = counts[which]
+            others[np.arange(len(y)), label] -= 1  # each row is left out of its own vote
+            told = (others.argmax(axis=1) == label) & (others.max(axis=1) > 0)
+            found[j] = float(told.mean())
+    return found
+
+
+def shifted(case: Case) -> Iterator[Finding]:
+    """A simple classifier that tells training from validation rows."""
+    yield from _new_tokens(case)
+    train, held = case.inputs, case.gathered("inputs", case.record.validation)
+    if train is None or held is None or held.dtype.kind != "f" or held.shape[1:] != train.shape[1:]:
+        return
+    train, held = np.unique(train, axis=0), np.unique(held, axis=0)
+    if min(len(train), len(held)) < LEAST_ROWS or not (
+        np.isfinite(train).all() and np.isfinite(held).all()
+    ):
+        return
+    area, column = _told_apart(train, held)
+    bar = limit("rows.shift_altered" if case.altered else "rows.shift")
+    if area > bar:
+        yield finding(
+            "CST208",
+            "warning",
+            0.85 if area > limit("rows.shift_clear") else 0.75,
+            f"Validation rows differ from training rows: a linear classifier tells them apart with "
+            f"an area under the curve of {number(area, 3)}.",
+            "Split at random (or by time on purpose), and inspect the columns that differ.",
+            Evidence("area under the curve", area, bar),
+            where=f"column {column}" if case.tabular else None,
+        )
+
+
+def _new_tokens(case: Case) -> Iterator[Finding]:
+    """Tokens of validation that training never met, though it met each of its own many times."""
+    train = case.gathered("inputs")
+    held = case.gathered("inputs", case.record.validation)
+    if train is None or held is None or train.dtype.kind not in "iu" or held.dtype != train.dtype:
+        return
+    values, counts = np.unique(train, return_counts=True)
+    if np.median(counts) < 10 or held.size < 200:
+        return  # a vocabulary of which only a part was met
+    unseen = float(1 - np.isin(held, values).mean())
+    if unseen > limit("tokens.unseen"):
+        yield finding(
+            "CST208",
+            "warning",
+            0.85,
+            f"{number(100 * unseen, 2)} % of the validation tokens never occur in training, whose "
+            f"{len(values)} tokens occur {number(float(np.median(counts)), 3)} times each.",
+            "Use one vocabulary for both, and the same steps before the network.",
+            Evidence("share of validation tokens never met", unseen, limit("tokens.unseen")),
+        )
+
+
+def _told_apart(train: np.ndarray, held: np.ndarray) -> tuple[float, int]:
+    """Cross-validated area under the curve of a linear discriminant, and the column that tells.
+
+    Only means are looked at: noise added to the training rows on purpose is no shift.
+    """
+    rng = np.random.default_rng(0)
+    train = train[rng.permutation(len(train))[:300]].astype(float)
+    held = held[rng.permutation(len(held))[:300]].astype(float)
+    x = np.concatenate([train, held])
+    y = np.repeat([-1.0, 1.0], [len(train), len(held)])
+    spread = np.maximum(x.std(axis=0), 1e-9)
+    gap = np.abs(train.mean(axis=0) - held.mean(axis=0)) / spread
+    z = (x - x.mean(axis=0)) / spread
+    if z.shape[1] > 16:
+        z = z @ np.linalg.svd(z, full_matrices=False)[2][:16].T
+        z /= np.maximum(z.std(axis=0), 1e-9)
+    z = np.hstack([z, np.ones((len(z), 1))])
+    fold, score = rng.permutation(len(z)) % 4, np.zeros(len(z))
+    weight = np.where(y > 0, 0.5 / max((y > 0).mean(), 1e-9), 0.5 / max((y < 0).mean(), 1e-9))
+    for k in range(4):
+        a, b = z[fold != k], (y * weight)[fold != k]
+        gram = (a * weight[fold != k, None]).T @ a + 10.0 * np.eye(a.shape[1])
+        score[fold == k] = z[fold == k] @ np.linalg.solve(gram, a.T @ b)
+    return _area(score, y > 0), int(gap.argmax())
+
+
+def _area(score: np.ndarray, positive: np.ndarray) -> float:
+    """Probability that a positive row scores higher than another."""
+    rank = np.empty(len(score))
+    rank[np.argsort(score)] = np.arange(1, len(score) + 1)
+    n = int(positive.sum())
+    return float((rank[positive].sum() - n * (n + 1) / 2) / max(n * (len(score) - n), 1))
+
+
+def too_few(case: Case) -> Iterator[Finding]:
+    """Few distinct training rows, with a gap between training and validation."""
+    x = case.gathered("inputs")
+    if x is None or case.adversarial or case.broken or case.stuck or x.ndim != 2:
+        return
+    distinct = len(np.unique(x, axis=0))
+    if not 8 <= distinct <= limit("rows.few") or len(x) < 4 * distinct:
+        return
+    held = [e.loss for e in case.record.evaluations if e.loss is not None]
+    loss = case.fit_loss if np.isfinite(case.fit_loss) else case.final
+    ratio = held[-1] / max(loss, 1e-12) if held else np.nan
+    bar = limit("rows.few_ratio")
+    if ratio > bar and held[-1] > limit("rows.few_loss") * case.guess:
+        yield finding(
+            "CST207",
+            "info" if case.nearly_right or case.few_wrong else "warning",
+            0.6 if distinct > 100 else 0.8,
+            f"There are only {distinct} different training rows, and validation costs "
+            f"{number(ratio, 2)} times as much as training.",
+            "Gather more rows, or augment those there are.",
+            Evidence("different training rows", distinct, limit("rows.few"), above=False),
+            Evidence("validation over training loss", ratio, bar),
+        )

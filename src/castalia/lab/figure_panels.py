@@ -1,0 +1,26 @@
+"""A figure of several panels, in the house style."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castalia.evaluate.displays.figure_style import dress
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["panels"]
+
+
+def panels(columns: int, size: tuple[float, float], rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its axes, row by row."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for ax in axes:
+        dress(ax)
+    return figure, axes

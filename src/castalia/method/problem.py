@@ -1,0 +1,134 @@
+"""What is fitted: rows that are read and split, the metric that decides, the model's kind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from castalia import __version__
+from castalia.base import check_parameters
+from castalia.errors import InvalidParameter
+from castalia.method.answer_scores import Answers, mean_scores, row_interval
+from castalia.method.fit_plan import METRICS, FitPlan
+from castalia.method.kinds import Kind
+from castalia.method.report import Contender
+from castalia.method.table_model import is_network
+from castalia.method.task import Task
+from castalia.method.train_test_split import Part
+from castalia.train import check_training
+from castalia.utils.text import listing
+
+__all__ = ["Problem", "digest", "pose_problem"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What every step of a fit reads, and none changes.
+
+    Attributes
+    ----------
+    kind
+        The data: plan, rows, task, split.
+    metric
+        The measure that decides.
+    network
+        Whether the model is one network, trained by the loop.
+    """
+
+    kind: Kind
+    metric: str
+    network: bool
+
+    @property
+    def plan(self) -> FitPlan:
+        """What was asked for."""
+        return self.kind.plan
+
+    @property
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.kind.task
+
+    @property
+    def parts(self) -> list[Part]:
+        """How the rows are split."""
+        return self.kind.parts
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model in the catalogue."""
+        return self.kind.system.name
+
+    @cached_property
+    def tested(self) -> np.ndarray:
+        """Numbers of the tested rows, in the order of the answers."""
+        return np.concatenate([part.test for part in self.parts])
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """Class numbers or numbers of the tested rows."""
+        return self.task.codes[self.tested]
+
+    @property
+    def fingerprint(self) -> str:
+        """What decides the result: version, settings and data."""
+        return digest([self.plan.deciding(), self.kind.fingerprint()])
+
+    def contender(self, answers: list[Answers], name: str, role: str, note: str) -> Contender:
+        """Return a row of the table of scores, from the answers of one seed or several."""
+        reach = row_interval(self.metric, self.truth, answers)
+        return Contender(
+            name,
+            role,
+            mean_scores(self.task, self.truth, answers),
+            [reach.low, reach.high] if reach.known else None,
+            float(np.mean([a.seconds for a in answers])),
+            note,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is shown before the first step."""
+        return {
+            **self.kind.facts(),
+            "rows": len(self.kind),
+            "unit": self.task.unit,
+            "target": self.kind.target,
+            "task": self.task.kind,
+            "why": self.task.why,
+            "classes": len(self.task.classes),
+            "metric": self.metric,
+            "tested": len(self.tested),
+            "split": self.kind.split_words(),
+        }
+
+
+def pose_problem(kind: Kind) -> Problem:
+    """Return the problem that data sets; a wrong setting is refused here, before any work."""
+    model = kind.build(len(kind))
+    check_parameters(model)
+    network = is_network(model)
+    if network and model.training is not None:
+        check_training(model.training)
+    return Problem(kind, _metric(kind.plan, kind.task), network)
+
+
+def digest(deciding: list[Any]) -> str:
+    """Return a mark of what decides a result, this version included."""
+    text = json.dumps([__version__, *deciding], sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _metric(plan: FitPlan, task: Task) -> str:
+    allowed = METRICS[task.kind]
+    if plan.metric is not None and plan.metric not in allowed:
+        article = "" if task.kind == "language modelling" else "a "
+        raise InvalidParameter(
+            f"fit: `metric` must be {listing(allowed)} for {article}{task.kind}; got "
+            f"{plan.metric!r}."
+        )
+    return plan.metric or allowed[0]

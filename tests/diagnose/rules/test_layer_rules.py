@@ -1,0 +1,46 @@
+"""CST303 on planted orders of layers."""
+
+import pytest
+from tests.diagnose.rules.records import ask, classification, only
+
+from castalia.diagnose.rules.layer_rules import linear_in_a_row
+
+
+def feeding(*pairs, kind="Linear"):
+    record = classification()
+    for look in record.looks:
+        look.structure = [
+            (layer, kind, tuple(b for b, a in pairs if a == layer)) for layer, *_ in look.structure
+        ]
+    return record
+
+
+def test_two_linear_layers_with_nothing_between_are_found():
+    found = only(linear_in_a_row, feeding(("2", "4")))
+    assert (found.code, found.severity, found.where) == ("CST303", "warning", "4")
+    (evidence,) = found.evidence
+    assert (evidence.value, evidence.threshold) == (1, 0.0)
+    assert found.remedy.changes == {"activation": "relu"}
+    assert "activation" in found.remedy.text
+
+
+def test_each_pair_is_counted_and_a_network_without_any_activation_is_surer():
+    some = only(linear_in_a_row, feeding(("2", "4")))
+    record = feeding(("0", "2"), ("2", "4"), ("4", "6"), ("6", "8"))
+    for look in record.looks:
+        look.units = []
+    found = only(linear_in_a_row, record)
+    assert found.evidence[0].value == 4
+    assert found.confidence > some.confidence
+
+
+@pytest.mark.parametrize("width", [7, 8])
+def test_a_factorised_layer_narrower_than_both_sides_is_meant(width):
+    record = feeding(("2", "4"))
+    weights = {w.name: w for w in record.weights}
+    weights["2.weight"].shape, weights["4.weight"].shape = (width, 8), (8, width)
+    assert len(ask(linear_in_a_row, record)) == (width == 8)
+
+
+def test_layers_with_activations_between_are_left_alone():
+    assert ask(linear_in_a_row, feeding()) == []

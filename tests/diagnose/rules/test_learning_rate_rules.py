@@ -1,0 +1,194 @@
+"""CST101 and CST102 on planted losses and update-to-weight ratios."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.diagnose.rules.records import (
+    LR,
+    above,
+    ask,
+    below,
+    classification,
+    falling,
+    only,
+    poor,
+    set_gradients,
+    set_turning,
+    set_updates,
+    stairs,
+)
+
+from castalia.diagnose.record import OptimizerFacts
+from castalia.diagnose.rules.learning_rate_rules import too_high, too_low
+from castalia.diagnose.thresholds import limit
+from castalia.utils.text import number
+
+
+def test_large_steps_that_get_nowhere_are_a_rate_too_high():
+    ratio = above("rate.ratio")
+    found = only(too_high, set_updates(poor(), ratio))
+    assert (found.code, found.severity, found.where) == ("CST101", "error", None)
+    (evidence,) = found.evidence
+    assert evidence.what.startswith("update-to-weight ratio")
+    assert evidence.value == pytest.approx(ratio)
+    assert evidence.threshold == limit("rate.ratio")
+    assert evidence.above
+
+
+def test_the_lower_rate_brings_the_ratio_to_a_healthy_one():
+    ratio = 10 * limit("rate.ratio")
+    remedy = only(too_high, set_updates(poor(), ratio)).remedy
+    lower = remedy.changes["lr"]
+    assert remedy.text == f"lr={number(LR)} → {number(lower)}"
+    assert 1e-3 < ratio * lower / LR < 1e-2
+
+
+@pytest.mark.parametrize("case", ["steps just below the limit", "steps that do learn"])
+def test_large_steps_alone_are_no_rate_too_high(case):
+    learns = case == "steps that do learn"
+    record = classification() if learns else poor()
+    ratio = above("rate.ratio") if learns else below("rate.ratio")
+    assert ask(too_high, set_updates(record, ratio)) == []
+
+
+def test_a_loss_that_ends_above_its_start_and_breaks_is_a_rate_too_high():
+    grown = above("rate.grown")
+    record = poor([*stairs(1.0, grown), np.nan])
+    found = only(too_high, record)
+    assert found.severity == "error"
+    assert found.evidence[0].what == "last loss over the first"
+    assert found.evidence[0].value == pytest.approx(grown)
+    assert found.evidence[0].threshold == limit("rate.grown")
+    assert ask(too_high, poor([*stairs(1.0, below("rate.grown")), np.nan])) == []
+
+
+def test_an_early_leap_beside_large_steps_makes_it_surer():
+    ratio, leap = above("rate.ratio"), above("rate.spike")
+    plain = only(too_high, set_updates(poor(), ratio))
+    leapt = only(too_high, set_updates(poor([1.0, leap, *stairs(1.0)]), ratio))
+    assert leapt.evidence[0].value == pytest.approx(leap)
+    assert leapt.evidence[0].threshold == limit("rate.spike")
+    assert leapt.confidence > plain.confidence
+
+
+def test_a_lucky_first_row_or_a_first_loss_next_to_nothing_is_nothing_to_leap_from():
+    leap = 2 * limit("rate.spike")
+    for first, size, seen in ((1.0, 32, 1), (1.0, 1, 0), (0.01, 32, 0)):
+        record = set_updates(poor([*[first] * 10, leap * first, *[first] * 189]), 1.0)
+        for look in record.looks:
+            look.size = size
+        found = only(too_high, record)
+        assert ("highest early" in str(found.evidence)) == seen
+
+
+def test_gradients_that_point_back_are_evidence_when_the_loss_has_risen_again():
+    record = set_turning(poor(stairs(1.4, 0.7, 1.4, 1.4)), below("rate.turning"))
+    (cosine, _) = only(too_high, set_updates(record, above("rate.ratio"))).evidence
+    assert cosine.value == pytest.approx(below("rate.turning"))
+    assert not cosine.above
+    assert cosine.threshold == limit("rate.turning")
+    (only_ratio,) = only(too_high, set_turning(record, above("rate.turning"))).evidence
+    assert only_ratio.what.startswith("update-to-weight")
+
+
+def test_a_training_of_small_steps_broken_by_one_gradient_is_not_blamed_on_the_rate():
+    record = poor([*stairs(1.0, 2 * limit("rate.grown")), np.nan])
+    record.looks[-1].gradients["0.weight"] = np.inf
+    assert ask(too_high, record) == []
+
+
+def test_two_optimizers_are_not_judged_by_their_losses():
+    record = set_updates(poor(), above("rate.ratio"))
+    record.optimizers *= 2
+    assert ask(too_high, record) == []
+
+
+def slow(ratio: float, learnt: float = 0.2):
+    """Losses that fall by as much in each fifth."""
+    return set_updates(classification(learnt, list(np.linspace(1.4, 1.1, 200))), ratio)
+
+
+def test_small_steps_of_a_loss_that_still_falls_are_a_rate_too_low():
+    ratio = below("rate.slow")
+    found = only(too_low, slow(ratio))
+    assert (found.code, found.severity, found.where) == ("CST102", "error", None)
+    steps, learnt = found.evidence
+    assert steps.value == pytest.approx(ratio)
+    assert steps.threshold == limit("rate.slow")
+    assert learnt.value == pytest.approx(0.2)
+    assert learnt.threshold == limit("rate.slow_learnt")
+    assert not steps.above
+    assert not learnt.above
+
+
+def test_the_higher_rate_brings_the_ratio_to_a_healthy_one():
+    ratio = 0.05 * limit("rate.slow")
+    remedy = only(too_low, slow(ratio)).remedy
+    higher = remedy.changes["lr"]
+    assert remedy.text == f"lr={number(LR)} → {number(higher)}"
+    assert 1e-3 < ratio * higher / LR < 1e-2
+
+
+def test_much_learnt_makes_a_low_rate_a_warning_and_enough_learnt_makes_it_none():
+    bar, ratio = limit("rate.slow_learnt"), below("rate.slow")
+    assert only(too_low, slow(ratio, 0.99 * bar)).severity == "warning"
+    assert ask(too_low, slow(ratio, 1.01 * bar)) == []
+
+
+def test_steps_just_large_enough_are_no_rate_too_low():
+    assert ask(too_low, slow(above("rate.slow"))) == []
+
+
+def test_a_loss_that_fell_at_once_and_stays_is_no_rate_too_low():
+    record = set_updates(classification(0.2, falling(1.4, 1.1)), below("rate.slow"))
+    record.evaluations = []
+    assert ask(too_low, record) == []
+
+
+def test_gradients_without_a_step_of_the_optimizer_say_nothing_of_the_rate():
+    record = set_gradients(slow(below("rate.slow")), np.full(5, 0.1))
+    record.optimizers = []
+    assert ask(too_low, record) == ask(too_high, record) == []
+
+
+def test_a_loss_that_breaks_after_small_steps_is_not_blamed_on_the_rate():
+    """One infinite input: the batches before it differ by chance."""
+    losses = [0.85, 0.9, 1.31, *[np.nan] * 197]
+    calm = set_updates(classification(0.0, losses), 5e-3)
+    wild = set_updates(classification(0.0, losses), 0.5)
+    assert ask(too_high, calm) == []
+    assert only(too_high, wild).code == "CST101"
+
+
+def test_steps_of_a_linear_model_are_not_measured_by_weights_that_begin_near_zero():
+    record = set_updates(poor(), above("rate.ratio"))
+    assert len(ask(too_high, record)) == 1
+    record.weights = [w for w in record.weights if len(w.shape) == 2][:1]
+    assert ask(too_high, record) == []
+
+
+def test_a_training_that_had_learnt_before_it_broke_has_no_rate_too_high():
+    record = set_updates(classification(losses=[*stairs(1.0, 0.5), np.nan]), above("rate.ratio"))
+    assert ask(too_high, record) == []
+
+
+def test_a_schedule_that_takes_the_rate_back_early_is_a_rate_too_low():
+    record = poor()
+    for look in record.looks:
+        look.lr = LR * 0.9**look.step
+    last = LR * limit("rate.taken_back") / 2
+    record.optimizers = [replace(record.optimizers[0], lr=last)]
+    found = only(too_low, record)
+    assert (found.code, found.severity) == ("CST102", "error")
+    assert "The schedule takes the learning rate" in found.summary
+    for look in record.looks:  # the same end, by a drop after nearly all of the steps
+        look.lr = LR
+    assert ask(too_low, record) == []
+
+
+def test_trials_of_lbfgs_may_leap():
+    record = set_updates(poor(losses=[1.4, *[20.0] * 5, *[1.4] * 194]), above("rate.ratio"))
+    assert only(too_high, record).code == "CST101"
+    record.optimizers = [OptimizerFacts("LBFGS", 1.0, most=1.0, first=1.0)]
+    assert ask(too_high, record) == []
