@@ -16,7 +16,7 @@ from torch import Tensor
 from castalia.base.targets.target_codec import Target, TargetCodec
 from castalia.data.tables.column_moments import spans
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.arrays import shared_tensor
+from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["ClassCodec", "class_weights", "encode_classes", "fit_temperature"]
 
