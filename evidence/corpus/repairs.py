@@ -237,7 +237,7 @@ FAULTS = (
     Fault("regressor, weight decay 1", _regressor, friedman, {"training__weight_decay": 1.0}),
     Fault("logistic regression, C = 1e-5", _logistic, scaled_cancer, {"C": 1e-5}),
     Fault(
-        "regressor, learns noise by heart",
+        "regressor, memorises noise",
         lambda: _regressor(dropout=0.3).set_params(training__patience=10),
         noisy,
         {"epochs": 200, "hidden": (256, 256), "dropout": 0.0, "training__patience": None},

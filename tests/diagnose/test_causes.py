@@ -181,8 +181,8 @@ some_findings = st.lists(
 def test_every_finding_is_told_exactly_once(found, ratio):
     assume(not {f.code for f in found if f.severity != "info"} >= A_CYCLE)
     how = NOTHING if ratio is None else partial(holds, Case(set_updates(poor(), ratio)))
-    told = [(f.code, f.where) for f in flat(arrange(found, how))]
-    assert sorted(told, key=str) == sorted([(f.code, f.where) for f in found], key=str)
+    arranged = [(f.code, f.where) for f in flat(arrange(found, how))]
+    assert sorted(arranged, key=str) == sorted([(f.code, f.where) for f in found], key=str)
 
 
 @example(sorted(EXPLAINS))

@@ -149,7 +149,7 @@ def test_a_cause_is_told_with_evidence_remedy_page_and_symptoms():
         "      → Leaky units.",
         "      docs/findings/CST106.md",
         "",
-        "Could not be looked at:",
+        "Could not be checked:",
         "  · Overfitting: no validation data.",
     ]
 
@@ -211,9 +211,9 @@ def test_json_is_strict_and_names_the_pages():
     def refuse(word):
         raise AssertionError(word)
 
-    told = json.loads(SICK.to_json(), parse_constant=refuse)
-    assert told["worst"] == "error"
-    assert told["findings"][0]["page"] == "docs/findings/CST101.md"
+    content = json.loads(SICK.to_json(), parse_constant=refuse)
+    assert content["worst"] == "error"
+    assert content["findings"][0]["page"] == "docs/findings/CST101.md"
 
 
 def test_values_of_numpy_and_torch_and_strange_ones_can_be_written():

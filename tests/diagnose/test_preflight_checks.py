@@ -77,7 +77,7 @@ def test_an_overconfident_start_fails_the_initial_loss():
 
 def test_columns_that_say_nothing_fail_two_checks():
     found = by_name(castalia.MLPClassifier(hidden=(4,)), np.zeros((40, 2)), np.array([0, 1] * 20))
-    assert found["tiny-fit"].message == "The rows cannot be told apart by their columns."
+    assert found["tiny-fit"].message == "The rows cannot be distinguished by their columns."
     assert not found["input-matters"].passed
     assert found["shuffled-labels"].passed
 

@@ -1,4 +1,4 @@
-"""Finding out what is wrong with a training: before it, while it runs, and after.
+"""What is wrong with a training: found before it, while it runs, and after.
 
 Names are loaded when first used: a watched script imports no more than watching needs.
 """

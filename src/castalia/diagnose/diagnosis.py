@@ -29,9 +29,9 @@ class Diagnosis(DiagnosisRecord):
     findings
         Findings; each may carry symptoms of its own.
     notes
-        What could not be looked at, and why.
+        What could not be checked, and why.
     subject
-        What was looked at, such as ``"train.py"`` or ``"MLPClassifier"``.
+        What was diagnosed, such as ``"train.py"`` or ``"MLPClassifier"``.
     curves
         Small series to draw, by name. A series holds numbers, or pairs of a place and a number; the
         place is a step, or the name of a layer. It is kept as pairs.
@@ -54,7 +54,7 @@ class Diagnosis(DiagnosisRecord):
     >>> print(Diagnosis(notes=["Overfitting: no validation data."]))
     Diagnosis: nothing wrong was found.
     <BLANKLINE>
-    Could not be looked at:
+    Could not be checked:
       · Overfitting: no validation data.
     """
 

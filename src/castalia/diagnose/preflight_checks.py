@@ -1,7 +1,7 @@
 """Four quick checks before a training that takes long.
 
-A network that starts with the wrong loss, cannot learn two dozen rows by heart, does not look at
-its input or scores above chance on shuffled labels has a fault that no amount of training mends.
+A network that starts with the wrong loss, cannot memorise two dozen rows, does not use its
+input or scores above chance on shuffled labels has a fault that no amount of training mends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from castalia.utils.text import number
 __all__ = ["CHECKS", "Check", "preflight"]
 
 MOST_ROWS = 2000
-MOST_PICTURES = 256
+MOST_IMAGES = 256
 TINY_ROWS = 24
 TINY_STEPS = 300
 SHORT_STEPS = 200
@@ -107,11 +107,11 @@ class _Trial:
     def __init__(self, estimator: Any, X: Any, y: np.ndarray, seconds: float) -> None:
         self.estimator, self.seconds = estimator, seconds
         self.classes = bool(is_classifier(estimator))
-        pictures = isinstance(X, Images)
-        most = MOST_PICTURES if pictures else MOST_ROWS
+        images = isinstance(X, Images)
+        most = MOST_IMAGES if images else MOST_ROWS
         index = _sample(y if self.classes else None, len(y), most)
         self.X, self.y = take_rows(X, index), y[index]
-        self.whole = None if pictures else len(index)  # maps of all images fill the memory
+        self.whole = None if images else len(index)  # maps of all images fill the memory
         kept, held = holdout(
             len(index), 0.3, seed=0, labels=self.y if self.classes and y.ndim == 1 else None
         )
@@ -183,7 +183,7 @@ def _tiny_fit(trial: _Trial) -> Check | None:
     index = _distinct(trial)
     X, y = take_rows(trial.X, index), trial.y[index]
     if len(np.unique(y)) < 2:
-        message = "The rows cannot be told apart by their columns."
+        message = "The rows cannot be distinguished by their columns."
         return Check("tiny-fit", False, 0.0, "rows that differ", message)
     plain = {"optimizer": "adam", "weight_decay": 0.0, "schedule": None, "clip": None}
     has = trial.estimator.get_params()
@@ -196,9 +196,9 @@ def _tiny_fit(trial: _Trial) -> Check | None:
         return None
     what = "accuracy" if trial.classes else "R²"
     message = (
-        f"The network can learn {len(y)} rows by heart."
+        f"The network can memorise {len(y)} rows."
         if passed
-        else f"The network cannot learn {len(y)} rows by heart: it is too small, or gradients do "
+        else f"The network cannot memorise {len(y)} rows: it is too small, or gradients do "
         "not reach every layer."
     )
     return Check("tiny-fit", passed, score, f"{what} of at least {bar}", message)

@@ -1,4 +1,4 @@
-"""What the doctor looks at of large batches."""
+"""What the doctor measures of large batches."""
 
 import numpy as np
 import pytest
@@ -36,9 +36,9 @@ def test_batches_that_are_no_tensors_are_looked_at_whole():
 
 def test_the_size_of_a_batch_is_told_whatever_is_looked_at(monkeypatch):
     monkeypatch.setattr(watcher, "NUMBERS", 1)
-    monkeypatch.setattr(watcher, "PICTURES", 3)
+    monkeypatch.setattr(watcher, "IMAGES", 3)
     seen = []
-    real = watcher.Peek
+    real = watcher.ExtraPass
     monkeypatch.setattr(
         watcher,
         "ExtraPass",

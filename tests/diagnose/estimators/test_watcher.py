@@ -205,11 +205,11 @@ def test_a_healthy_fit_is_left_alone():
 
 
 def test_squared_errors_of_boxes_confidences_and_classes_are_no_regression():
-    pictures, boxes = scenes(n=40)
+    images, boxes = scenes(n=40)
     training = Training(watch=True, verbose=False, validation=0)
     own = {"width": 4, "strides": (8,), "lr": 1e-2, "epochs": 8, "batch_size": 16}
     model = castalia.YOLODetector(design="grid", training=training, random_state=0, **own)
-    model.fit(pictures, boxes)
+    model.fit(images, boxes)
     assert [head.others for look in model._record.looks if (head := look.head)][0]
     assert not {"CST109", "CST403"} & set(model.diagnosis_.codes)
 

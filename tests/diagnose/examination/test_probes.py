@@ -253,9 +253,9 @@ def test_distinct_rows_and_rows_of_few_values_are_no_leak():
 def test_a_column_that_gives_the_answer_is_named():
     X, y, _ = table(noise=3.0)
     noise = 0.02 * torch.randn(len(y), generator=torch.Generator().manual_seed(1))
-    told = X.clone()
-    told[:, 3] = y + noise
-    found = probe("telling-column", mlp(), CE, (told, y))
+    leaky = X.clone()
+    leaky[:, 3] = y + noise
+    found = probe("telling-column", mlp(), CE, (leaky, y))
     assert alarms(found) == ["CST206"]
     assert found.findings[0].where == "column 3"
     assert alarms(probe("telling-column", mlp(), CE, (X, y))) == []
@@ -263,9 +263,9 @@ def test_a_column_that_gives_the_answer_is_named():
 
 def test_a_column_that_is_the_target_of_a_regression_is_named():
     X, _, score = table(noise=3.0)
-    told = X.clone()
-    told[:, 5] = 2 * score[:, 0] + 1
-    found = probe("telling-column", mlp(6, 1), MSE, (told, score))
+    leaky = X.clone()
+    leaky[:, 5] = 2 * score[:, 0] + 1
+    found = probe("telling-column", mlp(6, 1), MSE, (leaky, score))
     assert found.findings[0].where == "column 5"
     assert alarms(probe("telling-column", mlp(6, 1), MSE, (X, score))) == []
 

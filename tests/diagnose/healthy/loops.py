@@ -157,7 +157,7 @@ def a_mean_and_a_variance() -> Diagnosis:
 
 
 def noise_predicted() -> Diagnosis:
-    """Diffusion: the noise in the data can never be told wholly."""
+    """Diffusion: the noise in the data can never be predicted wholly."""
     x = blobs(columns=2)[0] / 3
     net = mlp(3, 64, 64, 2)
 

@@ -16,7 +16,7 @@ class Automatic(pl.LightningModule):
     def __init__(self):
         super().__init__()
         self.net = nn.Linear(3, 2)
-        self.told = []
+        self.logged = []
 
     def forward(self, x):
         return self.net(x)
@@ -32,7 +32,7 @@ class Automatic(pl.LightningModule):
     def on_validation_end(self):
         if not self.trainer.sanity_checking:
             found = self.trainer.callback_metrics
-            self.told.append((found["val_loss"].item(), found["val_acc"].item()))
+            self.logged.append((found["val_loss"].item(), found["val_acc"].item()))
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
@@ -77,7 +77,7 @@ def test_a_lightning_training_is_watched_from_its_first_step(doctors, said, kind
     assert doctor.module is module
     assert doctor.optimizers == trainer.optimizers
     assert len(doctor.optimizers) == n_optimizers
-    assert doctor.epochs == [tuple(pytest.approx(x) for x in told) for told in module.told]
+    assert doctor.epochs == [tuple(pytest.approx(x) for x in logged) for logged in module.logged]
     assert len(doctor.epochs) == 2
     assert doctor.closed
     assert callback.diagnosis.codes == ("CST112",)

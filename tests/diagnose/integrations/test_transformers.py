@@ -64,9 +64,9 @@ def test_a_trainer_is_watched_and_its_evaluations_told(doctors, said, tmp_path, 
     assert {id(p) for p in held} == {id(p) for p in one.model.parameters()}
     assert type(optimizer).__module__.startswith("torch.optim")
     rows = [row for row in one.state.log_history if "eval_loss" in row and row["step"] > 0]
-    told = [(pytest.approx(row["eval_loss"]), row["eval_accuracy"]) for row in rows]
-    assert doctor.epochs == told
-    assert len(told) == 2
+    logged = [(pytest.approx(row["eval_loss"]), row["eval_accuracy"]) for row in rows]
+    assert doctor.epochs == logged
+    assert len(logged) == 2
     assert doctor.closed
     assert callback.diagnosis.codes == ("CST112",)
     assert said() == ["WARNING"]

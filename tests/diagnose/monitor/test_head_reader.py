@@ -277,9 +277,9 @@ def test_operations_at_their_singular_points_are_named_and_others_not(operation,
         z = layer(torch.ones(3, 2))
         look = Look(0)
         read(operation(z).sum(), names).fill(look)
-        told = [s for s in look.suspects if s.startswith(words)]
-        assert bool(told) is expected, look.suspects
-        assert not told or told[0].endswith("in `a`")
+        found = [s for s in look.suspects if s.startswith(words)]
+        assert bool(found) is expected, look.suspects
+        assert not found or found[0].endswith("in `a`")
 
 
 def test_a_batch_norms_distance_from_its_running_statistics():

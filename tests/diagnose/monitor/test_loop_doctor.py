@@ -429,7 +429,7 @@ def test_a_layer_that_the_optimizer_does_not_know_is_found(training):
     assert optimized == {"0.weight": True, "0.bias": True, "2.weight": False, "2.bias": False}
 
 
-# ------------------------------------------------------------------- losses and what is told
+# ------------------------------------------------------------------- losses and what is logged
 
 
 def test_every_loss_is_kept_and_that_of_the_whole_backward_where_there_are_parts(training):

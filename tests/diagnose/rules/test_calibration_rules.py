@@ -27,7 +27,7 @@ def sure(confidence, accuracy, rows=N, record=None):
     labels = np.arange(rows) % CLASSES
     right = np.random.default_rng(0).permutation(rows) < round(accuracy * rows)
     outputs = logits(np.where(right, labels, (labels + 1) % CLASSES), -np.log(confidence))
-    # All rows in the last batches, which are the ones looked at.
+    # All rows in the last batches, which are the ones read.
     record.validation = batches(standard(rows, 5, 1), outputs, labels)
     for name in ("inputs", "outputs", "targets"):
         values = getattr(record.validation, name)

@@ -43,9 +43,9 @@ def test_a_loss_that_falls_by_a_little_less_was_not_stopped_too_early():
 
 def test_a_validation_loss_that_falls_too_makes_it_surer_and_a_level_one_denies_it():
     alone = only(too_short, ending(above("end.falling")))
-    told = only(too_short, ending(above("end.falling"), held=above("end.falling")))
-    assert told.confidence > alone.confidence
-    assert told.evidence[1].value == pytest.approx(above("end.falling"))
+    both = only(too_short, ending(above("end.falling"), held=above("end.falling")))
+    assert both.confidence > alone.confidence
+    assert both.evidence[1].value == pytest.approx(above("end.falling"))
     assert ask(too_short, ending(above("end.falling"), held=0.0)) == []
 
 

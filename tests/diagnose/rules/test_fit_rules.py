@@ -208,7 +208,7 @@ def test_a_loss_that_guessing_reaches_is_no_better():
     assert ask(no_better, record) == []  # all validation rows are answered rightly
     record.validation.select([])
     record.evaluations = [Evaluation(s, score=0.9) for s in (100, 199)]
-    assert ask(no_better, record) == []  # so it was told
+    assert ask(no_better, record) == []  # as it was logged
     record.evaluations = []
     found = only(no_better, record)
     assert (found.code, found.severity, found.where) == ("CST403", "warning", None)

@@ -87,7 +87,7 @@ SICK = {
     "CST504": lambda: test_sequence_rules.translating(test_sequence_rules.padded(0.25)),
     "CST505": test_sequence_rules.leaking,
 }
-# Not asked of the rules: these need a second training, or samples to look at.
+# Not asked of the rules: these need a second training, or samples to inspect.
 NOT_BY_A_RULE = {"CST207", "CST501", "CST502"}
 
 

@@ -211,7 +211,7 @@ def test_validation_on_some_training_rows_leaks_whatever_is_tested_after_the_end
     assert ask(leaks, record) == []  # more rows than were kept
     record.validation = batches(np.concatenate(record.train.inputs), None, y)
     record.validation.add(record.steps, others, None, None)
-    assert ask(leaks, record) == []  # the training loss, looked at on purpose
+    assert ask(leaks, record) == []  # the training loss, logged on purpose
 
 
 def test_pictures_altered_in_training_may_differ_from_those_of_validation():

@@ -1,10 +1,10 @@
-"""A doctor that writes down what it is told."""
+"""A doctor that records what it receives."""
 
 import torch
 
 
 class FakeDoctor:
-    """Takes the place of the doctor; `said` is what it was told, in order."""
+    """Takes the place of the doctor; `said` is what it received, in order."""
 
     made = ()  # a list of its own in every test, see the fixture
 

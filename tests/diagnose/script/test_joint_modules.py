@@ -21,13 +21,13 @@ def test_a_part_in_training_mode_puts_the_whole_in_it():
 
 
 def test_hooks_go_to_the_first_and_to_the_last_part():
-    parts, heard = [nn.Linear(3, 3) for _ in range(3)], []
+    parts, called = [nn.Linear(3, 3) for _ in range(3)], []
     whole = Parts(parts, entrance=1)
-    whole.register_forward_pre_hook(lambda module, args: heard.append(module))
-    whole.register_forward_hook(lambda module, args, out: heard.append(module))
+    whole.register_forward_pre_hook(lambda module, args: called.append(module))
+    whole.register_forward_hook(lambda module, args, out: called.append(module))
     for part in parts:
         part(X)
-    assert heard == parts[1:]
+    assert called == parts[1:]
 
 
 def train(cut):

@@ -183,11 +183,11 @@ def test_an_optimizer_made_anew_every_epoch_leaves_the_doctor_in_place_and_a_not
 def test_backward_goes_through_the_doctor_that_was_made_in_it(session, doctors, monkeypatch):
     from castalia.diagnose.script import script_session as module
 
-    heard = []
+    called = []
 
     def watch(net, optimizers):
         below = torch.autograd.backward
-        torch.autograd.backward = lambda *a, **k: (heard.append(net), below(*a, **k))[1]
+        torch.autograd.backward = lambda *a, **k: (called.append(net), below(*a, **k))[1]
         return fake(net, optimizers)
 
     fake = module.watch
@@ -198,7 +198,7 @@ def test_backward_goes_through_the_doctor_that_was_made_in_it(session, doctors, 
     net(X).sum().backward()
     session.stop()
     torch.autograd.backward = below
-    assert heard == [net]
+    assert called == [net]
     assert net.weight.grad is not None
     assert optimizer.param_groups
 

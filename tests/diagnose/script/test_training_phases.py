@@ -1,4 +1,4 @@
-"""Validation is told from training, on its own data and in the units of the training loss."""
+"""Validation is distinguished from training, on its own data and in units of the training loss."""
 
 import pytest
 import torch

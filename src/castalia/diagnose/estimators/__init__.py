@@ -1,4 +1,4 @@
-"""The doctor for our own estimators: watching their loop, judging them, repairing them."""
+"""The doctor for our own estimators: a watcher of their loop, their diagnosis and its remedies."""
 
 from castalia.diagnose.estimators.estimator_diagnosis import diagnose
 from castalia.diagnose.estimators.kept_diagnosis import diagnosis_of, stored_diagnosis

@@ -1,4 +1,4 @@
-"""Diagnosing an estimator: fit a clone under the doctor's eyes."""
+"""The diagnosis of an estimator: a clone is fitted and watched."""
 
 from __future__ import annotations
 

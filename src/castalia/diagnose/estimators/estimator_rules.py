@@ -1,4 +1,4 @@
-"""Judging the record of an estimator's training: the rules, and what an estimator tells besides."""
+"""The rules on the record of an estimator's training, and what its settings add to them."""
 
 from __future__ import annotations
 

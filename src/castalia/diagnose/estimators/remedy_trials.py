@@ -1,4 +1,4 @@
-"""Curing an estimator: one remedy at a time, kept where it helps on rows held out."""
+"""Remedies tried on an estimator one at a time, kept where they help on rows held out."""
 
 from __future__ import annotations
 

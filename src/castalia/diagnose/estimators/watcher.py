@@ -45,7 +45,7 @@ from castalia.utils.atomic_files import atomic_write
 __all__ = ["DIAGNOSIS", "Watcher"]
 
 DIAGNOSIS = "diagnosis.json"  # in a run's folder
-NUMBERS, PICTURES = 1 << 22, 32  # of a batch that are looked at, and rows of it at least
+NUMBERS, IMAGES = 1 << 22, 32  # of a batch that are measured, and rows of it at least
 TOKENS, TEXTS = 1 << 13, 4  # the same where inputs are tokens
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,7 +110,7 @@ class Watcher(Callback):
         self.record = Record()
         self.given_up = False
         self.stage = -1
-        self.next: float = 0  # total of the next step to look at
+        self.next: float = 0  # total of the next step to sample
         self._follow = -1  # total after the step that follows a look
         self._look: Look | None = None
         self._read: Any = None  # the losses last taken over
@@ -138,12 +138,12 @@ class Watcher(Callback):
             self._begin(state)
 
     def on_batch_start(self, state: TrainState) -> None:
-        """Look at the batch, if it is this step's turn."""
+        """Measure the batch, if it is this step's turn."""
         if state.total >= self.next:
             self._before(state)
 
     def on_batch_end(self, state: TrainState) -> None:
-        """Measure the step that was looked at, or the gradient of the one after it."""
+        """Measure the sampled step, or the gradient of the one after it."""
         if self._look is not None or state.total == self._follow:
             self._after(state)
 
@@ -184,7 +184,7 @@ class Watcher(Callback):
         self.record.layers = facts.layers_of(net)
         self.record.optimizers = facts.optimizers_of(optimizers)
         first = state.epoch * state.steps + state.step
-        for step in range(first):  # a resumed training looks at the steps it would have looked at
+        for step in range(first):  # a resumed training samples the steps it would have sampled
             self.sampling.look(step)
         if first:
             self.record.notes.append(f"Resumed: watched from step {first} on.")
@@ -296,11 +296,11 @@ def _some(samples: Samples, device: torch.device) -> list[Any]:
 
 
 def _some_rows(batch: Batch) -> Batch:
-    """Return what is looked at of a batch: all of it, or some large images or long texts."""
+    """Return what is measured of a batch: all of it, or some large images or long texts."""
     parts = [part for part in batch if part is not None]
     if not all(isinstance(part, Tensor) and part.layout is torch.strided for part in parts):
         return batch
-    most, least = (NUMBERS, PICTURES) if batch.x.is_floating_point() else (TOKENS, TEXTS)
+    most, least = (NUMBERS, IMAGES) if batch.x.is_floating_point() else (TOKENS, TEXTS)
     rows = max(least, most * len(batch.x) // max(1, batch.x.numel()))
     return Batch(*(None if part is None else part[:rows] for part in batch))
 

@@ -29,7 +29,7 @@ class Baselines:
 
     @property
     def signal(self) -> bool:
-        """Whether a model that looks at the columns clearly beats guessing."""
+        """Whether a model that uses the columns clearly beats guessing."""
         guessing = float(self.errors["guess"].mean())
         return float(self.errors[self.best].mean()) < limit("examine.signal") * guessing
 

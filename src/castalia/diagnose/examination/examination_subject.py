@@ -1,4 +1,4 @@
-"""The patient: a training that probes may copy, sample and try out, and never change."""
+"""A training that probes may copy, sample and try out, and never change."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Subject:
         self.seconds, self.clock = seconds, Clock(seconds)
         self.problem: str | None = None  # why the network cannot be run, if it cannot
         self.made: dict[Any, Any] = {}
-        self.restart = False  # trials begin from weights drawn anew
+        self.restart = False  # trials begin from weights drawn again
         first = next(iter(self.module.parameters()), None)
         self.device = torch.device("cpu") if first is None else first.device
         self.dtype = next(
@@ -178,7 +178,7 @@ class Subject:
         Parameters
         ----------
         fresh
-            Whether to draw the weights anew; None to do it where the module has learned already.
+            Whether to draw the weights again; None to do it where the module has learned already.
         """
         copy = self.copy()
         if self.restarts if fresh is None else fresh:
@@ -189,7 +189,7 @@ class Subject:
 
     @property
     def restarts(self) -> bool:
-        """Whether trials begin from weights drawn anew rather than from the module's own."""
+        """Whether trials begin from weights drawn again rather than from the module's own."""
         return self.restart or self.trained or self.stepped
 
     @cached_property
@@ -316,7 +316,7 @@ class Subject:
         return None if self.vy is None else labels(self.task, self.vy)
 
     @cached_property
-    def pictures(self) -> bool:
+    def images(self) -> bool:
         """Whether inputs are images, or images laid flat: neighbouring columns go together."""
         if self.x.ndim >= 4:
             return True

@@ -22,7 +22,7 @@ from castalia.diagnose.examination.probes.causality_probe import causality
 from castalia.diagnose.examination.probes.column_probe import columns
 from castalia.diagnose.examination.probes.duplicate_probe import duplicates
 from castalia.diagnose.examination.probes.generalisation_probe import generalisation
-from castalia.diagnose.examination.probes.giveaway_probe import telling
+from castalia.diagnose.examination.probes.giveaway_probe import giveaway
 from castalia.diagnose.examination.probes.gradient_check_probe import gradient_check
 from castalia.diagnose.examination.probes.imbalance_probe import imbalance
 from castalia.diagnose.examination.probes.input_probe import input_blind
@@ -56,7 +56,7 @@ PROBES: dict[str, tuple[Callable[[Subject], Outcome], float]] = {
     "tiny-fit": (tiny_fit_probe, 5.0),
     "lr-range": (lr_range_probe, 5.0),
     "duplicates": (duplicates, 1.0),
-    "telling-column": (telling, 1.5),
+    "telling-column": (giveaway, 1.5),
     "baseline-test": (baseline_probe, 5.0),
     "input-blind": (input_blind, 0.5),
     "imbalance": (imbalance, 0.5),
@@ -114,7 +114,7 @@ def examine(
     Returns
     -------
     Diagnosis
-        Causes first, symptoms under them; notes say what could not be looked at.
+        Causes first, symptoms under them; notes say what could not be checked.
 
     Examples
     --------

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "class_axis_last",
     "difference",
     "labels",
     "predictions",
@@ -34,13 +33,6 @@ def labels(task: str | None, y: Tensor) -> np.ndarray | None:
         found = y.reshape(len(y), -1).cpu().double().numpy()
         return found[:, 0] if found.shape[1] == 1 else found
     return None
-
-
-def class_axis_last(outputs: Tensor, y: Tensor) -> Tensor:
-    """Move the axis of the classes, the one that the targets lack, to the end."""
-    if outputs.ndim == y.ndim + 1 and outputs.shape[1 : y.ndim] != y.shape[1:]:
-        return outputs.movedim(1, -1)
-    return outputs
 
 
 def predictions(task: str | None, kind: str | None, outputs: Any, y: Tensor) -> np.ndarray | None:

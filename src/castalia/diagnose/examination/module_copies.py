@@ -117,7 +117,7 @@ def _part_of(hook: Any, own: set[nn.Module]) -> bool:
 
 
 def reinitialised(net: nn.Module) -> bool:
-    """Draw the weights of a copy anew, layer by layer; say whether every weight was drawn."""
+    """Draw the weights of a copy again, layer by layer; say whether every weight was drawn."""
     done: set[int] = set()
     for part in net.modules():
         reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)

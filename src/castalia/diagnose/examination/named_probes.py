@@ -61,7 +61,7 @@ def _making(*probes: str, seconds: float) -> Callable[[Callable[[], None]], Prob
 
 @_making("tiny-fit", seconds=10.0)
 def tiny_fit() -> None:
-    """Test whether the network can learn 16 rows by heart, without dropout and with Adam.
+    """Test whether the network can memorise 16 rows, without dropout and with Adam.
 
     A network that cannot is too small, has wrong or missing gradients, or outputs that cannot take
     the values of the targets. Arguments are those of ``examine``.
@@ -113,7 +113,7 @@ def lr_range() -> None:
 def shuffle_test() -> None:
     """Test that the network needs its inputs, and that shuffled labels leave it at chance.
 
-    On mixed-up inputs a network that looks at them does worse (else CST406). Trained on shuffled
+    On mixed-up inputs a network that uses them does worse (else CST406). Trained on shuffled
     labels, it must not beat chance on held rows (else CST206). Arguments are those of ``examine``.
 
     Returns

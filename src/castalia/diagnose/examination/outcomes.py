@@ -25,7 +25,7 @@ class Outcome:
     findings
         What is wrong, if anything.
     notes
-        What could not be looked at, and why.
+        What could not be checked, and why.
     ran
         Whether the probe came to a verdict.
     """

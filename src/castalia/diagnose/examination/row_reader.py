@@ -1,4 +1,4 @@
-"""Reading rows out of what people train on: pairs of arrays, datasets and loaders."""
+"""Rows read from what people train on: pairs of arrays, datasets and loaders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Rows", "Unreadable", "read_rows"]
 
 
 class Unreadable(Exception):
-    """Data that the examination cannot look at; the text says why, and becomes a note."""
+    """Data that the examination cannot read; the text says why, and becomes a note."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from castalia.diagnose.examination.effort import MOST_COLUMNS, TREES
 
 __all__ = ["Table", "boosting", "columns_of", "guess", "linear", "one_thread"]
 
-LIMIT = 10.0  # standard deviations beyond which a value tells no more
+LIMIT = 10.0  # standard deviations beyond which a value says no more
 
 
 def columns_of(x: Tensor, tokens: bool) -> np.ndarray:
@@ -67,7 +67,7 @@ class Table:
 
 
 def guess(task: str) -> Any:
-    """Return the model that looks at no column."""
+    """Return the model that uses no column."""
     return DummyRegressor() if task == "regression" else DummyClassifier(strategy="most_frequent")
 
 

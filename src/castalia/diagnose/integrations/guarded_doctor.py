@@ -22,7 +22,7 @@ _OTHER = re.compile(r"runtime|per_second|samples|steps|epoch|best")
 
 
 class GuardedDoctor:
-    """Watches one training of another library's loop, and says once what it found.
+    """Watches one training of another library's loop, and logs once what it found.
 
     Nothing here raises: a training is not to fail because of its doctor.
 
@@ -44,12 +44,12 @@ class GuardedDoctor:
         self.doctor = self._guarded(watch, module, _plain(optimizers) or None, loss_fn)
 
     def epoch(self, loss: float | None, score: float | None) -> None:
-        """Tell how a validation went, if it is known."""
+        """Log how a validation went, if it is known."""
         if self.doctor is not None and not (loss is None and score is None):
             self._guarded(self.doctor.epoch, loss, score)
 
     def end(self) -> None:
-        """Diagnose, say it once, and stop watching."""
+        """Diagnose, log it once, and stop watching."""
         if self.doctor is None:
             return
         self._found = self._guarded(self.doctor.diagnosis, self.mute)
@@ -59,7 +59,7 @@ class GuardedDoctor:
             logger.log(logging.WARNING if wrong else logging.INFO, "%s", self._found)
 
     def close(self) -> None:
-        """Stop watching, without a word."""
+        """Stop watching; log nothing."""
         if self.doctor is not None:
             self._guarded(self.doctor.close)
         self.doctor = None
@@ -75,7 +75,7 @@ class GuardedDoctor:
         try:
             return act(*args)
         except Exception:
-            logger.debug("The doctor stumbled.", exc_info=True)
+            logger.debug("The doctor raised an error.", exc_info=True)
             return None
 
 

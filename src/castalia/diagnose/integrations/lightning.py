@@ -53,14 +53,14 @@ class DoctorCallback(_lightning.Callback):  # type: ignore[name-defined,misc]
             self._doctor.begin(pl_module, trainer.optimizers)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Tell how validation went."""
+        """Log how validation went."""
         if not trainer.sanity_checking:
             self._doctor.epoch(*validation_numbers(trainer.callback_metrics, "val"))
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Say what was found."""
+        """Log what was found."""
         self._doctor.end()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Say what was found before the training broke."""
+        """Log what was found before the training raised."""
         self._doctor.end()

@@ -47,7 +47,7 @@ class DoctorCallback(_callbacks.Callback):  # type: ignore[name-defined,misc]
         return self.doctor_.diagnosis
 
     def initialize(self) -> DoctorCallback:
-        """Forget the training before, as skorch asks for when a net is set up anew."""
+        """Forget the training before, as skorch asks for when a net is initialised again."""
         self.doctor_.close()
         self.doctor_ = GuardedDoctor(self.mute)
         return self
@@ -58,10 +58,10 @@ class DoctorCallback(_callbacks.Callback):  # type: ignore[name-defined,misc]
         self.doctor_.begin(net.module_, [getattr(net, f"{n}_") for n in names], net.criterion_)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        """Tell how validation went."""
+        """Log how validation went."""
         row = net.history[-1]
         self.doctor_.epoch(*validation_numbers({k: row[k] for k in row if k != "batches"}, "valid"))
 
     def on_train_end(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
-        """Say what was found."""
+        """Log what was found."""
         self.doctor_.end()

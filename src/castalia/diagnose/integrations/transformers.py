@@ -55,7 +55,7 @@ class DoctorCallback(_transformers.TrainerCallback):  # type: ignore[name-define
             self._doctor.begin(kwargs["model"], [] if optimizer is None else [optimizer])
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Tell how validation went."""
+        """Log how validation went."""
         metrics = kwargs.get("metrics") or {}
         loss, score = validation_numbers(metrics, "eval_")
         best = args.metric_for_best_model
@@ -66,5 +66,5 @@ class DoctorCallback(_transformers.TrainerCallback):  # type: ignore[name-define
             self._doctor.epoch(loss, score)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Say what was found."""
+        """Log what was found."""
         self._doctor.end()

@@ -1,4 +1,4 @@
-"""Watching any PyTorch training from outside."""
+"""The monitor of any PyTorch training, from outside."""
 
 from castalia.diagnose.monitor.loop_doctor import Doctor, watch
 

@@ -1,4 +1,4 @@
-"""Reading the graph that autograd keeps below a loss.
+"""The graph that autograd keeps below a loss.
 
 Before its backward pass, a loss still knows how it was computed: every operation, the numbers it
 saved, and the parameters at the leaves. That is what was really computed, whoever wrote the code
@@ -198,15 +198,7 @@ def read_graph(loss: Tensor, names: Mapping[int, str]) -> list[Operation]:
 
 
 def reaches(loss: Tensor, names: Mapping[int, str]) -> bool:
-    """Whether a loss depends on any of these parameters, or may, below a checkpoint.
-
-    Parameters
-    ----------
-    loss
-        The scalar, before its backward pass.
-    names
-        Name of each parameter by its ``id``.
-    """
+    """Whether a loss depends on any of these parameters, or may, below a checkpoint."""
     seen: set[Any] = set()
     stack = [loss.grad_fn]
     while stack and len(seen) < MOST_OPERATIONS:

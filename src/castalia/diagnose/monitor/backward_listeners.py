@@ -1,7 +1,7 @@
-"""Listening to backward passes.
+"""Listeners to backward passes.
 
 ``Tensor.backward`` calls ``torch.autograd.backward``, and so does every library; it is replaced by
-one that tells the listeners before and after, as long as there are any.
+one that calls the listeners before and after, as long as there are any.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 
 __all__ = ["Listener", "is_inside", "is_transformed", "listed", "listen"]
 
-# Told before a pass: the tensors and their gradients as backward was given them, passes within
-# passes too. Answers whether to be told after it as well.
+# Called before a pass: the tensors and their gradients as backward was given them, passes within
+# passes too. Returns whether to be called after it as well.
 Before = Callable[[Any, Any], Any]
 After = Callable[[], Any]
 
@@ -76,9 +76,9 @@ def is_transformed() -> bool:
 def _wrapped(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        told = [one for one in _listeners if one.before(tensors, grad_tensors)]
+        called = [one for one in _listeners if one.before(tensors, grad_tensors)]
         original(tensors, grad_tensors, *args, **kwargs)
-        for one in told:
+        for one in called:
             one.after()
 
     return backward

@@ -1,4 +1,4 @@
-"""Questions to a trained network in evaluation mode: does it see the future, is it random."""
+"""Checks of a trained network in evaluation mode: does it see the future, is it random."""
 
 from __future__ import annotations
 

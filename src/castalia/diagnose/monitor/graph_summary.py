@@ -1,4 +1,4 @@
-"""Everything that one graph tells of one step."""
+"""Everything that one graph shows of one step."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SINGULAR = {
 
 @dataclass
 class GraphSummary:
-    """What a graph told.
+    """What a graph shows.
 
     Attributes
     ----------
@@ -111,16 +111,9 @@ class GraphSummary:
 
 
 def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -> GraphSummary:
-    """Read the graph below a loss.
+    """Read the graph below a loss, with the arguments of ``read_graph``.
 
-    Parameters
-    ----------
-    loss
-        The scalar, before its backward pass.
-    names
-        Name of each parameter by its ``id``.
-    returned
-        Nodes of the graph whose results the module returned: these are wanted as they are.
+    ``returned`` are the nodes whose results the module returned: these are wanted as they are.
     """
     order, wanted = read_graph(loss, names), set(returned)
     ending = read_head(order)

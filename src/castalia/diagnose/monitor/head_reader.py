@@ -1,4 +1,4 @@
-"""Recognising the loss: from the scalar down to the last layer with weights."""
+"""The loss recognised from its graph: from the scalar down to the last layer with weights."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ NAMES = {
     "Sin": "sin",
 }
 ELEMENTWISE = ("Sub", "Rsub", "Add", "Mul", "Div", "Expand", "Where", "Maximum", "Minimum")
-SEARCHED = 400  # operations looked at above the last layer
+SEARCHED = 400  # operations searched above the last layer
 
 
 @dataclass

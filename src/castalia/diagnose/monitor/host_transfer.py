@@ -1,4 +1,4 @@
-"""Bringing numbers to the host: many small tensors at once, or some without waiting for them.
+"""Numbers copied to the host: many small tensors at once, or some without waiting for them.
 
 A device is usually behind the program that it works for. Whoever waits for its numbers lets it run
 out of work, which on a GPU costs a few milliseconds each time.

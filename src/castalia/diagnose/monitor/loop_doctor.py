@@ -93,7 +93,7 @@ class Doctor(Observer):
         targets: Any = None,
         inputs: Any = None,
     ) -> None:
-        """Tell the doctor about a batch, before or after its step.
+        """Give the doctor a batch, before or after its step.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Doctor(Observer):
         """Stop watching."""
         self.close()
 
-    # ---------------------------------------------------------------- the user tells something
+    # ---------------------------------------------------------------- what the user logs
 
     def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
         self._rouse()
@@ -170,26 +170,26 @@ class Doctor(Observer):
         self._step.plain = False
         if loss is None and outputs is not None and targets is not None:
             self._keeper.attempt(outputs, targets)  # in case the loss function raises
-        told = {"outputs": outputs, "targets": targets, "inputs": inputs}
-        told = {name: value for name, value in told.items() if value is not None}
+        logged = {"outputs": outputs, "targets": targets, "inputs": inputs}
+        logged = {name: value for name, value in logged.items() if value is not None}
         step = self._step
         if step.untouched and self._last.number >= 0 and self._passes:  # after the step
             self._losses.complete(loss)
-            self._add(self._last, told)
+            self._add(self._last, logged)
             return
         if not self._passes and step.loss is not None and loss is not None:
             self._end_of_step()  # a training of which nothing else is seen
         elif step.passes:
-            self._add(step, told)
-        self._step.told = {**self._step.told, **told}
+            self._add(step, logged)
+        self._step.logged = {**self._step.logged, **logged}
         if loss is not None and self._step.loss is None:
             self._step.loss = loss.detach() if isinstance(loss, Tensor) else float(loss)
 
-    def _add(self, step: Step, told: dict[str, Any]) -> None:
-        """Add what is told after the backward pass to the rows kept then."""
+    def _add(self, step: Step, logged: dict[str, Any]) -> None:
+        """Add what is logged after the backward pass to the rows kept then."""
         wanted = step.look is not None or self._sampling.glance(step.number)
-        if told and (wanted or step.number == self._keeper.last):
-            self._keeper.complete(step.number, told)
+        if logged and (wanted or step.number == self._keeper.last):
+            self._keeper.complete(step.number, logged)
 
     def _epoch(self, loss: Any, score: Any, before: bool = False) -> None:
         self._rouse()

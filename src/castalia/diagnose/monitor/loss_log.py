@@ -59,7 +59,7 @@ class LossLog:
                 self.values[step] = value
 
     def complete(self, loss: Tensor | float | None) -> None:
-        """Take what was told after the step for its loss, where none was seen."""
+        """Take what was logged after the step for its loss, where none was seen."""
         last = len(self.values) - 1
         unknown = last >= 0 and math.isnan(self.values[last])
         if loss is None or not unknown or any(step == last for step, _ in self._waiting[-1:]):

@@ -147,7 +147,7 @@ def _nests(value: Any) -> bool:
 
 
 def tensor(value: Any) -> Tensor | None:
-    """Return a tensor of what the user told, or None."""
+    """Return a tensor of what the user logged, or None."""
     if value is None or isinstance(value, Tensor):
         return None if value is None else value.detach()
     found = first_tensor(value)

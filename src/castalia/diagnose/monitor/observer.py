@@ -1,4 +1,4 @@
-"""What happens in a training, step after step, as far as torch lets it be heard.
+"""What happens in a training, step after step, as far as torch's hooks show it.
 
 Events come in this order: the module is called (`_enter`, `_leave`), perhaps the loss function
 (`_before_loss`, `_after_loss`), the backward pass (`_before_backward`, `_after_backward`), the
@@ -46,20 +46,7 @@ MOST_TROUBLES = 10
 
 
 class Observer:
-    """Hears the events of one training and writes them down.
-
-    Attributes
-    ----------
-    record
-        What was seen so far.
-    closed
-        Whether watching has ended.
-
-    Parameters
-    ----------
-    module, optimizer, loss_fn, task
-        As in ``watch``.
-    """
+    """Receives the events of one training and records them; the base of ``Doctor``."""
 
     def __init__(
         self, module: nn.Module, optimizer: Any = None, loss_fn: Any = None, task: str | None = None
@@ -140,7 +127,7 @@ class Observer:
     # ---------------------------------------------------------------- a step begins
 
     def _begin(self, number: int) -> None:
-        """Begin a step, and decide whether it is looked at."""
+        """Begin a step, and decide whether it is sampled."""
         self._last = last = self._step
         if number < self._sampling.soon and self._calm and not self._measuring:
             self._step = Step(number, quiet=True)
@@ -224,7 +211,7 @@ class Observer:
         if len(args) < 2 or (step.quiet and torch.is_grad_enabled()):
             return
         if torch.is_grad_enabled():
-            step.told = {**step.told, "outputs": args[0], "targets": args[1]}
+            step.logged = {**step.logged, "outputs": args[0], "targets": args[1]}
         else:
             self._rouse()
             self._validating.batch(loss, args[0], args[1], None)
@@ -273,8 +260,10 @@ class Observer:
             self._keep(*quick_ending(root))
         step.loss = loss
         step.output, step.returned = None, ()  # nothing large outlives its usual time
-        if "outputs" in step.told:
-            step.told = {name: told for name, told in step.told.items() if name != "outputs"}
+        if "outputs" in step.logged:
+            step.logged = {
+                name: logged for name, logged in step.logged.items() if name != "outputs"
+            }
         step.passes += 1
         self._passes += 1
         return step.look is not None or self._last.look is not None or not self.optimizers
@@ -300,7 +289,7 @@ class Observer:
         return not any(p.requires_grad for p in self._parameters.named.values())
 
     def _look(self, step: Step, look: Look, root: Tensor) -> None:
-        """Measure everything that the graph tells."""
+        """Measure everything that the graph shows."""
         fresh = self._find_reset(step)
         if step.seen and not fresh:
             return  # a further part of an accumulated batch
@@ -321,11 +310,11 @@ class Observer:
             facts.note(self.record, "The module is compiled: its activations cannot be seen.")
 
     def _told(self, name: str) -> Tensor | None:
-        return facts.tensor(self._step.told.get(name))
+        return facts.tensor(self._step.logged.get(name))
 
     def _keep(self, outputs: Tensor | None, targets: Tensor | None) -> None:
-        """Keep some rows: what the loss saw, else what the user told."""
-        inputs = self._step.told.get("inputs", self._step.inputs)
+        """Keep some rows: what the loss saw, else what the user logged."""
+        inputs = self._step.logged.get("inputs", self._step.inputs)
         outputs = outputs if outputs is not None else self._told("outputs")
         targets = targets if targets is not None else self._told("targets")
         self._keeper.train(self._step.number, inputs, outputs, targets)
@@ -403,7 +392,7 @@ class Observer:
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
         self._calm = step.plain and step.entered and step.passes == len(self.optimizers) == 1
-        step.inputs, step.told = None, NOTHING  # nothing of it is kept alive
+        step.inputs, step.logged = None, NOTHING  # nothing of it is kept alive
         self._begin(step.number + 1)
 
     def _read_losses(self) -> None:

@@ -1,4 +1,4 @@
-"""Keeping a few rows of what passes by, on the host and within bounds."""
+"""A few rows of each batch, kept on the host and within bounds."""
 
 from __future__ import annotations
 
@@ -50,16 +50,18 @@ class RowKeeper:
             keep = [i for i in range(len(rows)) if i < 8 or i >= len(rows) // 2 or i % 2]
             rows.select(keep)
 
-    def complete(self, step: int, told: dict[str, Any]) -> None:
-        """Add what was told after a step to the rows kept of it."""
+    def complete(self, step: int, logged: dict[str, Any]) -> None:
+        """Add what was logged after a step to the rows kept of it."""
         rows = self.record.train
         if not rows.steps or rows.steps[-1] != step:
-            self.train(step, *(facts.tensor(told.get(n)) for n in ("inputs", "outputs", "targets")))
+            self.train(
+                step, *(facts.tensor(logged.get(n)) for n in ("inputs", "outputs", "targets"))
+            )
             return
         for name, keep in (("inputs", inputs_of), ("outputs", outputs_of), ("targets", labels_of)):
             kept = getattr(rows, name)
-            if kept[-1] is None and name in told:
-                kept[-1] = keep(facts.tensor(told[name]))
+            if kept[-1] is None and name in logged:
+                kept[-1] = keep(facts.tensor(logged[name]))
 
     def attempt(self, outputs: Any, targets: Any) -> None:
         """Remember what a loss function is about to be given, in case it raises."""

@@ -1,4 +1,4 @@
-"""Which steps to look at: many at the start, ever fewer later."""
+"""Which steps to sample: many at the start, ever fewer later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StepSchedule:
     Attributes
     ----------
     next
-        The next step to look at.
+        The next step to sample.
     soon
         The next step to look or glance at.
 
@@ -42,7 +42,7 @@ class StepSchedule:
         self.next = self.soon = 0
 
     def look(self, step: int) -> bool:
-        """Whether to look at this step; asked in order, at steps before ``soon`` if one likes."""
+        """Whether to sample this step; asked in order, at steps before ``soon`` if one likes."""
         looks = step >= self.next
         if looks:
             further = min(int(step * self.growth + 0.5), step + self.most_apart)
@@ -58,5 +58,5 @@ class StepSchedule:
         return step % (GLANCE_EVERY if step < LATER else GLANCE_LATER) == 0 or step < FIRST
 
     def hasten(self) -> None:
-        """Look at the next step, whichever it is: something is wrong."""
+        """Sample the next step, whichever it is: something is wrong."""
         self.next = self.soon = 0

@@ -40,7 +40,7 @@ class Step:
         What gave the tensors that it returned.
     evaluating
         Inputs of a call in evaluation mode with gradients on, until a backward pass follows it.
-    told
+    logged
         Outputs, targets and inputs as the user or the loss function named them.
     loss
         The latest loss, a tensor while it is on a device.
@@ -63,7 +63,7 @@ class Step:
     output: Any = None
     returned: Sequence[Any] = ()
     evaluating: Any = None
-    told: Mapping[str, Any] = NOTHING
+    logged: Mapping[str, Any] = NOTHING
     loss: Tensor | float | None = None
     passes: int = 0
     reset: tuple[int, ...] = ()

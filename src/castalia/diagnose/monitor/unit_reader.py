@@ -18,7 +18,7 @@ from castalia.diagnose.record import Units
 __all__ = ["MOST_UNITS", "UnitReader"]
 
 MOST_UNITS = 1024  # per activation; more are thinned evenly
-MOST_NUMBERS = 1 << 20  # looked at per activation
+MOST_NUMBERS = 1 << 20  # measured per activation
 MOST_CALLS = 8  # of one activation on one batch, as in a recurrent network
 
 # Some activations keep their result; of the others it is computed again from their input and the

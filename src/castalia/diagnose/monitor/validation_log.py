@@ -1,4 +1,4 @@
-"""Validation as it is seen or told."""
+"""Validation as it is seen or logged."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class ValidationLog:
             self._kept += 1
 
     def end_phase(self) -> None:
-        """Close a validation that was seen but not told: training goes on."""
+        """Close a validation that was seen but not logged: training goes on."""
         if self._losses:
             self.end(None, None, False)
         elif self._modes:
             self._keep(self._inputs, None, None)
             self._begin()
 
-    def end(self, loss: float | None, score: float | None, told: bool) -> None:
+    def end(self, loss: float | None, score: float | None, logged: bool) -> None:
         """Close a validation."""
         self._keep(self._inputs, None, None)
         loss = _mean(self._losses) if loss is None else loss

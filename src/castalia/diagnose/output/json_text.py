@@ -23,7 +23,7 @@ ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 def to_text(diagnosis: DiagnosisRecord) -> str:
     """Write a diagnosis; the estimator stays behind."""
-    told = {
+    content = {
         "format": FORMAT,
         "subject": diagnosis.subject,
         "worst": diagnosis.worst,
@@ -31,23 +31,23 @@ def to_text(diagnosis: DiagnosisRecord) -> str:
         "notes": diagnosis.notes,
         "curves": diagnosis.curves,
     }
-    return json.dumps(_plain(told), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def from_text(text: str | bytes) -> dict[str, Any]:
     """Read what ``to_text`` wrote, as the fields of a ``Diagnosis``."""
-    told = _parsed(text)
-    if told["format"] != FORMAT:
+    content = _parsed(text)
+    if content["format"] != FORMAT:
         raise CheckpointMismatch(
-            f"Diagnosis.from_json: the format must be {FORMAT}; got {told['format']!r}. "
+            f"Diagnosis.from_json: the format must be {FORMAT}; got {content['format']!r}. "
             f"Read it with the release that wrote it."
         )
     try:
         return {
-            "findings": tuple(_finding(found) for found in told["findings"]),
-            "notes": tuple(told["notes"]),
-            "subject": told["subject"],
-            "curves": told["curves"],
+            "findings": tuple(_finding(found) for found in content["findings"]),
+            "notes": tuple(content["notes"]),
+            "subject": content["subject"],
+            "curves": content["curves"],
         }
     except (KeyError, TypeError, AttributeError) as error:
         raise _damaged(text) from error
@@ -55,12 +55,12 @@ def from_text(text: str | bytes) -> dict[str, Any]:
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
-        told = json.loads(text, object_hook=_untagged)
+        content = json.loads(text, object_hook=_untagged)
     except ValueError as error:
         raise DamagedFile(f"Diagnosis.from_json: the text must be JSON; {error}.") from error
-    if not isinstance(told, dict) or "format" not in told:
+    if not isinstance(content, dict) or "format" not in content:
         raise _damaged(text)
-    return told
+    return content
 
 
 def _damaged(text: str | bytes) -> DamagedFile:
@@ -70,19 +70,19 @@ def _damaged(text: str | bytes) -> DamagedFile:
     )
 
 
-def _finding(told: Mapping[str, Any]) -> Finding:
-    changes = {name: _tuples(value) for name, value in told["remedy"]["changes"].items()}
+def _finding(content: Mapping[str, Any]) -> Finding:
+    changes = {name: _tuples(value) for name, value in content["remedy"]["changes"].items()}
     read = {
-        "evidence": tuple(_record(Evidence, each) for each in told["evidence"]),
-        "remedy": Remedy(told["remedy"]["text"], changes),
-        "symptoms": tuple(_finding(each) for each in told["symptoms"]),
+        "evidence": tuple(_record(Evidence, each) for each in content["evidence"]),
+        "remedy": Remedy(content["remedy"]["text"], changes),
+        "symptoms": tuple(_finding(each) for each in content["symptoms"]),
     }
-    return _record(Finding, {**told, **read})
+    return _record(Finding, {**content, **read})
 
 
-def _record(cls: type, told: Mapping[str, Any]) -> Any:
+def _record(cls: type, content: Mapping[str, Any]) -> Any:
     """Fill a record; a field of a later release is passed over."""
-    return cls(**{each.name: told[each.name] for each in fields(cls) if each.name in told})
+    return cls(**{each.name: content[each.name] for each in fields(cls) if each.name in content})
 
 
 def _tuples(value: Any) -> Any:

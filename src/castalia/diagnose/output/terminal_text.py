@@ -53,8 +53,8 @@ def lines(diagnosis: DiagnosisRecord) -> Iterator[Line]:
 def _finding(found: Finding, indent: int) -> Iterator[Line]:
     place = f" in `{found.where}`" if found.where else ""
     name = (f" {found.name}", "bold"), (place, "")
-    told = (f"  {found.severity}", COLOURS[found.severity]), (f"  {found.confidence:.2f}", "dim")
-    yield Line(((found.code, "bold"), *name, *told), indent)
+    weight = (f"  {found.severity}", COLOURS[found.severity]), (f"  {found.confidence:.2f}", "dim")
+    yield Line(((found.code, "bold"), *name, *weight), indent)
     inner = indent + 2
     if found.summary:
         yield Line(((found.summary, ""),), inner)

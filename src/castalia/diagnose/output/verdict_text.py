@@ -9,7 +9,7 @@ from castalia.utils.text import plural
 __all__ = ["EXPLAINS", "NOTES", "verdict"]
 
 EXPLAINS = "It explains:"
-NOTES = "Could not be looked at:"
+NOTES = "Could not be checked:"
 
 
 def verdict(diagnosis: DiagnosisRecord) -> str:
@@ -24,7 +24,7 @@ def verdict(diagnosis: DiagnosisRecord) -> str:
     found = [each.severity for each in diagnosis.findings]
     counts = {severity: found.count(severity) for severity in SEVERITIES}
     faults = [plural(counts[kind], kind) for kind in ("error", "warning") if counts[kind]]
-    told = faults or ["nothing wrong was found"]
+    words = faults or ["nothing wrong was found"]
     if counts["info"]:
-        told.append(f"{plural(counts['info'], 'thing')} worth knowing")
-    return ", ".join(told)
+        words.append(f"{plural(counts['info'], 'thing')} worth knowing")
+    return ", ".join(words)

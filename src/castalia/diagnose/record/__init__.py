@@ -1,4 +1,4 @@
-"""What was seen of a training, as plain numbers: all that the rules look at."""
+"""What was seen of a training, as plain numbers: all that the rules read."""
 
 from castalia.diagnose.record.loss_head import Activation, Head
 from castalia.diagnose.record.row_sample import Rows

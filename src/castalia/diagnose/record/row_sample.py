@@ -1,4 +1,4 @@
-"""Rows that passed by: a sample of inputs, outputs and targets kept for a second look."""
+"""A sample of the inputs, outputs and targets of a training."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Evaluation:
     step
         Steps of training before it.
     loss, score
-        As told or seen; a score is better the higher it is.
+        As logged or seen; a score is better the higher it is.
     train_loss
         Mean of the training losses since the validation before.
     """
@@ -185,7 +185,7 @@ class Record:
     Attributes
     ----------
     task
-        As told by the user; None where not told.
+        As given by the user; None where not given.
     module
         Class of the module.
     layers, weights, optimizers

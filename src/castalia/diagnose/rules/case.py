@@ -25,7 +25,7 @@ LATE = limit("case.late")
 
 
 class Case(Network, Kept):
-    """What the rules look at: the network, the rows that were kept, and how the loss went.
+    """What the rules read: the network, the rows that were kept, and how the loss went.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Case(Network, Kept):
 
     @cached_property
     def task(self) -> str | None:
-        """The task, told or recognised."""
+        """The task, given or recognised."""
         if self.record.task:
             return self.record.task
         if self.adversarial:

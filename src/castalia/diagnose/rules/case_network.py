@@ -1,4 +1,4 @@
-"""What a record tells of the network: its layers, its steps and its gradients."""
+"""What a record shows of the network: its layers, its steps and its gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
 
 
 class Network:
-    """The part of a case that looks at weights and gradients."""
+    """The part of a case on weights and gradients."""
 
     record: Record
     looks: list[Look]

@@ -14,7 +14,7 @@ __all__ = ["Kept"]
 
 
 class Kept:
-    """The part of a case that looks at inputs."""
+    """The part of a case on inputs."""
 
     record: Record
     looks: list[Look]

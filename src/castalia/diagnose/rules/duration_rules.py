@@ -105,7 +105,7 @@ def _gains(case: Case) -> float:
     before, after = case.level(0.5, 0.75), case.level(0.75, 1.0)
     error = case.noise * after / np.sqrt(len(case.finite) / 4)
     outputs, rows = case.head.outputs[:2], [look.size for look in case.looks]
-    # One class a row: neither the words of a text nor the pairs of a batch told from one another.
+    # One class a row: neither the words of a text nor the pairs of a batch.
     classes = len(set(outputs)) == 2 and outputs[0] in rows
     known = case.labels is not None and classes and case.comparable
     if not known or not case.learnt < limit("end.learnt"):

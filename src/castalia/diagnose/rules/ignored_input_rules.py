@@ -25,7 +25,7 @@ def ignores_input(case: Case) -> Iterator[Finding]:
             0.9,
             f"{number(100 * case.unchanging, 3)} % of the input's numbers are the same in every "
             "row.",
-            "Look at the inputs as the network gets them: casts, masks and indices.",
+            "Inspect the inputs as the network gets them: casts, masks and indices.",
             Evidence("share of inputs that never change", case.unchanging, limit("inputs.same")),
         )
         return

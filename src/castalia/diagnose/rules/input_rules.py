@@ -110,7 +110,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
     constant = np.asarray([c for c in constant if c not in missing or np.isnan(mean[c])])
     if _one_of_many(x):
         constant = constant[:0]  # a state or a category that was not met
-    serial = np.asarray([j for j in _serial(x) if not _tells(case, j)], dtype=int)
+    serial = np.asarray([j for j in _serial(x) if not _informative(case, j)], dtype=int)
     twins = _twins(x, std)
     if len(missing):
         share = float(np.isnan(x).mean(axis=0).max())
@@ -197,7 +197,7 @@ def _serial(x: np.ndarray) -> np.ndarray:
     return np.asarray(found, dtype=int)
 
 
-def _tells(case: Case, column: int) -> bool:
+def _informative(case: Case, column: int) -> bool:
     """Whether a column goes along with the target, which an identifier does not."""
     if case.pairs is None:
         return False

@@ -111,7 +111,7 @@ def mislabelled(case: Case) -> Iterator[Finding]:
     sure = confidence >= np.median(confidence)
     top, overall = float(wrong[sure].mean()), float(wrong.mean())
     if float(confidence[sure].mean()) > 1 - top + limit("labels.too_sure"):
-        return  # too sure of itself: its confidence tells nothing about the labels
+        return  # too sure of itself: its confidence says nothing about the labels
     guessing = overall / max(1 - case.shares[0] if len(case.shares) else 1, 1e-9)
     if guessing > limit("labels.guessing"):
         return  # hardly better than guessing: nothing can be said of the labels
@@ -199,7 +199,7 @@ def ordered(case: Case) -> Iterator[Finding]:
 def _inputs_are_mixed(case: Case) -> bool:
     """Whether no column differs between batches more than chance allows, nor does its square.
 
-    Then rows come in no order, and targets that drift are made anew in training, as those of a
+    Then rows come in no order, and targets that drift are made again in training, as those of a
     network that learns from its own answers.
     """
     x = case.inputs

@@ -120,6 +120,6 @@ def _unseen(case: Case) -> list[str]:
         )
     if case.head.loss == "unknown" and record.looks:
         notes.append(
-            "The loss was not recognised: outputs and targets are judged only if told to log()."
+            "The loss was not recognised: outputs and targets are judged only if given to log()."
         )
     return notes

@@ -46,10 +46,10 @@ def _shared(case: Case) -> tuple[float, int]:
     repeats = _repeats(case) > limit("rows.repeat")
     if len(known) < 50 or (repeats and not _unmistakable(train)):
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
-    told = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
+    logged = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
     kept = min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are
     bar = limit("rows.all_training") * kept
-    on_purpose = not (told and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
+    on_purpose = not (logged and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
     shares, distinct = [], set()
     for batch in held:
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
@@ -107,7 +107,7 @@ def _all_alike(held: list[np.ndarray], known: set[bytes], bar: float) -> bool:
 def _until_the_end(case: Case, known: set[bytes], bar: float) -> bool:
     """Whether all was validated on some of the training rows, until others came after the end.
 
-    Of all of them, or of more than are kept, it may be the training loss that is looked at.
+    Of all of them, or of more than are kept, it may be the training loss that is meant.
     """
     rows = case.record.validation
     kept = zip(rows.steps, rows.inputs, rows.targets, strict=True)
@@ -185,13 +185,13 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             np.add.at(counts, (which, label), 1)
             others = counts[which]
             others[np.arange(len(y)), label] -= 1  # each row is left out of its own vote
-            told = (others.argmax(axis=1) == label) & (others.max(axis=1) > 0)
-            found[j] = float(told.mean())
+            right = (others.argmax(axis=1) == label) & (others.max(axis=1) > 0)
+            found[j] = float(right.mean())
     return found
 
 
 def shifted(case: Case) -> Iterator[Finding]:
-    """A simple classifier that tells training from validation rows."""
+    """A simple classifier that separates training from validation rows."""
     yield from _new_tokens(case)
     train, held = case.inputs, case.gathered("inputs", case.record.validation)
     if train is None or held is None or held.dtype.kind != "f" or held.shape[1:] != train.shape[1:]:
@@ -201,14 +201,14 @@ def shifted(case: Case) -> Iterator[Finding]:
         np.isfinite(train).all() and np.isfinite(held).all()
     ):
         return
-    area, column = _told_apart(train, held)
+    area, column = _separation(train, held)
     bar = limit("rows.shift_altered" if case.altered else "rows.shift")
     if area > bar:
         yield finding(
             "CST208",
             "warning",
             0.85 if area > limit("rows.shift_clear") else 0.75,
-            f"Validation rows differ from training rows: a linear classifier tells them apart with "
+            f"Validation rows differ from training rows: a linear classifier separates them with "
             f"an area under the curve of {number(area, 3)}.",
             "Split at random (or by time on purpose), and inspect the columns that differ.",
             Evidence("area under the curve", area, bar),
@@ -238,10 +238,10 @@ def _new_tokens(case: Case) -> Iterator[Finding]:
         )
 
 
-def _told_apart(train: np.ndarray, held: np.ndarray) -> tuple[float, int]:
-    """Cross-validated area under the curve of a linear discriminant, and the column that tells.
+def _separation(train: np.ndarray, held: np.ndarray) -> tuple[float, int]:
+    """Cross-validated area under the curve of a linear discriminant, and the column that differs.
 
-    Only means are looked at: noise added to the training rows on purpose is no shift.
+    Only means are compared: noise added to the training rows on purpose is no shift.
     """
     rng = np.random.default_rng(0)
     train = train[rng.permutation(len(train))[:300]].astype(float)

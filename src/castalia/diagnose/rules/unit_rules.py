@@ -56,12 +56,12 @@ def dead_shares(case: Case) -> dict[str, float]:
         if kind in RECTIFIERS and active.size:
             share = float((active.max(axis=0) == 0).mean())
             shares[layer] = (
-                share if _tells_rows_apart(active) or share > limit("units.many") else 0.0
+                share if _varies_over_rows(active) or share > limit("units.many") else 0.0
             )
     return shares
 
 
-def _tells_rows_apart(active: np.ndarray) -> bool:
+def _varies_over_rows(active: np.ndarray) -> bool:
     """Whether some unit is on for some rows and off for others; else all rows look alike to it."""
     return bool(((active > 0) & (active < 1)).any())
 
@@ -131,7 +131,7 @@ def alike(case: Case) -> Iterator[Finding]:
         if case.head.layer is not None and name.rpartition(".")[0] == case.head.layer:
             continue
         bar = limit("units.equal")
-        # Rounding tells equal units apart in the end; equal at both sides, they learn as one.
+        # Rounding separates equal units in the end; equal at both sides, they learn as one.
         stuck = end > bar or ((after or 0.0) > bar and case.poor)
         if start > bar and stuck:
             yield finding(

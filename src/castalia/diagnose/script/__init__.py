@@ -1,4 +1,4 @@
-"""Watching a training script in which no line was changed."""
+"""A training script watched without a change of its lines."""
 
 from castalia.diagnose.script.script_session import Session
 

@@ -1,4 +1,4 @@
-"""The loss functions of torch, and what a call of one tells.
+"""The loss functions of torch, and what a call of one shows.
 
 The modules of ``torch.nn`` call these functions, so that wrapping the functions sees both.
 """
@@ -124,12 +124,12 @@ def failed(
 ) -> tuple[str, Tensor | None, Tensor | None]:
     """Return a sentence about a loss that raised, and the tensors it was given."""
     given = [x if isinstance(x, Tensor) else None for x in _arguments(args, kwargs)]
-    told = [
+    shapes = [
         f"{what} {_told(x)}"
         for what, x in zip(("outputs", "targets"), given, strict=True)
         if x is not None
     ]
-    words = f"`{name}` raised {type(error).__name__} on {' and '.join(told) or 'no tensors'}."
+    words = f"`{name}` raised {type(error).__name__} on {' and '.join(shapes) or 'no tensors'}."
     return words, given[0], given[1]
 
 
@@ -164,7 +164,7 @@ Failed = Callable[[str, tuple[Any, ...], dict[str, Any], Exception], None]
 def watched_loss(
     name: str, original: Callable[..., Any], watching: Callable[[], bool], seen: Seen, fault: Failed
 ) -> Callable[..., Any]:
-    """Return a loss function that tells what it was given and what it returned.
+    """Return a loss function that reports what it was given and what it returned.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ def watched_loss(
     watching
         Whether anybody wants to know.
     seen
-        Told of every call; must not raise.
+        Called after every call; must not raise.
     fault
-        Told of a call that raises; must not raise.
+        Called after a call that raises; must not raise.
     """
     inside = False  # a tensor subclass makes the function call itself
 

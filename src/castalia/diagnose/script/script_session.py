@@ -1,4 +1,4 @@
-"""A session of watching: from the import of torch to the end of the script.
+"""One watched script: from the import of torch to its end.
 
 Everything here runs inside somebody's script, so nothing here may raise: each wrapper calls the
 session through ``_guarded``, which turns our errors into notes.
@@ -228,7 +228,7 @@ class Session:
         if any(one.module is module and one.moved == moved for one in self._live):
             self._note(f"{_name(module)} got a new optimizer while it was trained.")
             return
-        self._backs.remove()  # ours stays above the doctors', and hears of a backward call first
+        self._backs.remove()  # ours stays above the doctors', and is called first
         try:
             self._admit(module, optimizers, moved)
         finally:

@@ -1,8 +1,8 @@
-"""The losses of a training step, in whose units validation is told.
+"""The losses of a training step, in whose units validation is reported.
 
 What is trained may be a sum over the batch, several losses with weights, a loss over the number of
 accumulated batches or times the factor of a gradient scaler. Validation often computes a plain
-mean. The last step before a validation tells how the two compare.
+mean. The last step before a validation shows how the two compare.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finding what a script trains: its optimizers, and the outermost modules that own what they move.
+"""What a script trains: its optimizers, and the outermost modules that own what they move.
 
 A module is judged when it is first called. One that owns everything an optimizer moves is the one
 to watch, before its forward pass goes on. One that owns a part of it, or none, waits until the
@@ -42,7 +42,7 @@ class TrainedModules:
         self.looking = True
 
     def made(self, optimizer: Optimizer) -> None:
-        """An optimizer was made: modules are judged anew."""
+        """An optimizer was made: modules are judged again."""
         self._optimizers.append(weakref.ref(optimizer))
         self._judged = weakref.WeakSet()
         self._backwards, self.looking = 0, True

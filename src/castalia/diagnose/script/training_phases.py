@@ -1,4 +1,4 @@
-"""Telling validation from training, by the order in which a script does things.
+"""Validation distinguished from training by the order in which a script does things.
 
 A loss computed without gradients belongs to validation, unless its targets are those of the
 training batch or its data loader is one that was trained on. A phase of validation ends with the

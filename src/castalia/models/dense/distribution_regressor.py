@@ -64,12 +64,8 @@ class DistributionRegressor(Regressor, Dense):
         normals).
     components
         Number of normals of a mixture.
-    hidden
-        Widths of the hidden layers; more and wider layers fit more complex functions.
-    activation
-        Non-linearity after each hidden layer, a name from ``castalia.nn.ACTIVATIONS``.
-    dropout
-        Probability of zeroing a hidden unit in training; larger values regularise more.
+    hidden, activation, dropout
+        As for ``MLPClassifier``.
 
     Attributes
     ----------

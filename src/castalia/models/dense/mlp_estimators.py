@@ -85,12 +85,8 @@ class MLPRegressor(Regressor, Dense):
 
     Parameters
     ----------
-    hidden
-        Widths of the hidden layers; more and wider layers fit more complex functions.
-    activation
-        Non-linearity after each hidden layer, a name from ``castalia.nn.ACTIVATIONS``.
-    dropout
-        Probability of zeroing a hidden unit in training; larger values regularise more.
+    hidden, activation, dropout
+        As for ``MLPClassifier``.
 
     Attributes
     ----------

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from torch import nn
 
-from castalia.base import Interval, OneOf, Sizes, fields_for
+from castalia.base import Interval, OneOf, Sizes
+from castalia.base.own_parameters import own_parameters
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.nets.vision import VGG, AlexNet, ConvNet, GoogLeNet, LeNet, ResNet
@@ -53,12 +54,10 @@ class ConvNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.ConvNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -97,9 +96,9 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            ConvNet(spec.inputs, spec.outputs, **fields_for(self, ConvNet), size=spec.extra["size"])
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, ConvNetClassifier)
+        return self._started(ConvNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -124,12 +123,10 @@ class LeNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.LeNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -163,9 +160,9 @@ class LeNetClassifier(Transferable, ImageClassifier):
     partial: Annotated[bool, OneOf(True, False)] = False
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            LeNet(spec.inputs, spec.outputs, size=spec.extra["size"], **fields_for(self, LeNet))
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, LeNetClassifier)
+        return self._started(LeNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -190,12 +187,10 @@ class AlexNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.AlexNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -232,9 +227,9 @@ class AlexNetClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            AlexNet(spec.inputs, spec.outputs, **fields_for(self, AlexNet), size=spec.extra["size"])
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, AlexNetClassifier)
+        return self._started(AlexNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -261,12 +256,10 @@ class VGGClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.VGG``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -303,9 +296,9 @@ class VGGClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            VGG(spec.inputs, spec.outputs, **fields_for(self, VGG), size=spec.extra["size"])
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, VGGClassifier)
+        return self._started(VGG(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -330,12 +323,10 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.GoogLeNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -371,11 +362,9 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.4
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            GoogLeNet(
-                spec.inputs, spec.outputs, **fields_for(self, GoogLeNet), size=spec.extra["size"]
-            )
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, GoogLeNetClassifier)
+        return self._started(GoogLeNet(spec.inputs, spec.outputs, size=size, **own))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -413,12 +402,10 @@ class ResNetClassifier(Transferable, ImageClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The classes, in the order of ``predict_proba``.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.ResNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, history_
+        See ``ImageClassifier``.
 
     Shapes
     ------
@@ -460,6 +447,6 @@ class ResNetClassifier(Transferable, ImageClassifier):
     stem: Annotated[str, OneOf("auto", "imagenet", "small")] = "auto"
 
     def _network(self, spec: Spec) -> nn.Module:
-        return self._started(
-            ResNet(spec.inputs, spec.outputs, **fields_for(self, ResNet), size=spec.extra["size"])
-        )
+        size = spec.extra["size"]
+        own = own_parameters(self, ResNetClassifier)
+        return self._started(ResNet(spec.inputs, spec.outputs, size=size, **own))

@@ -27,6 +27,17 @@ class ImageClassifier(Classifier, ImageEstimator):
         Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none.
     label_smoothing
         Share of a label's mass that is spread over all classes.
+    class_weight
+        None, ``"balanced"`` or a dict from class to weight.
+    calibrate
+        Fit one temperature on the validation rows after training.
+
+    Attributes
+    ----------
+    classes_ : ndarray (K,)
+        The classes, in the order of ``predict_proba``.
+    history_ : list of dict
+        Loss and validation loss of every epoch.
     """
 
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0

@@ -29,6 +29,20 @@ class ImageSegmenter(Segmenter, ImageEstimator):
         along, and what comes from outside an image is void. None: none.
     label_smoothing
         Share of a label's mass that is spread over all classes.
+    class_weight
+        None, ``"balanced"`` (inverse frequency of pixels), ``"median"`` (median frequency
+        balancing) or a dict from class to weight; helps classes of few pixels.
+    void
+        Value of mask pixels that never count, such as 255; None: all count.
+
+    Attributes
+    ----------
+    classes_ : ndarray (K,)
+        The class values, in the order of ``predict_proba``.
+    class_weight_ : ndarray (K,) or None
+        Weight of each class in the loss.
+    history_ : list of dict
+        Loss and validation loss of every epoch.
     """
 
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from torch import nn
 
-from castalia.base import Interval, OneOf, Sizes, fields_for
+from castalia.base import Interval, OneOf, Sizes
+from castalia.base.own_parameters import own_parameters
 from castalia.models.vision.image_segmenter import ImageSegmenter
 from castalia.nets.vision import FCN, DilatedNet, SegNet, UNet
 from castalia.nets.vision.dilated import CONTEXT
@@ -36,30 +37,15 @@ class FCNSegmenter(ImageSegmenter):
         Channels of the two layers that were dense in the classifier; 4096 in the paper.
     dropout
         Probability of zeroing a map of those two layers in training.
-    image_size
-        Height and width that images and masks are brought to, or one number for both; None keeps
-        the size they have.
-    augment
-        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside an image is void.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
-    class_weight
-        None, ``"balanced"`` (inverse frequency of pixels), ``"median"`` (median frequency
-        balancing) or a dict from class to weight; helps classes of few pixels.
-    void
-        Value of mask pixels that never count, such as 255; None: all count.
+    image_size, augment, label_smoothing, class_weight, void
+        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The class values, in the order of ``predict_proba``.
-    class_weight_ : ndarray (K,) or None
-        Weight of each class in the loss.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.FCN``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, class_weight_, history_
+        See ``ImageSegmenter``.
 
     Shapes
     ------
@@ -97,7 +83,7 @@ class FCNSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
 
     def _network(self, spec: Spec) -> nn.Module:
-        return FCN(spec.inputs, spec.outputs, **fields_for(self, FCN))
+        return FCN(spec.inputs, spec.outputs, **own_parameters(self, FCNSegmenter))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -114,30 +100,15 @@ class SegNetSegmenter(ImageSegmenter):
         Channels of the encoder's stages; each halves height and width.
     depths
         Convolutions of each stage; None: those of VGG-16 for five stages, two otherwise.
-    image_size
-        Height and width that images and masks are brought to, or one number for both; None keeps
-        the size they have.
-    augment
-        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside an image is void.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
-    class_weight
-        None, ``"balanced"`` (inverse frequency of pixels), ``"median"`` (median frequency
-        balancing) or a dict from class to weight; helps classes of few pixels.
-    void
-        Value of mask pixels that never count, such as 255; None: all count.
+    image_size, augment, label_smoothing, class_weight, void
+        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The class values, in the order of ``predict_proba``.
-    class_weight_ : ndarray (K,) or None
-        Weight of each class in the loss.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.SegNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, class_weight_, history_
+        See ``ImageSegmenter``.
 
     Shapes
     ------
@@ -171,12 +142,7 @@ class SegNetSegmenter(ImageSegmenter):
     depths: tuple[int, ...] | None = None
 
     def _network(self, spec: Spec) -> nn.Module:
-        return SegNet(
-            spec.inputs,
-            spec.outputs,
-            widths=self.widths,
-            depths=self.depths,
-        )
+        return SegNet(spec.inputs, spec.outputs, **own_parameters(self, SegNetSegmenter))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -195,30 +161,15 @@ class UNetSegmenter(ImageSegmenter):
         Convolutions at each size, on each side.
     dropout
         Probability of zeroing a map at the two coarsest sizes in training.
-    image_size
-        Height and width that images and masks are brought to, or one number for both; None keeps
-        the size they have.
-    augment
-        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside an image is void.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
-    class_weight
-        None, ``"balanced"`` (inverse frequency of pixels), ``"median"`` (median frequency
-        balancing) or a dict from class to weight; helps classes of few pixels.
-    void
-        Value of mask pixels that never count, such as 255; None: all count.
+    image_size, augment, label_smoothing, class_weight, void
+        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The class values, in the order of ``predict_proba``.
-    class_weight_ : ndarray (K,) or None
-        Weight of each class in the loss.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.UNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, class_weight_, history_
+        See ``ImageSegmenter``.
 
     Shapes
     ------
@@ -254,7 +205,7 @@ class UNetSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return UNet(spec.inputs, spec.outputs, **fields_for(self, UNet))
+        return UNet(spec.inputs, spec.outputs, **own_parameters(self, UNetSegmenter))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -279,30 +230,15 @@ class DilatedSegmenter(ImageSegmenter):
         Dilations of the context module, one convolution each.
     dropout
         Probability of zeroing a map before the scores in training.
-    image_size
-        Height and width that images and masks are brought to, or one number for both; None keeps
-        the size they have.
-    augment
-        Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.5)``; masks move
-        along, and what comes from outside an image is void.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
-    class_weight
-        None, ``"balanced"`` (inverse frequency of pixels), ``"median"`` (median frequency
-        balancing) or a dict from class to weight; helps classes of few pixels.
-    void
-        Value of mask pixels that never count, such as 255; None: all count.
+    image_size, augment, label_smoothing, class_weight, void
+        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------
-    classes_ : ndarray (K,)
-        The class values, in the order of ``predict_proba``.
-    class_weight_ : ndarray (K,) or None
-        Weight of each class in the loss.
     module_ : torch.nn.Module
         The trained ``castalia.nets.vision.DilatedNet``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    classes_, class_weight_, history_
+        See ``ImageSegmenter``.
 
     Shapes
     ------
@@ -340,4 +276,4 @@ class DilatedSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return DilatedNet(spec.inputs, spec.outputs, **fields_for(self, DilatedNet))
+        return DilatedNet(spec.inputs, spec.outputs, **own_parameters(self, DilatedSegmenter))

@@ -25,7 +25,7 @@ def columns(subject: Subject) -> Outcome:
     """Look for degenerate columns of the inputs."""
     if subject.tokens or len(subject.x) < LEAST_ROWS:
         why = "inputs are tokens" if subject.tokens else "there are too few rows"
-        return skipped(NAME, f"{why}, so columns were not looked at.")
+        return skipped(NAME, f"{why}, so columns were not checked.")
     whole = subject.rows.all_x
     X = columns_of(whole, False) if whole.numel() <= 20_000_000 else subject.table
     missing = np.flatnonzero(~np.isfinite(X).all(axis=0))
@@ -34,8 +34,8 @@ def columns(subject: Subject) -> Outcome:
     # An input of one column has nothing to fall back on, and images repeat their borders.
     tabular = subject.x.ndim == 2 and X.shape[1] > 1
     again = _repeated(X, constant) if tabular else np.array([], dtype=int)
-    names = _identifiers(X) if tabular and not subject.pictures else np.array([], dtype=int)
-    plain = subject.pictures or not tabular or float((X == 0).mean()) > limit("examine.sparse")
+    names = _identifiers(X) if tabular and not subject.images else np.array([], dtype=int)
+    plain = subject.images or not tabular or float((X == 0).mean()) > limit("examine.sparse")
     numbers = {
         "columns": X.shape[1],
         "missing": len(missing),
@@ -141,7 +141,7 @@ def _identifier(found: np.ndarray, rows: int) -> Finding | None:
         0.85,
         f"{some(found).capitalize()} {'numbers' if len(found) == 1 else 'number'} the rows: "
         f"{rows:,} whole numbers, each once.",
-        f"Drop {some(found)}: a network can learn rows by heart from it.",
+        f"Drop {some(found)}: a network can memorise rows by it.",
         Evidence("different values over rows", 1.0, limit("columns.serial")),
         where=some(found),
     )

@@ -13,7 +13,7 @@ from castalia.diagnose.examination.table_models import Table, one_thread
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.thresholds import limit
 
-__all__ = ["telling"]
+__all__ = ["giveaway"]
 
 NAME = "telling-column"
 LEAST_ROWS = 40
@@ -21,7 +21,7 @@ MOST_COLUMNS = 300
 
 
 @one_thread()
-def telling(subject: Subject) -> Outcome:
+def giveaway(subject: Subject) -> Outcome:
     """Try each column alone, and the rest without the best one."""
     X, y, task = subject.table, subject.labels, subject.task
     if y is None or y.ndim != 1 or task not in ("binary", "multiclass", "regression"):
@@ -43,7 +43,7 @@ def telling(subject: Subject) -> Outcome:
     if others >= limit("examine.column_others"):
         return saw(NAME, numbers)
     copy = _gap(X[:, best], y) >= limit("examine.column_gap") if classes else True
-    return saw(NAME, numbers, [_told(best, float(alone[best]), others, copy)])
+    return saw(NAME, numbers, [_giveaway(best, float(alone[best]), others, copy)])
 
 
 def _by_class(column: np.ndarray, y: np.ndarray) -> float:
@@ -82,7 +82,7 @@ def _gap(column: np.ndarray, y: np.ndarray) -> float:
     return float(np.min(column[order][change + 1] - column[order][change]) / spread)
 
 
-def _told(column: int, alone: float, others: float, copy: bool) -> Finding:
+def _giveaway(column: int, alone: float, others: float, copy: bool) -> Finding:
     how = "as a copy of it would" if copy else "though not as a plain copy"
     return finding(
         "CST206",

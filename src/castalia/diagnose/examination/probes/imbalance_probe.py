@@ -45,7 +45,7 @@ def _one_class(label: int) -> Finding:
         "error",
         0.95,
         f"All training rows have the label {label}: there is nothing to tell apart.",
-        "Look at how the rows were chosen.",
+        "Check how the rows were chosen.",
         Evidence("classes among the training rows", 1, 2, above=False),
     )
 
@@ -56,7 +56,7 @@ def _rare(subject: Subject, classes: np.ndarray, shares: np.ndarray, rare: np.nd
     weight = ", ".join(number(1 / (len(classes) * s), 2) for s in shares[:10])
     names = ", ".join(str(int(label)) for label in rare[:8])
     ignored = recall is not None and recall < limit("examine.ignored")
-    told = ignored and (subject.learned.own or share < limit("examine.rare_short"))
+    warned = ignored and (subject.learned.own or share < limit("examine.rare_short"))
     evidence = [Evidence("share of the rarest class", share, limit("examine.rare"), above=False)]
     if recall is not None:
         evidence.append(
@@ -65,8 +65,8 @@ def _rare(subject: Subject, classes: np.ndarray, shares: np.ndarray, rare: np.nd
     action = "and the network passes them over" if ignored else "and the network finds some of them"
     return finding(
         "CST204",
-        "warning" if told else "info",
-        0.85 if told else 0.6,
+        "warning" if warned else "info",
+        0.85 if warned else 0.6,
         f"Classes {names} are rare (down to {100 * share:.2g} % of the rows)"
         f"{f' {action}' if recall is not None else ''}.",
         f"Weigh the classes, weight=[{weight}{', …' if len(classes) > 10 else ''}], and judge by "
@@ -76,7 +76,7 @@ def _rare(subject: Subject, classes: np.ndarray, shares: np.ndarray, rare: np.nd
 
 
 def _recall(subject: Subject, rare: np.ndarray) -> float | None:
-    """Return the share of rows of rare classes that are told as such."""
+    """Return the share of rows of rare classes that are recognised."""
     if not subject.trainable or subject.labels is None:
         return None
     chosen = np.isin(subject.labels, rare)

@@ -1,4 +1,4 @@
-"""Whether the network looks at its input: outputs over rows, and the loss on mixed-up rows."""
+"""Whether the network uses its input: outputs over rows, and the loss on mixed-up rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def input_blind(subject: Subject) -> Outcome:
         return saw(NAME, numbers, [constant])
     known: Any = subject.once(baselines)
     if known is None or not known.signal:
-        return saw(NAME, numbers)  # perhaps there is nothing in the input to look at
+        return saw(NAME, numbers)  # perhaps the input says nothing about the target
     return saw(NAME, numbers, [_as_well(rise)])
 
 

@@ -27,7 +27,7 @@ def more_data_probe(subject: Subject) -> Outcome:
     if subject.held is None:
         return skipped(NAME, "without validation data, too little data (CST207) cannot be found.")
     if not subject.rows.complete:
-        return skipped(NAME, f"there are more training rows than the {len(subject.x):,} looked at.")
+        return skipped(NAME, f"there are more training rows than the {len(subject.x):,} sampled.")
     if subject.labels is None or len(subject.x) < LEAST_ROWS or not subject.trainable:
         return skipped(NAME, f"needs rows with errors of their own (task {subject.task}).")
     steps = _steps(subject)

@@ -48,20 +48,20 @@ def shift(subject: Subject) -> Outcome:
     below = float(alone.max()) - limit("examine.shift_column_by")
     tell = tell[alone[tell] > max(limit("examine.shift_column"), below)]
     named = not subject.tokens and subject.x.ndim == 2 and len(tell) > 0
-    verb = "tells" if len(tell) == 1 else "tell"
+    verb = "differs" if len(tell) == 1 else "differ"
     moved = f"; {some(tell)} {verb} most" if named else ""
     found = finding(
         "CST208",
         "error" if auc > limit("examine.shift_error") else "warning",
         0.9 if auc > limit("examine.shift_clear") else 0.75,
-        f"A classifier tells training rows from validation rows{moved}.",
-        "Split at random, or look at what differs"
+        f"A classifier separates training rows from validation rows{moved}.",
+        "Split at random, or inspect what differs"
         + (
             f" in {some(tell)} (means {_means(a, tell)} and {_means(b, tell)})."
             if named
             else " between the two."
         ),
-        Evidence("AUC of telling the sides apart", auc, limit("examine.shift_auc")),
+        Evidence("AUC of a classifier of the two sides", auc, limit("examine.shift_auc")),
         Evidence("its standard error", error),
         where=some(tell) if named else None,
     )
@@ -71,8 +71,8 @@ def shift(subject: Subject) -> Outcome:
 def _linear(Z: np.ndarray, side: np.ndarray) -> float:
     folds = StratifiedKFold(4, shuffle=True, random_state=0)
     model = LogisticRegression(C=0.1, max_iter=50, tol=1e-2)
-    told = cross_val_predict(model, Z, side, cv=folds, method="predict_proba")[:, 1]
-    return float(roc_auc_score(side, told))
+    predicted = cross_val_predict(model, Z, side, cv=folds, method="predict_proba")[:, 1]
+    return float(roc_auc_score(side, predicted))
 
 
 def _trees(Z: np.ndarray, side: np.ndarray, seed: int) -> float:
@@ -80,8 +80,8 @@ def _trees(Z: np.ndarray, side: np.ndarray, seed: int) -> float:
     model = ExtraTreesClassifier(
         80, bootstrap=True, oob_score=True, min_samples_leaf=3, random_state=seed
     )
-    told = model.fit(Z, side).oob_decision_function_[:, 1]
-    return float(roc_auc_score(side, np.nan_to_num(told, nan=0.5)))
+    predicted = model.fit(Z, side).oob_decision_function_[:, 1]
+    return float(roc_auc_score(side, np.nan_to_num(predicted, nan=0.5)))
 
 
 def _standard_error(auc: float, n: int, m: int) -> float:
@@ -93,10 +93,10 @@ def _standard_error(auc: float, n: int, m: int) -> float:
 
 
 def _alone(X: np.ndarray, side: np.ndarray) -> np.ndarray:
-    """Return how well each column alone tells the sides apart."""
+    """Return how well each column alone separates the sides."""
     X = np.nan_to_num(X)
     found = np.array([roc_auc_score(side, column) for column in X.T])
-    # A column whose spread has changed tells by its distance from the middle.
+    # A column whose spread has changed separates them by its distance from the middle.
     spread = np.abs(X - np.median(X, axis=0))
     other = np.array([roc_auc_score(side, column) for column in spread.T])
     return np.maximum.reduce([found, 1 - found, other, 1 - other])

@@ -1,4 +1,4 @@
-"""A run on shuffled labels: a network that still beats chance on held rows is told the answer.
+"""A run on shuffled labels: a network that still beats chance on held rows sees the answer.
 
 Equal rows keep equal labels, so rows that stand on both sides give themselves away, and so does
 any other way by which targets reach the network.

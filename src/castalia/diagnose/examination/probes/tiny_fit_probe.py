@@ -1,4 +1,4 @@
-"""Can the network learn a few rows by heart? If not, no amount of training will help."""
+"""Can the network memorise a few rows? If not, no amount of training will help."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ __all__ = ["tiny_fit_probe"]
 
 NAME = "tiny-fit"
 LOOK_EVERY = 20
-GENERATIVE = ("vae", "gan")
 
 
 @dataclass
@@ -49,13 +48,13 @@ class Fit:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the clock ended it before it could be told that it gets nowhere."""
+        """Whether the clock ended it before it was clear that it gets nowhere."""
         learning = self.last < limit("examine.tiny_learning") * self.first
         return self.steps < TINY_STEPS // (1 if learning else 4)
 
 
 def tiny_fit_probe(subject: Subject) -> Outcome:
-    """Fit a few rows from the module's own start, or from weights drawn anew if it has learned."""
+    """Fit a few rows from the module's own start, or from weights drawn again if it has learned."""
     if subject.problem is not None:
         return skipped(NAME, f"the module or its loss cannot be run ({subject.problem}).")
     if not subject.trainable:
@@ -204,21 +203,21 @@ def _bad_start(subject: Subject, fit: Fit, again: Fit) -> Finding:
             "error",
             0.9,
             f"All units of `{alike}` begin with the same weights and stay alike: the network "
-            f"cannot learn {TINY_ROWS} rows by heart, as it can from weights drawn anew.",
+            f"cannot memorise {TINY_ROWS} rows, as it can from weights drawn again.",
             "Draw the weights at random.",
             Evidence(f"{fit.what} from its own weights", fit.score, fit.bar, above=False),
-            Evidence(f"{again.what} from weights drawn anew", again.score),
+            Evidence(f"{again.what} from weights drawn again", again.score),
             where=alike,
         )
     return finding(
         "CST109",
         "error",
         0.85,
-        f"From its own weights the network cannot learn {TINY_ROWS} rows by heart; from "
-        "weights drawn anew by its layers it can.",
+        f"From its own weights the network cannot memorise {TINY_ROWS} rows; from "
+        "weights drawn again by its layers it can.",
         "Leave the initialisation to the layers, or use the scheme that fits the activation.",
         Evidence(f"{fit.what} from its own weights", fit.score, fit.bar, above=False),
-        Evidence(f"{again.what} from weights drawn anew", again.score),
+        Evidence(f"{again.what} from weights drawn again", again.score),
     )
 
 
@@ -237,8 +236,8 @@ def _failed(fit: Fit, x: Tensor) -> Finding:
         "CST402",
         "error",
         0.85,
-        f"The tiny-fit test fails: {plural(fit.steps, 'step')} do not teach the network "
-        f"{len(x)} rows by heart ({fit.what} {number(fit.score, 2)}).{still} It is too small, its "
+        f"The tiny-fit test fails: {plural(fit.steps, 'step')} do not let the network "
+        f"memorise {len(x)} rows ({fit.what} {number(fit.score, 2)}).{still} It is too small, its "
         "gradients are wrong, or its outputs cannot take the values of the targets.",
         "Check the output layer against the loss, then the gradients of layers of your own, then "
         "widen the network.",

@@ -60,15 +60,6 @@ class NeuralLanguageModel(Estimator):
     """Base of networks that predict the next token; a subclass gives ``_network``.
 
     The network maps ids (B, T) to logits (B, T, V), causally, by ``features`` and ``head``.
-
-    Parameters
-    ----------
-    context
-        Tokens of a training block.
-    tokenizer
-        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
-        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: characters for texts of up to two
-        million of them, byte BPE for longer ones.
     """
 
     adapter: ClassVar[Any] = Reads(LanguageAdapter, "tokenizer", "context")

@@ -49,18 +49,14 @@ class RNNLanguageModel(NeuralLanguageModel):
     context
         Tokens through which gradients go back.
     tokenizer
-        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
-        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: characters for texts of up to two
-        million of them, byte BPE for longer ones.
+        As for ``GPTLanguageModel``.
 
     Attributes
     ----------
     module_ : torch.nn.Module
         The trained ``RecurrentLM``: ids (B, T) to logits (B, T, V).
-    tokenizer_ : Tokenizer or None
-        The tokenizer; None where texts are token ids.
-    history_ : list of dict
-        One line an epoch.
+    tokenizer_, history_
+        As for ``GPTLanguageModel``.
 
     Shapes
     ------

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from torch import nn
 
-from castalia.base import Interval, fields_for
+from castalia.base import Interval
+from castalia.base.own_parameters import own_parameters
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
 from castalia.nets.language import WindowNetwork
 from castalia.protocols import Spec
@@ -39,18 +40,14 @@ class WindowLanguageModel(NeuralLanguageModel):
     context
         Tokens of a training block. Only its first tokens are learnt with a shorter window.
     tokenizer
-        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
-        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: characters for texts of up to two
-        million of them, byte BPE for longer ones.
+        As for ``GPTLanguageModel``.
 
     Attributes
     ----------
     module_ : torch.nn.Module
         The trained ``WindowNetwork``: ids (B, T) to logits (B, T, V).
-    tokenizer_ : Tokenizer or None
-        The tokenizer; None where texts are token ids.
-    history_ : list of dict
-        One line an epoch.
+    tokenizer_, history_
+        As for ``GPTLanguageModel``.
 
     Shapes
     ------
@@ -90,7 +87,8 @@ class WindowLanguageModel(NeuralLanguageModel):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return WindowNetwork(spec.extra["vocabulary"], **fields_for(self, WindowNetwork))
+        own = own_parameters(self, WindowLanguageModel)
+        return WindowNetwork(spec.extra["vocabulary"], **own)
 
     def _window(self) -> int | None:
         seen: int = self.module_.context  # type: ignore[assignment]

@@ -42,20 +42,14 @@ class FastText(PredictingVectors):
 
     Attributes
     ----------
-    words_ : list of str
-        The V words, most frequent first.
-    counts_ : ndarray of shape (V,)
-        How often each was seen.
     vectors_ : ndarray of float32, (V, D)
         Vectors of the words.
     parts_ : ndarray of float32, (V + buckets, D)
         Vectors of whole words, then of the n-grams by their hash.
     output_vectors_ : ndarray of float32, (V, D)
         Output vectors; (V - 1, D), those of the tree's nodes, with ``"hierarchical"``.
-    losses_ : ndarray of shape (epochs,)
-        Mean loss of a predicted word, from a sixteenth of the batches.
-    tokenizer_ : Tokenizer or None
-        The tokenizer in use.
+    words_, counts_, losses_, tokenizer_, history_, n_iter_, stopped_, settings_, run_
+        As for ``Word2Vec``.
 
     Shapes
     ------

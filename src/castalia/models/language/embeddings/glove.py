@@ -34,12 +34,6 @@ class GloVe(WordVectorEstimator):
 
     Parameters
     ----------
-    dim
-        Size D of the vectors.
-    min_count
-        Words seen more rarely are left out before windows are formed.
-    tokenizer
-        Cuts texts; one that is not fitted is fitted on them. None cuts at white space.
     window
         Farthest distance of words that stand together; a pair d words apart counts 1/d.
     x_max
@@ -52,21 +46,19 @@ class GloVe(WordVectorEstimator):
         Pairs of one step.
     lr
         Learning rate of AdaGrad.
+    dim, min_count, tokenizer
+        As for ``Word2Vec``.
 
     Attributes
     ----------
-    words_ : list of str
-        The V words, most frequent first.
-    counts_ : ndarray of shape (V,)
-        How often each was seen.
     vectors_ : ndarray of float32, (V, D)
         w + w', as the authors advise.
     word_vectors_, context_vectors_ : ndarray of float32, (V, D + 1)
         w and w', with b and b' in the last column.
     losses_ : ndarray of shape (epochs,)
         Mean weighted squared error of a pair.
-    tokenizer_ : Tokenizer or None
-        The tokenizer in use.
+    words_, counts_, tokenizer_, history_, n_iter_, stopped_, settings_, run_
+        As for ``Word2Vec``.
 
     Shapes
     ------

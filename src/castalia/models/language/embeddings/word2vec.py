@@ -54,6 +54,9 @@ class Word2Vec(PredictingVectors):
         Centre words of one step, at most: of a short text, so few that a pass has 64 steps.
     lr
         Learning rate of a single pair; falls linearly to nearly zero.
+    training
+        ``Training`` with callbacks, a run folder, checkpoints or progress; a run that was killed
+        is resumed bit for bit. Its other settings have no meaning here and are refused.
 
     Attributes
     ----------
@@ -69,6 +72,9 @@ class Word2Vec(PredictingVectors):
         Mean loss of a predicted word, from a sixteenth of the batches.
     tokenizer_ : Tokenizer or None
         The tokenizer in use.
+    history_, n_iter_, stopped_, settings_, run_
+        Record of the epochs: loss, rate and seconds of each; how many; why it ended early; device
+        and seed; the run's folder.
 
     Shapes
     ------

@@ -43,26 +43,8 @@ class Texts(NamedTuple):
 class WordVectorEstimator(WordQueries, DirectEstimator):
     """Base of estimators that give every word a vector.
 
-    A subclass gives ``_learn(texts)``, which returns the vectors of ``words_``.
-
-    Parameters
-    ----------
-    training
-        Callbacks, run folder, checkpoints and progress of the epochs; other settings of
-        ``Training`` have no meaning here.
-
-    Attributes
-    ----------
-    history_ : list of dict
-        One line an epoch: loss, lr, seconds.
-    n_iter_ : int
-        Epochs done.
-    stopped_ : str or None
-        Why the training ended early.
-    settings_ : dict
-        What was resolved: device and seed.
-    run_ : str or None
-        Folder of the run.
+    A subclass gives ``_learn(texts)``, which returns the vectors of ``words_``;
+    ``Word2Vec`` documents the fields.
     """
 
     dim: Annotated[int, Interval(1, whole=True)] = 100

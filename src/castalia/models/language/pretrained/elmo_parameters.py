@@ -52,27 +52,7 @@ def network_of(model: Any) -> Any:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ELMoSizes:
-    """Fields of estimators on ELMo.
-
-    Parameters
-    ----------
-    tokenizer
-        A tokenizer, fitted or not, or the name of one; None: words and punctuation marks. Not used
-        with a ``start``, which has its own.
-    context
-        Most tokens of a sentence, begin and end included; longer ones are cut.
-    dim, depth
-        Width of each direction and number of its layers; not used with a ``start``.
-    hidden
-        Cells of an LSTM, projected to ``dim``; None: ``dim``, not projected.
-    spelled
-        Whether a token's vector is made of how it is written instead of looked up in a table.
-    dropout
-        Probability for the vectors of tokens and the output of each layer.
-    start
-        What to begin with: a fitted ELMo or a model made from one, or the folder of a saved one;
-        None: random weights.
-    """
+    """Fields of estimators on ELMo; see ``ELMo``."""
 
     adapter: ClassVar[Any] = StartReader(SentenceAdapter)
 

@@ -23,16 +23,7 @@ __all__ = ["ELMoClassifier", "ELMoTagger"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ELMoTask(ELMoSizes):
-    """Fields of estimators that learn a task on ELMo.
-
-    Parameters
-    ----------
-    train
-        What is trained: ``"head"``, the mix of the layers and what stands on it, or ``"all"``;
-        None: the head with a ``start``, all without.
-    norm
-        Whether layers are normalised before they are mixed.
-    """
+    """Fields of estimators that learn a task on ELMo; see ``ELMoClassifier``."""
 
     train: Annotated[str | None, OneOf("head", "all", None)] = None
     norm: Annotated[bool, OneOf(True, False)] = False
@@ -165,12 +156,8 @@ class ELMoTagger(ELMoTask, WordTagger):
     ----------
     classes_ : ndarray (K,)
         The tags.
-    layer_shares_ : ndarray (depth + 1,)
-        What part each layer has in the mix.
-    module_ : torch.nn.Module
-        The trained ``castalia.nets.language.ELMoReader``.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    layer_shares_, module_, history_
+        As for ``ELMoClassifier``.
 
     Shapes
     ------

@@ -101,28 +101,7 @@ def sizes_of(net: nets.BERT) -> dict[str, Any]:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EncoderSizes:
-    """Fields of estimators on an encoder.
-
-    Parameters
-    ----------
-    tokenizer
-        A tokenizer, fitted or not, or the name of one; None: word pieces (BERT), byte BPE
-        (RoBERTa). Not used with a ``start``, which has its own.
-    context
-        Most tokens of a text; longer ones are cut.
-    dim, depth, heads
-        Width of the vectors, number of blocks and attention heads; not used with a ``start``.
-    hidden
-        Units of the position-wise networks; None: 4 ``dim``.
-    dropout
-        Probability for embeddings, attention weights and the output of each part.
-    start
-        What to begin with: a fitted ``BERT`` or ``RoBERTa`` or a model made from one, the folder of
-        a saved one, or a Hugging Face folder. None begins with random weights.
-    batch_tokens
-        Most tokens of a batch, padding included; short texts then make batches of more rows.
-        None: batches of ``batch_size`` rows.
-    """
+    """Fields of estimators on an encoder; see ``BERT``."""
 
     adapter: ClassVar[Any] = StartReader(PairAdapter)
     _family: ClassVar[str] = "bert"  # which recipe: or "roberta"
@@ -215,17 +194,7 @@ def as_wide(net: nets.BERT | nets.GPT) -> None:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Startable(EncoderSizes):
-    """Fields of estimators that learn a task on an encoder.
-
-    Parameters
-    ----------
-    train
-        What of a start to train: ``"all"`` (fine-tuning), ``"head"`` (what stands on the encoder:
-        feature extraction), or that and the number of last blocks. The rest keeps every bit.
-    adapt
-        Small parts to add to a frozen start, which alone are trained beside the head:
-        ``LoRA(…)``, ``BottleneckAdapters(…)`` or ``Prompts(…)`` of ``castalia.nn``; None: none.
-    """
+    """Fields of estimators that learn a task on an encoder; see ``BERTClassifier``."""
 
     train: Annotated[Any, Trained()] = "all"
     adapt: Annotated[Any, Adaptation()] = None

@@ -306,12 +306,8 @@ class BART(Denoiser):
     ----------
     module_ : torch.nn.Module
         The trained ``castalia.nets.language.BART``; ``module_(ids, decoder_ids)``.
-    adapter_ : PairAdapter
-        Holds the fitted ``tokenizer``.
-    pretraining_ : bool
-        Whether the last fit was one without y.
-    history_ : list of dict
-        Loss and validation loss of every epoch.
+    adapter_, pretraining_, history_
+        As for ``T5``.
 
     Shapes
     ------

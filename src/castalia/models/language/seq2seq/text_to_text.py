@@ -80,22 +80,7 @@ def _padded_rows(tokenizer: Tokenizer, rows: list[list[int]]) -> TensorRows:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TextToText:
-    """Answers to texts, by an encoder and a decoder with one vocabulary.
-
-    Parameters
-    ----------
-    tokenizer
-        A tokenizer, fitted or not, or the name of one; fitted on sources and answers together.
-    context
-        Most tokens of a source and of an answer; longer ones are cut.
-    beams
-        Answers that are kept while searching; 1 takes the most probable token at each step.
-    length_penalty
-        The exponent a of log p / n^a, by which answers of n tokens compete.
-    batch_tokens
-        Most tokens of a batch, padding included, of texts and answers each; short texts then make
-        batches of more rows. None: batches of ``batch_size`` rows.
-    """
+    """Answers to texts, by an encoder and a decoder with one vocabulary; see ``Transformer``."""
 
     adapter: ClassVar[Any] = StartReader(PairAdapter)
     codec: ClassVar[TargetCodec] = AnswerCodec()
