@@ -182,7 +182,7 @@ def test_imports_go_down_the_floors():
         ("castalia.diagnose.watch", "import castalia.evaluate.scores"),
         ("castalia.utils.text", "from castalia.catalog import SYSTEMS"),
         ("castalia.errors", "from castalia.utils.text import plural"),
-        ("castalia.catalog.dense", "from castalia.protocols import Spec"),
+        ("castalia.catalog.dense_systems", "from castalia.protocols import Spec"),
         ("castalia.models.dense", "from castalia.testing import toy"),
         ("castalia.nowhere.file", ""),
         ("castalia.train.loop", "if TYPE_CHECKING:\n    pass\nelse:\n    import castalia.cli"),

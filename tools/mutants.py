@@ -422,6 +422,7 @@ def report(proofs: list[Proof], all_rows: list[CourseRow], settings: Settings) -
     crashed = [p for p in tried if p.status == "killed" and not _checked(p)]
     partly = [p for p in tried if p.status == "killed" and p.count("survives")]
     outside = [f"- {p.row.id} (`{p.row.object}`): `{t}`" for p in tried for t in p.outside]
+    never = [p.row.id for p in tried if len(p.outside) == len(p.tests)]
     lines = [
         "# Proofs: what happens to the tests of the course when the library is broken",
         "",
@@ -433,6 +434,7 @@ def report(proofs: list[Proof], all_rows: list[CourseRow], settings: Settings) -
         f"library: {sum(bool(row.by) for row in all_rows)}",
         f"- rows attacked: {len(tried)}; not run: {len(proofs) - len(tried)}",
         f"- **rows that survive every fault: {_rate(len(survivors), len(tried))}**",
+        f"- rows none of whose tests enters the object: {', '.join(never) or 'none'}",
         f"- rows whose faults fall only to a crash, never to a check: {len(crashed)}",
         f"- faults killed: {_rate(ends['killed'], ends.total())}, of them by a check: "
         f"{by['check']}, by a crash: {ends['killed'] - by['check'] - by['time']}, by running past "

@@ -30,12 +30,14 @@ ROOT = Path(__file__).parents[1]
 class Target:
     """The code of an object, and that which it inherits.
 
-    Inherited code counts only while it works on an instance of the class.
+    Inherited code counts only while it works on an instance of the class. A table of data has no
+    code that could be entered: whether its tests read it is for ``tools/mutants.py`` to find out.
     """
 
     def __init__(self, path: str) -> None:
         thing = resolve(path)
         self.own = frozenset(function.__code__ for function in functions_of(thing))
+        self.data = isinstance(thing, Mapping) and not self.own
         self.cls = thing if isinstance(thing, type) else None
         parents = parents_of(self.cls) if self.cls else []
         inherited = (f.__code__ for parent in parents for f in functions_of(parent))
@@ -163,6 +165,8 @@ class Reach:
 
     def outside(self, row: CourseRow) -> list[str]:
         """List the tests of a row that passed without entering its object."""
+        if _target(row.object).data:
+            return []
         passed = [test for test in row.tests if test in self.passed]
         return [test for test in passed if (test, row.object) not in self.found]
 

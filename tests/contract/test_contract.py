@@ -99,6 +99,43 @@ def test_a_careless_estimator_is_found_out(monkeypatch, check, message):
         CHECKS[check](record)
 
 
+class Transductive(MLPClassifier):
+    """Answers depend on the rows beside them."""
+
+    def predict_proba(self, X):
+        found = super().predict_proba(X)
+        return found + found.mean(axis=0)
+
+
+class Online(MLPClassifier):
+    """Every question moves the weights, too little to be seen in the answers."""
+
+    def predict_proba(self, X):
+        next(self.module_.parameters()).data.add_(1e-7)
+        return super().predict_proba(X)
+
+
+class Moody(MLPClassifier):
+    """Answers differ from one time to the next, too little for a row alone to show."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X) + np.random.default_rng().uniform(0, 1e-8)
+
+
+@pytest.mark.parametrize(
+    "kind, message",
+    [
+        (Transductive, "a row alone must get the same answer"),
+        (Online, "predicting must leave the weights as they are"),
+        (Moody, "predict must repeat"),
+    ],
+)
+def test_an_estimator_that_is_not_inductive_is_found_out(monkeypatch, kind, message):
+    monkeypatch.setattr("castalia.testing.contract.load_class", lambda record: kind)
+    with pytest.raises(ContractBroken, match=message):
+        CHECKS["check_batches"](SYSTEMS["MLPClassifier"])
+
+
 def test_clusters_that_miss_the_classes_are_found_out():
     record = replace(SYSTEMS["KMeans"], small={"n_clusters": 2})
     with pytest.raises(ContractBroken, match="below 0.9"):

@@ -105,7 +105,7 @@ class Shapes(Callback):
         self.seen, self.cut = [], cut
 
     def on_batch_start(self, state):
-        batch = state.stepper.peek()
+        batch = state.stepper.next_batch()
         self.seen.append((tuple(batch.x.shape), tuple(batch.y.shape)))
         if state.total == self.cut:
             raise KeyboardInterrupt

@@ -46,6 +46,17 @@ def test_rate_and_mean_span_are_those_asked_for(mean_span):
     assert not noise[:, 0].any()  # a kept stretch comes first
 
 
+@pytest.mark.parametrize("rate, mean_span", [(0.1, 3), (0.15, 3), (0.25, 3), (0.15, 5), (0.5, 10)])
+def test_the_objective_cuts_at_its_rate_in_stretches_of_its_mean_length(rate, mean_span):
+    kinds = {"pad": PAD, "start": START, "end": END, "rate": rate, "mean_span": mean_span}
+    source, answer = SpanCorruption(SENTINELS, **kinds).corrupt(rows(50, 101))
+    cut = round(100 * rate)  # of 100 words and an end
+    words = (source >= 5) & (source < 800)
+    assert (words.sum(dim=1) == 100 - cut).all()
+    assert (((answer >= 5) & (answer < 800)).sum(dim=1) == cut).all()
+    assert ((source >= SENTINELS[0]).sum(dim=1) == round(cut / mean_span)).all()
+
+
 def test_lengths_of_stretches_vary():
     eligible = torch.ones(200, 100, dtype=torch.bool)
     noise = noise_places(eligible, 0.15, 3, torch.Generator().manual_seed(0))

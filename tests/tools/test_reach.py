@@ -49,6 +49,14 @@ def test_a_torch_object_has_no_code_of_ours():
     assert functions_of(resolve("castalia.nn:PReLU")) == []
 
 
+def test_a_table_of_data_is_left_to_the_faults():
+    test = "tests/t.py::test_x"
+    reach = Reach([CourseRow("A-1", "a", "A", "castalia.tune:EFFECTS", (test,))])
+    reach.passed.add(test)
+    assert reach.missed() == []
+    assert not Target("castalia.nn:PReLU").data
+
+
 def test_layers_go_from_the_object_to_what_it_names_and_repeat_nothing():
     found = [{f.__qualname__ for f in layer} for layer in layers(Ridge)]
     assert all(name.startswith("Ridge.") for name in found[0])

@@ -21,8 +21,8 @@ from castalia.errors import (
     WriteFailed,
 )
 from castalia.train.checkpoint import latest_checkpoint, read_checkpoint, write_checkpoint
+from castalia.train.state_trees import flatten, unflatten
 from castalia.train.tensorfile import pack, unpack
-from castalia.train.trees import flatten, unflatten
 
 DTYPES = [
     torch.bool,

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from castalia.errors import CastaliaError, CheckpointMismatch, DamagedFile, InvalidParameter
 from castalia.protocols import Spec
-from castalia.train.trees import Decode, Encode, first_line, flatten, unflatten
+from castalia.train.state_trees import Decode, Encode, first_line, flatten, unflatten
 from castalia.utils.text import did_you_mean, shorten
 
 __all__ = ["Lookup", "Record", "decode", "encode", "register", "restored"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from castalia.catalog.doctor import DIAGNOSIS, WATCHER
+from castalia.catalog.doctor_paths import DIAGNOSIS, WATCHER
 from castalia.train import Callback, Recorder, Training, build_strategy
 
 __all__ = ["Watched", "is_watched", "remember", "watchers", "without_record"]

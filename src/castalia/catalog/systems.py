@@ -1,18 +1,18 @@
 """The list of systems. Adding a system adds one record here."""
 
-from castalia.catalog.dense import DENSE
-from castalia.catalog.ensemble import ENSEMBLE
-from castalia.catalog.kernel import KERNEL
-from castalia.catalog.language import LANGUAGE
-from castalia.catalog.language_pretrained import LANGUAGE_PRETRAINED
-from castalia.catalog.linear import LINEAR
-from castalia.catalog.linear_classifiers import LINEAR_CLASSIFIERS
+from castalia.catalog.dense_systems import DENSE
+from castalia.catalog.ensemble_systems import ENSEMBLE
+from castalia.catalog.kernel_systems import KERNEL
+from castalia.catalog.language_systems import LANGUAGE
+from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
+from castalia.catalog.linear_systems import LINEAR
+from castalia.catalog.pretrained_language_systems import LANGUAGE_PRETRAINED
 from castalia.catalog.records import System
-from castalia.catalog.sequence import SEQUENCE
-from castalia.catalog.vision import VISION
-from castalia.catalog.vision_detectors import VISION_DETECTORS
-from castalia.catalog.vision_segmenters import VISION_SEGMENTERS
-from castalia.catalog.vision_tools import VISION_TOOLS
+from castalia.catalog.sequence_systems import SEQUENCE
+from castalia.catalog.vision_detector_systems import VISION_DETECTORS
+from castalia.catalog.vision_segmenter_systems import VISION_SEGMENTERS
+from castalia.catalog.vision_systems import VISION
+from castalia.catalog.vision_tool_systems import VISION_TOOLS
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 

@@ -1,8 +1,7 @@
 """The one loop, its settings, callbacks, checkpoints and runs."""
 
 from castalia.train.callbacks import EVENTS, Callback
-from castalia.train.check import check_training
-from castalia.train.gradients import GradientNorms
+from castalia.train.gradient_norms import GradientNorms
 from castalia.train.loop import evaluation_rows, step_work, train
 from castalia.train.parameter_norms import ParameterNorms
 from castalia.train.precision import Precision, resolve_precision
@@ -11,6 +10,7 @@ from castalia.train.runs import Run, RunStore
 from castalia.train.state import TrainState
 from castalia.train.strategy import build_strategy
 from castalia.train.training import Training
+from castalia.train.training_check import check_training
 
 __all__ = [
     "EVENTS",

@@ -64,7 +64,7 @@ def write_checkpoint(
     tensors
         Named tensors on any device.
     state
-        Plain JSON values; see ``castalia.train.trees`` for richer ones.
+        Plain JSON values; see ``castalia.train.state_trees`` for richer ones.
     keep
         How many checkpoints to leave, this one included.
 

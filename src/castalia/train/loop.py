@@ -38,7 +38,7 @@ from castalia.train.recorder import Recorder
 from castalia.train.state import TrainState
 from castalia.train.step_parts import StepParts
 from castalia.train.stepper import Stepper
-from castalia.train.steppers.captured import own_stream
+from castalia.train.steppers.captured_step import own_stream
 from castalia.train.strategy import build_strategy
 from castalia.train.training import Training
 from castalia.train.window import Window
@@ -47,7 +47,7 @@ from castalia.utils.seeds import derive
 
 __all__ = ["evaluation_rows", "step_work", "train"]
 
-CHECK_EVERY = 50  # steps between looks at whether the loss is still a number
+CHECK_EVERY = 50  # steps between checks that the loss is a number
 EVALUATION_ROWS, EVALUATION_NUMBERS = 4096, 1 << 22  # of a batch without gradients
 PADDED_ROWS = 256  # of such a batch, where fewer rows are less padded
 

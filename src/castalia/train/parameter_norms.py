@@ -23,7 +23,7 @@ class ParameterNorms(Callback):
     As a callback it follows our loop; ``following`` follows any other. Only the sampled steps cost
     anything: a copy of the weights and three norms, which stay on the device until they are read.
     Vectors (biases, scales) are left out where there are matrices: a bias that begins at 0 has no
-    relative change. A resumed training begins anew.
+    relative change. A resumed training starts empty.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ import torch
 from castalia.train.checkpoint import latest_checkpoint, write_checkpoint
 from castalia.train.runs import Run, RunStore
 from castalia.train.state import TrainState
+from castalia.train.state_trees import flatten, unflatten
 from castalia.train.strategy import Single
-from castalia.train.trees import flatten, unflatten
 
 __all__ = ["Recorder"]
 

@@ -173,7 +173,7 @@ class RunStore:
         except sqlite3.DatabaseError as error:
             raise DamagedFile(
                 f"RunStore: `{self.path}` is not a whole database ({error}). Move it away to start "
-                "anew; the runs' folders stay."
+                "a new one; the runs' folders stay."
             ) from error
 
     @contextmanager

@@ -41,8 +41,8 @@ class TrainState:
     weights
         The final weights where ``net`` ends as one shard of many; None otherwise.
     stepper
-        What takes the steps of the stage: its objective, optimizers and, by ``peek()``, the batch
-        of the next step. For those who look inside; changing it changes the training.
+        What takes the steps of the stage: ``parts`` has its objective and optimizers,
+        ``next_batch()`` returns the batch of the next step. Changing it changes the training.
     validation
         Samples validated on, or None.
     losses

@@ -12,16 +12,16 @@ from torch.optim import Optimizer
 from castalia.errors import InvalidParameter
 from castalia.optim import build_optimizer, closure_kind
 from castalia.protocols import Objective, Phase, StepPlan
-from castalia.train.check import check_closure
 from castalia.train.precision import Precision
 from castalia.train.strategy import Single
 from castalia.train.training import Training
+from castalia.train.training_check import check_closure
 
 __all__ = ["StepParts"]
 
 
-def _nobody_listens() -> None:
-    """Stand for an event without a callback."""
+def _ignore() -> None:
+    """Do nothing: no callback wants the gradients."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class StepParts:
     device, precision, strategy
         Where, in which format, and with which other processes.
     on_gradients
-        Called when the gradients of a phase are ready; None where no callback wants them.
+        Called when the gradients of a phase are ready.
     capture
         Whether steps may be recorded as a CUDA graph; the optimizers are built for it.
 
@@ -60,7 +60,7 @@ class StepParts:
     device: torch.device
     precision: Precision
     strategy: Single
-    on_gradients: Callable[[], None] = _nobody_listens
+    on_gradients: Callable[[], None] = _ignore
     capture: bool = False
     phases: list[Phase] = field(init=False)
     parameters: list[nn.Parameter] = field(init=False)
@@ -101,11 +101,6 @@ class StepParts:
             weight_decay=self.training.weight_decay,
             capture=self.capture,
         )
-
-    @property
-    def listened(self) -> bool:
-        """Whether a callback wants the gradients of every step."""
-        return self.on_gradients is not _nobody_listens
 
     def set_rate(self, factor: float) -> None:
         """Set every group's rate to ``factor`` times its base."""

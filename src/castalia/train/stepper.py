@@ -8,7 +8,7 @@ from torch import Tensor
 from castalia.protocols import Batch
 from castalia.train.step import PlainStep, Terms
 from castalia.train.step_parts import StepParts
-from castalia.train.steppers.captured import CapturedStep
+from castalia.train.steppers.captured_step import CapturedStep
 from castalia.train.steppers.choice import step_class
 from castalia.train.window import Window
 
@@ -73,7 +73,7 @@ class Stepper:
         self.rows.append(draw.rows.shape[0])
         return terms["loss"]
 
-    def peek(self) -> Batch:
+    def next_batch(self) -> Batch:
         """Return the batch that the next step takes."""
         return self.window.draw(self.upcoming).batch()
 

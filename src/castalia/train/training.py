@@ -61,7 +61,7 @@ class Training:
     checkpoint_every
         Steps between checkpoints; None: every epoch when ``run`` is set.
     watch
-        Whether the doctor looks at sampled steps, which changes nothing in the training; what it
+        Whether the doctor inspects sampled steps, which changes nothing in the training; what it
         finds is in ``diagnosis_`` and in the run. ``"auto"``: when the training is expected to take
         a second or more, or has a run; True: always; False: never.
     verbose

@@ -245,6 +245,15 @@ def test_unigram_with_fallback_writes_what_it_does_not_know_in_bytes():
     made = UnigramTokenizer(vocabulary_size=300, byte_fallback=True).fit(["abc abc"] * 5)
     assert made.tokens("é") == ["<0xC3>", "<0xA9>"]
     assert [made.id_of(f"<0x{b:02X}>") for b in (0, 255)] == [4, 259]
+    assert 260 < len(made.vocabulary) <= 300  # special tokens and bytes are counted
+
+
+def test_a_unigram_vocabulary_is_as_large_as_asked_for():
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list("abcdefgh"), 12)) for _ in range(200)]
+    for size, fallback in ((60, False), (330, True)):
+        made = UnigramTokenizer(vocabulary_size=size, byte_fallback=fallback).fit(texts)
+        assert size - 4 <= len(made.vocabulary) <= size
 
 
 # ---- SentencePiece ----

@@ -103,6 +103,19 @@ def test_a_learned_first_state_begins_at_zero_and_gets_a_gradient(fused):
     assert not torch.allclose(net(X)[0], plain, atol=1e-2)
 
 
+@pytest.mark.parametrize("kind", THEIRS)
+def test_every_layer_and_direction_begins_at_its_own_learned_state(kind):
+    theirs = THEIRS[kind](4, 5, 2, bidirectional=True, batch_first=True)
+    net = step_by_step(kind, theirs, 2, True, learned_state=True)
+    for part in net.first_state:
+        nn.init.normal_(part, generator=torch.Generator().manual_seed(1))
+    begin = tuple(part.expand(-1, len(X), -1).contiguous() for part in net.first_state)
+    expected, last = theirs(X, begin if len(begin) > 1 else begin[0])
+    out, state = net(X)
+    assert_close(out, expected)
+    assert_close(state, states(last))
+
+
 def test_dropout_falls_between_layers_only():
     torch.manual_seed(0)
     deep = Recurrent("output", 4, 5, depth=2, dropout=0.5)

@@ -10,7 +10,7 @@ from castalia.objectives import SquaredError
 from castalia.train.precision import Precision
 from castalia.train.step_parts import StepParts
 from castalia.train.stepper import Stepper
-from castalia.train.steppers.captured import WARM_UP, CapturedStep
+from castalia.train.steppers.captured_step import WARM_UP, CapturedStep
 from castalia.train.strategy import Single
 from castalia.train.window import Window
 
@@ -100,7 +100,7 @@ def test_a_short_last_batch_is_taken_eagerly():
 def test_steps_that_keep_the_device_busy_are_not_recorded(monkeypatch, launched, done, recorded):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     clock = iter([0.0, launched, done])
-    place = "castalia.train.steppers.captured.time.perf_counter"
+    place = "castalia.train.steppers.captured_step.time.perf_counter"
     monkeypatch.setattr(place, lambda: next(clock))
     stepper = make(warm=0)
     enter(stepper, rows(8), torch.arange(8))

@@ -38,7 +38,7 @@ class _RangeTest(Callback):
         batches = []
         for i in range(min(state.steps, MOST_BATCHES, stepper.batches)):
             stepper.upcoming = i
-            batches.append(stepper.peek())
+            batches.append(stepper.next_batch())
         optimizer = build_optimizer(
             self.optimizer,
             phase.parameters,

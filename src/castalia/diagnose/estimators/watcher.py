@@ -202,7 +202,7 @@ class Watcher(Callback):
         look = Look(state.total - self.base, lr=state.lr, training=net.training)
         with undisturbed(net, named, parts.device), _uncarried(stepper):
             with parts.precision.autocast(parts.device):
-                batch = stepper.peek()
+                batch = stepper.next_batch()
                 look.size = facts.rows(batch.x)
                 seen = ExtraPass(net, _some_rows(batch), self._terms(parts), self.parameters.names)
             self._write(look, seen)

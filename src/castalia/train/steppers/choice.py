@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from castalia.train.step import PlainStep
 from castalia.train.step_parts import StepParts
-from castalia.train.steppers.captured import CapturedStep
-from castalia.train.steppers.closures import ClosureStep
-from castalia.train.steppers.fused import FusedStep
-from castalia.train.steppers.written_out import WrittenOutStep, is_written_out
+from castalia.train.steppers.captured_step import CapturedStep
+from castalia.train.steppers.closure_step import ClosureStep
+from castalia.train.steppers.fused_step import FusedStep
+from castalia.train.steppers.written_out_step import WrittenOutStep, is_written_out
 
 __all__ = ["WAYS", "step_class"]
 

@@ -79,6 +79,23 @@ def test_a_random_window_reaches_as_far_to_either_side():
     assert {reach[1][i] for i in inner} == {1, 2, 3, 4}
 
 
+@pytest.mark.parametrize("dynamic, sizes", [(True, {2, 4, 6, 8}), (False, {8})])
+def test_the_model_trains_on_windows_of_the_kind_asked_for(monkeypatch, dynamic, sizes):
+    seen = []
+
+    def spied(*args, **settings):
+        seen.append(make_windows(*args, **settings))
+        return seen[-1]
+
+    monkeypatch.setattr(
+        f"{make_windows.__module__.rpartition('.')[0]}.word_descent.make_windows", spied
+    )
+    text = " ".join(f"w{i}" for i in range(300))  # every word once: a centre is a place
+    Word2Vec(window=4, dynamic=dynamic, **QUICK | {"epochs": 1}).fit([text])
+    neighbours = Counter(Counter(centre for centre, _ in listed(seen[0])).values())
+    assert {size for size, count in neighbours.items() if count > 20} == sizes
+
+
 def test_frequent_words_are_dropped_by_the_rule_before_windows_are_formed():
     counts = torch.tensor([900_000, 99_000, 1_000])
     keep = keep_probability(counts, 1e-3)

@@ -17,8 +17,8 @@ from castalia.optim import clip_gradients
 from castalia.protocols import Batch, Objective, Phase
 from castalia.train.step import PlainStep, Terms
 from castalia.train.step_parts import StepParts
-from castalia.train.steppers.fused import FusedStep
-from castalia.train.steppers.written_out import WrittenOutStep, is_written_out
+from castalia.train.steppers.fused_step import FusedStep
+from castalia.train.steppers.written_out_step import WrittenOutStep, is_written_out
 from castalia.train.window import Draw
 
 __all__ = ["ClosureStep", "Evaluations", "Given", "is_of_outputs"]

@@ -20,7 +20,7 @@ from torch import Tensor
 from castalia.data.batches import Samples
 from castalia.train.step import Terms
 from castalia.train.step_parts import StepParts
-from castalia.train.steppers.fused import FusedStep
+from castalia.train.steppers.fused_step import FusedStep
 from castalia.train.window import Draw, Window
 
 __all__ = ["CapturedStep", "own_stream"]

@@ -18,7 +18,7 @@ from castalia.optim import ConjugateGradient, GaussNewton, HessianFree, Newton
 from castalia.protocols import Batch
 from castalia.testing import train_tensors
 from castalia.testing.toys import moons
-from castalia.train.steppers.closures import Evaluations, Given, is_of_outputs
+from castalia.train.steppers.closure_step import Evaluations, Given, is_of_outputs
 
 NEW = ("delta_bar_delta", "conjugate_gradient", "newton", "gauss_newton", "hessian_free")
 CURVED = NEW[2:]

@@ -18,7 +18,8 @@ class GradientNorms(Callback):
     """Keeps the norm of the gradient of every step, before clipping.
 
     A training that has come to rest at a minimum has a vanishing gradient. Often the loss flattens
-    while the norm grows: then it is not a minimum that stops it. A resumed training begins anew.
+    while the norm grows: then it is not a minimum that stops it. A resumed training starts with an
+    empty list.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from torch.nn.modules.module import _has_any_global_hook
 from castalia.protocols import Backprops, LossGradients, Phase
 from castalia.train.step import Terms
 from castalia.train.step_parts import StepParts
-from castalia.train.steppers.fused import FusedStep
+from castalia.train.steppers.fused_step import FusedStep
 from castalia.train.window import Draw
 from castalia.utils.overrides import is_current
 

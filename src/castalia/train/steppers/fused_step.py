@@ -17,7 +17,7 @@ from castalia.optim import fused_step
 from castalia.protocols import Phase
 from castalia.train.step import Terms
 from castalia.train.step_parts import StepParts
-from castalia.train.steppers.micro_batches import MicroBatchStep
+from castalia.train.steppers.micro_batch_step import MicroBatchStep
 from castalia.train.window import Draw
 
 __all__ = ["FusedStep"]
