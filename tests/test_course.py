@@ -3,6 +3,7 @@
 import ast
 import importlib
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -27,10 +28,10 @@ def names_in(file: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def missing_object(path: str) -> str:
+def missing_object(path: str, library: str = "") -> str:
     """Say what is wrong with ``package:name``, or nothing."""
     module, _, attributes = path.partition(":")
-    if not module.startswith("castalia") or not attributes:
+    if module.split(".")[0] not in ("castalia", library) or not attributes:
         return f"`{path}` is not `castalia.package:name`"
     try:
         found = importlib.import_module(module)
@@ -54,7 +55,7 @@ def missing_test(test: str, root: Path = ROOT) -> str:
 
 def faults(row: CourseRow) -> list[str]:
     """List what is wrong with a row."""
-    found = [missing_object(row.object)] if row.object else []
+    found = [missing_object(row.object, row.by)] if row.object else []
     if row.tests and not row.object:
         found.append("has tests but no object")
     found += [missing_test(test) for test in row.tests]
@@ -113,6 +114,13 @@ def test_a_row_that_names_what_does_not_exist_is_found(object, tests, said):
 )
 def test_a_row_that_names_what_exists_passes(object, tests):
     assert faults(CourseRow("GOOD-01", "good", "Area", object, tests)) == []
+
+
+def test_the_object_of_a_row_shown_by_another_library_may_be_that_library_s():
+    shown = CourseRow("GOOD-02", "good", "Area", "torch.linalg:svd", (ME,), "torch")
+    assert faults(shown) == []
+    (fault,) = faults(replace(shown, by=""))
+    assert "is not `castalia.package:name`" in fault
 
 
 def test_methods_of_a_test_class_are_found(tmp_path):

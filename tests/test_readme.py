@@ -126,7 +126,7 @@ def test_the_preflight_checks_are_those_that_are_shown():
     passed = sentence(README, r"Preflight checks: (\d) of (\d) passed")
     assert passed.groups() == (str(len(shown)),) * 2
     model = castalia.MLPClassifier(hidden=(32,), lr=1e-2, random_state=0)
-    found = {c.name: c.message for c in preflight(model, *load_iris(return_X_y=True))}
+    found = {c.name: c.message for c in preflight(model, *load_iris(return_X_y=True), seconds=60)}
     assert list(found) == [name for name, _ in shown]
     said = dict(shown)["tiny-fit"]
     assert re.sub(r"\d+", "N", found["tiny-fit"]).startswith(re.sub(r"\d+", "N", said))

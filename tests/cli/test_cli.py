@@ -323,7 +323,7 @@ def test_mixed_types_are_noted_with_the_first_odd_value(bad, tmp_path):
     assert "Column `a`: 1 of 31 values is not a number, first at line 32: 'ten'." in done.stdout
 
 
-def test_a_file_without_names_is_told_how_to_be_read(bad):
+def test_a_file_without_names_is_refused_with_the_remedy(bad):
     path = bad("".join(f"{i + 2},{i % 7},{(i + 1) % 2}\n" for i in range(30)))
     assert "If it is data, say --no-header" in fail_fit(path)
     assert (

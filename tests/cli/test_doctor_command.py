@@ -308,7 +308,7 @@ def test_only_the_first_of_several_ranks_speaks(doctor):
 # ---- scripts that are none ----
 
 
-def test_a_script_without_training_is_told_so_in_one_line(doctor):
+def test_a_script_without_training_gets_one_line(doctor):
     done = doctor("print('hello')\nraise SystemExit(6)")
     assert done.code == 6
     first, second = done.out.splitlines()

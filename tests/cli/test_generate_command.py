@@ -63,7 +63,7 @@ def test_json_holds_all_texts(folder):
         (("gpt", "--stop", ""), "`stop` must be texts of one character or more"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(folder, words, said):
+def test_mistakes_are_reported_in_one_sentence(folder, words, said):
     done = call(folder / words[0], *words[1:])
     assert done.exit_code == 2
     assert said in done.stderr

@@ -54,7 +54,7 @@ def test_evaluate_scores_a_folder(fitted, place):
 
 
 @pytest.mark.parametrize("verb", ["report", "diagnose"])
-def test_a_finished_run_is_told_again(fitted, place, verb):
+def test_a_finished_run_is_reported_again(fitted, place, verb):
     done = call(verb, place / "runs" / "stripes")
     assert done.exit_code == 0, done.output
 

@@ -140,6 +140,9 @@ def test_the_weights_of_an_autoregressive_process_are_found_from_its_past():
     past, present = series[:-1, None], series[1:]
     model = AdaptiveFilter(taps=2, lr=2e-3, epochs=3).fit(past, present)
     assert model.coef_[0] == pytest.approx([1.2, -0.5], abs=0.05)
+    (now, before), x = model.coef_[0], past[:, 0]
+    assert model.predict(past)[1:] == pytest.approx(now * x[1:] + before * x[:-1])
+    assert np.var(present - model.predict(past)) == pytest.approx(1, abs=0.05)  # the noise alone
     changed = past.copy()
     changed[5000:] += 10  # what is to come
     assert (model.predict(changed)[:5000] == model.predict(past)[:5000]).all()

@@ -121,7 +121,7 @@ def test_folds_test_every_row_once(table, tmp_path):
     assert (result.folder / "final" / "model").is_dir()
 
 
-def test_a_regression_is_told_by_its_fractions(table, tmp_path):
+def test_a_regression_is_inferred_from_its_fractions(table, tmp_path):
     result = run(quick_plan(table, "price", run=tmp_path / "run"))
     assert result.report.task == "regression"
     assert result.summary["why"] == "`price` holds numbers with fractions"
@@ -171,7 +171,7 @@ def test_a_time_limit_ends_trainings_and_leaves_later_seeds_out(table, tmp_path)
     assert castalia.load(result.model).training.callbacks == ()
 
 
-def test_a_wrong_setting_is_told_before_any_work(table, tmp_path):
+def test_a_wrong_setting_is_refused_before_any_work(table, tmp_path):
     plan = quick_plan(table, run=tmp_path / "run", settings={"hiden": 3})
     with pytest.raises(
         InvalidParameter,

@@ -136,7 +136,7 @@ def test_images_of_another_size_and_colour_are_predicted(finished, tmp_path):
     assert len(predict(finished.folder, tmp_path / "x.jpg")) == 1
 
 
-def test_broken_images_are_told_and_left_out_of_predictions(finished, folder, tmp_path):
+def test_broken_images_are_reported_and_left_out_of_predictions(finished, folder, tmp_path):
     shutil.copy(folder / "rows" / "0.png", tmp_path / "good.png")
     (tmp_path / "bad.png").write_bytes((folder / "rows" / "0.png").read_bytes()[:60])
     found = predict(finished.folder, tmp_path)
@@ -191,7 +191,7 @@ def test_a_table_is_still_a_table_and_a_folder_is_images(folder, tmp_path):
     assert LabelledImages.holds(FitPlan(data=folder))
 
 
-def test_a_table_without_a_target_is_told_its_columns(tmp_path):
+def test_a_table_without_a_target_is_refused_with_its_columns(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
     with pytest.raises(InvalidParameter, match="`target` must name the column.*`x` and `y`"):
         open_data(FitPlan(data=tmp_path / "a.csv"))
@@ -256,7 +256,7 @@ def test_one_class_is_refused(tmp_path):
         opened(tmp_path / "one")
 
 
-def test_a_class_with_one_image_is_trained_on_and_told(tmp_path):
+def test_a_class_with_one_image_is_trained_on_and_reported(tmp_path):
     folder = write_images(tmp_path / "rare")
     write_images(folder, each=1, kinds=("disc",))
     found = opened(folder)

@@ -35,7 +35,7 @@ def task_of(values, asked=None):
         ([1, 2, 3, 4, 5, 6], "regression"),
     ],
 )
-def test_the_task_is_told_by_the_target(values, kind):
+def test_the_task_is_inferred_from_the_target(values, kind):
     assert task_of(values).kind == kind
 
 

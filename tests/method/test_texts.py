@@ -27,7 +27,7 @@ from castalia.method.fit_result import FitResult
 from castalia.method.kinds import LabelledTexts, ParallelTexts, Prose, Table, open_data
 from castalia.method.texts.passages import Passages, cut_passages
 from castalia.method.texts.surprisal import surprises
-from castalia.method.texts.text_baselines import telling_words, word_model
+from castalia.method.texts.text_baselines import informative_words, word_model
 from castalia.method.texts.text_column import without_copies
 from castalia.method.texts.text_model import classifier_size
 from castalia.models.language import NGramLanguageModel
@@ -54,7 +54,7 @@ def table(place):
 
 
 @pytest.fixture(scope="module")
-def told_apart(table, place):
+def classified(table, place):
     plan = text_plan(str(table), TINY_CLASSIFIER, "label", run=place / "runs" / "reviews")
     return run(plan)
 
@@ -118,7 +118,7 @@ def _equal():
     return Verdict("equal", "", "Guessing", Interval(0, 0, 0, 1))
 
 
-def test_the_column_that_is_read_and_the_fate_of_the_others_are_told(table):
+def test_the_column_that_is_read_and_the_fate_of_the_others_are_reported(table):
     kind = open_data(text_plan(str(table), TINY_CLASSIFIER, "label"))
     (note,) = [n for n in kind.notes if n.startswith("Column")]
     assert note.startswith("Column `review` is read as text, 1")
@@ -126,7 +126,7 @@ def test_the_column_that_is_read_and_the_fate_of_the_others_are_told(table):
     assert list(kind.baselines) == ["guess", "words", "columns"]
 
 
-def test_empty_texts_and_copies_are_left_out_and_told(place):
+def test_empty_texts_and_copies_are_left_out_and_reported(place):
     path = place / "gaps.csv"
     rows = [f"a text of its own number {i}" for i in range(20)]
     rows += ["", rows[0], "said twice in two ways", "said twice in two ways"]
@@ -177,7 +177,7 @@ def test_a_text_that_is_too_short_says_so(tmp_path, content, settings, said):
         open_data(text_plan(str(path), TINY_READER | settings))
 
 
-def test_an_unknown_encoding_is_told_with_file_and_offset(tmp_path):
+def test_an_unknown_encoding_is_reported_with_file_and_offset(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes(b"plain text, then caf\xe9 " * 99)
     with pytest.raises(InvalidData, match=r"latin.txt` must be UTF-8; got byte 0xe9 at offset 20"):
@@ -195,7 +195,7 @@ def test_parallel_files_of_different_length_are_refused_with_both_counts(tmp_pat
         open_data(FitPlan(data=(str(tmp_path / "a.en"), str(tmp_path / "a.de"))))
 
 
-def test_pairs_with_an_empty_side_are_left_out_and_told(tmp_path):
+def test_pairs_with_an_empty_side_are_left_out_and_reported(tmp_path):
     lines = [f"line {i}" for i in range(14)]
     (tmp_path / "a.en").write_text("\n".join([*lines, " ", "last"]) + "\n")
     (tmp_path / "a.de").write_text("\n".join([*lines, "Zeile", ""]) + "\n\n")
@@ -209,7 +209,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_told(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["nowhere", "nowhere/"])
-def test_a_folder_that_does_not_exist_is_told_so(name):
+def test_a_folder_that_does_not_exist_is_refused(name):
     with pytest.raises(InvalidData, match=f"`{name}` must be .*; it does not exist."):
         open_data(FitPlan(data=name))
 
@@ -257,10 +257,10 @@ def test_measures_of_text_are_means_over_seeds():
     assert measure("bleu")(wanted, counts) == pytest.approx(bleu(said, list(wanted)).score)
 
 
-def test_the_most_telling_words_are_those_of_the_classes():
+def test_the_most_informative_words_are_those_of_the_classes():
     texts = ["good film , yes", "good one , yes", "bad film , no", "bad one , no"] * 5
     model = word_model("words", 20).fit(texts, ["up", "up", "down", "down"] * 5)
-    down, up = telling_words(model, ["down", "up"], most=2)
+    down, up = informative_words(model, ["down", "up"], most=2)
     assert set(down) == {"bad", "no"}
     assert set(up) == {"good", "yes"}
 
@@ -319,9 +319,9 @@ def test_a_counted_model_that_does_as_well_is_handed_over(read_book, book):
     assert predict(place, str(book)).rows()[0]["tokens"] > 0
 
 
-def test_what_cannot_be_saved_is_not_handed_over(told_apart):
-    assert not (told_apart.folder / "baseline").exists()
-    assert "It is saved" not in told_apart.verdict
+def test_what_cannot_be_saved_is_not_handed_over(classified):
+    assert not (classified.folder / "baseline").exists()
+    assert "It is saved" not in classified.verdict
 
 
 def test_few_texts_get_a_bag_of_words_and_many_on_a_gpu_attention(table):
@@ -368,8 +368,8 @@ def test_folds_of_a_text_test_every_passage_once(book):
     assert len(kind.rows(kind.parts[1].train)[0]) == 2  # the text before and behind the fold
 
 
-def test_a_table_of_texts_is_fitted_against_words_and_the_other_columns(told_apart):
-    notes = {c.name: c.note for c in told_apart.report.contenders}
+def test_a_table_of_texts_is_fitted_against_words_and_the_other_columns(classified):
+    notes = {c.name: c.note for c in classified.report.contenders}
     assert list(notes) == [
         "Guessing",
         "Logistic regression",
@@ -377,9 +377,9 @@ def test_a_table_of_texts_is_fitted_against_words_and_the_other_columns(told_apa
         "TransformerClassifier",
     ]
     assert notes["Gradient boosting"] == "on the other columns: stars, day"
-    assert told_apart.summary["text"] == "review"
-    page = told_apart.page.read_text()
-    for part in ("Confusion", "Worst mistakes", "Most telling words", "film"):
+    assert classified.summary["text"] == "review"
+    page = classified.page.read_text()
+    for part in ("Confusion", "Worst mistakes", "Most informative words", "film"):
         assert part in page
 
 
@@ -427,22 +427,30 @@ def test_a_pair_can_be_fitted_again_with_the_doctor(translated, pairs):
 # ---- saved models ----
 
 
-def test_predictions_find_the_column_of_the_training(told_apart, table, tmp_path):
-    found = predict(told_apart.folder, str(table))
+def test_predictions_find_the_column_of_the_training(classified, table, tmp_path):
+    found = predict(classified.folder, str(table))
     assert list(found.columns) == ["prediction", "probability_blame", "probability_praise"]
     lines = tmp_path / "new.txt"
     texts = castalia.read(str(table)).column("review")[:3]
     lines.write_text("\n".join(texts) + "\n")
-    assert predict(told_apart.folder, str(lines)).rows() == found.rows()[:3]
+    same_predictions(predict(classified.folder, str(lines)), found)
     other = tmp_path / "other.csv"
     other.write_text("id,body\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts)))
-    assert predict(told_apart.folder, str(other), text="body").rows() == found.rows()[:3]
+    same_predictions(predict(classified.folder, str(other), text="body"), found)
     with pytest.raises(InvalidData, match="must have the column `review` with the texts; it has"):
-        predict(told_apart.folder, str(other))
+        predict(classified.folder, str(other))
 
 
-def test_evaluate_scores_every_kind_of_text(told_apart, read_book, translated, table, book, pairs):
-    assert evaluate(told_apart.folder, str(table)).rows == 60
+def same_predictions(some, found):
+    """Compare the first rows; a smaller batch may be computed by another kernel of BLAS."""
+    for name, values in some.columns.items():
+        first = found.columns[name][: len(some)]
+        close = np.array_equal if name == "prediction" else np.allclose
+        assert close(values, first), name
+
+
+def test_evaluate_scores_every_kind_of_text(classified, read_book, translated, table, book, pairs):
+    assert evaluate(classified.folder, str(table)).rows == 60
     assert evaluate(read_book.folder, str(book)).metric == "bits_per_character"
     found = evaluate(translated.folder, pairs)
     model = castalia.load(translated.model)
@@ -476,7 +484,7 @@ def test_every_classifier_of_texts_gets_settings_it_can_be_trained_with(table, m
 
 
 @pytest.mark.parametrize("setting", [{"dim": -1}, {"optimizer": "none such"}])
-def test_a_wrong_setting_is_told_before_any_work(table, tmp_path, setting):
+def test_a_wrong_setting_is_refused_before_any_work(table, tmp_path, setting):
     plan = text_plan(str(table), setting, "label", run=tmp_path / "run")
     with pytest.raises(InvalidParameter, match=f"`{next(iter(setting))}` must be"):
         run(plan)

@@ -25,17 +25,7 @@ MOST_ROWS = 20_000  # answers kept for the figures
 
 
 def make_report(problem: Problem, outcome: FitOutcome, model: Any) -> RunReport:
-    """Return everything the page shows about a fit.
-
-    Parameters
-    ----------
-    problem
-        What was fitted.
-    outcome
-        What each step found.
-    model
-        The saved model.
-    """
+    """Return everything the page shows about a fit."""
     kind, task, answers = problem.kind, problem.task, outcome.trainings.answers
     return RunReport(
         title=kind.title,

@@ -75,15 +75,7 @@ def _headless(source: Any) -> Dataset:
 
 
 def usable_columns(schema: Schema, left_out: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the columns to learn from, and a remark on each that is not used.
-
-    Parameters
-    ----------
-    schema
-        The columns of the whole table.
-    left_out
-        The target and the columns that only serve to split.
-    """
+    """Return the columns to learn from, and a remark on each that is not used."""
     used, notes, unused = [], [], []
     for column in schema:
         if column.name in left_out:

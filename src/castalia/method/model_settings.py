@@ -76,15 +76,7 @@ class Place(NamedTuple):
 
 
 def find_setting(model: Any, given: str) -> tuple[Place, str]:
-    """Return where a setting belongs and its name there, or say what there is.
-
-    Parameters
-    ----------
-    model
-        An estimator.
-    given
-        Name as a person writes it.
-    """
+    """Return where a setting belongs and its name there, or say what there is."""
     places, name = _places(model), given.removeprefix("estimator__").removeprefix("training__")
     for place in places:
         if name in place.names:

@@ -83,17 +83,7 @@ def fit_baseline(
 
 
 def answer(model: Any, train: np.ndarray, y: np.ndarray, test: np.ndarray, task: Task) -> Answers:
-    """Fit a model of scikit-learn and let it answer the test rows.
-
-    Parameters
-    ----------
-    model
-        Not yet fitted.
-    train, y, test
-        Rows of numbers, and the targets of the training rows.
-    task
-        The task.
-    """
+    """Fit a model of scikit-learn and let it answer the test rows."""
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a baseline may stop a little early

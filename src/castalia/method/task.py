@@ -58,13 +58,6 @@ class Task:
 def find_task(data: Dataset, asked: str | None = None) -> Task:
     """Infer the task from the target of a table.
 
-    Parameters
-    ----------
-    data
-        A table with a target.
-    asked
-        The task the user wants, or None.
-
     Examples
     --------
     >>> from castalia.data import datasets

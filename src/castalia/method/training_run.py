@@ -102,21 +102,6 @@ def fit_directly(
 
     A table becomes standardised numbers, marks of what is missing, and a column a category. What
     made them is kept in ``model.adapter_``, so the saved model answers tables as they are.
-
-    Parameters
-    ----------
-    model
-        From `build_model`.
-    rows
-        Training rows and their targets.
-    test
-        Rows to answer.
-    task
-        The task.
-    run
-        Folder to save the model in.
-    adapter
-        What makes numbers of rows; None for a model that takes them as they are.
     """
     begin = time.perf_counter()
     made = None if adapter is None else adapter().fit(rows[0])

@@ -70,17 +70,7 @@ class Job(NamedTuple):
 
 
 def train_seeds(problem: Problem, changes: Mapping[str, Any], context: RunContext) -> Trainings:
-    """Train every seed on every part; with a time limit, at least the first seed.
-
-    Parameters
-    ----------
-    problem
-        What to fit.
-    changes
-        Settings that the doctor's remedies change.
-    context
-        The run.
-    """
+    """Train every seed on every part; with a time limit, at least the first seed."""
     parts, cv = problem.parts, problem.plan.cv
     pairs = [(seed, part) for seed in range(problem.kind.seeds) for part in parts]
     total, found, notes = len(pairs) + bool(cv), dict[int, list[Answers]](), list[str]()

@@ -1,4 +1,4 @@
-"""Images that are there twice: one on each side of a split would be tested from memory."""
+"""Images that are there twice, found by their content."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from castalia.data.images import ImageFiles, Images
 from castalia.data.images.image_files import decoders, shown_names
+from castalia.method.duplicate_rows import find_copies
 from castalia.method.images.fit_images import names_of
 from castalia.utils.text import plural
 
@@ -18,44 +19,23 @@ BLOCK = 1024  # images in memory at a time
 
 
 def without_copies(images: Images) -> tuple[Images, list[str]]:
-    """Return each content once, and remarks on what was left out.
-
-    A content that is there under several labels is left out altogether: one of them is wrong, and
-    nobody knows which.
-
-    Parameters
-    ----------
-    images
-        Images with labels.
-    """
-    content = contents(images)
-    kinds, first, place = np.unique(content, return_index=True, return_inverse=True)
-    if len(kinds) == len(images):
+    """Return each content once, and remarks on what was left out."""
+    found = find_copies(contents(images), np.asarray(images.target))
+    if len(found.kept) == len(images):
         return images, []
-    labels = np.unique(np.asarray(images.target), return_inverse=True)[1]
-    low, high = np.full(len(kinds), len(images)), np.full(len(kinds), -1)
-    np.minimum.at(low, place, labels)
-    np.maximum.at(high, place, labels)
-    disputed = (low != high)[place]
-    kept = np.zeros(len(images), dtype=bool)
-    kept[first] = True
-    copied = ~kept & ~disputed
-    return images.take(np.flatnonzero(kept & ~disputed)), _words(images, copied, disputed)
-
-
-def _words(images: Images, copied: np.ndarray, disputed: np.ndarray) -> list[str]:
-    names, found = names_of(images), []
-    if copied.any():
-        found.append(
-            f"{plural(int(copied.sum()), 'image')} left out as exact copies of others, so that "
-            f"none is both trained on and tested: {shown_names(map(str, names[copied]))}."
+    names, notes = names_of(images), []
+    if found.copied.any():
+        notes.append(
+            f"{plural(int(found.copied.sum()), 'image')} left out as exact copies of others, so "
+            "that none is both trained on and tested: "
+            f"{shown_names(map(str, names[found.copied]))}."
         )
-    if disputed.any():
-        found.append(
-            f"{plural(int(disputed.sum()), 'image')} left out, for the same image is under "
-            f"several classes: {shown_names(map(str, names[disputed]))}."
+    if found.disputed.any():
+        notes.append(
+            f"{plural(int(found.disputed.sum()), 'image')} left out, for the same image is under "
+            f"several classes: {shown_names(map(str, names[found.disputed]))}."
         )
-    return found
+    return images.take(found.kept), notes
 
 
 def contents(images: Images) -> np.ndarray:

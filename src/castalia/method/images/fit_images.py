@@ -33,7 +33,7 @@ from castalia.errors import CastaliaError, CastaliaWarning, InvalidData
 __all__ = ["holds_images", "names_of", "read_labelled", "read_unlabelled"]
 
 LABEL = "class"  # what the target of folders and arrays is called
-LOOKED_AT = 20  # rows of a table that say whether a column holds paths
+SAMPLED = 20  # rows of a table that say whether a column holds paths
 _TABLES = (".csv", ".tsv", ".txt")
 _ARCHIVES = (".zip", ".npz")
 
@@ -169,7 +169,7 @@ def _path_column(path: Path) -> str | None:
     if not path.name.lower().removesuffix(".gz").endswith(_TABLES) or not path.is_file():
         return None
     try:
-        lines = inspect(path, path.name.lower().endswith(".gz")).head(LOOKED_AT + 1)
+        lines = inspect(path, path.name.lower().endswith(".gz")).head(SAMPLED + 1)
     except CastaliaError:  # reported when the table is read
         return None
     delimiter = max(",\t;|", key=lines[0].count) if lines else ","

@@ -127,22 +127,9 @@ def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> 
 def build_image_model(
     plan: FitPlan, system: System, rows: int, size: tuple[int, int], grey: bool, seed: int = 0
 ) -> Any:
-    """Return an unfitted classifier of images with sensible settings.
+    """Return an unfitted classifier of images with sensible settings; the plan overrides them.
 
-    Parameters
-    ----------
-    plan
-        Its ``settings`` override any of them.
-    system
-        Which classifier.
-    rows
-        Training images.
-    size
-        Height and width.
-    grey
-        Grey images are not flipped: a mirrored sign is another one.
-    seed
-        Of the training.
+    Grey images are not flipped: a mirrored sign is another one.
     """
     scale = _scale(rows)
     steps = max(1, -(-int(rows * (1 - VALIDATION)) // scale.batch))

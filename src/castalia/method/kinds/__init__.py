@@ -38,15 +38,7 @@ KINDS: tuple[type[Kind], ...] = (ParallelTexts, Prose, LabelledImages, LabelledT
 
 
 def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
-    """Read what a plan names, as what it is.
-
-    Parameters
-    ----------
-    plan
-        What to read.
-    narrator
-        Receives the event that the data is being read, where that takes a while.
-    """
+    """Read what a plan names, as what it is."""
     _check_folder(plan.data)
     kind = next(kind for kind in KINDS if kind.holds(plan))
     if narrator is not None and kind.slow:

@@ -29,12 +29,12 @@ from castalia.method.images.image_model import (
 )
 from castalia.method.images.pixel_baselines import MOST_TRAINED, SIDE, coarse_pixels, pixel_model
 from castalia.method.images.thumbnails import examples, feature_maps, thumbnail
-from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.kinds.kind import Asked, Kind, NewRows, refuse
 from castalia.method.table_baselines import answer
 from castalia.method.task import class_task
 from castalia.method.train_test_split import LEAST_ROWS, Part, make_parts
 from castalia.method.verdict import Verdict
-from castalia.utils.text import listing, plural
+from castalia.utils.text import plural
 
 __all__ = ["LabelledImages"]
 
@@ -235,12 +235,7 @@ def _refuse(plan: FitPlan) -> None:
         raise InvalidParameter(
             f"fit: `task` must be 'classification' for images; got {plan.task!r}."
         )
-    given = [name for name in ("group", "time") if getattr(plan, name) is not None]
-    if given:
-        raise InvalidParameter(
-            f"fit: {listing(given)} must be None for images, which have no columns to split by; "
-            f"got {getattr(plan, given[0])!r}."
-        )
+    refuse(plan, ("group", "time"), "images, which have no columns to split by")
 
 
 def _sizes_words(sizes: np.ndarray) -> str:

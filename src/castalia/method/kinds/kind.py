@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 from castalia.catalog import System, system_for
 from castalia.data.table_adapter import TableAdapter
-from castalia.errors import InvalidData
+from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan
 from castalia.method.table_baselines import BASELINES, GUESSES, baseline_name
@@ -23,7 +23,7 @@ from castalia.method.train_test_split import Part
 from castalia.method.verdict import Verdict
 from castalia.utils.text import listing
 
-__all__ = ["Asked", "Kind", "NewRows"]
+__all__ = ["Asked", "Kind", "NewRows", "probability_columns", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,14 @@ class Asked:
     target: str | None = None
     text: str | None = None
     header: bool = True
+
+    def known_target(self) -> str:
+        """Return the column with the truth, or refuse to go on without it."""
+        if self.target is None:
+            raise InvalidParameter(
+                "evaluate: the model does not say what it predicts; name the column with --target."
+            )
+        return self.target
 
 
 @dataclass(frozen=True)
@@ -273,3 +281,18 @@ class Kind(ABC):
     @abstractmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
         """Return the columns of the predictions."""
+
+
+def refuse(plan: FitPlan, names: Sequence[str], what: str) -> None:
+    """Refuse settings that a kind of data cannot have."""
+    for name in names:
+        if getattr(plan, name) is not None:
+            raise InvalidParameter(
+                f"fit: `{name}` must be None for {what}; got {getattr(plan, name)!r}."
+            )
+
+
+def probability_columns(model: Any, probability: np.ndarray) -> dict[str, np.ndarray]:
+    """Return a column ``probability_<class>`` for every class."""
+    pairs = zip(model.classes_, probability.T, strict=True)
+    return {f"probability_{label}": values.astype(np.float64) for label, values in pairs}

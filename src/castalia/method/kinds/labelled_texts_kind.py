@@ -17,7 +17,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan
 from castalia.method.fit_table import load_table
-from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns
 from castalia.method.table_baselines import answer, fit_baseline
 from castalia.method.task import find_task
 from castalia.method.texts.fit_texts import TEXTS, read_lines
@@ -30,7 +30,7 @@ from castalia.method.texts.text_column import (
     without_copies,
 )
 from castalia.method.texts.text_model import build_classifier
-from castalia.method.texts.text_panels import telling
+from castalia.method.texts.text_panels import word_weights
 from castalia.method.train_test_split import LEAST_ROWS, Part, hold_validation, make_parts
 from castalia.method.verdict import Verdict
 from castalia.utils.text import did_you_mean, listing, plural
@@ -216,7 +216,7 @@ class LabelledTexts(Kind):
         fitted = self._words.get(train.tobytes())
         if fitted is None:  # the baseline was fitted before an interruption
             fitted = word_model("words", len(train)).fit(*self.rows(train))
-        return {"panels": [telling(fitted, self.task.classes)]}
+        return {"panels": [word_weights(fitted, self.task.classes)]}
 
     @staticmethod
     def answered_by(model: Any) -> bool:
@@ -247,25 +247,20 @@ class LabelledTexts(Kind):
     @staticmethod
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read a table with texts and their classes."""
-        if asked.target is None:
-            raise InvalidParameter(
-                "evaluate: the model does not say what it predicts; name the column with --target."
-            )
-        table, notes = load_table(data, target=asked.target, header=asked.header)
+        target = asked.known_target()
+        table, notes = load_table(data, target=target, header=asked.header)
         column = _column(table, asked, "evaluate")
         rows, empty = column_texts(table, column, "evaluate")
         table = table.take(rows)
         X, y = table.column(column), table.labels()
-        return NewRows(X, {}, [*notes, *empty], [], asked.target, y, "text")
+        return NewRows(X, {}, [*notes, *empty], [], target, y, "text")
 
     @staticmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
         """Return ``prediction``, and ``probability_<class>`` for every class."""
         probability = model.predict_proba(X)
-        columns = {"prediction": model.classes_[probability.argmax(axis=1)]}
-        for label, values in zip(model.classes_, probability.T, strict=True):
-            columns[f"probability_{label}"] = values.astype(np.float64)
-        return columns
+        prediction = model.classes_[probability.argmax(axis=1)]
+        return {"prediction": prediction, **probability_columns(model, probability)}
 
 
 def _is_lines(data: Any) -> bool:

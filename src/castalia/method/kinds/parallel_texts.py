@@ -11,7 +11,7 @@ import numpy as np
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan
-from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.kinds.kind import Asked, Kind, NewRows, refuse
 from castalia.method.task import Task
 from castalia.method.texts.fit_texts import is_pair, read_lines, read_pairs
 from castalia.method.texts.text_model import build_translator
@@ -23,6 +23,7 @@ from castalia.utils.text import listing, plural
 __all__ = ["ParallelTexts"]
 
 FEW = 10_000  # pairs
+_PAIR = "two files, which are taken as translations of each other"
 MOST_TESTED = 2_000  # pairs that are enough to compare by
 
 
@@ -36,7 +37,7 @@ class ParallelTexts(Kind):
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
-        _refuse(plan)
+        refuse(plan, ("target", "text", "task", "group", "time"), _PAIR)
         self.pairs = read_pairs(plan.data)
         self.target = self.pairs.names[1]
         self.X = np.array(self.pairs.sources, dtype=object)
@@ -189,14 +190,3 @@ class ParallelTexts(Kind):
         there = np.array([bool(line.strip()) for line in X])
         found[there] = model.predict(X[there])
         return {"translation": found}
-
-
-def _refuse(plan: FitPlan) -> None:
-    """Refuse what only a table can have."""
-    names = ("target", "text", "task", "group", "time")
-    given = [name for name in names if getattr(plan, name) is not None]
-    if given:
-        raise InvalidParameter(
-            f"fit: `{given[0]}` must be None for two files, which are taken as translations of "
-            f"each other; got {getattr(plan, given[0])!r}."
-        )

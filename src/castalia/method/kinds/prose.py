@@ -15,7 +15,7 @@ from castalia.data.tokenizers import CharTokenizer, Tokenizer
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan
-from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.kinds.kind import Asked, Kind, NewRows, refuse
 from castalia.method.task import Task
 from castalia.method.texts.fit_texts import holds_text, read_lines, read_running
 from castalia.method.texts.passages import SHORTEST, Passages, cut_passages
@@ -44,7 +44,7 @@ class Prose(Kind):
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
-        _refuse(plan)
+        refuse(plan, ("text", "task", "group", "time"), "a running text, which has no columns")
         self.text = read_running(plan.data)
         self.X = cut_passages(self.text)
         if len(self.X) < LEAST_ROWS:
@@ -289,14 +289,4 @@ def _check_tokenizer(model: Any, owner: str) -> None:
         raise InvalidData(
             f"{owner}: the language model must have a tokenizer; it was fitted on words or token "
             "ids."
-        )
-
-
-def _refuse(plan: FitPlan) -> None:
-    """Refuse what a running text cannot have."""
-    given = [n for n in ("text", "task", "group", "time") if getattr(plan, n) is not None]
-    if given:
-        raise InvalidParameter(
-            f"fit: `{given[0]}` must be None for a running text, which has no columns; got "
-            f"{getattr(plan, given[0])!r}."
         )

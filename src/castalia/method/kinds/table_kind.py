@@ -13,7 +13,7 @@ from castalia.errors import InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan
 from castalia.method.fit_table import load_table, usable_columns
-from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns
 from castalia.method.saved_model import check_columns, unseen_categories
 from castalia.method.table_baselines import fit_baseline
 from castalia.method.table_model import DEFAULT, build_model
@@ -152,24 +152,19 @@ class Table(Kind):
     @staticmethod
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read a table with its target."""
-        if asked.target is None:
-            raise InvalidParameter(
-                "evaluate: the model does not say what it predicts; name the column with --target."
-            )
-        table, notes = load_table(data, target=asked.target, header=asked.header)
+        target = asked.known_target()
+        table, notes = load_table(data, target=target, header=asked.header)
         check_columns(model, table)
         X = table.select(model.adapter_.encoder.used)
         y = table.labels() if is_classifier(model) else find_task(table, "regression").y
-        return NewRows(X, {}, notes, unseen_categories(model, X), asked.target, y)
+        return NewRows(X, {}, notes, unseen_categories(model, X), target, y)
 
     @staticmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
         """Return ``prediction``, and ``probability_<class>`` for every class."""
         columns = {"prediction": model.predict(X)}
         if is_classifier(model) and hasattr(model, "predict_proba"):
-            probability = model.predict_proba(X)
-            for label, values in zip(model.classes_, probability.T, strict=True):
-                columns[f"probability_{label}"] = values.astype(np.float64)
+            columns |= probability_columns(model, model.predict_proba(X))
         return columns
 
 

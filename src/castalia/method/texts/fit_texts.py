@@ -16,7 +16,7 @@ from castalia.utils.text import listing, plural
 __all__ = ["Parallel", "holds_text", "is_pair", "read_lines", "read_pairs", "read_running"]
 
 TEXTS = (".txt", ".text", ".md", ".rst", ".tex", ".log")
-LOOKED_AT = 20  # lines that say whether a file is a table
+SAMPLED = 20  # lines that say whether a file is a table
 SHOWN = 5  # line numbers in a remark
 
 
@@ -50,13 +50,6 @@ def holds_text(data: Any, target: str | None = None) -> bool:
     """Whether something names a running text: a file that ends like one, or a known text.
 
     A ``.txt`` file whose lines all have as many tabs is a table.
-
-    Parameters
-    ----------
-    data
-        What the user named.
-    target
-        The column to predict; texts have none.
     """
     if not isinstance(data, str | os.PathLike) or target is not None:
         return False
@@ -83,46 +76,22 @@ def _tabbed(path: Path) -> bool:
         lines = [line for line in read_text(path, "fit").split("\n") if line.strip()]
     except InvalidData:  # reported when the text is read
         return False
-    tabs = {line.count("\t") for line in lines[:LOOKED_AT]}
+    tabs = {line.count("\t") for line in lines[:SAMPLED]}
     return len(tabs) == 1 and tabs.pop() > 0
 
 
 def read_running(data: Any, owner: str = "fit") -> str:
-    """Return a whole text.
-
-    Parameters
-    ----------
-    data
-        Path of a UTF-8 file, gzipped or not, or the name of a known text.
-    owner
-        Whom errors name.
-    """
+    """Return a whole text: of a UTF-8 file, gzipped or not, or of a known name."""
     return load_text(data) if is_known(data) else read_text(data, owner).replace("\r\n", "\n")
 
 
 def read_lines(data: Any, owner: str) -> list[str]:
-    """Return the lines of a text, blank ones too.
-
-    Parameters
-    ----------
-    data
-        Path or known name.
-    owner
-        Whom errors name.
-    """
+    """Return the lines of a text, blank ones too."""
     return read_running(data, owner).removesuffix("\n").split("\n")
 
 
 def read_pairs(data: Sequence[Any], owner: str = "fit") -> Parallel:
-    """Return the pairs of two parallel files; those with an empty side are left out and reported.
-
-    Parameters
-    ----------
-    data
-        Two paths or known names.
-    owner
-        Whom errors name.
-    """
+    """Return the pairs of two parallel files; those with an empty side are left out."""
     if len(data) != 2:
         raise InvalidData(
             f"{owner}: there must be one file, or two whose lines are translations of each other; "

@@ -60,11 +60,6 @@ class Passages:
 def cut_passages(text: str) -> Passages:
     r"""Cut a text at ends of lines, of sentences or of words, whichever is near.
 
-    Parameters
-    ----------
-    text
-        The whole text.
-
     Examples
     --------
     >>> cut_passages("One line.\n" * 30).pieces[0].count("line")

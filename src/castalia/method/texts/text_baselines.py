@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from castalia.data.tokenizers import CharTokenizer, Tokenizer
 
-__all__ = ["LETTERS", "ngram_order", "telling_words", "word_model"]
+__all__ = ["LETTERS", "ngram_order", "informative_words", "word_model"]
 
 LETTERS, PIECES = 6, 4  # lengths of n-grams of characters and of longer tokens
 RARE = 1_000  # texts from which words seen once are left out
@@ -48,7 +48,7 @@ def word_model(key: str, texts: int) -> Any:
     return make_pipeline(words, LogisticRegression(C=10.0, max_iter=1000))
 
 
-def telling_words(model: Pipeline, classes: Sequence[Any], most: int = 10) -> list[list[str]]:
+def informative_words(model: Pipeline, classes: Sequence[Any], most: int = 10) -> list[list[str]]:
     """Return the words that speak most for each class, by the weights of the regression.
 
     Parameters

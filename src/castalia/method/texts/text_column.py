@@ -12,13 +12,14 @@ import numpy as np
 from castalia.data import Dataset, Schema
 from castalia.data.tables.text_file import inspect
 from castalia.errors import CastaliaError, InvalidData, InvalidParameter
+from castalia.method.duplicate_rows import find_copies
 from castalia.method.fit_table import load_table
 from castalia.utils.text import did_you_mean, listing, plural
 
 __all__ = ["choose_column", "column_texts", "find_column", "may_hold_texts", "without_copies"]
 
 SENTENCE = 8  # words in the mean from which a column is read rather than left out
-LOOKED_AT = 50  # rows of a file that say whether a column may hold texts
+SAMPLED = 50  # rows of a file that say whether a column may hold texts
 SHOWN = 5  # rows in a remark
 _TABLES = (".csv", ".tsv", ".txt")
 _OTHERS = (".parquet", ".pq", ".jsonl", ".ndjson")
@@ -28,15 +29,6 @@ def may_hold_texts(data: Any, target: str | None, header: bool) -> bool:
     """Whether a table has a column to be read as text, or such a column as its target.
 
     Only the beginning of a CSV file is inspected before the table is read.
-
-    Parameters
-    ----------
-    data
-        What ``castalia.read`` takes.
-    target
-        The column to predict.
-    header
-        Whether a text file starts with column names.
     """
     if target is None or not _readable(data):
         return False
@@ -63,7 +55,7 @@ def _worded(path: Path) -> bool:
     name = path.name.lower()
     if name.endswith(_OTHERS):
         return True
-    lines = inspect(path, name.endswith(".gz")).head(LOOKED_AT + 1)
+    lines = inspect(path, name.endswith(".gz")).head(SAMPLED + 1)
     delimiter = max(",\t;|", key=lines[0].count) if lines else ","
     rows = [row for row in csv.reader(lines, delimiter=delimiter) if row][1:]
     columns = zip(*(row for row in rows if len(row) == len(rows[0])), strict=True) if rows else ()
@@ -75,13 +67,6 @@ def find_column(data: Dataset, target: str | None) -> str | None:
 
     It is the one with the longest texts, if they are sentences, or if there is nothing else to
     learn from: names and addresses beside other columns are left out.
-
-    Parameters
-    ----------
-    data
-        A table.
-    target
-        The column to predict.
 
     Examples
     --------
@@ -114,19 +99,7 @@ def _is_prose(data: Dataset, name: str) -> bool:
 
 
 def choose_column(data: Dataset, asked: str | None, target: str, owner: str = "fit") -> str:
-    """Return the column of texts: the one asked for, or the one that is found.
-
-    Parameters
-    ----------
-    data
-        A table with a target.
-    asked
-        A column's name, or None.
-    target
-        The column to predict.
-    owner
-        Whom errors name.
-    """
+    """Return the column of texts: the one asked for, or the one that is found."""
     column = data.schema[target] if target in data.columns else None
     if column is not None and column.kind == "text":
         few = [c.name for c in data.schema if c.kind in ("categorical", "boolean")]
@@ -153,17 +126,7 @@ def choose_column(data: Dataset, asked: str | None, target: str, owner: str = "f
 
 
 def column_texts(data: Dataset, column: str, owner: str) -> tuple[np.ndarray, list[str]]:
-    """Return which rows of a column hold a text, and a remark on the others.
-
-    Parameters
-    ----------
-    data
-        A table.
-    column
-        Its column of texts.
-    owner
-        Whom errors name.
-    """
+    """Return which rows of a column hold a text, and a remark on the others."""
     values = data.column(column)
     if values.dtype != object or not any(isinstance(v, str) for v in values):
         raise InvalidData(
@@ -178,44 +141,17 @@ def column_texts(data: Dataset, column: str, owner: str) -> tuple[np.ndarray, li
 
 
 def without_copies(texts: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return the rows with each text once, and remarks on what was left out.
-
-    A text that is there under several labels is left out altogether: one of them is wrong, and
-    nobody knows which.
-
-    Parameters
-    ----------
-    texts, labels
-        Of each row, (n,).
-
-    Examples
-    --------
-    >>> without_copies(np.array(["a", "b", "a", "b"]), np.array([0, 1, 0, 0]))[0]
-    array([0])
-    """
+    """Return the rows with each text once, and remarks on what was left out."""
     plain = np.array([" ".join(str(text).split()) for text in texts])
-    kinds, first, place = np.unique(plain, return_index=True, return_inverse=True)
-    if len(kinds) == len(texts):
-        return np.arange(len(texts)), []
-    codes = np.unique(labels, return_inverse=True)[1]
-    low, high = np.full(len(kinds), len(texts)), np.full(len(kinds), -1)
-    np.minimum.at(low, place, codes)
-    np.maximum.at(high, place, codes)
-    disputed = (low != high)[place]
-    kept = np.zeros(len(texts), dtype=bool)
-    kept[first] = True
-    return np.flatnonzero(kept & ~disputed), _copies(~kept & ~disputed, disputed)
-
-
-def _copies(copied: np.ndarray, disputed: np.ndarray) -> list[str]:
-    found = []
-    if copied.any():
-        found.append(
-            f"{plural(int(copied.sum()), 'text')} left out as exact copies of others, so that none "
-            "is both trained on and tested."
+    found, notes = find_copies(plain, labels), []
+    if found.copied.any():
+        notes.append(
+            f"{plural(int(found.copied.sum()), 'text')} left out as exact copies of others, so "
+            "that none is both trained on and tested."
         )
-    if disputed.any():
-        found.append(
-            f"{plural(int(disputed.sum()), 'text')} left out, for the same text has several labels."
+    if found.disputed.any():
+        notes.append(
+            f"{plural(int(found.disputed.sum()), 'text')} left out, for the same text has several "
+            "labels."
         )
-    return found
+    return found.kept, notes

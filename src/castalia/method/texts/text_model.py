@@ -79,19 +79,7 @@ LARGE = Reader(384, 6, 6, 256, 64, 0.2, 1e-3)  # nanoGPT's for a million charact
 
 
 def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int = 0) -> Any:
-    """Return an unfitted language model with sensible settings.
-
-    Parameters
-    ----------
-    plan
-        Its ``settings`` override any of them.
-    system
-        Which one.
-    tokens
-        Tokens to learn from.
-    seed
-        Of the training.
-    """
+    """Return an unfitted language model for so many tokens; the plan overrides its settings."""
     gpu, recurrent = on_gpu(plan.device), system.name == "RNNLanguageModel"
     size = LARGE if gpu and not recurrent else SMALL
     size = size._replace(batch=16) if tokens < FEW else size
@@ -161,21 +149,7 @@ def classifier_size(texts: int, gpu: bool) -> Size:
 
 
 def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed: int = 0) -> Any:
-    """Return an unfitted classifier of texts with sensible settings.
-
-    Parameters
-    ----------
-    plan
-        Its ``settings`` override any of them.
-    system
-        Which classifier.
-    rows
-        Training texts.
-    words
-        Length of all but the longest texts.
-    seed
-        Of the training.
-    """
+    """Return an unfitted classifier of texts of so many words; the plan overrides its settings."""
     gpu = on_gpu(plan.device)
     size = classifier_size(rows, gpu)
     blocks = plan.settings.get("depth", size.depth)

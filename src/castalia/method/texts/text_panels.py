@@ -1,4 +1,4 @@
-"""What the report shows of texts: continuations, hard passages, translations, telling words."""
+"""What the report shows of texts: continuations, hard passages, translations, informative words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from castalia.errors import CastaliaWarning
 from castalia.method.answer_scores import Answers
 from castalia.method.texts.passages import Passages
-from castalia.method.texts.text_baselines import telling_words
+from castalia.method.texts.text_baselines import informative_words
 from castalia.utils.bleu import bleu
 
-__all__ = ["continuations", "hardest", "telling", "translations"]
+__all__ = ["continuations", "hardest", "word_weights", "translations"]
 
 PROMPT, WRITTEN = 60, 300  # characters of a prompt, tokens written behind it
 SAMPLES = 2
@@ -24,17 +24,7 @@ TEMPERATURE = 0.8
 
 
 def continuations(model: Any, test: Passages, seed: int) -> dict[str, Any]:
-    """Let the model go on where tested passages begin.
-
-    Parameters
-    ----------
-    model
-        A fitted language model.
-    test
-        Passages it has not seen.
-    seed
-        Of the draws.
-    """
+    """Let the model go on where tested passages begin."""
     places = np.linspace(0, len(test) - 1, SAMPLES).round().astype(int)
     samples = []
     for number, place in enumerate(dict.fromkeys(places.tolist())):
@@ -62,15 +52,7 @@ def _beginning(text: str) -> str:
 
 
 def hardest(test: Passages, answers: Answers) -> dict[str, Any]:
-    """Show the passages that take most bits a character.
-
-    Parameters
-    ----------
-    test
-        The tested passages.
-    answers
-        Bits and tokens of each.
-    """
+    """Show the passages that take most bits a character."""
     bits = answers.prediction[:, 0] / np.maximum(test.sizes(), 1)
     worst = np.argsort(-bits, kind="stable")[: SHOWN // 2]
     return {
@@ -122,20 +104,12 @@ def translations(
     ]
 
 
-def telling(model: Any, classes: np.ndarray) -> dict[str, Any]:
-    """Show the words that speak most for each class.
-
-    Parameters
-    ----------
-    model
-        The fitted regression on words.
-    classes
-        All classes.
-    """
+def word_weights(model: Any, classes: np.ndarray) -> dict[str, Any]:
+    """Show the words that speak most for each class."""
     shown = classes.tolist()[:MOST_CLASSES]
-    words = telling_words(model, shown)
+    words = informative_words(model, shown)
     return {
-        "title": "Most telling words",
+        "title": "Most informative words",
         "words": "Words and pairs of words with the largest weights in the logistic regression. A "
         "word that should not matter, such as a name or a date, is a leak in the data.",
         "heads": ["Class", "Words"],
