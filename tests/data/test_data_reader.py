@@ -218,7 +218,7 @@ def test_an_open_quotation_mark_is_found(write):
 
 
 def test_undecodable_bytes_are_named_with_their_line(write):
-    fails(write(b"a,b\n1,2\n\xe9,3\n"), "must be UTF-8 text; line 3 holds the byte 0xe9")
+    fails(write(b"a,b\n1,2\n\xe9,3\n"), "must be UTF-8; got byte 0xe9 at offset 8 .line 3")
 
 
 def test_a_first_line_of_numbers_is_warned_about(write):

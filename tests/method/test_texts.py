@@ -184,7 +184,7 @@ def test_an_unknown_encoding_is_reported_with_file_and_offset(tmp_path):
         open_data(FitPlan(data=str(path)))
     table = path.with_suffix(".csv")
     table.write_bytes(b"text,label\ncaf\xe9,x\n")
-    with pytest.raises(InvalidData, match=r"line 2 holds the byte 0xe9 at offset 14"):
+    with pytest.raises(InvalidData, match=r"got byte 0xe9 at offset 14 .line 2"):
         open_data(FitPlan(data=str(table), target="label"))
 
 

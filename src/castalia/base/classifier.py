@@ -28,7 +28,7 @@ class Classifier(ClassifierMixin):
         accuracy.
     """
 
-    codec: ClassVar[ClassCodec] = ClassCodec()
+    codec: ClassVar[Any] = ClassCodec()
 
     class_weight: Any = None
     calibrate: Annotated[bool, OneOf(True, False)] = False

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from castalia.errors import InvalidData
+from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.atomic_files import digest
+from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["KnownFile", "cache", "locate"]
+__all__ = ["KnownFile", "cache", "check_known", "locate"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,16 @@ class KnownFile:
 def cache() -> Path:
     """Return the folder of tables: ``CASTALIA_DATA``, or ``~/.cache/castalia``."""
     return Path(os.environ.get("CASTALIA_DATA") or Path.home() / ".cache" / "castalia")
+
+
+def check_known(name: str, known: Iterable[str], owner: str) -> None:
+    """Refuse the name of a data set that is not known."""
+    names = sorted(known)
+    if name not in names:
+        raise InvalidParameter(
+            f"{owner}: `name` must be {listing(names)}; got {name!r}."
+            f"{did_you_mean(str(name), names)}"
+        )
 
 
 def locate(name: str, known: KnownFile, owner: str = "datasets.load") -> Path:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from castalia.data.dataset_files import KnownFile, cache, locate
+from castalia.data.dataset_files import KnownFile, cache, check_known, locate
 from castalia.data.tables.csv_source import CsvSource
 from castalia.data.tables.dataset import Dataset
 from castalia.data.tables.table_reader import in_memory, read_table
-from castalia.errors import InvalidParameter
-from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["available", "cache", "load"]
 
@@ -90,11 +88,7 @@ def load(name: str) -> Dataset:
     >>> load("penguins").schema.names("categorical")
     ['species', 'island', 'sex']
     """
-    if name not in _KNOWN:
-        raise InvalidParameter(
-            f"datasets.load: `name` must be {listing(available())}; got "
-            f"{name!r}.{did_you_mean(str(name), _KNOWN)}"
-        )
+    check_known(name, _KNOWN, "datasets.load")
     known = _KNOWN[name]
     path = locate(name, known)
     if known.names is None:

@@ -34,13 +34,13 @@ class TableAdapter(Adapter):
     def __init__(self, encoder: TableEncoder | None = None) -> None:
         self.encoder = encoder if encoder is not None else TableEncoder()
 
-    @property  # type: ignore[override]
-    def inputs(self) -> int:
+    @property
+    def inputs(self) -> int:  # type: ignore[override]
         """Width of an encoded row."""
         return self.encoder.inputs
 
-    @property  # type: ignore[override]
-    def categories(self) -> tuple[int, ...]:
+    @property
+    def categories(self) -> tuple[int, ...]:  # type: ignore[override]
         """Sizes of the categorical columns."""
         return self.encoder.categories
 
@@ -75,7 +75,7 @@ class TableAdapter(Adapter):
     def blocks(self, X: Any, dtype: Any) -> Iterator[Tensor]:
         """Encode block by block, for prediction."""
         if isinstance(X, np.ndarray):
-            parts = (X[start : start + BLOCK] for start in range(0, len(X), BLOCK))
+            parts: Iterator[Any] = (X[start : start + BLOCK] for start in range(0, len(X), BLOCK))
         elif isinstance(X, Dataset) and X.streaming:
             parts = X.chunks()
         else:

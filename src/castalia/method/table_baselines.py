@@ -58,25 +58,7 @@ def fit_baseline(
     rounds: int = 100,
     seed: int = 0,
 ) -> Answers:
-    """Fit one baseline and let it answer the test rows.
-
-    Parameters
-    ----------
-    key
-        One of `BASELINES`.
-    train, test
-        Rows, with the usable columns only.
-    y
-        Targets of the training rows.
-    task
-        The task.
-    schema
-        What the columns of the whole table are.
-    rounds
-        Trees of the boosting.
-    seed
-        For what draws random numbers.
-    """
+    """Fit one of `BASELINES` on the usable columns and let it answer the test rows."""
     matrix = Matrix(train, schema)
     model = _build(key, matrix, task.kind, rounds, seed)
     return answer(model, matrix.encode(train), y, matrix.encode(test), task)

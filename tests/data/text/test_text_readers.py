@@ -78,7 +78,7 @@ def test_a_line_that_lacks_its_translation_is_named(tmp_path):
 def test_a_packed_file_that_was_cut_off_is_named(tmp_path):
     packed = gzip.compress(b"one\ntwo\n" * 99)
     (tmp_path / "t.gz").write_bytes(packed[:-9])
-    with pytest.raises(InvalidData, match=r"t.gz` must be a file that can be read"):
+    with pytest.raises(InvalidData, match=r"t.gz` must be a whole gzip file"):
         read_parallel(tmp_path / "t.gz", tmp_path / "t.gz")
 
 

@@ -11,10 +11,9 @@ import torch
 from castalia import Callback, Training
 from castalia.data.text import Corpus
 from castalia.data.text.language_adapter import LanguageAdapter
-from castalia.data.text.text_inputs import read_pieces, read_text
 from castalia.data.text.token_corpus import CorpusRows
 from castalia.data.tokenizers import ByteBPETokenizer, CharTokenizer
-from castalia.data.tokenizers.tokenizer_sources import read_lines
+from castalia.data.utf8_files import read_lines, read_pieces, read_text
 from castalia.errors import InvalidData
 from castalia.models.language import GPTLanguageModel, RNNLanguageModel, WindowLanguageModel
 

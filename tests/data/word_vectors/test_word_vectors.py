@@ -217,7 +217,7 @@ def test_a_file_without_its_first_line_is_refused(tmp_path, raw):
 
 
 def test_a_missing_file_and_words_with_spaces_are_refused(tmp_path):
-    with pytest.raises(InvalidData, match="cannot be read: No such file"):
+    with pytest.raises(InvalidData, match="must be a file that can be read; got No such file"):
         read_word_vectors(tmp_path / "none.txt")
     with pytest.raises(InvalidData, match="free of spaces and line feeds.*got 'new york'"):
         write_word_vectors(tmp_path / "v.txt", WordVectors(["new york"], [[1.0]]))

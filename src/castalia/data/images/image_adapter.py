@@ -164,17 +164,6 @@ class ImageAdapter(Adapter):
         kind = _TORCH[np.dtype(dtype).name]
         return torch.from_numpy(self.mean).to(kind), torch.from_numpy(self.deviation).to(kind)
 
-    def state(self) -> dict[str, Any]:
-        """Return what saving needs."""
-        return {
-            "wanted": self.wanted,
-            "size": self.size,
-            "resizes": self.resizes,
-            "inputs": self.inputs,
-            "mean": self.mean,
-            "deviation": self.deviation,
-        }
-
 
 def _median(sizes: np.ndarray) -> tuple[int, int]:
     """Return the median size, a multiple of 32 that is at most 224."""

@@ -6,14 +6,13 @@ dimensions, each dimension as a big-endian 32-bit integer, then the numbers.
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 
-from castalia.data.dataset_files import KnownFile, locate
+from castalia.data.dataset_files import KnownFile, check_known, locate
+from castalia.data.utf8_files import read_bytes
 from castalia.errors import DamagedFile, InvalidParameter
-from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["available_images", "load_images", "read_idx"]
 
@@ -76,11 +75,7 @@ def load_images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]
     InvalidData
         If a file is not there or is not the one it should be; the message says what to put where.
     """
-    if name not in _ORIGINS:
-        raise InvalidParameter(
-            f"load_images: `name` must be {listing(available_images())}; got "
-            f"{name!r}.{did_you_mean(str(name), _ORIGINS)}"
-        )
+    check_known(name, _ORIGINS, "load_images")
     if part not in _PARTS:
         raise InvalidParameter(f"load_images: `part` must be 'train' or 'test'; got {part!r}.")
     kinds = ("images-idx3", "labels-idx1")
@@ -101,11 +96,7 @@ def read_idx(path: str | Path) -> np.ndarray:
         The file; a name that ends in ``.gz`` is unpacked.
     """
     path = Path(path)
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        try:
-            data = file.read()
-        except (EOFError, OSError) as error:
-            raise DamagedFile(f"read_idx: {path} must be a whole gzip file; {error}.") from error
+    data = b"".join(read_bytes(path, "read_idx", damaged=DamagedFile))
     start = 4 + 4 * data[3] if len(data) > 3 else 4
     if len(data) < start or data[:2] != b"\0\0" or data[2] not in _TYPES:
         raise DamagedFile(f"read_idx: {path} must begin as an IDX file does; got {data[:4]!r}.")

@@ -19,6 +19,7 @@ from castalia.data.tables.arrow_columns import is_number, normal, normal_type, s
 from castalia.data.tables.object_columns import from_objects
 from castalia.data.tables.text_file import inspect
 from castalia.data.tables.type_inference import MARKERS, Mixture
+from castalia.data.utf8_files import read_bytes
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
 
@@ -67,7 +68,7 @@ class JsonSource:
     def _blocks(self) -> Iterator[bytes]:
         """Yield bytes that end at a line's end."""
         held = b""
-        for piece in self._file.pieces():
+        for piece in read_bytes(self.path, "read"):
             held += piece
             if len(held) >= _BLOCK and (cut := held.rfind(b"\n") + 1):
                 yield held[:cut]

@@ -6,33 +6,27 @@ import codecs
 import csv
 import gzip
 import io
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from castalia.data.utf8_files import not_utf8, read_bytes
 from castalia.errors import InvalidData
 
 __all__ = ["TextFile", "inspect"]
 
-_PIECE = 1 << 20
-
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text file that has been looked through once."""
+    """What one pass over a text file finds."""
 
     path: Path
     packed: bool
     lines: int
     quotes: int
     blanks: bool
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the file's bytes in pieces."""
-        yield from _pieces(self.path, self.packed)
 
     def line_of(self, record: int, delimiter: str) -> int:
         """Return the line on which a record starts, both counted from 1."""
@@ -65,7 +59,7 @@ class TextFile:
 
 
 def inspect(path: Path, packed: bool) -> TextFile:
-    """Look through a text file once: its encoding, lines and quotation marks.
+    """Find the encoding, lines and quotation marks of a text file in one pass.
 
     Raises
     ------
@@ -75,11 +69,11 @@ def inspect(path: Path, packed: bool) -> TextFile:
     decoder = codecs.getincrementaldecoder("utf-8")()
     lines = returns = quotes = read = 0
     blanks, visible, last = False, False, b"\n"
-    for piece in _pieces(path, packed):
+    for piece in read_bytes(path, "read"):
         try:
             decoder.decode(piece)
         except UnicodeDecodeError as error:
-            raise _undecodable(path, piece, lines, read, error) from error
+            raise not_utf8("read", path, error, read, lines, piece) from error
         read += len(piece)
         visible = visible or bool(piece.strip(b"\xef\xbb\xbf \t\r\n"))
         joined = last + piece.replace(b"\r", b"")
@@ -93,37 +87,11 @@ def inspect(path: Path, packed: bool) -> TextFile:
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise _undecodable(path, b"", lines, read, error) from error
+        raise not_utf8("read", path, error, read, lines, b"") from error
     # Files of old Macs end their lines with a carriage return alone.
     lines, blanks = (lines, blanks) if lines else (returns, returns > 0)
     return TextFile(path, packed, lines + (last != b"\n"), quotes, blanks)
 
 
-def _undecodable(
-    path: Path, piece: bytes, lines: int, read: int, error: UnicodeDecodeError
-) -> InvalidData:
-    line = lines + 1 + piece[: error.start].count(b"\n")
-    offset = read + error.start - (len(error.object) - len(piece))  # bytes left of the piece before
-    byte = error.object[error.start]
-    return InvalidData(
-        f"read: `{path}` must be UTF-8 text; line {line} holds the byte 0x{byte:02x} at "
-        f"offset {offset}. "
-        "Save the file as UTF-8, or give it the suffix of its real format."
-    )
-
-
 def _open(path: Path, packed: bool) -> Any:
     return gzip.open(path, "rb") if packed else path.open("rb")
-
-
-def _pieces(path: Path, packed: bool) -> Iterator[bytes]:
-    try:
-        with _open(path, packed) as file:
-            while piece := file.read(_PIECE):
-                yield piece
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InvalidData(
-            f"read: `{path}` must be a whole gzip file; it is damaged or cut off ({error})."
-        ) from error
-    except OSError as error:
-        raise InvalidData(f"read: `{path}` cannot be read: {error.strerror or error}.") from error

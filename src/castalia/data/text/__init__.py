@@ -8,7 +8,7 @@ from castalia.data.text.pair_adapter import PairAdapter, as_pairs, sentence_pair
 from castalia.data.text.sentence_adapter import LETTERS, SentenceAdapter, spell
 from castalia.data.text.stream_adapter import StreamAdapter
 from castalia.data.text.text_adapter import TextAdapter
-from castalia.data.text.text_inputs import as_texts, read_text
+from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.text_readers import read_conll, read_folder, read_parallel
 from castalia.data.text.text_tasks import TASKS, TextTask, text_task, translation_prompt
 from castalia.data.text.token_corpus import Corpus
@@ -21,6 +21,7 @@ from castalia.data.text.web_text import (
     drop_repeated,
     is_prose,
 )
+from castalia.data.utf8_files import read_text
 
 __all__ = [
     "LAYOUTS",

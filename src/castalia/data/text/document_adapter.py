@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from castalia.data.adapter_base import Adapter
-from castalia.data.text.named_tokenizers import choose_tokenizer
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.token_rows import TokenRows
 from castalia.data.tokenizers import Tokenizer, pad_batch
@@ -77,9 +77,7 @@ class DocumentAdapter(Adapter):
     def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> DocumentAdapter:
         """Learn the tokenizer, and how many sentences and words a row needs."""
         self.tokenizer = choose_tokenizer(self.asked, list(X), self.owner, default="words")
-        pad, known = self.tokenizer.find_id("pad"), len(self.tokenizer)
-        self.padding = known if pad is None else pad
-        self.vocabulary = known + (pad is None)
+        self.padding, self.vocabulary = padding_of(self.tokenizer)
         documents = self.encode(X)
         longest = max(len(sentence) for document in documents for sentence in document)
         self.size = max(len(document) for document in documents), longest

@@ -21,7 +21,7 @@ from castalia.data.tokenizers import (
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["TOKENIZERS", "choose_tokenizer", "default_tokenizer"]
+__all__ = ["TOKENIZERS", "choose_tokenizer", "default_tokenizer", "padding_of"]
 
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "characters": CharTokenizer,
@@ -80,3 +80,9 @@ def default_tokenizer(texts: Iterable[str]) -> Tokenizer:
     if size <= SMALL:
         return CharTokenizer()
     return ByteBPETokenizer(vocabulary_size=min(LARGEST, size // SHARE), min_count=2)
+
+
+def padding_of(tokenizer: Tokenizer) -> tuple[int, int]:
+    """Return the id that fills up and the number of ids; it is a new one where there is none."""
+    padding, known = tokenizer.find_id("pad"), len(tokenizer)
+    return (known, known + 1) if padding is None else (padding, known)

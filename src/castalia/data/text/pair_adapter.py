@@ -11,8 +11,8 @@ from torch import Tensor
 
 from castalia.data.adapter_base import Adapter
 from castalia.data.text.document_adapter import sentences_of
-from castalia.data.text.named_tokenizers import choose_tokenizer
-from castalia.data.text.text_inputs import as_texts, first_row
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
+from castalia.data.text.text_inputs import as_texts, first_row, refuse_empty
 from castalia.data.text.token_rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
@@ -55,13 +55,7 @@ def as_pairs(X: Any, owner: str) -> np.ndarray:
         found = np.array(list(zip(*both, strict=True)), dtype=object)
     else:
         found = np.array(as_texts(X, owner), dtype=object)
-    first = found if found.ndim == 1 else found[:, 0]
-    empty = next((place for place, text in enumerate(first) if not text.strip()), None)
-    if empty is not None:
-        raise InvalidData(
-            f"{owner}: a text must hold at least one character; text {empty} is empty. Leave it "
-            "out."
-        )
+    refuse_empty(found if found.ndim == 1 else found[:, 0], owner)
     return found
 
 
@@ -131,8 +125,7 @@ class PairAdapter(Adapter):
     def adopt(self, tokenizer: Tokenizer) -> PairAdapter:
         """Take over a fitted tokenizer."""
         self.tokenizer = tokenizer
-        pad, known = tokenizer.find_id("pad"), len(tokenizer)
-        self.padding, self.vocabulary = known if pad is None else pad, known + (pad is None)
+        self.padding, self.vocabulary = padding_of(tokenizer)
         self.begin, self.end = tokenizer.find_id("begin"), tokenizer.id_of("end")
         self.length = self.most
         return self

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from castalia.data.adapter_base import Adapter
-from castalia.data.text.named_tokenizers import choose_tokenizer
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.text_inputs import first_row
 from castalia.data.text.token_label_adapters import as_sentences
@@ -153,9 +153,8 @@ class SentenceAdapter(Adapter):
     def adopt(self, tokenizer: Tokenizer) -> SentenceAdapter:
         """Take over a fitted tokenizer."""
         self.tokenizer, self.end = tokenizer, tokenizer.id_of("end")
-        pad, begin = tokenizer.find_id("pad"), tokenizer.find_id("begin")
-        self.padding = len(tokenizer) if pad is None else pad
-        self.vocabulary = len(tokenizer) + (pad is None)
+        begin = tokenizer.find_id("begin")
+        self.padding, self.vocabulary = padding_of(tokenizer)
         self.begin = self.end if begin is None else begin
         return self
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import narwhals as nw
 
-from castalia.data.text.text_inputs import read_text
+from castalia.data.utf8_files import read_text
 from castalia.errors import DataWarning, InvalidData
 from castalia.utils.text import did_you_mean, listing, plural, shorten
 

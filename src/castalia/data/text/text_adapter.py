@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from castalia.data.adapter_base import Adapter
-from castalia.data.text.named_tokenizers import choose_tokenizer
-from castalia.data.text.text_inputs import as_texts
+from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
+from castalia.data.text.text_inputs import as_texts, refuse_empty
 from castalia.data.text.token_rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData, InvalidParameter
@@ -86,20 +86,13 @@ class TextAdapter(Adapter):
     def check(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as an array of strings, (N,)."""
         texts, self.owner = as_texts(X, owner), owner
-        empty = next((place for place, text in enumerate(texts) if not text.strip()), None)
-        if empty is not None:
-            raise InvalidData(
-                f"{owner}: a text must hold at least one character; text {empty} is empty. Leave "
-                "it out."
-            )
+        refuse_empty(texts, owner)
         return np.array(texts, dtype=object)
 
     def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> TextAdapter:
         """Learn the tokenizer and the length of a row."""
         self.tokenizer = choose_tokenizer(self.asked, list(X), self.owner, default="words")
-        pad, known = self.tokenizer.find_id("pad"), len(self.tokenizer)
-        self.padding = known if pad is None else pad
-        self.vocabulary = known + (pad is None)
+        self.padding, self.vocabulary = padding_of(self.tokenizer)
         longest = max(len(row) for row in self.encode(X))
         self.length = min(self.context, -(-longest // MULTIPLE) * MULTIPLE)
         return self

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from castalia.data.dataset_files import KnownFile, locate
+from castalia.data.dataset_files import KnownFile, check_known, locate
 from castalia.errors import DamagedFile, InvalidParameter
-from castalia.utils.text import did_you_mean, listing
+from castalia.utils.text import listing
 
 __all__ = ["available_texts", "load_text"]
 
@@ -149,11 +149,7 @@ def load_text(name: str, part: str = "train") -> str:
     InvalidData
         If a file is not there or is not the one it should be; the message says what to put where.
     """
-    if name not in _ORIGINS:
-        raise InvalidParameter(
-            f"load_text: `name` must be {listing(available_texts())}; got "
-            f"{name!r}.{did_you_mean(str(name), _ORIGINS)}"
-        )
+    check_known(name, _ORIGINS, "load_text")
     parts = [known for owner, known in _FILES if owner == name]
     if part not in parts:
         raise InvalidParameter(

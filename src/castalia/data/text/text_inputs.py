@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from castalia.data.utf8_files import read_text
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
 
-__all__ = ["as_texts", "first_row", "is_ids", "read_pieces", "read_text"]
+__all__ = ["as_texts", "first_row", "is_ids", "refuse_empty"]
 
 
 def first_row(X: Any) -> Any:
@@ -84,6 +83,16 @@ def _text(text: Any, place: int, owner: str, ids: bool, what: str) -> Any:
     )
 
 
+def refuse_empty(texts: Iterable[str], owner: str) -> None:
+    """Refuse texts of which one is empty."""
+    empty = next((place for place, text in enumerate(texts) if not text.strip()), None)
+    if empty is not None:
+        raise InvalidData(
+            f"{owner}: a text must hold at least one character; text {empty} is empty. Leave it "
+            "out."
+        )
+
+
 def is_ids(text: Any) -> bool:
     """Whether a text is whole numbers in one dimension."""
     if hasattr(text, "dtype") and hasattr(text, "ndim"):
@@ -91,68 +100,3 @@ def is_ids(text: Any) -> bool:
         return text.ndim == 1 and whole
     whole_numbers = isinstance(text, Sequence) and not isinstance(text, str | bytes)
     return whole_numbers and all(type(i) is int for i in text)
-
-
-def read_text(path: str | Path, owner: str = "read_text") -> str:
-    """Return the whole text of a UTF-8 file, gzipped or not; a byte order mark is left out.
-
-    Parameters
-    ----------
-    path
-        The file; a name that ends in ``.gz`` is unpacked.
-    owner
-        Whom errors name.
-    """
-    text = "".join(read_pieces(path, owner))
-    if not text.strip():
-        raise InvalidData(f"{owner}: `{path}` must hold a text; the file is empty.")
-    return text
-
-
-def read_pieces(path: str | Path, owner: str = "read_pieces", size: int = 1 << 16) -> Iterator[str]:
-    """Yield the text of a UTF-8 file, gzipped or not, in pieces that end behind a line.
-
-    A file larger than memory will do, one long line too: that is cut before a space, or anywhere.
-
-    Parameters
-    ----------
-    path
-        The file; a name that ends in ``.gz`` is unpacked.
-    owner
-        Whom errors name.
-    size
-        Bytes of a piece, about.
-    """
-    path, rest, decoder = Path(path), "", codecs.getincrementaldecoder("utf-8-sig")()
-    offset = lines = 0  # before the bytes that are being decoded
-    for raw in _bytes(path, owner, size):
-        try:
-            text = rest + decoder.decode(raw, final=not raw)
-        except UnicodeDecodeError as error:
-            before = offset - (len(error.object) - len(raw)) + error.start
-            line = lines + error.object[: error.start].count(b"\n") + 1
-            raise InvalidData(
-                f"{owner}: `{path}` must be UTF-8; got byte {error.object[error.start]:#04x} at "
-                f"offset {before} (line {line}). Convert it first, with `iconv -f LATIN1 -t UTF-8` "
-                "for instance."
-            ) from error
-        offset, lines = offset + len(raw), lines + raw.count(b"\n")
-        cut = text.rfind("\n") + 1 or max(text.rfind(" "), 0) or len(text)
-        cut = cut if raw else len(text)
-        rest = text[cut:]
-        if cut:
-            yield text[:cut]
-
-
-def _bytes(path: Path, owner: str, size: int) -> Iterator[bytes]:
-    """Yield the bytes of a file, unpacked, and an empty piece at the end."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            while raw := file.read(size):
-                yield raw
-    except (OSError, EOFError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise InvalidData(
-            f"{owner}: `{path}` must be a file that can be read; got {said}."
-        ) from error
-    yield b""

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from castalia.data.text.text_inputs import read_text
-from castalia.data.tokenizers.tokenizer_sources import read_lines
+from castalia.data.utf8_files import read_lines, read_text
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.text import plural, shorten
 

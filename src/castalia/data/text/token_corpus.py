@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from castalia.data.dataset_files import cache
-from castalia.data.text.text_inputs import read_pieces
 from castalia.data.text.token_rows import block_starts
 from castalia.data.tokenizers import Tokenizer
-from castalia.data.tokenizers.tokenizer_sources import read_lines
+from castalia.data.utf8_files import read_lines, read_pieces
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
 from castalia.utils.atomic_files import atomic_folder, writing

@@ -9,7 +9,6 @@ from castalia.data.tokenizers.special_tokens import sentinels
 from castalia.data.tokenizers.text_normalisation import NORMALISATIONS, normalise
 from castalia.data.tokenizers.token_batch import TokenBatch, pad_batch
 from castalia.data.tokenizers.tokenizer import Tokenizer
-from castalia.data.tokenizers.tokenizer_sources import read_lines
 from castalia.data.tokenizers.unigram import UnigramTokenizer
 from castalia.data.tokenizers.word_tokenizers import (
     RuleTokenizer,
@@ -18,6 +17,7 @@ from castalia.data.tokenizers.word_tokenizers import (
     split_words,
 )
 from castalia.data.tokenizers.wordpiece import WordPieceTokenizer
+from castalia.data.utf8_files import read_lines
 
 __all__ = [
     "NORMALISATIONS",

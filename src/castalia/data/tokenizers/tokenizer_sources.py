@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from castalia.data.utf8_files import read_lines
 from castalia.errors import InvalidData
 
-__all__ = ["read_lines", "texts_of"]
+__all__ = ["texts_of"]
 
 
 def texts_of(source: Any, owner: str = "Tokenizer.fit") -> Iterator[str]:
@@ -70,36 +70,3 @@ def _text(text: Any, place: int, owner: str) -> str:
             f"{text[error.start]!r}, at character {error.start} of text {place}."
         ) from error
     return text
-
-
-def read_lines(path: str | Path, owner: str = "read_lines") -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, gzipped or not, without their ends.
-
-    A file larger than memory will do: one line is held at a time.
-
-    Parameters
-    ----------
-    path
-        The file; a name that ends in ``.gz`` is unpacked.
-    owner
-        Whom errors name.
-    """
-    path, offset = Path(path), 0
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                try:
-                    line = raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
-                    yield line.removeprefix("\ufeff") if number == 1 else line
-                except UnicodeDecodeError as error:
-                    raise InvalidData(
-                        f"{owner}: `{path}` must be UTF-8; got byte {raw[error.start]:#04x} at "
-                        f"offset {offset + error.start} (line {number}). Convert it first, with "
-                        f"`iconv -f LATIN1 -t UTF-8` for instance."
-                    ) from error
-                offset += len(raw)
-    except (OSError, EOFError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise InvalidData(
-            f"{owner}: `{path}` must be a file that can be read; got {said}."
-        ) from error

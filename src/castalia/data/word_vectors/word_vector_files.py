@@ -8,13 +8,13 @@ dim little-endian float32 numbers; the authors' program puts a line feed behind 
 from __future__ import annotations
 
 import gzip
-import zlib
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from castalia.data.utf8_files import read_bytes
 from castalia.data.word_vectors.word_queries import WordQueries, WordVectors
 from castalia.errors import DamagedFile, InvalidData
 from castalia.utils.atomic_files import atomic_write, writing
@@ -70,7 +70,7 @@ def read_word_vectors(path: str | Path, *, kind: Kind | None = None) -> WordVect
         If it is cut off or holds what it should not; the message says where.
     """
     path = Path(path)
-    stream = BytesIO(_bytes(path))
+    stream = BytesIO(b"".join(read_bytes(path, "read_word_vectors", damaged=DamagedFile)))
     first = stream.readline().split()
     if len(first) != 2 or not all(word.isdigit() for word in first):
         raise InvalidData(
@@ -90,22 +90,6 @@ def _kind(path: Path, kind: Any) -> str:
     if kind not in (None, "text", "binary"):
         raise InvalidData(f"word vectors: `kind` must be 'text' or 'binary'; got {kind!r}.")
     return kind or ("binary" if path.name.removesuffix(".gz").endswith(".bin") else "text")
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InvalidData(
-            f"read_word_vectors: `{path}` cannot be read: {error.strerror or error}."
-        ) from error
-    try:
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (EOFError, OSError, zlib.error) as error:
-        raise DamagedFile(
-            f"read_word_vectors: `{path}` must be a whole gzip file; it is damaged or cut off "
-            f"({error})."
-        ) from error
 
 
 def _text(words: list[str], table: np.ndarray) -> bytes:

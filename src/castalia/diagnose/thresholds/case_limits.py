@@ -14,17 +14,13 @@ CASE = {
     "chance.variance": Limit(0.25, "definition", "variance of a fair coin, the largest of a share"),
     "chance.even": Limit(0.5, "definition", "probability above which a binary answer is yes"),
     # --- how far a training has come
-    "case.late": Limit(
-        0.6, "corpus", "share of the steps after which answers are those of the end"
-    ),
+    "case.late": Limit(0.6, "corpus", "share of the steps after which answers are final"),
     "case.last_quarter": Limit(0.75, "definition", "share of the steps before the last quarter"),
     "case.at_the_end": Limit(0.8, "definition", "share of the steps before the last fifth"),
     "case.trifle": Limit(0.1, "chosen", "part of the guessing loss that a first loss is at least"),
     "case.stuck": Limit(0.1, "corpus", "share of the guessing loss taken away; below it, nothing"),
     "case.stuck_loss": Limit(0.95, "corpus", "last loss over the first, where guessing is unknown"),
-    "case.poor": Limit(
-        0.5, "corpus", "share of the guessing loss taken away; below it, too little"
-    ),
+    "case.poor": Limit(0.5, "corpus", "share of the guessing loss taken away that is too little"),
     "case.nearly_right": Limit(0.93, "corpus", "validation accuracy of hardly any error"),
     "case.few_wrong": Limit(0.8, "corpus", "validation accuracy where a handful of rows is wrong"),
     "case.same_gap": Limit(0.08, "corpus", "difference of accuracies that hardly differ"),

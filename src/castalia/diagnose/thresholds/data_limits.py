@@ -6,9 +6,7 @@ __all__ = ["DATA"]
 
 DATA = {
     # --- scales and columns
-    "inputs.large": Limit(
-        20.0, "corpus", "largest size of a column; healthy up to 1.5, unscaled ones from 207"
-    ),
+    "inputs.large": Limit(20.0, "corpus", "size of a column; healthy to 1.5, unscaled from 207"),
     "inputs.small": Limit(0.02, "corpus", "largest size of a column"),
     "inputs.apart": Limit(100.0, "corpus", "largest over median spread of columns"),
     "inputs.far": Limit(0.2, "chosen", "times inputs.small: the finding is surer"),
@@ -32,21 +30,15 @@ DATA = {
     "classes.margin": Limit(0.02, "corpus", "accuracy above the share of the commonest class"),
     "classes.found": Limit(0.1, "corpus", "share of the ones that are found, of many zeros"),
     "classes.other_shares": Limit(0.15, "corpus", "distance of class shares between both sides"),
-    "labels.noise": Limit(
-        0.08, "corpus", "errors among the surer half of the answers; clean data below 0.05"
-    ),
-    "labels.noise_ratio": Limit(
-        0.5, "corpus", "the same over the errors of all; clean data below 0.4"
-    ),
+    "labels.noise": Limit(0.08, "corpus", "errors of the surer half; clean data below 0.05"),
+    "labels.noise_ratio": Limit(0.5, "corpus", "the same over all errors; clean data below 0.4"),
     "labels.noise_margin": Limit(
         0.15,
         "corpus",
         "added to the errors over those of guessing; a bent coin -0.04, noise from 0.2",
     ),
     "labels.memorised": Limit(0.12, "corpus", "training minus validation accuracy"),
-    "labels.too_sure": Limit(
-        0.15, "corpus", "confidence above accuracy: it says nothing of labels"
-    ),
+    "labels.too_sure": Limit(0.15, "corpus", "confidence above accuracy: labels cannot be judged"),
     "labels.guessing": Limit(0.8, "corpus", "errors over those of guessing: nothing can be said"),
     "labels.worse": Limit(
         0.1,
@@ -60,12 +52,8 @@ DATA = {
     "rows.shared_many": Limit(0.1, "chosen", "the same, above which the finding is surer"),
     "rows.repeat": Limit(0.01, "corpus", "share of rows that stand twice in a batch"),
     "rows.all_training": Limit(0.95, "corpus", "share of a batch that is training rows on purpose"),
-    "rows.lower_batches": Limit(
-        0.25, "corpus", "lower quartile over mean of the shares of batches"
-    ),
-    "rows.in_one_piece": Limit(
-        0.95, "corpus", "rows of the loss over rows given: nodes of a graph"
-    ),
+    "rows.lower_batches": Limit(0.25, "corpus", "lower quartile over mean of the batches' shares"),
+    "rows.in_one_piece": Limit(0.95, "corpus", "rows of the loss over rows given: one graph"),
     "rows.unmistakable": Limit(0.5, "corpus", "distinct values of the median column over rows"),
     "rows.part": Limit(0.9, "corpus", "validation rows over training rows: only part of them"),
     "rows.again": Limit(0.05, "corpus", "share of training rows that come again"),
@@ -75,19 +63,13 @@ DATA = {
     "rows.few": Limit(200, "corpus", "distinct rows; with a gap to validation, more help most"),
     "rows.few_ratio": Limit(1.5, "corpus", "validation over training loss, of few rows"),
     "rows.few_loss": Limit(0.15, "corpus", "validation loss over that of guessing, of few rows"),
-    "rows.shift": Limit(
-        0.75, "corpus", "area under the curve; random splits 0.36 to 0.58, shifted ones 1.0"
-    ),
-    "rows.shift_altered": Limit(
-        0.97, "chosen", "the same where training rows are altered on the way: turned, cut, moved"
-    ),
+    "rows.shift": Limit(0.75, "corpus", "AUC; random splits 0.36 to 0.58, shifted ones 1.0"),
+    "rows.shift_altered": Limit(0.97, "chosen", "the same where training rows are augmented"),
     "rows.shift_clear": Limit(0.9, "chosen", "the same, above which the finding is surer"),
     "order.between": Limit(4.0, "corpus", "shuffled 0.2 to 3.9, ordered from 14"),
     "tokens.unseen": Limit(0.1, "chosen", "share of validation tokens that training never met"),
     # --- outputs
-    "outputs.same": Limit(
-        1e-3, "corpus", "spread of the outputs over rows, over that of the targets"
-    ),
+    "outputs.same": Limit(1e-3, "corpus", "spread of outputs over rows, over the targets'"),
     "outputs.negative": Limit(1e-3, "definition", "below minus this, a likelihood's loss is wrong"),
     "outputs.negative_share": Limit(0.2, "corpus", "share of the steps with such a loss"),
     "outputs.slack": Limit(0.02, "chosen", "distance from a bound in spreads that does not count"),
@@ -96,12 +78,8 @@ DATA = {
     # --- codes and sequences
     "latent.silent": Limit(0.02, "corpus", "nats of a dimension that carries next to nothing"),
     "latent.share": Limit(0.7, "corpus", "share of silent dimensions; healthy codes up to 0.5"),
-    "future.change": Limit(
-        1e-4, "definition", "rounding leaves 1e-6; a leak as much as the future itself"
-    ),
-    "future.copied": Limit(
-        0.98, "chosen", "targets equal to the token just read; a masked model leaves most out"
-    ),
+    "future.change": Limit(1e-4, "definition", "rounding leaves 1e-6; a leak far more"),
+    "future.copied": Limit(0.98, "chosen", "targets equal to their input; masked models: fewer"),
     "padding.share": Limit(0.1, "corpus", "share of padding among the targets"),
     "padding.severe": Limit(0.3, "chosen", "the same, above which it is an error"),
     "padding.positions": Limit(0.5, "corpus", "targets over tokens: one for each position"),

@@ -11,32 +11,22 @@ __all__ = ["EXAMINATION"]
 EXAMINATION = {
     # --- sampling error
     "examine.sure": Limit(3.0, "definition", "standard errors; chance passes them once in 1,000"),
-    "examine.very_sure": Limit(
-        5.0, "definition", "the same for whether a module has learned: it steers all trials"
-    ),
+    "examine.very_sure": Limit(5.0, "definition", "the same, for what steers all trials"),
     "examine.leak_sure": Limit(4.0, "definition", "the same: nothing but a leak passes them"),
     "examine.learned": Limit(0.02, "tests", "relative rise of the loss on mixed-up rows"),
     # --- tiny fit
     "examine.tiny_accuracy": Limit(0.95, "tests", "all but none of 16; quiet 1.0, planted 0.6"),
     "examine.tiny_r2": Limit(0.95, "tests", "R² on the tiny rows; quiet 0.99, planted 0.7"),
-    "examine.tiny_fall": Limit(
-        0.3, "tests", "of the first loss, without predictions; a text repeats its prefixes"
-    ),
-    "examine.tiny_stuck": Limit(
-        0.02, "tests", "fall of a generative loss, which has a floor: only none is a failure"
-    ),
+    "examine.tiny_fall": Limit(0.3, "tests", "of the first loss; a text repeats its prefixes"),
+    "examine.tiny_stuck": Limit(0.02, "tests", "fall of a generative loss, which has a floor"),
     "examine.tiny_moves": Limit(0.01, "chosen", "relative change of a loss that hardly moves"),
     "examine.tiny_learning": Limit(0.7, "chosen", "last over first loss, when time was up"),
     # --- learning rate
-    "examine.rate_high": Limit(
-        8.0, "tests", "times the best rate; quiet 3 (tried by factors of 3)"
-    ),
+    "examine.rate_high": Limit(8.0, "tests", "times the best rate; quiet 3"),
     "examine.rate_low": Limit(
         0.04, "tests", "times the best rate; plain descent at 0.01 has 0.03 of it and works"
     ),
-    "examine.high_progress": Limit(
-        0.5, "tests", "fall of the loss over that at the best rate; quiet 0.8, planted 0.3"
-    ),
+    "examine.high_progress": Limit(0.5, "tests", "of the fall at the best rate; 0.8, planted 0.3"),
     "examine.low_progress": Limit(
         0.1, "tests", "quiet 0.14 (plain descent at 0.01), planted 0.05 (Adam at 1e-5)"
     ),
@@ -44,29 +34,21 @@ EXAMINATION = {
     "examine.rate_enough": Limit(0.8, "chosen", "fall over that at the best rate: nearly as good"),
     "examine.rate_learnable": Limit(0.1, "chosen", "fall at the best rate over the first loss"),
     # --- the input
-    "examine.blind": Limit(
-        1e-4, "definition", "spread of outputs over their size; rounding leaves 1e-7"
-    ),
+    "examine.blind": Limit(1e-4, "definition", "spread of outputs over size; rounding 1e-7"),
     "examine.input_matters": Limit(0.01, "tests", "relative rise of the loss on mixed-up inputs"),
     # --- baselines
     "examine.signal": Limit(0.85, "tests", "error of a model of the columns over guessing"),
-    "examine.better": Limit(
-        0.75, "tests", "error of a baseline over the network's; a near miss is no fault"
-    ),
+    "examine.better": Limit(0.75, "tests", "error of a baseline over the network's"),
     "examine.better_by": Limit(0.03, "tests", "the same as a difference of error rates"),
     "examine.no_better": Limit(0.1, "tests", "gain over guessing that is none, as a share of it"),
     "examine.well_ratio": Limit(1.1, "chosen", "error over the best baseline's: it does well"),
     "examine.well_margin": Limit(0.01, "chosen", "the same, added"),
-    "examine.underfit": Limit(
-        1.5, "tests", "training error over the validation error of the best baseline; quiet 1.1"
-    ),
+    "examine.underfit": Limit(1.5, "tests", "training error over the best baseline's; quiet 1.1"),
     "examine.underfit_by": Limit(0.05, "tests", "the same as a difference"),
     "examine.levelled": Limit(0.9, "tests", "last quarter of the loss over the one before"),
     "examine.chance": Limit(0.9, "tests", "error on shuffled labels over that of chance"),
     # --- more data
-    "examine.still_falling": Limit(
-        0.15, "tests", "relative fall of the validation error from half of the rows to all"
-    ),
+    "examine.still_falling": Limit(0.15, "tests", "fall of the error from half the rows to all"),
     "examine.falling_by": Limit(0.02, "tests", "the same, absolute"),
     "examine.data_gap": Limit(
         0.12, "tests", "validation less training error; digits with 1,400 rows 0.03, with 80 0.25"
@@ -78,29 +60,19 @@ EXAMINATION = {
     "examine.shift_column_by": Limit(0.1, "chosen", "how far it may lie below the best column"),
     "examine.shift_clear": Limit(0.8, "chosen", "AUC above which the finding is surer"),
     "examine.shift_error": Limit(0.95, "chosen", "AUC above which it is an error"),
-    "examine.shared_rows": Limit(
-        0.01, "tests", "share of validation rows; random splits of continuous data share none"
-    ),
+    "examine.shared_rows": Limit(0.01, "tests", "of validation rows; random splits share none"),
     "examine.shared_least": Limit(3, "tests", "number of rows shared"),
     "examine.shared_anyway": Limit(0.1, "tests", "share that counts where rows repeat anyway"),
     "examine.shared_error": Limit(0.05, "chosen", "share above which copies are an error"),
-    "examine.natural_bits": Limit(
-        12.0, "definition", "bits by which rows must be rarer than n² coincidences need"
-    ),
+    "examine.natural_bits": Limit(12.0, "definition", "rarer than n² coincidences need, in bits"),
     "examine.distinct": Limit(0.95, "tests", "share of different values in measurements"),
     "examine.near": Limit(0.05, "tests", "of the median distance of neighbours in training"),
     "examine.near_rows": Limit(0.05, "tests", "share of validation rows that near"),
     "examine.near_margin": Limit(0.02, "tests", "added to four times the share in training"),
     "examine.column_alone": Limit(0.995, "tests", "balanced accuracy or r² of one column alone"),
-    "examine.column_others": Limit(
-        0.95, "tests", "score of the others at which one good column is no surprise"
-    ),
-    "examine.column_gap": Limit(
-        0.03, "tests", "gap between classes along a copy of the label, over its range"
-    ),
-    "examine.scale_high": Limit(
-        30.0, "tests", "root mean square; raw digits (0 to 16) 7, raw pixels (0 to 255) 80"
-    ),
+    "examine.column_others": Limit(0.95, "tests", "score of the others: no surprise then"),
+    "examine.column_gap": Limit(0.03, "tests", "gap between classes over the column's range"),
+    "examine.scale_high": Limit(30.0, "tests", "root mean square; digits 7, pixels to 255 80"),
     "examine.scale_low": Limit(1e-3, "chosen", "root mean square of the inputs"),
     "examine.scale_ratio": Limit(100.0, "tests", "between columns; quiet 30 (one-hot)"),
     "examine.scale_wide": Limit(10.0, "tests", "spread of the widest column, for that ratio"),
@@ -110,33 +82,21 @@ EXAMINATION = {
     "examine.sparse": Limit(0.8, "tests", "share of zeros from which empty columns are ordinary"),
     "examine.neighbours": Limit(0.2, "tests", "correlation of neighbouring columns of an image"),
     "examine.neighbours_ratio": Limit(1.5, "tests", "the same over that of distant columns"),
-    "examine.copied_loss": Limit(
-        0.01, "definition", "loss of copying tokens: the targets are they"
-    ),
-    "examine.gradient_error": Limit(
-        1e-3, "definition", "relative error of a gradient beside central differences in float64"
-    ),
+    "examine.copied_loss": Limit(0.01, "definition", "loss of copying tokens: they are the target"),
+    "examine.gradient_error": Limit(1e-3, "definition", "relative error of a gradient"),
     "examine.flat": Limit(1e-9, "definition", "numeric over analytic slope: straight-through"),
     # --- classes and labels
     "examine.rare": Limit(0.05, "chosen", "share of a class that is worth a word"),
     "examine.rare_even": Limit(0.4, "chosen", "the same over an even share"),
-    "examine.rare_short": Limit(
-        1 / 21, "tests", "share below which a short training should have found the class"
-    ),
+    "examine.rare_short": Limit(1 / 21, "tests", "share that a short training should find"),
     "examine.ignored": Limit(0.1, "tests", "recall of a rare class that counts as ignored"),
     "examine.noise_ratio": Limit(
-        0.55, "tests", "error of the confident half over that of all; clean 0.38, 5 % noise 0.63"
+        0.55, "tests", "confident over all errors; clean 0.38, noisy 0.63"
     ),
-    "examine.noise_margin": Limit(
-        0.1, "tests", "the same over the share of the guessing error that is left; clean 0.09"
-    ),
-    "examine.noise_rate": Limit(
-        0.03, "tests", "error rate of the confident half; clean digits 0.002"
-    ),
+    "examine.noise_margin": Limit(0.1, "tests", "the same over what guessing leaves; clean 0.09"),
+    "examine.noise_rate": Limit(0.03, "tests", "errors of the confident half; clean 0.002"),
     "examine.noise_clear": Limit(0.08, "chosen", "the same, above which the finding is surer"),
-    "examine.noise_signal": Limit(
-        0.65, "tests", "error of the model over that of guessing: without signal, no verdict"
-    ),
+    "examine.noise_signal": Limit(0.65, "tests", "error over guessing: no verdict above it"),
     "examine.doubt": Limit(0.2, "chosen", "probability of another label above that of the row's"),
     # --- generalisation
     "examine.gap": Limit(0.1, "tests", "validation error less training error; digits 0.03"),
@@ -156,8 +116,6 @@ EXAMINATION = {
     "examine.norm_error": Limit(0.05, "tests", "rise of the error; quiet 0.01, planted 0.4"),
     "examine.norm_batch": Limit(4, "definition", "rows: variances of 4 values are off by half"),
     "examine.norm_momentum": Limit(0.02, "chosen", "momentum that is too slow for its steps"),
-    "examine.future": Limit(
-        1e-4, "definition", "change of an output when the future changes; rounding is 1e-6"
-    ),
+    "examine.future": Limit(1e-4, "definition", "change of an output; rounding is 1e-6"),
     "examine.shifted": Limit(0.95, "tests", "share of the targets that equal the next input"),
 }

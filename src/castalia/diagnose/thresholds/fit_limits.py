@@ -13,9 +13,7 @@ FIT = {
         "from 1.3, so with a second sign",
     ),
     "fit.rise_least": Limit(0.02, "corpus", "the same rise over the least loss itself"),
-    "fit.rise_share": Limit(
-        0.03, "chosen", "rise of the validation loss over that of guessing: less changes no answer"
-    ),
+    "fit.rise_share": Limit(0.03, "chosen", "rise over the guessing loss; less changes no answer"),
     "fit.train_falls": Limit(0.9, "corpus", "training loss since the least validation loss"),
     "fit.gap": Limit(2.5, "corpus", "validation over training loss at the end"),
     "fit.matters": Limit(0.25, "corpus", "validation loss over that of guessing: not a trifle"),
@@ -35,15 +33,11 @@ FIT = {
     "fit.penalty": Limit(0.5, "chosen", "share of the loss that is no error"),
     "fit.penalty_least": Limit(0.15, "corpus", "penalty over the loss of guessing"),
     "fit.held_back": Limit(0.6, "corpus", "share of the guessing loss taken away: still poor"),
-    "fit.held_back_loss": Limit(
-        0.5, "corpus", "last loss over the first, where guessing is unknown"
-    ),
+    "fit.held_back_loss": Limit(0.5, "corpus", "last loss over the first, guessing unknown"),
     "fit.far_learnt": Limit(0.9, "corpus", "share taken away in spite of far too strong penalties"),
     "dropout.strong": Limit(0.65, "published", "usual rates are 0.1 to 0.5"),
     "dropout.far": Limit(0.75, "published", "a rate beyond all custom"),
-    "decay.strong": Limit(
-        0.05, "published", "usual rates are 1e-5 to 1e-2 where decay is part of the gradient"
-    ),
+    "decay.strong": Limit(0.05, "published", "usual: 1e-5 to 1e-2, as part of the gradient"),
     "decay.decoupled": Limit(1.0, "published", "usual rates of AdamW are 0.01 to 0.1"),
     # --- calibration
     "calibration.error": Limit(0.12, "corpus", "confidence minus accuracy on validation rows"),

@@ -16,9 +16,7 @@ STEPS = {
     ),
     "rate.small": Limit(0.03, "corpus", "update-to-weight ratio below which steps are small"),
     "rate.small_steps": Limit(0.05, "corpus", "the same, where a gradient explodes by itself"),
-    "rate.healthy": Limit(
-        3e-3, "published", "update-to-weight ratio to aim at; CS231n's rule of thumb is 1e-3"
-    ),
+    "rate.healthy": Limit(3e-3, "published", "update-to-weight ratio; CS231n's rule is 1e-3"),
     "rate.turning": Limit(
         -0.3,
         "corpus",
@@ -30,9 +28,7 @@ STEPS = {
     "rate.had_learnt": Limit(0.7, "corpus", "last loss over the first where it learnt, then broke"),
     "rate.above_best": Limit(1.3, "corpus", "last loss over the least tenth of the training"),
     "rate.jumps": Limit(0.15, "corpus", "spread of the late loss from step to step over its mean"),
-    "rate.slow": Limit(
-        3e-4, "corpus", "median update-to-weight ratio; healthy 5e-3 and more, too low up to 3e-4"
-    ),
+    "rate.slow": Limit(3e-4, "corpus", "median ratio; healthy from 5e-3, too low to 3e-4"),
     "rate.tiny": Limit(0.1, "corpus", "times rate.slow: too slow even where the loss has stopped"),
     "rate.slow_learnt": Limit(0.6, "chosen", "share of the guessing loss taken away"),
     "rate.slow_error": Limit(0.3, "chosen", "the same, below which a low rate is an error"),
@@ -44,17 +40,11 @@ STEPS = {
     "rate.hundredth": Limit(0.01, "chosen", "rate over the first, below which training has ended"),
     "rate.half": Limit(0.5, "chosen", "share of the steps before that end"),
     # --- gradients
-    "gradient.shrinks": Limit(
-        1e-3, "corpus", "first over last layer; healthy plain nets above 0.08, vanishing below 1e-2"
-    ),
-    "gradient.shrinks_normalised": Limit(
-        1e-6, "corpus", "the same where normalising layers scale gradients as they like"
-    ),
+    "gradient.shrinks": Limit(1e-3, "corpus", "first over last layer; healthy above 0.08"),
+    "gradient.shrinks_normalised": Limit(1e-6, "corpus", "the same with normalising layers"),
     "gradient.per_layer": Limit(0.3, "corpus", "healthy plain nets keep 0.4 and more per layer"),
     "gradient.geometric": Limit(0.7, "corpus", "correlation of depth and logarithm of the norm"),
-    "gradient.grows": Limit(
-        1e3, "corpus", "first over last layer, or over a sequence; healthy below 1"
-    ),
+    "gradient.grows": Limit(1e3, "corpus", "first over last layer or step; healthy below 1"),
     "gradient.spike": Limit(100.0, "corpus", "largest over median norm; healthy at most 82"),
     "gradient.huge": Limit(1e3, "corpus", "norm of an early gradient"),
     "gradient.clipped": Limit(0.7, "chosen", "norm as applied over the norm as computed"),
@@ -65,23 +55,15 @@ STEPS = {
     "fresh.spread": Limit(0.1, "definition", "distance of its spread from that of an even draw"),
     "weights.few": Limit(0.02, "chosen", "share of the parameters that never change"),
     # --- units
-    "units.dead": Limit(
-        0.6, "corpus", "share of a layer; healthy ReLU layers up to 0.47, dead ones from 0.83"
-    ),
+    "units.dead": Limit(0.6, "corpus", "share of a layer; healthy to 0.47, dead ones from 0.83"),
     "units.dead_hurting": Limit(0.4, "chosen", "the same when the loss is also poor"),
     "units.many": Limit(0.9, "chosen", "share of a layer that is nearly all of it"),
-    "units.saturated": Limit(
-        0.6, "corpus", "healthy hidden layers up to 0.27, saturated ones from 0.65"
-    ),
+    "units.saturated": Limit(0.6, "corpus", "share; healthy to 0.27, saturated from 0.65"),
     "units.saturated_most": Limit(0.9, "chosen", "the same, above which it is an error"),
     "units.equal": Limit(0.9, "definition", "share of rows equal to another: chance gives 0"),
     # --- the start
-    "start.loss": Limit(
-        3.0, "corpus", "first loss over that of guessing; healthy up to 3.1, 95 % below 2.4"
-    ),
-    "start.depth": Limit(
-        100.0, "published", "change of the spread over depth; He and Glorot keep it within 5"
-    ),
+    "start.loss": Limit(3.0, "corpus", "first loss over guessing; healthy to 3.1, 95 % below 2.4"),
+    "start.depth": Limit(100.0, "published", "change of spread; He and Glorot stay within 5"),
     "start.small_median": Limit(0.45, "corpus", "median weight over 1/√(fan-in), after a plateau"),
     "start.small": Limit(0.03, "corpus", "weights of a layer over 1/√(fan-in), where it is poor"),
     "start.large": Limit(5.0, "corpus", "the same, upwards"),
@@ -94,28 +76,20 @@ STEPS = {
         "fall of the loss in the last fifth; early stops 0.03 to 0.56, so with much left to learn",
     ),
     "end.part": Limit(0.4, "corpus", "times end.falling, where another sign agrees"),
-    "end.held_least": Limit(
-        0.01, "corpus", "fall of the validation loss that confirms a clear one"
-    ),
+    "end.held_least": Limit(0.01, "corpus", "fall of the validation loss that confirms one"),
     "end.descends": Limit(0.02, "corpus", "the same, where the steps are few"),
     "end.same_slope": Limit(0.9, "corpus", "mean cosine of successive gradients: one slope down"),
     "end.begun": Limit(0.25, "corpus", "fall of the last fifth over the whole fall; even is 0.2"),
     "end.learnt": Limit(0.6, "corpus", "share of the guessing loss taken away, of one just begun"),
     "end.nearly_learnt": Limit(0.95, "corpus", "the same, above which nothing is left to learn"),
     "end.gain": Limit(0.03, "chosen", "extrapolated fall over the loss of guessing"),
-    "end.left": Limit(
-        0.8, "corpus", "early stops have learnt up to 0.73, one 0.88 that still fell by half"
-    ),
+    "end.left": Limit(0.8, "corpus", "early stops have learnt up to 0.73, one of them 0.88"),
     "end.loss_left": Limit(0.3, "corpus", "last loss over the first, where guessing is unknown"),
     "end.mostly_right": Limit(0.8, "chosen", "validation score that has levelled off"),
     "steps.stale": Limit(0.5, "definition", "steps with left-over gradients: 0 or 1 in practice"),
     "steps.few": Limit(60, "corpus", "updates in all; healthy trainings make 90 and more"),
     # --- curvature and noise
-    "curvature.ratio": Limit(
-        100.0,
-        "corpus",
-        "healthy below 20 but for one of 132 that is fitted; ill-conditioned 178 to 8e5",
-    ),
+    "curvature.ratio": Limit(100.0, "corpus", "healthy below 20, ill-conditioned 178 to 8e5"),
     "curvature.fitted": Limit(0.97, "corpus", "training accuracy at which nothing creeps"),
     "curvature.creeps": Limit(0.98, "corpus", "last fifth of the loss over the one before"),
     "curvature.nearly_learnt": Limit(0.9, "corpus", "share taken away, above which it must creep"),
@@ -128,19 +102,13 @@ STEPS = {
         "batches and a poor fit",
     ),
     "noise.learnt": Limit(0.7, "corpus", "share of the guessing loss taken away in spite of it"),
-    "turning.zigzag": Limit(
-        -0.5, "corpus", "a quadratic at its limit of stability gives -1; healthy above -0.16"
-    ),
+    "turning.zigzag": Limit(-0.5, "corpus", "stability's limit gives -1; healthy above -0.16"),
     # --- batch statistics and modes
     "batch.norm": Limit(4, "definition", "numbers per channel: the variance of 4 is off by 80 %"),
-    "batch.hasty": Limit(
-        0.7, "published", "momentum above which the last batch decides; torch's default 0.1"
-    ),
+    "batch.hasty": Limit(0.7, "published", "the last batch decides above it; torch has 0.1"),
     "batch.slow": Limit(0.05, "published", "momentum below half of torch's default"),
     "batch.running": Limit(1.0, "corpus", "distance of running from batch mean in spreads, late"),
-    "modes.random": Limit(
-        1e-3, "definition", "difference of two answers to the same rows; rounding leaves 1e-6"
-    ),
+    "modes.random": Limit(1e-3, "definition", "of two answers to a row; rounding leaves 1e-6"),
     "modes.steps": Limit(0.3, "chosen", "share of steps in evaluation mode"),
     "modes.silent": Limit(0.5, "chosen", "calls without gradients over steps: fewer are no steps"),
 }

@@ -41,11 +41,6 @@ _ARCHIVES = (".zip", ".npz")
 def holds_images(data: Any) -> bool:
     """Whether something is, or names, images rather than a table.
 
-    Parameters
-    ----------
-    data
-        A path, a known name or an object in memory.
-
     Examples
     --------
     >>> holds_images("pets.zip"), holds_images("titanic.csv"), holds_images("mnist")

@@ -79,15 +79,6 @@ def choose_size(sizes: np.ndarray, rows: int) -> tuple[int, int]:
 def choose_model(rows: int, size: tuple[int, int], device: str) -> tuple[str, str]:
     """Return the network that suits the images, and why.
 
-    Parameters
-    ----------
-    rows
-        How many images there are.
-    size
-        Height and width they are brought to.
-    device
-        As a training takes it.
-
     Examples
     --------
     >>> choose_model(800, (64, 64), "cpu")
@@ -103,15 +94,7 @@ def choose_model(rows: int, size: tuple[int, int], device: str) -> tuple[str, st
 
 
 def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> tuple[int, int]:
-    """Return the size, doubled until the network takes it.
-
-    Parameters
-    ----------
-    model
-        An unfitted classifier of images.
-    size, channels, classes
-        What it is to take and tell.
-    """
+    """Return the size, doubled until the network takes it."""
     for times in (1, 2, 4, 8, 16):
         found = size[0] * times, size[1] * times
         spec = Spec(channels, classes, extra={"size": list(found)})

@@ -21,13 +21,7 @@ BLOCK = 4096
 
 
 def coarse_pixels(images: Images) -> np.ndarray:
-    """Return every image shrunk to a row of numbers, (N, C * SIDE * SIDE).
-
-    Parameters
-    ----------
-    images
-        Images, grey or in colour.
-    """
+    """Return every image shrunk to a row of numbers, (N, C * SIDE * SIDE)."""
     channels = 1 if images.channels == 1 else 3
     blocks = np.array_split(np.arange(len(images)), max(1, len(images) // BLOCK))
     found = [images.pixels(rows, (SIDE, SIDE), channels).flatten(1).numpy() for rows in blocks]
@@ -35,17 +29,7 @@ def coarse_pixels(images: Images) -> np.ndarray:
 
 
 def pixel_model(key: str, rounds: int, seed: int) -> Any:
-    """Return a baseline, not yet fitted.
-
-    Parameters
-    ----------
-    key
-        ``"guess"``, ``"linear"`` or ``"boosting"``.
-    rounds
-        Trees of the boosting.
-    seed
-        For what draws random numbers.
-    """
+    """Return a baseline, not yet fitted: ``"guess"``, ``"linear"`` or ``"boosting"``."""
     if key == "guess":
         return DummyClassifier(strategy="prior")
     if key == "linear":

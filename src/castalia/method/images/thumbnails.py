@@ -24,15 +24,7 @@ LAYERS, MAPS, MAP_SIDE = 2, 16, 32
 
 
 def thumbnail(images: Images, row: int) -> str:
-    """Return an image as a data URI of a few kilobytes.
-
-    Parameters
-    ----------
-    images
-        Images.
-    row
-        Which of them.
-    """
+    """Return an image as a data URI of a few kilobytes."""
     from PIL import Image
 
     height, width = images.take([row]).sizes[0]
@@ -51,17 +43,7 @@ def thumbnail(images: Images, row: int) -> str:
 
 
 def examples(images: Images, task: Task, seed: int) -> list[dict[str, Any]]:
-    """Return some images of each class, the commonest classes first.
-
-    Parameters
-    ----------
-    images
-        All images.
-    task
-        Their classes.
-    seed
-        Of the choice.
-    """
+    """Return some images of each class, the commonest classes first."""
     rng, codes = np.random.default_rng(seed), task.codes
     found = []
     for place in np.argsort(-np.bincount(codes), kind="stable")[:CLASSES]:
@@ -73,17 +55,7 @@ def examples(images: Images, task: Task, seed: int) -> list[dict[str, Any]]:
 
 
 def feature_maps(model: Any, images: Images, row: int) -> list[dict[str, Any]]:
-    """Return what the first convolutions of a fitted classifier make of one image.
-
-    Parameters
-    ----------
-    model
-        A fitted classifier of images.
-    images
-        Images.
-    row
-        Which of them.
-    """
+    """Return what the first convolutions of a fitted classifier make of one image."""
     net = model.module_
     weight = next(net.parameters())
     x = next(iter(model.adapter_.blocks(images.take([row]), np.float32))).to(weight)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.data.text.text_datasets import available_texts, load_text
-from castalia.data.text.text_inputs import read_text
+from castalia.data.utf8_files import read_text
 from castalia.errors import InvalidData
 from castalia.utils.text import listing, plural
 

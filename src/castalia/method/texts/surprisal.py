@@ -17,13 +17,6 @@ def surprises(model: Any, passages: Passages) -> np.ndarray:
 
     A passage is read after those before it that are in the same run. Its tokens are its own: none
     reaches over its ends, so that bits and characters belong together.
-
-    Parameters
-    ----------
-    model
-        A fitted language model with a tokenizer.
-    passages
-        Passages of a text.
     """
     tokenizer = model.tokenizer_
     found = []

@@ -49,17 +49,7 @@ def word_model(key: str, texts: int) -> Any:
 
 
 def informative_words(model: Pipeline, classes: Sequence[Any], most: int = 10) -> list[list[str]]:
-    """Return the words that speak most for each class, by the weights of the regression.
-
-    Parameters
-    ----------
-    model
-        A fitted ``"words"``.
-    classes
-        Those to tell of, as the model knows them.
-    most
-        Words of a class.
-    """
+    """Return the words that speak most for each class, by the weights of the regression."""
     vectorizer, regression = model[0], model[-1]
     names, weights = vectorizer.get_feature_names_out(), regression.coef_
     words = np.array([all(part[0].isalnum() for part in name.split()) for name in names])

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from castalia.base.saved_values import register
-from castalia.data.text.text_inputs import read_text
 from castalia.data.tokenizers import Tokenizer
+from castalia.data.utf8_files import read_text
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
 

@@ -43,21 +43,22 @@ class LinearModel:
     def _outputs(self, X: Any) -> np.ndarray:
         """Return W x + b for each row, (N,) or (N, T)."""
         check_is_fitted(self, "coef_")
-        X = self._expanded(self._matrix(X))  # type: ignore[attr-defined]
+        est: Any = self  # with the base that it is mixed into
+        X = self._expanded(est._matrix(X))
         if isinstance(X, Tensor):
-            weight = torch.as_tensor(self.coef_, device=X.device, dtype=X.dtype)
-            return (
-                X @ weight.mT if weight.ndim == 2 else X @ weight
-            ).cpu().numpy() + self.intercept_
-        return safe_sparse_dot(X, self.coef_.T) + self.intercept_
+            weight = torch.as_tensor(est.coef_, device=X.device, dtype=X.dtype)
+            found = X @ weight.mT if weight.ndim == 2 else X @ weight
+            return found.cpu().numpy() + est.intercept_
+        return safe_sparse_dot(X, est.coef_.T) + est.intercept_
 
     @property
     def module_(self) -> nn.Linear:
         """The model as a torch layer, a fresh copy."""
         check_is_fitted(self, "coef_")
-        weight = torch.as_tensor(np.atleast_2d(self.coef_))
+        est: Any = self
+        weight = torch.as_tensor(np.atleast_2d(est.coef_))
         layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype, device="meta")
-        bias = np.broadcast_to(self.intercept_, len(weight)).astype(self.coef_.dtype)
+        bias = np.broadcast_to(est.intercept_, len(weight)).astype(est.coef_.dtype)
         state = {"weight": weight.clone(), "bias": torch.from_numpy(bias.copy())}
         layer.load_state_dict(state, assign=True)
         return layer

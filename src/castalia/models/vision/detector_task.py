@@ -130,7 +130,7 @@ class Detector:
         for image, (height, width) in enumerate(sizes):
             keep = kept[image].nonzero()[:MOST, 0]
             pixels = shares[image, keep] * shares.new_tensor([width, height, width, height])
-            names = self.classes_[labels[image, keep].numpy()]
+            names = self.classes_[labels[image, keep].numpy()]  # type: ignore[attr-defined]
             found.append(Boxes(names, pixels.numpy(), scores=scores[image, keep].numpy()))
         return found
 

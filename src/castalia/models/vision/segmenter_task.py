@@ -107,7 +107,8 @@ class Segmenter:
         X
             Images.
         """
-        return _joined([self.classes_[s.argmax(dim=1).numpy()] for s in self._scores(X)])
+        classes: np.ndarray = self.classes_  # type: ignore[attr-defined]
+        return _joined([classes[s.argmax(dim=1).numpy()] for s in self._scores(X)])
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
         """Return the probability of each class at every pixel, (N, H, W, K), or a list of them.

@@ -140,7 +140,7 @@ class GPTClassifier(Classifier, Estimator):
     """
 
     adapter: ClassVar[Any] = StartReader(LayoutAdapter)
-    codec: ClassVar[ClassCodec] = ChoiceCodec()
+    codec: ClassVar[Any] = ChoiceCodec()
 
     layout: Annotated[str, OneOf(*LAYOUTS)] = "auto"
     auxiliary: Annotated[float, Interval(0)] = 0.5

@@ -148,7 +148,7 @@ class TextToText:
         _refuse_pairs(texts, type(self).__name__)
         found = np.empty(len(texts), dtype=object)
         settings: dict[str, Any] = {
-            "tokens": self.answer_tokens_,
+            "tokens": self.answer_tokens_,  # type: ignore[attr-defined]
             "stop": adapter.end,
             "start": self._start_of(adapter),
             "pad": adapter.end,
