@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -207,6 +208,7 @@ def test_a_killed_search_repeats_no_finished_fold_and_ends_the_same(tmp_path):
             lines = log.read_text().splitlines() if log.exists() else []
             if len(lines) >= before + 4:
                 break
+            time.sleep(0.02)  # the child has work to do
         running.send_signal(signal.SIGKILL)
         running.communicate()
     resumed = search(tmp_path, "killed.sqlite", "killed.log", 0).communicate(timeout=120)[0]

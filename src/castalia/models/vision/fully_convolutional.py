@@ -1,4 +1,4 @@
-"""A classifier slid over larger images, all windows in one pass."""
+"""A classifier in every window of larger images, in one pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["FullyConvolutional"]
 BLOCK = 1 << 20  # numbers of a block of images of one size
 
 
-class PictureClassifier(Constraint):
+class FittedImageClassifier(Constraint):
     """One of our image classifiers."""
 
     def rule(self) -> str:
@@ -106,7 +106,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
 
     _unsaved: ClassVar[tuple[str, ...]] = ("module_",)  # made again from the classifier's
 
-    estimator: Annotated[Any, PictureClassifier()] = None
+    estimator: Annotated[Any, FittedImageClassifier()] = None
     pool: Annotated[str, OneOf("max", "mean")] = "max"
 
     def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> FullyConvolutional:

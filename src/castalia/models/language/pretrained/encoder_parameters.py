@@ -180,7 +180,7 @@ class EncoderSizes:
 def as_wide(net: nets.BERT | nets.GPT) -> None:
     """Scale the first weights, N(0, 0.02^2) at width 768, so that a sum over ``dim`` is as large.
 
-    In a narrow network 0.02 lets the first token hear almost nothing of the others.
+    In a narrow network 0.02 lets the first token attend to almost nothing of the others.
 
     Parameters
     ----------
