@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.pair_adapter import MULTIPLE, PairAdapter, as_pairs
 from castalia.data.text.token_rows import TokenRows, real_lengths
@@ -49,11 +50,9 @@ def as_sentences(X: Any, owner: str, what: str = "X") -> np.ndarray:
     return found
 
 
-class _MarkedAdapter:
+class _MarkedAdapter(Adapter):
     """Rows of ids with marks beside them, (N, M, T); reading is left to a ``PairAdapter``."""
 
-    categories: tuple[int, ...] = ()
-    inputs = 1
     marks = 2
 
     def __init__(self, reader: PairAdapter | None = None) -> None:

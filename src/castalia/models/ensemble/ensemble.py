@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from castalia.base import Constraint, DirectEstimator, Estimator
 from castalia.base.input_checks import check_matrix, check_X
-from castalia.base.tasks import encode_classes, numeric_target
+from castalia.base.targets import encode_classes, numeric_target
 from castalia.data import Dataset
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.bootstrap import by_content

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_target
-from castalia.base.tasks import numeric_target
+from castalia.base.targets import numeric_target
 from castalia.errors import InvalidParameter
 from castalia.models.kernel.feature_sweep import Problem, Sweep, sweep, waves
 from castalia.models.kernel.least_norm import least_norm

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_target, check_weight, split_target
-from castalia.base.tasks import numeric_target
+from castalia.base.targets import numeric_target
 from castalia.models.linear.solvers.lms import lms
 
 __all__ = ["AdaptiveFilter"]

@@ -189,7 +189,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         X
             Images, none smaller than the window.
         """
-        return self.estimator_._probability(self._pooled(X)).numpy()
+        return self.estimator_.codec.probability(self.estimator_, self._pooled(X)).numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of the highest pooled score, or the 0/1 matrix of labels.

@@ -216,9 +216,6 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         far = (unit[first] * unit[other]).sum(axis=1)
         return float(((near > far) + 0.5 * (near == far)).mean())
 
-    def _wants_target(self) -> bool:
-        return False
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True

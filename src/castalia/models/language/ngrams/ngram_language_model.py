@@ -496,9 +496,6 @@ class NGramLanguageModel(DirectEstimator):
         space = " " if written and prompt and not prompt[-1].isspace() else ""
         return prompt + cut_behind(space + " ".join(written), stop)
 
-    def _wants_target(self) -> bool:
-        return False
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
