@@ -11,7 +11,7 @@ from torch import nn
 
 from castalia import ConvNetClassifier, Training
 from castalia.data import Images
-from castalia.data.images import as_images
+from castalia.data.images import ImageAdapter, as_images
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.testing import toy
@@ -57,7 +57,7 @@ def test_labels_may_come_with_the_pictures(fitted):
 
 
 def test_pixels_stay_bytes_until_they_are_taken():
-    rows = ImageClassifier.adapter().fit(as_images(X)).rows(as_images(X), np.float32)
+    rows = ImageAdapter().fit(as_images(X)).rows(as_images(X), np.float32)
     assert rows.x.dtype == torch.uint8
     batch = rows.take(torch.arange(len(X)))
     assert batch.dtype == torch.float32
@@ -68,7 +68,7 @@ def test_pixels_stay_bytes_until_they_are_taken():
 def test_a_channel_without_contrast_stays_small():
     flat = np.full((4, 5, 5, 3), 0.1) + [0.0, 0.2, 0.7]
     flat[0, 0, 0, 0] = 1.0
-    adapter = ImageClassifier.adapter().fit(as_images(flat))
+    adapter = ImageAdapter().fit(as_images(flat))
     assert adapter.deviation[1:].tolist() == [1.0, 1.0]
     assert float(next(adapter.blocks(as_images(flat), np.float32))[:, 1:].abs().max()) < 1e-6
 

@@ -8,8 +8,8 @@ from torch.testing import assert_close
 
 from castalia.data.batches import Samples
 from castalia.data.text import TokenRows, cut_blocks
+from castalia.data.text.stream_adapter import as_streams
 from castalia.models.language import GPTLanguageModel
-from castalia.models.language.causal.rnn_language_model import as_streams
 from castalia.nets.language import GPT, RecurrentLM
 from castalia.objectives import CarriedLM, CausalLM
 from castalia.objectives import next_token as module

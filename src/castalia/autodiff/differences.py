@@ -27,15 +27,6 @@ def finite_difference(
     (f(x + e) - f(x - e)) / 2e, with one that shrinks like e^2. Rounding adds about 1e-16 |f| / e in
     float64. Two calls for each number differentiated by: for small inputs, and for checks.
 
-    Parameters
-    ----------
-    fn, inputs, wrt
-        As for `gradient`.
-    step
-        The step e.
-    scheme
-        Which quotient.
-
     See Also
     --------
     check_gradients : compares whole modules, and knows about kinks and rounding.

@@ -92,11 +92,6 @@ def adjoint_multipliers(
     They solve (dg/dz)^T lambda = (dc/dz)^T; lambda_i says how the cost answers to a push at
     constraint i. For the layers of a network they are the back-propagated gradients dc/dz_i.
 
-    Parameters
-    ----------
-    g, c, z, w, solver, tolerance
-        As in :func:`adjoint_gradient`.
-
     Examples
     --------
     >>> z, w = torch.tensor(3.0), torch.tensor(9.0)

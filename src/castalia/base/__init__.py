@@ -1,11 +1,21 @@
 """The estimator contract: base classes, tasks, parameters, saving and loading."""
 
 import castalia.base.saved_records  # noqa: F401  (registers what saved models may hold)
+from castalia.base.classifier import Classifier
 from castalia.base.direct import DirectEstimator
 from castalia.base.estimator import Estimator
-from castalia.base.params import Constraint, Interval, OneOf, RandomState, Sizes, check_parameters
+from castalia.base.params import (
+    Constraint,
+    Interval,
+    OneOf,
+    RandomState,
+    Sizes,
+    check_parameters,
+    fields_for,
+)
+from castalia.base.regressor import Regressor
 from castalia.base.store import load, save
-from castalia.base.tasks import Classifier, Regressor, Target
+from castalia.base.targets import NoTarget, Target, TargetCodec
 from castalia.base.transferable import Transferable
 from castalia.base.warm_start import Start, Trained
 from castalia.utils.moved_names import moved_names
@@ -16,15 +26,18 @@ __all__ = [
     "DirectEstimator",
     "Estimator",
     "Interval",
+    "NoTarget",
     "OneOf",
     "RandomState",
     "Regressor",
     "Sizes",
     "Start",
     "Target",
+    "TargetCodec",
     "Trained",
     "Transferable",
     "check_parameters",
+    "fields_for",
     "load",
     "save",
 ]

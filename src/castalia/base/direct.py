@@ -19,7 +19,7 @@ from castalia.base.input_checks import (
     split_target,
 )
 from castalia.base.params import RandomState, check_parameters
-from castalia.base.watched import Watched
+from castalia.base.watched import Watched, without_record
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
 from castalia.utils.shared_arrays import shared_tensor
@@ -28,7 +28,7 @@ __all__ = ["DirectEstimator"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DirectEstimator(Watched, BaseEstimator):
+class DirectEstimator(BaseEstimator):
     """Base of fits by a closed form, a count or an update rule.
 
     A subclass gives ``_solve(X, y, sample_weight)``, which sets the fitted attributes. ``module_``
@@ -42,6 +42,7 @@ class DirectEstimator(Watched, BaseEstimator):
         Seed, for those that draw numbers.
     """
 
+    diagnosis_: ClassVar[Any] = Watched()
     _unsaved: ClassVar[tuple[str, ...]] = ()
     _sparse: ClassVar[bool] = False  # whether scipy's sparse matrices will do
 
@@ -82,13 +83,7 @@ class DirectEstimator(Watched, BaseEstimator):
         return self
 
     def set_params(self, **params: Any) -> DirectEstimator:
-        """Set parameters; ``training__clip`` works from the default ``training=None`` too.
-
-        Parameters
-        ----------
-        **params
-            Names and values.
-        """
+        """Set parameters; ``training__clip`` works from the default ``training=None`` too."""
         nested = any(name.startswith("training__") for name in params)
         if nested and "training" not in params and getattr(self, "training", 0) is None:
             params = {"training": loop_settings(None, self.device), **params}
@@ -114,6 +109,9 @@ class DirectEstimator(Watched, BaseEstimator):
         if device.type == "mps":  # it has no float64, and direct solvers need one
             device = torch.device("cpu")
         return (X if isinstance(X, Tensor) else shared_tensor(X)).to(device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_record(super().__getstate__())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

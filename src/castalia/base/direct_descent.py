@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from torch import Tensor, nn
 
 from castalia.base.run_recorder import open_recorder
-from castalia.base.watched import watchers
+from castalia.base.watched import remember, watchers
 from castalia.data.batches import Samples, SparseRows, TensorRows
 from castalia.protocols import Objective, Rows, Stage
 from castalia.train import Precision, Training, TrainState, check_training, train
@@ -92,6 +92,6 @@ def descend(
             callbacks=doctor,
             recorder=recorder,
         )
-    est._remember(doctor)
+    remember(est, doctor)
     net.to("cpu")
     return state

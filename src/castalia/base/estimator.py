@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,23 +13,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base.input_checks import (
-    check_rows,
-    check_target,
-    check_weight,
-    split_target,
-    take_rows,
-)
-from castalia.base.params import Interval, RandomState, check_parameters
+from castalia.base.input_checks import check_rows, drop_weightless, split_target
+from castalia.base.output_blocks import join_blocks
+from castalia.base.params import Interval, RandomState, check_parameters, check_tokens
 from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
-from castalia.base.tasks import Target
-from castalia.base.watched import Watched, watchers
+from castalia.base.targets import Target, TargetCodec
+from castalia.base.watched import Watched, remember, watchers, without_record
 from castalia.data.batches import Samples
-from castalia.data.row_splits import SMALLEST, holdout
 from castalia.data.table_adapter import TableAdapter
-from castalia.errors import InvalidParameter
-from castalia.protocols import Objective, Spec, Stage
+from castalia.protocols import Batch, Objective, Spec, Stage
 from castalia.train import (
     Training,
     build_strategy,
@@ -42,17 +34,17 @@ from castalia.train import (
 )
 from castalia.utils.devices import cpu_scope, resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
+from castalia.utils.tensor_trees import leaves, map_tree, move
 
 __all__ = ["Estimator"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
+class Estimator(CallbackSupportMixin, BaseEstimator):
     """Base of everything trained by gradients.
 
-    A subclass says which ``adapter`` reads its data, and gives two hooks: ``_network(spec)`` and
-    ``_objective(spec)``. A task mixin to the left of this class encodes targets and turns outputs
-    into predictions.
+    A subclass says which ``adapter`` reads X and which ``codec`` encodes y (a task mixin to the
+    left of this class has one), and gives two hooks: ``_network(spec)`` and ``_objective(spec)``.
 
     Parameters
     ----------
@@ -81,24 +73,17 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         What the doctor found, of trainings that were watched (``Training.watch``).
     """
 
-    adapter: ClassVar[type] = TableAdapter
+    adapter: ClassVar[Any] = TableAdapter  # an ``Adapter``, or what makes one: ``Reads``
+    codec: ClassVar[TargetCodec]
+    usual_training: ClassVar[Training] = Training()  # where ``training`` is None
+    diagnosis_: ClassVar[Any] = Watched()
     _unsaved: ClassVar[tuple[str, ...]] = ()
-    _wants_validation_outputs: ClassVar[bool] = True  # in ``_after_fit``
-    _wants_target: ClassVar[bool] = True  # whether ``fit`` needs a y
 
     epochs: Annotated[int, Interval(1, whole=True)] = 100
     batch_size: Annotated[int, Interval(1, whole=True)] = 64
     lr: Annotated[float, Interval(0, closed="neither")] = 1e-3
     training: Training | None = None
     random_state: Annotated[Any, RandomState()] = None
-
-    def _adapter(self) -> Any:
-        """Make the adapter that reads the data, not yet fitted."""
-        return self.adapter()
-
-    def _check_target(self, X: Any, y: Any) -> Any:
-        """Return y checked against the rows X, which are checked already."""
-        return check_target(self, X, y)
 
     def _network(self, spec: Spec) -> nn.Module:
         """Build the network for this data."""
@@ -126,15 +111,15 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
-        training = self.training if self.training is not None else Training()
+        training = self.training if self.training is not None else self.usual_training
         check_parameters(self)
         check_training(training)
+        adapter, codec = self.adapter.of(self), self.codec
         X, y = split_target(X, y)
-        adapter = self._adapter()
-        X = check_rows(self, adapter, X, reset=True, y=y if self._wants_target else "unasked")
-        y = self._check_target(X, y)
-        X, y, weight = _drop_weightless(X, y, check_weight(self, X, sample_weight))
-        target = self._encode_target(y, weight)  # type: ignore[attr-defined]
+        X = check_rows(self, adapter, X, reset=True, y=y if codec.required else "unasked")
+        y = codec.check(self, adapter, X, y)
+        X, y, weight = drop_weightless(X, y, codec.check_weight(self, X, sample_weight))
+        target = codec.fit(self, adapter, X, y, weight)
         self.adapter_ = adapter.fit(X, target.weight)
         self.spec_ = Spec(
             adapter.inputs,
@@ -154,10 +139,11 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             work = step_work(net, self.adapter_.shape, self.batch_size)
-            rows = self.spec_.rows if self.adapter is TableAdapter else sys.maxsize
+            rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
             samples = self._samples(X, target, precision.dtype)
-            kept, held = self._split(samples, target, training, seed, precision.dtype)
+            validation = self._validation(training.validation, precision.dtype)
+            kept, held = self.adapter_.split(samples, validation, seed, target.labels)
             objective = self._objective(self.spec_)
             steps = self.epochs * kept.n_batches(self.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
@@ -181,15 +167,11 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         self.n_iter_ = len(state.history)
         self.best_ = state.best
         self.stopped_ = state.stopped
-        self.settings_ = {
-            **state.settings,
-            "seed": seed,
-            "rows": len(kept),
-            "validation_rows": len(held),
-        }
+        counts = {"rows": len(kept), "validation_rows": len(held)}
+        self.settings_ = {**state.settings, "seed": seed, **counts}
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
-        self._remember(doctor)
-        self._after_fit(*self._validation_outputs(held))  # type: ignore[attr-defined]
+        remember(self, doctor)
+        self.codec.conclude(self, *self._validation_outputs(held))
 
     def _plain(self, weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
         """Build the network again, whole, around weights that were gathered from shards."""
@@ -199,53 +181,36 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         return net.eval()
 
     def _samples(self, X: Any, target: Target, dtype: torch.dtype) -> Samples:
-        rows = self.adapter_.rows(X, _NUMPY[dtype])
-        y = target.y.to(dtype) if target.y.is_floating_point() else target.y
+        """Return checked rows and encoded targets as the loop wants them."""
+        y = map_tree(lambda leaf: _cast(leaf, dtype), target.y)
         weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
-        samples = Samples(rows, y, weight)
-        return samples if samples.lengths is None else self._padded_rows(samples)
+        tokens = getattr(self, "batch_tokens", None)  # a field of some that read texts
+        samples = Samples(self.adapter_.rows(X, _NUMPY[dtype]), y, weight, tokens=tokens)
+        check_tokens(self, samples.lengths, tokens)
+        return samples
 
-    def _padded_rows(self, samples: Samples) -> Samples:
-        """Let batches be made of padded rows of like lengths."""
-        lengths: Any = samples.lengths
-        tokens, longest = getattr(self, "batch_tokens", None), int(lengths.max())
-        if tokens is not None and tokens < longest:
-            raise InvalidParameter(
-                f"{type(self).__name__}: `batch_tokens` must be at least {longest}, the tokens of "
-                f"the longest text; got {tokens}. Lower `context` to cut long texts."
-            )
-        return replace(samples, tokens=tokens)
-
-    def _split(
-        self, samples: Samples, target: Target, training: Training, seed: int, dtype: torch.dtype
-    ) -> tuple[Samples, Samples]:
-        """Cut off the validation rows, or encode those that were given."""
-        if isinstance(training.validation, tuple):
-            X, y = training.validation
-            X = check_rows(self, self.adapter_, X, reset=False)
-            held = self._reencode_target(self._check_target(X, y))  # type: ignore[attr-defined]
-            return samples, self._samples(X, held, dtype)
-        kept, held_rows = holdout(
-            len(samples), training.validation, seed=seed, labels=target.labels, smallest=SMALLEST
-        )
-        if not len(held_rows):
-            return samples, samples.subset(held_rows)
-        return samples.subset(kept), samples.subset(held_rows)
+    def _validation(self, wanted: Any, dtype: torch.dtype) -> float | Samples:
+        """Return the share of rows to hold out, or the rows that were given for it, encoded."""
+        if not isinstance(wanted, tuple):
+            return float(wanted)
+        X = check_rows(self, self.adapter_, wanted[0], reset=False)
+        y = self.codec.check(self, self.adapter_, X, wanted[1])
+        return self._samples(X, self.codec.encode(self, y), dtype)
 
     @torch.inference_mode()
     def _validation_outputs(self, held: Samples) -> tuple[Tensor | None, Tensor | None]:
-        if not len(held) or not self._wants_validation_outputs:
+        if not len(held) or not self.codec.judges:
             return None, None
         device = next(self.module_.parameters()).device
         outputs, targets = [], []
         for window, order in held.windows(None, 0):
             for index in order.split(evaluation_rows(self.adapter_.shape, 8192)):
                 batch = window.batch(index)
-                outputs.append(self.module_(batch.x.to(device)).cpu())
+                outputs.append(self.module_(batch.to(device).x).cpu())
                 targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
-    def _forward(self, X: Any) -> Iterator[Tensor]:
+    def _forward(self, X: Any) -> Iterator[Any]:
         """Yield the network's outputs for rows X block by block, on the CPU."""
         return self._through(self._checked(X))
 
@@ -253,60 +218,41 @@ class Estimator(Watched, CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self, "module_")
         return check_rows(self, self.adapter_, X, reset=False)
 
-    def _through(self, X: Any) -> Iterator[Tensor]:
+    def _through(self, X: Any) -> Iterator[Any]:
         parameter = next(self.module_.parameters())
         device, dtype = parameter.device, parameter.dtype
         self.module_.eval()
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
-            work = step_work(self.module_, self.adapter_.shape, len(block))
+            work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
             with torch.inference_mode(), cpu_scope(device, work):
-                outputs = self.module_(torch.as_tensor(block).to(device)).detach().cpu()
+                outputs = move(self.module_(Batch(block).to(device).x), "cpu")
             yield outputs
 
-    def _outputs(self, X: Any) -> Tensor:
+    def _outputs(self, X: Any) -> Any:
         """Return the network's outputs for rows X, on the CPU."""
         X = self._checked(X)
-        blocks = self._through(X)
-        first = next(blocks, torch.empty(0, self.spec_.outputs))
-        if len(first) == len(X):
-            return first
-        result, stop = first.new_empty(len(X), *first.shape[1:]), 0
-        for block in chain([first], blocks):
-            start, stop = stop, stop + len(block)
-            result[start:stop] = block
-        return result
+        return join_blocks(self._through(X), len(X), torch.empty(0, self.spec_.outputs))
 
     def set_params(self, **params: Any) -> Estimator:
-        """Set parameters; ``training__optimizer`` works from the default ``training=None`` too.
-
-        Parameters
-        ----------
-        **params
-            Names and values.
-        """
-        if (
-            self.training is None
-            and "training" not in params
-            and any(k.startswith("training__") for k in params)
-        ):
+        """Set parameters; ``training__optimizer`` works from the default ``training=None`` too."""
+        nested = any(name.startswith("training__") for name in params)
+        if nested and self.training is None and "training" not in params:
             self.training = Training()
         return super().set_params(**params)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return without_record(super().__getstate__())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.target_tags.required = self._wants_target
+        tags.target_tags.required = self.codec.required
         return tags
 
 
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
-def _drop_weightless(
-    X: Any, y: Any, weight: np.ndarray | None
-) -> tuple[Any, Any, np.ndarray | None]:
-    """Leave out rows of weight 0: they are as good as absent."""
-    if weight is None or weight.all():
-        return X, y, weight
-    kept = np.flatnonzero(weight)
-    return take_rows(X, kept), take_rows(y, kept), weight[kept]
+def _cast(leaf: Any, dtype: torch.dtype) -> Any:
+    """Return a tensor of fractions in the format of the training; anything else as it is."""
+    return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf

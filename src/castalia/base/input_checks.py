@@ -27,7 +27,9 @@ __all__ = [
     "check_rows",
     "check_target",
     "check_weight",
+    "drop_weightless",
     "is_frame",
+    "same_rows",
     "split_target",
     "take_rows",
 ]
@@ -216,6 +218,26 @@ def _check_tensor(estimator: Any, X: Tensor, *, reset: bool) -> Tensor:
         raise InvalidData(f"{name}: X must hold no NaN or infinity. Fill them in or drop the rows.")
     _check_n_features(estimator, X, reset=reset)
     return X if X.dtype in (torch.float32, torch.float64) else X.to(torch.float32)
+
+
+def same_rows(owner: str, X: Any, y: Any) -> None:
+    """Refuse targets that are missing or not as many as the rows."""
+    if y is None:
+        raise InvalidData(f"{owner}: requires y to be passed, but the target y is None.")
+    if len(X) != len(y):
+        raise InvalidData(
+            f"{owner}: X and y must have the same number of rows; got {len(X):,} and {len(y):,}."
+        )
+
+
+def drop_weightless(
+    X: Any, y: Any, weight: np.ndarray | None
+) -> tuple[Any, Any, np.ndarray | None]:
+    """Leave out rows of weight 0: they are as good as absent."""
+    if weight is None or weight.all():
+        return X, y, weight
+    kept = np.flatnonzero(weight)
+    return take_rows(X, kept), take_rows(y, kept), weight[kept]
 
 
 def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:

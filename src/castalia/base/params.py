@@ -6,8 +6,10 @@ made from the constraint.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cache
+from inspect import signature
 from numbers import Integral, Real
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -16,7 +18,16 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["Constraint", "Interval", "OneOf", "RandomState", "Sizes", "check_parameters"]
+__all__ = [
+    "Constraint",
+    "Interval",
+    "OneOf",
+    "RandomState",
+    "Sizes",
+    "check_parameters",
+    "check_tokens",
+    "fields_for",
+]
 
 
 class Constraint:
@@ -138,3 +149,27 @@ def check_parameters(owner: Any) -> None:
                 f"{type(owner).__name__}: `{name}` must be {constraint.rule()}; got "
                 f"{value!r}.{constraint.hint(value)}"
             )
+
+
+def check_tokens(owner: Any, lengths: Any, tokens: int | None) -> None:
+    """Raise ``InvalidParameter`` where a row, (N, S) lengths, has more than a batch may have."""
+    longest = 0 if lengths is None else int(lengths.max())
+    if tokens is not None and tokens < longest:
+        raise InvalidParameter(
+            f"{type(owner).__name__}: `batch_tokens` must be at least {longest}, the tokens of "
+            f"the longest text; got {tokens}. Lower `context` to cut long texts."
+        )
+
+
+def fields_for(owner: Any, network: Callable[..., Any]) -> dict[str, Any]:
+    """Return the fields of an estimator that are arguments of its network, by name.
+
+    >>> @dataclass
+    ... class Model:
+    ...     hidden: int = 8
+    ...     lr: float = 0.1
+    >>> fields_for(Model(), lambda inputs, hidden: None)
+    {'hidden': 8}
+    """
+    wanted = signature(network).parameters
+    return {f.name: getattr(owner, f.name) for f in fields(owner) if f.name in wanted}

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from castalia.base.input_checks import is_frame
 from castalia.data import read
+from castalia.data.batches import TensorRows
 from castalia.data.images import Images
 from castalia.train import Recorder, Training
+from castalia.utils.tensor_trees import leaves
 
 __all__ = ["content", "described", "open_recorder"]
 
@@ -22,7 +24,7 @@ _NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch"
 
 
 def open_recorder(
-    est: Any, training: Training, X: Any, y: Tensor, weight: np.ndarray | None, seed: int
+    est: Any, training: Training, X: Any, y: Any, weight: np.ndarray | None, seed: int
 ) -> Recorder:
     """Open the run that ``training`` names, if any: a new one, or this fit's own to resume.
 
@@ -45,7 +47,9 @@ def open_recorder(
     text = json.dumps(config, sort_keys=True, default=described)
     mark = hashlib.sha256(text.encode())
     mark.update(content(X).encode())
-    mark.update(np.ascontiguousarray(y.numpy()).tobytes())
+    for leaf in leaves(y):
+        found = leaf.x if isinstance(leaf, TensorRows) else leaf
+        mark.update(np.ascontiguousarray(found.numpy()).tobytes())
     if weight is not None:
         mark.update(weight.tobytes())
     return Recorder(training.run, seed, mark.hexdigest(), json.loads(text))
@@ -68,6 +72,8 @@ def content(X: Any) -> str:
     """Return a mark of some data: of its bytes, or of the cells of a table."""
     if isinstance(X, Tensor):
         X = X.cpu().numpy()
+    if isinstance(X, list | tuple):  # of arrays: rows that differ in size
+        return hashlib.sha256(" ".join(map(content, X)).encode()).hexdigest()
     if issparse(X):
         X = np.concatenate([X.indptr, X.indices, X.data, X.shape])
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":

@@ -12,6 +12,7 @@ from castalia.data.text import (
     PairAdapter,
     SentenceAdapter,
     SpanAdapter,
+    StreamAdapter,
     TextAdapter,
     WordAdapter,
 )
@@ -48,6 +49,7 @@ for _transform in (
     register(_transform, f"augment.{_transform.__name__}")
 register(SignalAdapter, "SignalAdapter")
 register(LanguageAdapter, "LanguageAdapter")
+register(StreamAdapter, "StreamAdapter")
 register(TextAdapter, "TextAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")

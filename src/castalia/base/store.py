@@ -103,11 +103,6 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Loading reads data only: no name in the files is imported and nothing in them is executed.
 
-    Parameters
-    ----------
-    path
-        The folder.
-
     Returns
     -------
     object

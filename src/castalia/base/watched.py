@@ -14,9 +14,9 @@ import torch
 from castalia.catalog.doctor_paths import DIAGNOSIS, WATCHER
 from castalia.train import Callback, Recorder, Training, build_strategy
 
-__all__ = ["Watched", "is_watched", "watchers"]
+__all__ = ["Watched", "is_watched", "remember", "watchers", "without_record"]
 
-WORTH = 1.0  # seconds: shorter trainings are not slowed by a look
+WORTH = 1.0  # seconds: shorter trainings are not slowed by sampling
 STEP = 1e-4  # seconds a small step takes whatever its size
 SPEED = {"cpu": 2e10}  # multiply-adds a second
 DEVICE_SPEED = 2e13
@@ -69,25 +69,25 @@ def _named(path: str) -> Any:
 
 
 class Watched:
-    """What estimators fitted by the loop have: a diagnosis."""
+    """The attribute ``diagnosis_`` of estimators that the loop can fit."""
 
-    def _remember(self, callbacks: list[Callback]) -> None:
-        """Keep what the doctor saw of this fit."""
-        self._record = callbacks[0].record if callbacks else None  # type: ignore[attr-defined]
-
-    @property
-    def diagnosis_(self) -> Any:
-        """What the doctor found while the estimator was fitted, worked out when asked for."""
-        if "_record" not in vars(self):
+    def __get__(self, est: Any, owner: type | None = None) -> Any:
+        """Return what the doctor found while the estimator was fitted, computed when asked for."""
+        if est is None:
+            return self
+        if "_record" not in vars(est):
             raise AttributeError(
-                f"{type(self).__name__}: has no `diagnosis_`: it was not fitted by gradients here. "
+                f"{type(est).__name__}: has no `diagnosis_`: it was not fitted by gradients here. "
                 "Use `castalia.diagnose.diagnose(est, X, y)`."
             )
-        return _named(DIAGNOSIS)(self)
+        return _named(DIAGNOSIS)(est)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave what the doctor saw out of pickles: it holds rows of the data."""
-        found: Any = super().__getstate__()
-        state: dict[str, Any] = dict(found or {})
-        state.pop("_record", None)
-        return state
+
+def remember(est: Any, callbacks: list[Callback]) -> None:
+    """Keep what the doctor saw of this fit."""
+    est._record = callbacks[0].record if callbacks else None  # type: ignore[attr-defined]
+
+
+def without_record(state: Any) -> dict[str, Any]:
+    """Leave what the doctor saw out of pickles: it holds rows of the data."""
+    return {name: value for name, value in (state or {}).items() if name != "_record"}

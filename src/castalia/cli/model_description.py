@@ -108,13 +108,14 @@ def _network(estimator: Any, record: System, shape: tuple[int, ...], outputs: in
     """Build the network without memory for its weights."""
     import torch
 
+    from castalia.base import Estimator
     from castalia.protocols import Spec
 
-    if not hasattr(estimator, "_network") or not hasattr(estimator, "_adapter"):
+    if not isinstance(estimator, Estimator):
         raise NotImplementedError
     extra: dict[str, Any] = {"size": list(shape[1:])} if record.data == "image" else {}
     if record.data == "text":
-        extra = {**estimator._adapter().extra, "vocabulary": VOCABULARY}
+        extra = {**estimator.adapter.of(estimator).extra, "vocabulary": VOCABULARY}
     with torch.device("meta"):
         net: nn.Module = estimator._network(Spec(shape[0], outputs, extra=extra))
     return net

@@ -224,15 +224,7 @@ class Samples:
     def widths(
         self, order: Tensor, cuts: Sequence[int], *, few: bool
     ) -> list[tuple[int, ...]] | None:
-        """Return how wide each batch must be on each side; None where rows are not padded.
-
-        Parameters
-        ----------
-        order, cuts
-            Of ``batches``.
-        few
-            Whether there must be few different ones.
-        """
+        """Return how wide each batch must be on each side; None where rows are not padded."""
         if self.lengths is None:
             return None
         fixed = fixed_widths(self.lengths) if few else None

@@ -27,15 +27,6 @@ def grouped(lengths: Tensor, size: int, source: torch.Generator) -> Tensor:
 
     A short last batch stays last. Where there are fewer than eight batches, rows are only shuffled.
 
-    Parameters
-    ----------
-    lengths
-        Of each row, (N,).
-    size
-        Rows of a batch.
-    source
-        Random numbers.
-
     Examples
     --------
     >>> lengths = torch.arange(40) % 10

@@ -73,11 +73,6 @@ def available() -> list[str]:
 def load(name: str) -> Dataset:
     """Load a known table; `penguins` comes with the library, others are looked up in `cache`.
 
-    Parameters
-    ----------
-    name
-        One of `available`.
-
     Raises
     ------
     InvalidData

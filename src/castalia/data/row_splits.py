@@ -86,17 +86,6 @@ def holdout(
 def kfold(n: int, folds: int = 5, *, seed: int = 0, labels: ArrayLike | None = None) -> list[Fold]:
     """Hold out every row once, in shuffled folds of equal size.
 
-    Parameters
-    ----------
-    n
-        Number of rows.
-    folds
-        Number of folds.
-    seed
-        Of the shuffling.
-    labels
-        Classes to keep in proportion in every fold.
-
     Examples
     --------
     >>> [len(held) for kept, held in kfold(10, 5)]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
 from castalia.data.batches import TensorRows
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
@@ -19,7 +19,7 @@ __all__ = ["SignalAdapter"]
 BLOCK = 1 << 20  # numbers of a block when predicting
 
 
-class SignalAdapter(AdapterState):
+class SignalAdapter(Adapter):
     """Signals (n, C, T), or (n, T) of one channel; each channel to mean 0 and deviation 1.
 
     Examples

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.batches import DiskRows, TensorRows
 from castalia.data.stream import DiskMatrix
 from castalia.data.tables.dataset import Dataset
@@ -20,7 +21,7 @@ __all__ = ["TableAdapter"]
 BLOCK = 65_536  # rows encoded at a time when predicting: few calls, little memory
 
 
-class TableAdapter:
+class TableAdapter(Adapter):
     """Tables: numbers standardised, missing values flagged, categories as codes.
 
     Examples
@@ -30,18 +31,16 @@ class TableAdapter:
     tensor([[1.]])
     """
 
-    extra: Mapping[str, Any] = MappingProxyType({})  # nothing beyond width and categories
-
     def __init__(self, encoder: TableEncoder | None = None) -> None:
         self.encoder = encoder if encoder is not None else TableEncoder()
 
     @property
-    def inputs(self) -> int:
+    def inputs(self) -> int:  # type: ignore[override]
         """Width of an encoded row."""
         return self.encoder.inputs
 
     @property
-    def categories(self) -> tuple[int, ...]:
+    def categories(self) -> tuple[int, ...]:  # type: ignore[override]
         """Sizes of the categorical columns."""
         return self.encoder.categories
 
@@ -73,18 +72,17 @@ class TableAdapter:
             parts.append((rows[:, place, None] == np.arange(1, size)).astype(np.float64))
         return np.concatenate(parts, axis=1)
 
-    def blocks(self, X: Any, dtype: Any) -> Iterator[np.ndarray]:
+    def blocks(self, X: Any, dtype: Any) -> Iterator[Tensor]:
         """Encode block by block, for prediction."""
         if isinstance(X, np.ndarray):
-            for start in range(0, len(X), BLOCK):
-                yield self.encoder.encode(X[start : start + BLOCK], dtype)
+            parts: Iterator[Any] = (X[start : start + BLOCK] for start in range(0, len(X), BLOCK))
         elif isinstance(X, Dataset) and X.streaming:
-            for chunk in X.chunks():
-                yield self.encoder.encode(chunk, dtype)
+            parts = X.chunks()
         else:
-            whole = self.encoder.encode(X, dtype)
-            for start in range(0, len(whole), BLOCK):
-                yield whole[start : start + BLOCK]
+            yield from torch.from_numpy(self.encoder.encode(X, dtype)).split(BLOCK)
+            return
+        for part in parts:
+            yield torch.from_numpy(self.encoder.encode(part, dtype))
 
     def state(self) -> dict[str, Any]:
         """Return what saving needs."""

@@ -43,11 +43,6 @@ class DiagnosisRecord:
     def mute(self, *codes: str) -> Self:
         """Return the diagnosis without some findings; the symptoms of a muted cause take its place.
 
-        Parameters
-        ----------
-        *codes
-            Codes or names, such as ``"CST207"`` or ``"too-little-data"``.
-
         Examples
         --------
         >>> from dataclasses import replace

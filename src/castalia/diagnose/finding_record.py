@@ -139,24 +139,6 @@ def finding(
     *evidence: Evidence,
     where: str | None = None,
 ) -> Finding:
-    """Return a finding under its name in the vocabulary.
-
-    Parameters
-    ----------
-    code
-        As in ``castalia.diagnose.NAMES``.
-    severity
-        "error", "warning" or "info".
-    confidence
-        Between 0 and 1.
-    summary
-        What was seen, in one sentence.
-    remedy
-        The change that cures it.
-    *evidence
-        The numbers that show it.
-    where
-        The layer, parameter or column.
-    """
+    """Return a finding under its name in the vocabulary."""
     cure = remedy if isinstance(remedy, Remedy) else Remedy(remedy)
     return Finding(code, NAMES[code], severity, float(confidence), evidence, cure, where, summary)

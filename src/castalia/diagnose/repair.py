@@ -19,13 +19,7 @@ INPUTS, TARGETS = "inputs", "targets"  # not settings: what to standardise aroun
 
 
 def repaired(diagnosis: DiagnosisRecord) -> Any:
-    """Return a repaired, unfitted estimator; see ``Diagnosis.apply``.
-
-    Parameters
-    ----------
-    diagnosis
-        A diagnosis of one of our estimators.
-    """
+    """Return a repaired, unfitted estimator; see ``Diagnosis.apply``."""
     if diagnosis.estimator is None:
         raise InvalidParameter(
             "Diagnosis.apply: must be asked of the diagnosis of a Castalia estimator, as "

@@ -56,11 +56,6 @@ def answer_f1(y_true: Any, prediction: Any) -> float:
     F1 = 2 c / (n + m) for c words in common of n and m, each counted as often as it stands there;
     where one is no answer, 1 if both are, else 0.
 
-    Parameters
-    ----------
-    y_true, prediction
-        As for ``exact_match``.
-
     Examples
     --------
     >>> answer_f1(["the red cat"], ["red dog"])

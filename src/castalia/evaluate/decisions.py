@@ -19,13 +19,6 @@ __all__ = ["expected_cost", "f_beta", "optimal_threshold", "precision_recall"]
 def precision_recall(y_true: Any, prediction: Any, positive: Any = 1) -> tuple[float, float]:
     """Return precision and recall of one class; nan where there is nothing to divide by.
 
-    Parameters
-    ----------
-    y_true, prediction
-        One label per row.
-    positive
-        The class to be found.
-
     Examples
     --------
     >>> precision_recall([1, 0, 1, 0], [1, 1, 1, 0])

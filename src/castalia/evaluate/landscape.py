@@ -59,17 +59,6 @@ def random_directions(
     """Draw directions in the space of the parameters.
 
     They are drawn on the CPU, so that every device has the same ones.
-
-    Parameters
-    ----------
-    net
-        The network.
-    count
-        How many.
-    random_state
-        Seed.
-    normalise
-        See ``filter_normalised``.
     """
     source = torch.Generator().manual_seed(random_state)
     drawn = []

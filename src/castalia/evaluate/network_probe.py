@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.autodiff.functional_calls import call_with
+from castalia.base import Estimator
 from castalia.base.input_checks import check_rows
 from castalia.errors import InvalidParameter
 from castalia.nn.inspection.layer_signals import UNITS
@@ -91,7 +92,7 @@ def as_objective(loss: Any) -> Objective:
 
 def _network(owner: str, estimator: Any) -> nn.Module:
     check_is_fitted(estimator)
-    if not hasattr(estimator, "_reencode_target"):
+    if not isinstance(estimator, Estimator):
         raise InvalidParameter(
             f"{owner}: `estimator` must be one of ours that is trained by gradients; got "
             f"{type(estimator).__name__}. Use from_network(estimator.module_, …)."
@@ -106,7 +107,7 @@ def encoded(owner: str, estimator: Any, X: Any) -> tuple[nn.Module, Tensor]:
     parameter = next(net.parameters())
     X = check_rows(estimator, estimator.adapter_, X, reset=False)
     blocks = estimator.adapter_.blocks(X, str(parameter.dtype).removeprefix("torch."))
-    return net, torch.cat([torch.as_tensor(block) for block in blocks]).to(parameter.device)
+    return net, torch.cat(list(blocks)).to(parameter.device)
 
 
 def problem(owner: str, estimator: Any, X: Any, y: Any) -> tuple[nn.Module, Objective, Batch]:
@@ -114,7 +115,8 @@ def problem(owner: str, estimator: Any, X: Any, y: Any) -> tuple[nn.Module, Obje
     net = _network(owner, estimator)
     parameter = next(net.parameters())
     X = check_rows(estimator, estimator.adapter_, X, reset=False)
-    target = estimator._reencode_target(estimator._check_target(X, y))
+    codec = estimator.codec
+    target = codec.encode(estimator, codec.check(estimator, estimator.adapter_, X, y))
     samples = estimator._samples(X, target, parameter.dtype).to(parameter.device)
     batch = samples.batch(torch.arange(len(samples), device=parameter.device))
     objective = estimator._objective(estimator.spec_)

@@ -16,13 +16,6 @@ __all__ = ["aic", "bic", "gaussian_log_likelihood", "loo", "runs_test", "structu
 def aic(log_likelihood: float, parameters: int) -> float:
     """Akaike's criterion, 2 k - 2 ln L; smaller is better.
 
-    Parameters
-    ----------
-    log_likelihood
-        Of the fitted model, in nats.
-    parameters
-        How many were fitted.
-
     Examples
     --------
     >>> aic(-10.0, 3)

@@ -38,13 +38,7 @@ def run(*, quick: bool = False) -> Outcome:
 
 
 def summary(arms: Mapping[str, list[Arm]]) -> Outcome:
-    """Return figure, numbers and sentence for arms that were trained.
-
-    Parameters
-    ----------
-    arms
-        For each name of ``COMPARISONS`` what it returned.
-    """
+    """Return figure, numbers and sentence for arms that were trained."""
     base = arms["scaling"][0]
     numbers = {f"{kind}: {arm.name}": arm.score for kind, some in arms.items() for arm in some}
     for arm in arms["architecture"]:

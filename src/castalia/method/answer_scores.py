@@ -123,13 +123,6 @@ def stacked(y: np.ndarray, answers: Sequence[Answers]) -> np.ndarray:
 
     Those of a language model are two columns a seed, (n, 2 S); translations become the counts that
     BLEU is made of, ten columns a seed, (n, 10 S), so that resamples need not be counted again.
-
-    Parameters
-    ----------
-    y
-        Targets, (n,).
-    answers
-        Of each seed.
     """
     if answers[0].prediction.dtype.kind != "U":
         return np.column_stack([a.prediction for a in answers])

@@ -52,13 +52,6 @@ def fit(data: Any, target: str | None = None, *, plan: FitPlan | None = None) ->
 def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
     """Carry out a plan, or the rest of it when it was begun before.
 
-    Parameters
-    ----------
-    plan
-        What to do.
-    narrator
-        Receives every event.
-
     Returns
     -------
     FitResult

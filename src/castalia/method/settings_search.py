@@ -79,13 +79,6 @@ class Search:
 def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
     """Carry out a search, or the rest of it when it was begun before, and fit the best settings.
 
-    Parameters
-    ----------
-    plan
-        What to do.
-    narrator
-        Receives every event.
-
     Returns
     -------
     TuneResult

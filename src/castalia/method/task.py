@@ -81,17 +81,6 @@ def find_task(data: Dataset, asked: str | None = None) -> Task:
 def class_task(name: str, y: np.ndarray, why: str, unit: str) -> Task:
     """Return the task of a classification.
 
-    Parameters
-    ----------
-    name
-        What the target is called.
-    y
-        The class of each example.
-    why
-        How one knows the classes.
-    unit
-        What one example is called.
-
     Examples
     --------
     >>> class_task("class", np.array(["cat", "dog", "cat"]), "of folders", "image").counts

@@ -110,13 +110,6 @@ def unfreeze(module: nn.Module, depth: int | None = None) -> nn.Module:
 def replace_head(module: nn.Module, classes: int) -> nn.Module:
     """Put a new linear layer for other classes in the place of the last one; return the network.
 
-    Parameters
-    ----------
-    module
-        The network; changed in place.
-    classes
-        Number of scores.
-
     Examples
     --------
     >>> replace_head(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)), 5)[-1]

@@ -125,13 +125,6 @@ def iou_matrix(
 ) -> Tensor:
     """Overlap of every box with every other, (…, N, 4) and (…, M, 4) to (…, N, M).
 
-    Parameters
-    ----------
-    first, second
-        Corners.
-    inclusive, kind
-        As of ``box_iou``.
-
     Examples
     --------
     >>> boxes = torch.tensor([[0.0, 0, 2, 2], [1.0, 0, 3, 2], [5.0, 5, 6, 6]])

@@ -51,15 +51,7 @@ class BidirectionalLM(Objective):
         return {"loss": one + other, "forward": one, "backward": other}
 
     def losses(self, net: Any, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return -log p forwards and backwards, and which of them count, (B, T - 1) each.
-
-        Parameters
-        ----------
-        net
-            The network.
-        x
-            Rows.
-        """
+        """Return -log p forwards and backwards, and which of them count, (B, T - 1) each."""
         ids, logits = x if x.ndim == 2 else x[:, 0], net(x)  # (B, T), (B, T, 2, V)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         ahead = token_losses(logits[:, :-1, 0], ids[:, 1:])

@@ -75,15 +75,7 @@ class Denoising(Objective):
         self.loss = SequenceCrossEntropy(pad=pad, start=start)
 
     def corrupt(self, ids: Tensor, source: torch.Generator | None = None) -> Tensor:
-        """Return damaged rows, padded to one width.
-
-        Parameters
-        ----------
-        ids
-            Tokens, (B, T).
-        source
-            Random numbers; None: torch's own.
-        """
+        """Return damaged rows, padded to one width."""
         if self.sentence_ends:
             ids = permute_sentences(ids, self._ordinary(ids), self.sentence_ends, source=source)
         if self.infilled:

@@ -90,15 +90,7 @@ class MaskedLM(Objective):
         self.words = {torch.device("cpu"): ordinary.nonzero().flatten()}
 
     def damage(self, ids: Tensor, source: torch.Generator | None = None) -> Masked:
-        """Choose tokens of rows (B, T) and hide them.
-
-        Parameters
-        ----------
-        ids
-            Tokens.
-        source
-            Random numbers; None: torch's own.
-        """
+        """Choose tokens of rows (B, T) and hide them."""
         eligible = _on(self.ordinary, ids.device)[ids]
         most = max(1, round(self.rate * ids.shape[1]))
         count = (self.rate * eligible.sum(dim=1, keepdim=True)).round().clamp(1, most)  # (B, 1)

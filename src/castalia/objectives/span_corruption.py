@@ -59,15 +59,7 @@ class SpanCorruption(Objective):
         self.loss = SequenceCrossEntropy(pad=pad, start=start)
 
     def corrupt(self, ids: Tensor, source: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Return sources, (B, T), and answers, padded to the longest that can be.
-
-        Parameters
-        ----------
-        ids
-            Tokens, (B, T).
-        source
-            Random numbers; None: torch's own.
-        """
+        """Return sources, (B, T), and answers, padded to the longest that can be."""
         eligible = (ids != self.pad) & (ids != self.end)
         noise = noise_places(eligible, self.rate, self.mean_span, source)
         return cut_spans(
@@ -98,13 +90,6 @@ def noise_places(
 
     Of n eligible tokens, which stand at the beginning of a row or after it in one piece, round(rate
     n) are cut out, in round(. / mean_span) stretches of random lengths, never two side by side.
-
-    Parameters
-    ----------
-    eligible
-        Which tokens may go, (B, T).
-    rate, mean_span, source
-        As for ``SpanCorruption``.
     """
     total = eligible.sum(dim=1, keepdim=True)  # (B, 1)
     cut = (total * rate).round().long().clamp_min(1).minimum((total - 1).clamp_min(0))

@@ -37,13 +37,6 @@ def clip_by_norm(parameters: Tensor | Iterable[Tensor], threshold: float) -> Ten
     A gradient that is not longer keeps every bit; torch's ``clip_grad_norm_`` shrinks one that
     touches the threshold.
 
-    Parameters
-    ----------
-    parameters
-        Whose gradients are clipped, together.
-    threshold
-        Largest norm.
-
     Returns
     -------
     Tensor
@@ -68,13 +61,6 @@ def clip_by_norm(parameters: Tensor | Iterable[Tensor], threshold: float) -> Ten
 
 def clip_by_value(parameters: Tensor | Iterable[Tensor], threshold: float) -> None:
     """Cut every number of the gradient to the range from ``-threshold`` to ``threshold``.
-
-    Parameters
-    ----------
-    parameters
-        Whose gradients are clipped.
-    threshold
-        Largest absolute value.
 
     Examples
     --------

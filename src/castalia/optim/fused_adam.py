@@ -22,11 +22,6 @@ def fused_step(optimizer: Optimizer) -> Callable[[], None] | None:
 
     Serves plain fused Adam and AdamW (no AMSGrad) on one device. Call it again after loading a
     state.
-
-    Parameters
-    ----------
-    optimizer
-        Whose parameters and state to use.
     """
     if not isinstance(optimizer, Adam) or any(map(_unusual, optimizer.param_groups)):
         return None

@@ -115,15 +115,7 @@ class ParameterNorms(Callback):
     def following(
         self, net: nn.Module, optimizer: torch.optim.Optimizer
     ) -> Iterator[ParameterNorms]:
-        """Follow the steps of an optimizer, in any loop, until the context ends.
-
-        Parameters
-        ----------
-        net
-            Whose matrices are watched.
-        optimizer
-            Whose steps count.
-        """
+        """Follow the steps of an optimizer, in any loop, until the context ends."""
         taken = 0
 
         def before(*_: Any) -> None:

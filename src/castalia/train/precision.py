@@ -57,19 +57,7 @@ class Precision:
 
 
 def resolve_precision(name: str, device: torch.device, *, rows: int, work: float) -> Precision:
-    """Resolve ``Training.precision``.
-
-    Parameters
-    ----------
-    name
-        The setting.
-    device
-        Where the training runs.
-    rows
-        Rows of the training table.
-    work
-        Multiply-adds of one step.
-    """
+    """Resolve ``Training.precision``."""
     if name == "auto" and device.type == "cuda":
         large = work >= SMALL_STEP and torch.cuda.is_bf16_supported()
         name = "bf16" if large else "tf32"

@@ -101,11 +101,6 @@ class SearchSpace(dict[str, Domain]):
         Settings of the training loop are left out for a model that is to be solved directly; one
         that wraps another is searched by the settings of that one.
 
-        Parameters
-        ----------
-        estimator
-            An estimator of the catalogue.
-
         Examples
         --------
         >>> import castalia
@@ -130,13 +125,6 @@ class SearchSpace(dict[str, Domain]):
         """Return a grid of at most so many settings: the first parameters that fit in.
 
         Intervals are cut into a few values, evenly, or by even factors on a log scale.
-
-        Parameters
-        ----------
-        most
-            Most settings the grid may have.
-        points
-            Values of an interval.
         """
         found: dict[str, Choice] = {}
         size = 1

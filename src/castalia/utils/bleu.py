@@ -56,11 +56,6 @@ class Bleu:
 def tokenize_13a(text: str) -> list[str]:
     """Cut a text into words as NIST's mteval-v13a does, Western languages only.
 
-    Parameters
-    ----------
-    text
-        A text.
-
     Examples
     --------
     >>> tokenize_13a("It costs $1,000.50, he said.")
@@ -159,15 +154,7 @@ def count_matches(
 
 
 def bleu_of_counts(counts: Sequence[int], smoothing: str = "exp") -> Bleu:
-    """Return BLEU from the sums of `count_matches` over all texts.
-
-    Parameters
-    ----------
-    counts
-        Sums, 2 order + 2 of them.
-    smoothing
-        As in `bleu`.
-    """
+    """Return BLEU from the sums of `count_matches` over all texts."""
     order = len(counts) // 2 - 1
     found, whole = counts[:order], counts[order : 2 * order]
     return _score(found, whole, counts[-2], counts[-1], smoothing)

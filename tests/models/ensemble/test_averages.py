@@ -182,6 +182,6 @@ def test_without_one_mask_the_sub_network_is_the_masked_network_by_hand():
     x = est.adapter_.rows(X, np.float64).take(torch.arange(60))
     with torch.no_grad():
         hidden = torch.relu(first(x))
-        said = [last(hidden * torch.from_numpy(m) / 0.6).numpy() for m in model.masks_[0]]
-    expected = np.mean([est._unscale(values) for values in said], axis=0)
+        said = [last(hidden * torch.from_numpy(m) / 0.6) for m in model.masks_[0]]
+    expected = np.mean([est.codec.decode(est, values) for values in said], axis=0)
     np.testing.assert_allclose(model.predict(X), expected)

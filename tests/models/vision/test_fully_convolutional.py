@@ -53,7 +53,8 @@ def test_the_best_window_decides_or_all_do(small):
     x = stripes(3, size=24)[0]
     best, mean = (FullyConvolutional(estimator=small, pool=pool).fit() for pool in ("max", "mean"))
     maps = torch.from_numpy(best.transform(x))
-    expected = small._probability(maps.amax(dim=(2, 3))), small._probability(maps.mean(dim=(2, 3)))
+    pooled = maps.amax(dim=(2, 3)), maps.mean(dim=(2, 3))
+    expected = [small.codec.probability(small, scores) for scores in pooled]
     np.testing.assert_allclose(best.predict_proba(x), expected[0], atol=1e-6)
     np.testing.assert_allclose(mean.predict_proba(x), expected[1], atol=1e-6)
 

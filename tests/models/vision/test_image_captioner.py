@@ -60,7 +60,7 @@ def test_a_wider_search_finds_captions_at_least_as_probable():
 
 
 def log_probabilities(model, captions):
-    ids = model._reencode_target(np.array(captions, dtype=object)).y
+    ids = model.codec.encode(model, np.array(captions, dtype=object)).y
     blocks = model.adapter_.blocks(model.adapter_.check(NEW[:40], ""), "float32")
     x = torch.cat(list(blocks))
     start = torch.full((len(ids), 1), model.tokenizer_.id_of("begin"))

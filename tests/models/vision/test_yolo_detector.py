@@ -146,7 +146,7 @@ def test_boxes_move_with_their_pictures(fitted):
     rows = fitted.adapter_.rows(as_images(X), np.float32)
     batch = Batch(
         rows.take(torch.arange(len(X))),
-        pad_boxes(fitted._check_target(as_images(X), Y), fitted.classes_),
+        pad_boxes(fitted.codec.check(fitted, fitted.adapter_, as_images(X), Y), fitted.classes_),
     )
     mirrored = batch.y.clone()
     mirrored[..., 1] = 1 - mirrored[..., 1]

@@ -47,6 +47,7 @@ def test_dropout_acts_in_training_only():
 
 
 def test_categories_are_embedded():
+    torch.manual_seed(0)  # without one, all four units may be dead
     net = MLP(3, 1, hidden=(4,), categories=(5,))
     x = torch.tensor([[0.1, 0.2, 0.0], [0.1, 0.2, 4.0]])
     one, other = net(x)

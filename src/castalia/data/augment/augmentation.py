@@ -173,15 +173,6 @@ def geometry(steps: Iterable[Geometric], x: Tensor, generator: Generator = None)
     """Draw each transform's maps for images x and return their products, (B, 3, 3).
 
     The same maps move masks (``warp`` with ``mode="nearest"``) and the corners of boxes.
-
-    Parameters
-    ----------
-    steps
-        Transforms, the first one first.
-    x
-        Images, (B, C, H, W).
-    generator
-        Random numbers, on the device of x.
     """
     steps = list(steps)
     for step in steps:

@@ -98,15 +98,7 @@ Store = Folder | Archive
 
 
 def open_store(path: str | PathLike[str], owner: str = "read") -> Store:
-    """Return the files of a folder or of a zip archive.
-
-    Parameters
-    ----------
-    path
-        The folder or archive.
-    owner
-        Who asks, for the error.
-    """
+    """Return the files of a folder or of a zip archive."""
     place = os.fspath(path)
     if os.path.isdir(place):
         return Folder(place)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
 from castalia.data.images.image_collection import Images, as_images
 from castalia.data.images.image_file_rows import FileRows, fits_memory
 from castalia.data.images.image_files import ImageFiles
@@ -32,7 +32,7 @@ MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for images of several 
 _TORCH = {"float32": torch.float32, "float64": torch.float64}
 
 
-class ImageAdapter(AdapterState):
+class ImageAdapter(Adapter):
     """Images brought to one size, each channel to mean 0 and deviation 1.
 
     Parameters
@@ -48,8 +48,9 @@ class ImageAdapter(AdapterState):
     (1, {'size': [8, 8]})
     """
 
-    def __init__(self, size: int | tuple[int, int] | None = None) -> None:
-        self.wanted = (size, size) if isinstance(size, int) else size
+    def __init__(self, size: int | Sequence[int] | None = None) -> None:
+        size = (size, size) if isinstance(size, int) else size
+        self.wanted: tuple[int, int] | None = None if size is None else (size[0], size[1])
         self.size: tuple[int, int] | None = None
         self.resizes = self.wanted is not None
         self.inputs = 0

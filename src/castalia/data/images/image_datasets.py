@@ -58,13 +58,6 @@ def load_images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]
 
     The files are the original ones, four a set, in a folder of the set's name.
 
-    Parameters
-    ----------
-    name
-        One of `available_images`.
-    part
-        ``"train"`` or ``"test"``.
-
     Returns
     -------
     images : ndarray of uint8, (N, 28, 28)

@@ -135,15 +135,6 @@ class ImageFiles:
     def pixels(self, index: Any, size: tuple[int, int], channels: int) -> Tensor:
         """Decode images into one tensor, (B, C, H, W) of bytes.
 
-        Parameters
-        ----------
-        index
-            Positions of the images.
-        size
-            Height and width they are brought to.
-        channels
-            1, 3 or 4.
-
         Raises
         ------
         InvalidData

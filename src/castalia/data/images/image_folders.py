@@ -117,15 +117,7 @@ def _check_classes(
 
 
 def image_names(names: Iterable[str], where: str, owner: str) -> list[str]:
-    """Return the names that end as images' do; the others are counted in one warning.
-
-    Parameters
-    ----------
-    names
-        Names of files.
-    where, owner
-        Their folder and who asks, for messages.
-    """
+    """Return the names that end as images' do; the others are counted in one warning."""
     seen = [name for name in names if not is_hidden(name)]
     kept = [name for name in seen if name.lower().endswith(SUFFIXES)]
     if not kept:
@@ -204,11 +196,6 @@ def decodable(images: Images) -> Images:
 
     Broken files are named and counted in one warning, or refused, as ``broken`` of the reader says.
     Every file is decoded once, at a small size. Images in memory are returned as they are.
-
-    Parameters
-    ----------
-    images
-        Images.
     """
     if not isinstance(images.source, ImageFiles):
         return images

@@ -15,13 +15,6 @@ __all__ = ["ImageRows", "images_at"]
 def images_at(x: Tensor, index: Tensor) -> Tensor:
     """Return some images, laid out as all of them are: channels first or last.
 
-    Parameters
-    ----------
-    x
-        Images, (N, C, H, W).
-    index
-        Positions, on the same device.
-
     Examples
     --------
     >>> x = torch.zeros(5, 3, 2, 2).contiguous(memory_format=torch.channels_last)

@@ -58,11 +58,6 @@ class Annotation:
 def parse_voc(text: str) -> Annotation:
     """Read an annotation, XML or the plain text of version 1.00.
 
-    Parameters
-    ----------
-    text
-        The content of the file.
-
     Examples
     --------
     >>> found = parse_voc('''# PASCAL Annotation Version 1.00

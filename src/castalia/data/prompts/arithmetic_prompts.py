@@ -33,13 +33,6 @@ class Sum(NamedTuple):
 def compute(a: int, sign: str, b: int) -> Sum:
     """Return the question of two numbers.
 
-    Parameters
-    ----------
-    a, b
-        The numbers.
-    sign
-        ``"+"``, ``"-"`` or ``"*"``.
-
     Examples
     --------
     >>> compute(48, "+", 76)

@@ -79,11 +79,6 @@ def read_document(document: str, question: str, dialogue: Sequence[Any] = ()) ->
 def last_word_off(text: str) -> tuple[str, str]:
     """Cut a passage before its last word, for ``FINAL_WORD``.
 
-    Parameters
-    ----------
-    text
-        A passage of two words or more.
-
     Examples
     --------
     >>> last_word_off("the cat sat on the mat")

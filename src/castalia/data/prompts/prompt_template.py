@@ -63,13 +63,7 @@ class Prompt:
         return self.text
 
     def answered(self, answer: str) -> str:
-        """Return the whole text with an answer, as a model is trained on it.
-
-        Parameters
-        ----------
-        answer
-            The answer to the query.
-        """
+        """Return the whole text with an answer, as a model is trained on it."""
         return f"{self.text}{self.lead}{answer}{self.tail}"
 
     @property
@@ -78,13 +72,7 @@ class Prompt:
         return self.tail or self.separator
 
     def read_answer(self, written: str) -> str:
-        """Return the answer in what a model wrote behind the prompt.
-
-        Parameters
-        ----------
-        written
-            The continuation; what follows ``stop`` is left out.
-        """
+        """Return the answer in what a model wrote behind the prompt."""
         written = written.removeprefix(self.lead)
         return (written.split(self.stop)[0] if self.stop else written).strip()
 

@@ -194,13 +194,6 @@ class TableEncoder:
 
         Columns of named tables are found by name; further columns are ignored.
 
-        Parameters
-        ----------
-        data
-            What `fit` takes.
-        dtype
-            float32 or float64.
-
         Raises
         ------
         InvalidData

@@ -6,6 +6,7 @@ from castalia.data.text.layout_adapter import LAYOUTS, LayoutAdapter, as_choices
 from castalia.data.text.named_tokenizers import TOKENIZERS, choose_tokenizer
 from castalia.data.text.pair_adapter import PairAdapter, as_pairs, sentence_pairs
 from castalia.data.text.sentence_adapter import LETTERS, SentenceAdapter, spell
+from castalia.data.text.stream_adapter import StreamAdapter
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.text_readers import read_conll, read_folder, read_parallel
@@ -34,6 +35,7 @@ __all__ = [
     "PairAdapter",
     "SentenceAdapter",
     "SpanAdapter",
+    "StreamAdapter",
     "TextAdapter",
     "TextTask",
     "TokenRows",

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.token_rows import TokenRows
@@ -32,7 +32,7 @@ def sentences_of(text: str) -> list[str]:
     return [part.strip() for part in _ENDS.split(text) if part and part.strip()]
 
 
-class DocumentAdapter(AdapterState):
+class DocumentAdapter(Adapter):
     """Documents as token ids, (N, S, W): S sentences of W words, filled up with padding.
 
     Parameters
@@ -51,8 +51,6 @@ class DocumentAdapter(AdapterState):
     >>> adapter.fit(texts).rows(texts, np.float32).take(torch.tensor([0, 1])).shape
     torch.Size([2, 2, 3])
     """
-
-    inputs = 1
 
     def __init__(self, tokenizer: Any = None, *, sentences: int = 32, words: int = 64) -> None:
         self.asked, self.most = tokenizer, (sentences, words)

@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
+from castalia.data.batches import Samples
+from castalia.data.row_splits import SMALLEST
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts
 from castalia.data.text.token_corpus import Corpus, CorpusRows, TokenFile
@@ -23,7 +25,7 @@ __all__ = ["LanguageAdapter"]
 BLOCK = 1 << 18  # tokens of a block when predicting
 
 
-class LanguageAdapter(AdapterState):
+class LanguageAdapter(Adapter):
     """Texts as one stream, ``</s> text </s> text … </s>``, cut into blocks of ``context`` tokens.
 
     The end token stands before the first text and behind each, so that every token has one before
@@ -53,8 +55,6 @@ class LanguageAdapter(AdapterState):
     >>> adapter.vocabulary, adapter.end
     (6, 3)
     """
-
-    inputs = 1
 
     def __init__(
         self,
@@ -164,6 +164,27 @@ class LanguageAdapter(AdapterState):
         if isinstance(X, CorpusRows):
             return X
         return TokenRows(torch.from_numpy(X)[:, :-1])
+
+    def split(
+        self,
+        samples: Samples,
+        validation: float | Samples,
+        seed: int,
+        labels: np.ndarray | None = None,
+    ) -> tuple[Samples, Samples]:
+        """Hold out the end of the texts, or take the texts that were given.
+
+        Blocks that share tokens with what is held out are not trained on.
+        """
+        if isinstance(validation, Samples):
+            return samples, validation
+        rows = len(samples)
+        size = int(rows * validation)
+        if size < SMALLEST:
+            return samples, samples.subset(np.arange(0))
+        sharing = -(-self.context // (self.stride or self.context)) - 1
+        kept = np.arange(max(rows - size - sharing, 1))
+        return samples.subset(kept), samples.subset(np.arange(rows - size, rows))
 
     def blocks(self, X: np.ndarray, dtype: Any) -> Iterator[Tensor]:
         """Yield inputs block by block, for prediction."""

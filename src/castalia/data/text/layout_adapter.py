@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.pair_adapter import as_pairs
 from castalia.data.text.text_inputs import as_texts, first_row
@@ -84,7 +84,7 @@ def _kind(X: Any) -> str:
     return "choice" if any(_is_row(part) for part in first) else "pair"
 
 
-class LayoutAdapter(AdapterState):
+class LayoutAdapter(Adapter):
     """Texts, pairs and choices as token ids between a start and an extract token.
 
     | layout | X | a row |
@@ -123,8 +123,6 @@ class LayoutAdapter(AdapterState):
     tensor([[ 7,  5,  8,  6,  9, 10, 10, 10],
             [ 7,  4,  8,  5,  4,  9, 10, 10]])
     """
-
-    inputs = 1
 
     def __init__(
         self,

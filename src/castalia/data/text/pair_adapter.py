@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.document_adapter import sentences_of
 from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_inputs import as_texts, first_row, refuse_empty
@@ -35,15 +35,7 @@ def sentence_pairs(documents: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def as_pairs(X: Any, owner: str) -> np.ndarray:
-    """Return texts as an array of strings, (N,), or pairs of texts, (N, 2).
-
-    Parameters
-    ----------
-    X
-        Texts, or sequences of two texts.
-    owner
-        Whom errors name.
-    """
+    """Return texts as an array of strings, (N,), or pairs of texts, (N, 2)."""
     if _is_pair(first_row(X)):
         for place, row in enumerate(X):
             if not _is_pair(row):
@@ -63,7 +55,7 @@ def _is_pair(row: Any) -> bool:
     return isinstance(row, tuple | list | np.ndarray) and len(row) == 2
 
 
-class PairAdapter(AdapterState):
+class PairAdapter(Adapter):
     """Texts or pairs of texts as token ids, filled up with padding; mask = (ids != padding).
 
     Parameters
@@ -84,8 +76,6 @@ class PairAdapter(AdapterState):
     tensor([[2, 5, 3, 6, 3, 0, 0, 0],
             [2, 4, 3, 5, 4, 3, 0, 0]])
     """
-
-    inputs = 1
 
     def __init__(self, tokenizer: Any = None, *, context: int = 128, apart: bool = False) -> None:
         self.asked, self.context, self.apart = tokenizer, context, apart

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_adapter import TextAdapter
 from castalia.data.text.text_inputs import first_row
@@ -77,7 +77,7 @@ def spell(pieces: Sequence[str], width: int) -> np.ndarray:
     return found
 
 
-class SentenceAdapter(AdapterState):
+class SentenceAdapter(Adapter):
     """Texts or lists of words as ``begin tokens end``, (N, 2 + W, T), filled up with padding.
 
     Along the second axis: the ids; at the first piece of the n-th word its number n, elsewhere 0 (a
@@ -104,8 +104,6 @@ class SentenceAdapter(AdapterState):
     tensor([[2, 6, 5, 3, 0, 0, 0, 0],
             [2, 4, 3, 0, 0, 0, 0, 0]])
     """
-
-    inputs = 1
 
     def __init__(
         self,

@@ -97,15 +97,7 @@ def _separated(text: str, path: Path, headless: Sequence[str], wanted: Sequence[
 
 
 def rows_of(rows: Any, owner: str) -> list[Row]:
-    """Return examples as mappings.
-
-    Parameters
-    ----------
-    rows
-        Mappings, or a table.
-    owner
-        Whom errors name.
-    """
+    """Return examples as mappings."""
     if hasattr(rows, "columns") or hasattr(rows, "column_names") and hasattr(rows, "schema"):
         return nw.from_native(rows, eager_only=True).rows(named=True)  # type: ignore[return-value]
     found = list(rows)
@@ -119,17 +111,7 @@ def rows_of(rows: Any, owner: str) -> list[Row]:
 
 
 def find_column(row: Row, aliases: Sequence[str], owner: str) -> str:
-    """Return the name under which a row has a text.
-
-    Parameters
-    ----------
-    row
-        The first example.
-    aliases
-        Names it may have.
-    owner
-        Whom errors name.
-    """
+    """Return the name under which a row has a text."""
     for name in aliases:
         if name in row:
             return name

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.data.adapter_state import AdapterState
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_inputs import as_texts, refuse_empty
 from castalia.data.text.token_rows import TokenRows, real_lengths
@@ -23,7 +23,7 @@ BLOCK = 1 << 18  # tokens of a block when predicting
 MULTIPLE = 8  # rows are as long as the longest text, rounded up to a multiple
 
 
-class TextAdapter(AdapterState):
+class TextAdapter(Adapter):
     """Texts as rows of token ids, (N, T), filled up with padding; mask = (ids != padding).
 
     Parameters
@@ -57,8 +57,6 @@ class TextAdapter(AdapterState):
     tensor([[6, 5, 0, 0, 0, 0],
             [4, 0, 0, 0, 0, 0]])
     """
-
-    inputs = 1
 
     def __init__(
         self,

@@ -24,11 +24,6 @@ def read_folder(folder: StrPath) -> tuple[list[str], np.ndarray | None]:
     Folders inside it are classes, named after them; without any, there are no classes. Files come
     in the order of their names; they are UTF-8 and may be gzipped, ``.txt.gz``.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-
     Returns
     -------
     texts, classes

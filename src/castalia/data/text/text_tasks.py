@@ -200,25 +200,13 @@ class TextTask:
         return [before + " ".join(f"{names[k]}: {row[k]}" for k in chosen) for row in rows]
 
     def answers(self, y: Any) -> list[str]:
-        """Return what T5 writes: the label's word, or a number in steps of 0.2.
-
-        Parameters
-        ----------
-        y
-            Labels, numbers or answers.
-        """
+        """Return what T5 writes: the label's word, or a number in steps of 0.2."""
         if self.labels or self.layout == "span":
             return [str(value) for value in y]
         return [f"{np.round(float(value) * 5) / 5:.1f}" for value in y]
 
     def parse(self, answers: Sequence[str]) -> np.ndarray:
-        """Return the labels or numbers that answers say; what is no number counts as -1.
-
-        Parameters
-        ----------
-        answers
-            Texts that a model wrote.
-        """
+        """Return the labels or numbers that answers say; what is no number counts as -1."""
         if self.labels or self.layout == "span":
             return np.array([answer.strip() for answer in answers])
         return np.array([_number(answer) for answer in answers])

@@ -111,15 +111,7 @@ class Corpus:
         return read_pieces(path, owner)
 
     def encode(self, tokenizer: Tokenizer, owner: str = "Corpus.encode") -> TokenFile:
-        """Return the ids of all texts, ``</s> text </s> text … </s>``, cached in a file.
-
-        Parameters
-        ----------
-        tokenizer
-            A fitted tokenizer.
-        owner
-            Whom errors name.
-        """
+        """Return the ids of all texts, ``</s> text </s> text … </s>``, cached in a file."""
         home = self.folder / self._key(tokenizer)
         kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
         if not (home / _ABOUT).is_file():

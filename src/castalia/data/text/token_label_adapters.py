@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.data.adapter_base import Adapter
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.pair_adapter import MULTIPLE, PairAdapter, as_pairs
 from castalia.data.text.token_rows import TokenRows, real_lengths
@@ -22,17 +23,7 @@ BLOCK = 256  # rows of a block when predicting
 
 
 def as_sentences(X: Any, owner: str, what: str = "X") -> np.ndarray:
-    """Return lists of words as an array of tuples of strings, (N,).
-
-    Parameters
-    ----------
-    X
-        A sequence of sequences of strings.
-    owner
-        Whom errors name.
-    what
-        What errors call X.
-    """
+    """Return lists of words as an array of tuples of strings, (N,)."""
     if isinstance(X, str) or not hasattr(X, "__len__") or not len(X):
         raise InvalidData(
             f"{owner}: {what} must hold at least one list of words; got {shorten(repr(X))}."
@@ -49,11 +40,9 @@ def as_sentences(X: Any, owner: str, what: str = "X") -> np.ndarray:
     return found
 
 
-class _MarkedAdapter:
+class _MarkedAdapter(Adapter):
     """Rows of ids with marks beside them, (N, M, T); reading is left to a ``PairAdapter``."""
 
-    categories: tuple[int, ...] = ()
-    inputs = 1
     marks = 2
 
     def __init__(self, reader: PairAdapter | None = None) -> None:

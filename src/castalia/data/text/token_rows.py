@@ -73,15 +73,7 @@ def cut_blocks(
 def block_starts(
     size: int, length: int, stride: int | None = None, *, rest: bool = True
 ) -> tuple[np.ndarray, int]:
-    """Return where the blocks of a stream of ``size`` ids begin, and how many inputs they have.
-
-    Parameters
-    ----------
-    size
-        Ids of the stream, at least two.
-    length, stride, rest
-        As for ``cut_blocks``.
-    """
+    """Return where the blocks of a stream of ``size`` ids begin, and how many inputs they have."""
     length = min(length, size - 1)
     last = size - 1 - length
     starts = np.arange(0, last + 1, stride or length)

@@ -38,13 +38,6 @@ def clean_lines(page: str, words: int = 5) -> str:
     A line stays when it ends in a full stop, an exclamation or question mark or a closing quote,
     has enough words, and is no notice about JavaScript, cookies or terms of use.
 
-    Parameters
-    ----------
-    page
-        The text of a page.
-    words
-        Fewest words of a line.
-
     Examples
     --------
     >>> clean_lines("Menu\nThe lemon is a small evergreen tree.[1]\nWe use cookies on this site.")
@@ -63,13 +56,6 @@ def clean_lines(page: str, words: int = 5) -> str:
 def is_prose(page: str, bad_words: Collection[str] = ()) -> bool:
     """Whether a page is a text, and neither source code nor a filler text.
 
-    Parameters
-    ----------
-    page
-        The text of a page.
-    bad_words
-        Words no page may hold, in small letters.
-
     Examples
     --------
     >>> is_prose("Lorem ipsum dolor sit amet."), is_prose("f(r) { return r; }"), is_prose("A text.")
@@ -85,17 +71,6 @@ def clean_page(
     page: str, *, words: int = 5, sentences: int = 3, bad_words: Collection[str] = ()
 ) -> str | None:
     r"""Return what is kept of a page, or None when nothing is.
-
-    Parameters
-    ----------
-    page
-        The text of a page.
-    words
-        Fewest words of a line.
-    sentences
-        Fewest sentences of what is kept.
-    bad_words
-        Words no page may hold, in small letters.
 
     Examples
     --------

@@ -176,15 +176,7 @@ def learn_merges(
 
 
 def replay_merges(words: Mapping[str, int], merges: Iterable[Pair]) -> Iterator[Merge]:
-    """Yield merges learnt elsewhere with how often each pair stood in these words.
-
-    Parameters
-    ----------
-    words
-        Words and how often each occurs.
-    merges
-        Pairs in the order they were learnt.
-    """
+    """Yield merges learnt elsewhere with how often each pair stood in these words."""
     pairs = Pairs(words)
     for pair in merges:
         count = pairs.pairs[pair]

@@ -29,13 +29,6 @@ NORMALISATIONS = {
 def normalise(text: str, steps: Sequence[str]) -> str:
     """Return a text after some steps of `NORMALISATIONS`.
 
-    Parameters
-    ----------
-    text
-        Any text.
-    steps
-        Names of steps; their order does not matter.
-
     Examples
     --------
     >>> normalise("  Café  au LAIT", ["lowercase", "accents", "spaces"])

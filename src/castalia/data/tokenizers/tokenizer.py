@@ -130,13 +130,7 @@ class Tokenizer(ABC):
         return found[0] if isinstance(text, str) else found
 
     def encode_pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
-        """Return the ids of two texts, ``begin first end second end``, and which is whose (0, 1).
-
-        Parameters
-        ----------
-        first, second
-            Texts.
-        """
+        """Return the ids of two texts, ``begin first end second end``, and which is whose (0, 1)."""
         begin, end = self.id_of("begin"), self.id_of("end")
         one, other = self.encode([first, second])
         ids = [begin, *one, end, *other, end]
@@ -174,13 +168,7 @@ class Tokenizer(ABC):
         )
 
     def tokens(self, text: str) -> list[str]:
-        """Return the pieces of a text as they stand in the vocabulary.
-
-        Parameters
-        ----------
-        text
-            A text.
-        """
+        """Return the pieces of a text as they stand in the vocabulary."""
         return [self._fitted().id_to_token(i) for i in self.encode(text)]
 
     def batch(
@@ -212,13 +200,7 @@ class Tokenizer(ABC):
         return pad_batch(rows, pad, length=length, side=side, longer=longer)
 
     def one_hot(self, text: str) -> np.ndarray:
-        """Return a text as one-hot vectors, (T, V): each piece its own axis, none like another.
-
-        Parameters
-        ----------
-        text
-            A text of T pieces.
-        """
+        """Return a text as one-hot vectors, (T, V): each piece its own axis, none like another."""
         ids = np.asarray(self.encode(text), dtype=np.int64)
         return (ids[:, None] == np.arange(len(self))).astype(np.float32)
 
@@ -239,13 +221,7 @@ class Tokenizer(ABC):
         return int(self._fitted().get_vocab_size(with_added_tokens=True))
 
     def id_of(self, name: str) -> int:
-        """Return the id of a piece, or of a role: pad, unknown, begin, end, mask.
-
-        Parameters
-        ----------
-        name
-            Piece or role; a role comes first.
-        """
+        """Return the id of a piece, or of a role: pad, unknown, begin, end, mask."""
         found = self.find_id(name)
         if found is None:
             raise InvalidParameter(
@@ -256,13 +232,7 @@ class Tokenizer(ABC):
         return found
 
     def find_id(self, name: str) -> int | None:
-        """Return the id of a piece or role, or None where the vocabulary does not hold it.
-
-        Parameters
-        ----------
-        name
-            Piece or role.
-        """
+        """Return the id of a piece or role, or None where the vocabulary does not hold it."""
         roles = ("pad", "unknown", "begin", "end", "mask")
         piece = (token_of(name, self.special) if name in roles else None) or name
         found = self._fitted().token_to_id(piece)
@@ -294,11 +264,6 @@ class Tokenizer(ABC):
         """Read a tokenizer back; ``Tokenizer.load`` finds the class by itself.
 
         A ``tokenizer.json`` of another library becomes a ``PretrainedTokenizer``.
-
-        Parameters
-        ----------
-        path
-            What ``save`` was given.
         """
         path = Path(path)
         file = path / _FILE if path.is_dir() else path

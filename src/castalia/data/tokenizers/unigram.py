@@ -38,13 +38,6 @@ def settled(trained: dict[str, Any], special: Sequence[str]) -> Any:
     Training prunes characters too; at the end Rust puts them back with scores from the smallest one
     on, a step of ``PENALTY`` each, in the order of a hash map, and so are pieces of equal scores.
     The words come from a hash map as well, so sums of scores differ in their last digits.
-
-    Parameters
-    ----------
-    trained
-        The model of the backend's JSON.
-    special
-        Special tokens; they come first.
     """
     scores = {piece: score for piece, score in trained["vocab"] if piece not in special}
     least = min(scores.values())

@@ -136,13 +136,7 @@ class RuleTokenizer(_Words):
         return ENGLISH.extended(self.exceptions or {})
 
     def split(self, text: str) -> list[str]:
-        """Return the words of a text, known or not.
-
-        Parameters
-        ----------
-        text
-            A text.
-        """
+        """Return the words of a text, known or not."""
         return self._rules().split(text)
 
     def _train(self, backend: Any, texts: Iterator[str]) -> Any:
@@ -162,11 +156,6 @@ class RuleTokenizer(_Words):
 
 def split_words(text: str) -> list[str]:
     """Return words and punctuation marks, without a vocabulary.
-
-    Parameters
-    ----------
-    text
-        A text.
 
     Examples
     --------

@@ -36,51 +36,23 @@ class WordQueries:
     vectors_: np.ndarray
 
     def embed(self, words: str | Sequence[str]) -> np.ndarray:
-        """Return the vector of a word, (D,), or those of several, (n, D).
-
-        Parameters
-        ----------
-        words
-            A word or a list of words.
-        """
+        """Return the vector of a word, (D,), or those of several, (n, D)."""
         if isinstance(words, str):
             return self._vector(words)
         return np.stack([self._vector(word) for word in words])
 
     def similarity(self, first: str, second: str) -> float:
-        """Return the cosine between the vectors of two words.
-
-        Parameters
-        ----------
-        first, second
-            The words.
-        """
+        """Return the cosine between the vectors of two words."""
         one, other = _unit(self.embed([first, second]))
         return float(one @ other)
 
     def most_similar(self, word: str | np.ndarray, n: int = 10) -> list[tuple[str, float]]:
-        """Return the nearest words and their cosines, best first; not the word itself.
-
-        Parameters
-        ----------
-        word
-            A word or a vector, (D,).
-        n
-            How many.
-        """
+        """Return the nearest words and their cosines, best first; not the word itself."""
         vector = self._vector(word) if isinstance(word, str) else np.asarray(word)
         return self._nearest(vector, [word] if isinstance(word, str) else [], n)
 
     def analogy(self, a: str, b: str, c: str, n: int = 1) -> list[tuple[str, float]]:
-        """Return what is to c as b is to a: the words nearest to b - a + c, none of the three.
-
-        Parameters
-        ----------
-        a, b, c
-            The words: ``analogy("france", "paris", "italy")``.
-        n
-            How many answers.
-        """
+        """Return what is to c as b is to a: the words nearest to b - a + c, none of the three."""
         one, two, three = _unit(self.embed([a, b, c]))
         return self._nearest(two - one + three, [a, b, c], n)
 
@@ -142,11 +114,6 @@ class WordQueries:
 
     def project(self, words: Sequence[str] | None = None) -> Projection:
         """Project vectors on their two principal components.
-
-        Parameters
-        ----------
-        words
-            Those to project; all when None.
 
         Returns
         -------

@@ -26,17 +26,7 @@ BLAMED_ON_RATE = ("CST402", "CST403", "CST406", "CST111")
 
 
 def judge_estimator(record: Record, estimator: Any, mute: Sequence[str] = ()) -> Diagnosis:
-    """Return what the rules find, less what the estimator takes care of itself.
-
-    Parameters
-    ----------
-    record
-        What was seen of its training.
-    estimator
-        One of ours.
-    mute
-        Codes not wanted.
-    """
+    """Return what the rules find, less what the estimator takes care of itself."""
     moot = HANDLED if isinstance(estimator, Estimator) else CONVEX
     found = judge(record, mute=(*mute, *moot))
     if not isinstance(estimator, Estimator) and set(found.codes) <= set(BLAMED_ON_RATE):

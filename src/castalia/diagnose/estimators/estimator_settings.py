@@ -10,8 +10,7 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 
-from castalia.base import Estimator
-from castalia.base.watched import Watched
+from castalia.base import DirectEstimator, Estimator
 from castalia.diagnose.repair import inner
 from castalia.errors import InvalidParameter
 from castalia.train import Training
@@ -54,7 +53,10 @@ def has_loop(estimator: Any) -> bool:
     """Whether an estimator of ours is fitted by the loop."""
     if isinstance(estimator, Estimator):
         return True
-    return isinstance(estimator, Watched) and getattr(estimator, "solver", None) in ("gd", "sgd")
+    return isinstance(estimator, DirectEstimator) and getattr(estimator, "solver", None) in (
+        "gd",
+        "sgd",
+    )
 
 
 def check(estimator: Any, owner: str) -> Any:

@@ -24,13 +24,7 @@ UNWATCHED = (
 
 
 def stored_diagnosis(run: str | os.PathLike[str]) -> Diagnosis:
-    """Return the diagnosis that a training left in its run's folder.
-
-    Parameters
-    ----------
-    run
-        The folder.
-    """
+    """Return the diagnosis that a training left in its run's folder."""
     folder = Path(run)
     path = folder / DIAGNOSIS
     if not folder.is_dir():

@@ -116,13 +116,7 @@ class Watcher(Callback):
         self._read: Any = None  # the losses last taken over
 
     def diagnosis(self, mute: Sequence[str] = ()) -> Diagnosis:
-        """Return what was found so far.
-
-        Parameters
-        ----------
-        mute
-            Codes not wanted.
-        """
+        """Return what was found so far."""
         settle()
         if self.estimator is None:
             return judge(self.record, mute=tuple(mute))

@@ -95,13 +95,6 @@ def validation_numbers(
 ) -> tuple[float | None, float | None]:
     """Return loss and score among the metrics that a library has gathered.
 
-    Parameters
-    ----------
-    metrics
-        Values by name.
-    prefix
-        What the names of validation begin with.
-
     Examples
     --------
     >>> validation_numbers({"loss": 0.1, "val_acc": 0.9, "val_loss": 0.5}, "val")

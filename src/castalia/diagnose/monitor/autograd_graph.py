@@ -165,15 +165,7 @@ class Operation:
 
 
 def read_graph(loss: Tensor, names: Mapping[int, str]) -> list[Operation]:
-    """Return the operations below a loss, inputs before their users; the last one gave the loss.
-
-    Parameters
-    ----------
-    loss
-        The scalar, before its backward pass.
-    names
-        Name of each parameter by its ``id``.
-    """
+    """Return the operations below a loss, inputs before their users; the last one gave the loss."""
     made: dict[Any, Operation] = {}
     order: list[Operation] = []
     leaves: dict[Any, str] = {}

@@ -47,13 +47,7 @@ class Listener:
 
 
 def listen(before: Before, after: After) -> Listener:
-    """Call these around every backward pass from now on.
-
-    Parameters
-    ----------
-    before, after
-        As in ``Listening``.
-    """
+    """Call these around every backward pass from now on."""
     global _listeners, _original
     if _original is None:
         _original = torch.autograd.backward

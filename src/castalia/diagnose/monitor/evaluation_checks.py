@@ -22,15 +22,7 @@ Question = Callable[[nn.Module, np.ndarray], float | None]
 
 
 def ask(module: nn.Module, record: Record) -> None:
-    """Ask a network what a record leaves open, and note the answers in it.
-
-    Parameters
-    ----------
-    module
-        The network; left as it was.
-    record
-        What was seen of its training.
-    """
+    """Ask a network what a record leaves open, and note the answers in it."""
     for name, question, rows in _open_questions(module, record):
         try:
             answer = question(module, rows)
@@ -59,13 +51,6 @@ def future_change(module: nn.Module, tokens: np.ndarray) -> float | None:
     The change is relative to the largest of all outputs; None where the outputs have no
     place for each token. The module is called in evaluation mode and left as it was.
 
-    Parameters
-    ----------
-    module
-        The network, called with one tensor of tokens.
-    tokens
-        Rows of tokens, (rows, length).
-
     Examples
     --------
     >>> class Last(nn.Module):
@@ -93,13 +78,6 @@ def future_change(module: nn.Module, tokens: np.ndarray) -> float | None:
 
 def random_change(module: nn.Module, inputs: np.ndarray) -> float:
     """Return how far two answers to the same rows differ, relative to their size.
-
-    Parameters
-    ----------
-    module
-        The network, called with one tensor.
-    inputs
-        Rows.
 
     Examples
     --------

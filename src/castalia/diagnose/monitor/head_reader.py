@@ -104,13 +104,7 @@ class Ending:
 
 
 def read_head(order: list[Operation]) -> Ending:
-    """Recognise how the outputs of the network become its loss.
-
-    Parameters
-    ----------
-    order
-        The graph, the loss last.
-    """
+    """Recognise how the outputs of the network become its loss."""
     root = order[-1]
     above = list(_above_layers(root))
     known = [operation for operation in above if operation.kind in LOSSES]

@@ -120,23 +120,11 @@ class Doctor(Observer):
     def validated(
         self, validation_loss: float | None = None, validation_score: float | None = None
     ) -> None:
-        """Tell of a validation that ended before the call of the module that is under way.
-
-        Parameters
-        ----------
-        validation_loss, validation_score
-            As in ``epoch``.
-        """
+        """Tell of a validation that ended before the call of the module that is under way."""
         self._try(Doctor._epoch, validation_loss, validation_score, True)
 
     def diagnosis(self, mute: Iterable[str] = ()) -> Diagnosis:
-        """Return what was found so far; watching goes on.
-
-        Parameters
-        ----------
-        mute
-            Codes not wanted.
-        """
+        """Return what was found so far; watching goes on."""
         self._finish()
         return judge(self.record, mute=tuple(mute))
 

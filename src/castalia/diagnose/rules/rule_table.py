@@ -88,15 +88,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
-    """Return what the rules find in a record, causes first, symptoms under them.
-
-    Parameters
-    ----------
-    record
-        What was seen of a training.
-    mute
-        Codes not wanted.
-    """
+    """Return what the rules find in a record, causes first, symptoms under them."""
     case, notes = Case(record), list(record.notes)
     found: list[Finding] = []
     for rule in RULES:

@@ -109,13 +109,7 @@ class Session:
         self._leave()
 
     def diagnosis(self, subject: str = "") -> Diagnosis:
-        """Return what was found in everything that was watched.
-
-        Parameters
-        ----------
-        subject
-            What was run; shown in the diagnosis.
-        """
+        """Return what was found in everything that was watched."""
         live = [(one.name, one.doctor.diagnosis(mute=self.mute)) for one in self._live]
         strange = [
             f"`{code}` was to be muted, but there is no such code."

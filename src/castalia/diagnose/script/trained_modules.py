@@ -70,13 +70,7 @@ class TrainedModules:
         return []
 
     def settled(self, watching: bool) -> list[tuple[nn.Module, list[Optimizer]]]:
-        """Return what else is trained, now that a script goes backward.
-
-        Parameters
-        ----------
-        watching
-            Whether a module is watched already.
-        """
+        """Return what else is trained, now that a script goes backward."""
         self._backwards += 1
         waiting, called = self.waiting(), self._called()
         self._outermost = []

@@ -171,11 +171,6 @@ class LossLandscape:
 
         Equal ratios where the losses span more than a decade, equal steps otherwise. Give the
         levels of one landscape to the ``plot`` of another, and the two can be compared.
-
-        Parameters
-        ----------
-        count
-            How many.
         """
         finite = self.loss[np.isfinite(self.loss)]
         low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.base import Estimator
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
 from castalia.evaluate.displays.figure_style import COLOURS, INK, start
@@ -102,7 +103,7 @@ class UpdateRatios:
         """
         from sklearn.base import clone
 
-        if not hasattr(estimator, "_reencode_target"):
+        if not isinstance(estimator, Estimator):
             raise InvalidParameter(
                 "UpdateRatios: `estimator` must be one of ours that is trained by gradients; got "
                 f"{type(estimator).__name__}. Follow its optimizer with "

@@ -88,17 +88,7 @@ OBJECTIVES: dict[str, Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
 
 
 def unlabelled(n: int, objective: str = "masked words", seed: int = 0) -> Pairs:
-    """Return n sentences as pairs of an objective.
-
-    Parameters
-    ----------
-    n
-        How many.
-    objective
-        A name of ``OBJECTIVES``.
-    seed
-        Of the sentences and of the damage.
-    """
+    """Return n sentences as pairs of an objective."""
     source = torch.Generator().manual_seed(seed)
     ids = _sentences(torch.randint(TOPICS, (n,), generator=source), LENGTH, source)
     first, second = OBJECTIVES[objective](ids, source)
@@ -142,17 +132,7 @@ TASKS = {
 
 
 def task(name: str, n: int, seed: int = 0) -> Pairs:
-    """Return n examples of a task, its prefix before each source and a word as answer.
-
-    Parameters
-    ----------
-    name
-        A name of ``TASKS``.
-    n
-        How many.
-    seed
-        Of the examples.
-    """
+    """Return n examples of a task, its prefix before each source and a word as answer."""
     draw, candidates = TASKS[name]
     sources, answers = draw(n, torch.Generator().manual_seed(seed))
     prefix = torch.full((n,), PREFIXES[name])

@@ -54,13 +54,6 @@ def choose_size(sizes: np.ndarray, rows: int) -> tuple[int, int]:
     Images of one moderate size keep it; others get the median shape, shrunk to what so many
     images can teach, and never less than `SHORTEST`.
 
-    Parameters
-    ----------
-    sizes
-        Height and width of each, (N, 2).
-    rows
-        How many there are.
-
     Examples
     --------
     >>> choose_size(np.array([[28, 28]] * 3), 3), choose_size(np.array([[300, 400], [301, 400]]), 2)

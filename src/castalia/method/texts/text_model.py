@@ -38,13 +38,6 @@ def on_gpu(device: str) -> bool:
 def choose_language_model(characters: int, device: str) -> tuple[str, str]:
     """Return the language model that suits a text, and why.
 
-    Parameters
-    ----------
-    characters
-        Length of the text.
-    device
-        As a training takes it.
-
     Examples
     --------
     >>> choose_language_model(20_000, "cpu")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from torch import nn
 
-from castalia.base import Estimator, Interval, OneOf, Sizes
+from castalia.base import Estimator, Interval, OneOf, Sizes, fields_for
 from castalia.nets.dense import MLP
 from castalia.nn import ACTIVATIONS
 from castalia.protocols import Spec
@@ -24,11 +24,4 @@ class Dense(Estimator):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return MLP(
-            spec.inputs,
-            spec.outputs,
-            hidden=self.hidden,
-            activation=self.activation,
-            dropout=self.dropout,
-            categories=spec.categories,
-        )
+        return MLP(spec.inputs, spec.outputs, **fields_for(self, MLP), categories=spec.categories)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils.validation import column_or_1d
+from torch import Tensor
 from torch.distributions import AffineTransform, Distribution, TransformedDistribution
 
-from castalia.base import Interval, OneOf, Regressor, Target
+from castalia.base import Interval, OneOf, Regressor, Target, TargetCodec
+from castalia.base.targets import NumberCodec
 from castalia.errors import InvalidData
 from castalia.models.dense.dense_parameters import Dense
 from castalia.objectives import LIKELIHOODS, Likelihood, MixtureLikelihood
@@ -19,6 +21,33 @@ from castalia.utils.seeds import seed_from, seed_scope
 from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["DistributionRegressor"]
+
+
+class LikelihoodCodec(NumberCodec):
+    """Numbers under a likelihood; counts and rates keep their own units."""
+
+    def fit(
+        self, est: Any, adapter: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> Target:
+        """Learn mean and deviation, of what is scaled, and how many outputs a row needs."""
+        likelihood = est._likelihood()
+        if not likelihood.scaled and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        target = super().fit(est, adapter, X, y, weight)
+        if not likelihood.scaled:
+            est.target_mean_ = np.zeros_like(est.target_mean_)
+            est.target_scale_ = np.ones_like(est.target_scale_)
+            target = self.encode(est, y)
+            _refuse_negative(est, target.y)
+        return Target(target.y, likelihood.outputs(target.outputs), weight)
+
+
+def _refuse_negative(est: Any, values: Tensor) -> None:
+    if bool((values < 0).any()):
+        raise InvalidData(
+            f"{type(est).__name__}: y must hold counts or rates of at least 0 for likelihood "
+            f"{est.likelihood!r}; got {float(values.min()):g}. Use 'gaussian' instead."
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -72,6 +101,8 @@ class DistributionRegressor(Regressor, Dense):
     True
     """
 
+    codec: ClassVar[TargetCodec] = LikelihoodCodec()
+
     likelihood: Annotated[str, OneOf(*LIKELIHOODS)] = "gaussian"
     components: Annotated[int, Interval(1, whole=True)] = 3
 
@@ -85,34 +116,8 @@ class DistributionRegressor(Regressor, Dense):
     def _objective(self, spec: Spec) -> Likelihood:
         return self._likelihood()
 
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        likelihood = self._likelihood()
-        if not likelihood.scaled and y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        target = super()._encode_target(y, weight)
-        values = target.y
-        if not likelihood.scaled:
-            values = shared_tensor(np.asarray(y, dtype=np.float64).reshape(len(y), -1))
-            if bool((values < 0).any()):
-                raise InvalidData(
-                    f"{type(self).__name__}: y must hold counts or rates of at least 0 for "
-                    "likelihood "
-                    f"{self.likelihood!r}; got {float(values.min()):g}. Use 'gaussian' instead."
-                )
-            self.target_mean_, self.target_scale_ = (
-                np.zeros_like(self.target_mean_),
-                np.ones_like(self.target_scale_),
-            )
-        return Target(values, likelihood.outputs(target.outputs), target.weight)
-
     def predict_distribution(self, X: Any) -> Distribution:
-        """Return the distribution of y for each row as a ``torch.distributions`` object.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the distribution of y for each row as a ``torch.distributions`` object."""
         scaled = self._likelihood().distribution(self._outputs(X).double())
         if not self._likelihood().scaled:
             return scaled
@@ -121,49 +126,20 @@ class DistributionRegressor(Regressor, Dense):
         )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the mean of the distribution of each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the mean of the distribution of each row."""
         return self._shape(self.predict_distribution(X).mean)
 
     def predict_std(self, X: Any) -> np.ndarray:
-        """Return the standard deviation of the distribution of each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the standard deviation of the distribution of each row."""
         return self._shape(self.predict_distribution(X).variance.sqrt())
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        """Return the log-likelihood of each row's target.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Their targets.
-        """
+        """Return the log-likelihood of each row's target."""
         values = shared_tensor(np.asarray(y, dtype=np.float64).reshape(len(np.asarray(y)), -1))
         return self.predict_distribution(X).log_prob(values).numpy()
 
     def sample(self, X: Any, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw ``n`` values of y for each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        n
-            Draws a row.
-        random_state
-            Seed of the draws.
 
         Returns
         -------

@@ -147,59 +147,27 @@ class AdaBoost(Ensemble):
         return last
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the prediction of the first member, of the first two, and so on.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Yield the prediction of the first member, of the first two, and so on."""
         for votes in self._staged_votes(X):
             yield self.classes_[votes.argmax(axis=1)]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class with the largest say.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the class with the largest say."""
         votes = self._votes(X)
         return self.classes_[votes.argmax(axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return each class's share of the say, (N, K); for two classes their difference, (N,).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return each class's share of the say, (N, K); for two classes their difference, (N,)."""
         votes = self._votes(X)
         return votes[:, 1] - votes[:, 0] if len(self.classes_) == 2 else votes
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the softmax of alpha-weighted votes over K - 1, as SAMME's loss implies.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the softmax of alpha-weighted votes over K - 1, as SAMME's loss implies."""
         votes = self._votes(X)
         return softmax(votes * self.alphas_.sum() / (len(self.classes_) - 1), axis=1)
 
     def margins(self, X: Any, y: Any) -> np.ndarray:
-        """Return by how much the true class beats the best other, from -1 to 1.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Their classes.
-        """
+        """Return by how much the true class beats the best other, from -1 to 1."""
         votes = self._votes(X)
         codes = class_codes(self.classes_, np.asarray(y))
         rows = np.arange(len(codes))

@@ -45,7 +45,7 @@ class Averaged(Ensemble):
         if self.together_ and isinstance(self.estimators_[0], Classifier):
             outputs = stacked_outputs(self.estimators_, X)
             for i, member in enumerate(self.estimators_):
-                found[i] = member._probability(outputs[i]).numpy()
+                found[i] = member.codec.probability(member, outputs[i]).numpy()
             return found
         for i, member in enumerate(self.estimators_):
             columns = class_codes(self.classes_, member.classes_)
@@ -58,8 +58,8 @@ class Averaged(Ensemble):
     def _values(self, X: Any) -> np.ndarray:
         """Return the number(s) each member predicts, (M, N) or (M, N, T)."""
         if self.together_ and type(self.estimators_[0]) is MLPRegressor:
-            outputs = stacked_outputs(self.estimators_, X).double().numpy()
-            return np.stack([m._unscale(o) for m, o in zip(self.estimators_, outputs, strict=True)])
+            pairs = zip(self.estimators_, stacked_outputs(self.estimators_, X), strict=True)
+            return np.stack([member.codec.decode(member, outputs) for member, outputs in pairs])
         return np.stack([member.predict(X) for member in self.estimators_])
 
     def _one_hot(self, codes: np.ndarray) -> np.ndarray:
@@ -71,39 +71,21 @@ class Averaged(Ensemble):
 
     @available_if(is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the members' mean probability of each class for each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the members' mean probability of each class for each row."""
         return self._combined(self._probabilities(self._checked(X)))
 
     def _combined(self, probabilities: np.ndarray) -> np.ndarray:
         return probabilities.mean(axis=0)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class that the members together find most probable, or their mean number.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the class that the members together find most probable, or their mean number."""
         X = self._checked(X)
         if is_classifier(self):
             return self.classes_[self._combined(self._probabilities(X)).argmax(axis=1)]
         return self._values(X).mean(axis=0)
 
     def predict_std(self, X: Any) -> np.ndarray:
-        """Return how far the members spread: of each class's probability, or of the number.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return how far the members spread: of each class's probability, or of the number."""
         X = self._checked(X)
         found = self._probabilities(X) if is_classifier(self) else self._values(X)
         return found.std(axis=0)

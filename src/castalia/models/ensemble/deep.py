@@ -103,11 +103,6 @@ class DeepEnsemble(Averaged):
 
         Members with a ``predict_std`` of their own add their variance to that of their means:
         sigma^2 = (1/M) sum_m (sigma_m^2 + mu_m^2) - mu^2.
-
-        Parameters
-        ----------
-        X
-            Rows.
         """
         if is_classifier(self) or not hasattr(self._base(), "predict_std"):
             return super().predict_std(X)
@@ -117,15 +112,7 @@ class DeepEnsemble(Averaged):
 
     @available_if(_has_likelihood)
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        """Return log (1/M) sum_m p_m(y | x) of each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Their targets.
-        """
+        """Return log (1/M) sum_m p_m(y | x) of each row."""
         X = self._checked(X)
         each = np.stack([member.log_likelihood(X, y) for member in self.estimators_])
         return logsumexp(each, axis=0) - np.log(len(each))

@@ -130,36 +130,18 @@ class DropoutEnsemble(Ensemble):
 
     @available_if(is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the mean probability of each class over the sub-networks.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the mean probability of each class over the sub-networks."""
         X = self._checked(X)
         return self._answers(X, self.masks_).mean(axis=0)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class, or the mean number, of each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the most probable class, or the mean number, of each row."""
         X = self._checked(X)
         mean = self._answers(X, self.masks_).mean(axis=0)
         return self.classes_[mean.argmax(axis=1)] if is_classifier(self) else mean
 
     def predict_std(self, X: Any) -> np.ndarray:
-        """Return how far the sub-networks spread.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return how far the sub-networks spread."""
         X = self._checked(X)
         return self._answers(X, self.masks_).std(axis=0)
 

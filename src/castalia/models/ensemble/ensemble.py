@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from castalia.base import Constraint, DirectEstimator, Estimator
 from castalia.base.input_checks import check_matrix, check_X
-from castalia.base.tasks import encode_classes, numeric_target
+from castalia.base.targets import encode_classes, numeric_target
 from castalia.data import Dataset
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.bootstrap import by_content
@@ -149,17 +149,7 @@ class Ensemble(DirectEstimator):
         return member.fit(take(X, rows), y[rows], sample_weight=weight[rows].astype(np.float64))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of a classifier, or the R2 of a regressor.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Their targets.
-        sample_weight
-            How often each row counts.
-        """
+        """Return the accuracy of a classifier, or the R2 of a regressor."""
         measure = accuracy_score if is_classifier(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 

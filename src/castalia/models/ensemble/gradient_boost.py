@@ -163,36 +163,18 @@ class GradientBoost(Ensemble):
         return self.classes_[_both(_probability(F)).argmax(axis=1)]
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the prediction after every step.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Yield the prediction after every step."""
         for F in self._staged(X):
             yield self._decide(F)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the number, or the most probable class, of each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the number, or the most probable class, of each row."""
         *_, F = self._staged(X)
         return self._decide(F)
 
     @available_if(is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class for each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the probability of each class for each row."""
         *_, F = self._staged(X)
         return _both(_probability(F))
 

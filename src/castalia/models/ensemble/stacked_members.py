@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from castalia.base import Estimator, check_parameters
 from castalia.base.estimator import _NUMPY
 from castalia.base.input_checks import check_target, check_X
-from castalia.base.watched import is_watched
+from castalia.base.watched import is_watched, remember
 from castalia.data import Dataset
 from castalia.data.batches import BLOCK, WINDOW, Samples
 from castalia.data.row_splits import SMALLEST, holdout
@@ -93,8 +93,9 @@ def fit_stacked(
     check_parameters(head)
     check_training(training)
     X = check_X(head, X, reset=True, y=y)
-    target = head._encode_target(check_target(head, X, y), weight)
-    head.adapter_ = head.adapter().fit(X, target.weight)
+    adapter = head.adapter.of(head)
+    target = head.codec.fit(head, adapter, X, check_target(head, X, y), weight)
+    head.adapter_ = adapter.fit(X, target.weight)
     spec = head.spec_ = Spec(
         head.adapter_.inputs, target.outputs, tuple(head.adapter_.categories), rows=len(target.y)
     )
@@ -319,9 +320,9 @@ class _Group:
                 "rows": len(self.kept[i]),
                 "validation_rows": len(self.held[i]),
             }
-            member._remember([])  # nobody watched
+            remember(member, [])  # nobody watched
             held = self.samples.subset(self.held[i])
-            member._after_fit(*member._validation_outputs(held))
+            member.codec.conclude(member, *member._validation_outputs(held))
 
 
 def _named(error: Diverged, losses: list[Tensor]) -> Diverged:
@@ -348,15 +349,7 @@ def _best(history: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 @torch.inference_mode()
 def stacked_outputs(members: Sequence[Any], X: Any) -> Tensor:
-    """Return the outputs of members that were fitted at once, (M, N, K), on the CPU.
-
-    Parameters
-    ----------
-    members
-        What ``fit_stacked`` fitted.
-    X
-        Rows, already checked.
-    """
+    """Return the outputs of members that were fitted at once, (M, N, K), on the CPU."""
     head = members[0]
     parameter = next(head.module_.parameters())
     device, dtype = parameter.device, parameter.dtype
@@ -364,6 +357,6 @@ def stacked_outputs(members: Sequence[Any], X: Any) -> Tensor:
     found = []
     with cpu_scope(device, 0.0):
         for block in head.adapter_.blocks(X, _NUMPY[dtype]):
-            for rows in torch.from_numpy(block).split(1024):
+            for rows in block.split(1024):
                 found.append(stack(rows.to(device).expand(len(members), -1, -1)).cpu())
     return torch.cat(found, dim=1)

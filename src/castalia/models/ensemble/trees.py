@@ -43,15 +43,7 @@ def tree_state(est: Any) -> dict[str, Any]:
 
 
 def restore_tree(cls: type, state: dict[str, Any]) -> Any:
-    """Make a decision tree again; its nodes are checked, so that no descent leaves the arrays.
-
-    Parameters
-    ----------
-    cls
-        The class.
-    state
-        What ``tree_state`` returned.
-    """
+    """Make a decision tree again; its nodes are checked, so that no descent leaves the arrays."""
     est = cls(**state["parameters"])
     if "nodes" not in state:
         return est

@@ -101,23 +101,11 @@ class WeightAverage(Ensemble):
 
     @available_if(is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class for each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the probability of each class for each row."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_proba(self._matrix(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class, or the number, of each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the class, or the number, of each row."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict(self._matrix(X))

@@ -29,21 +29,7 @@ class Fitted(NamedTuple):
 def maximise(
     points: Points, mixture: Mixture, kind: str, *, reg: float, tol: float, steps: int
 ) -> Fitted:
-    """Run EM until the mean log-likelihood gains less than ``tol``.
-
-    Parameters
-    ----------
-    points
-        The rows.
-    mixture
-        Where to begin.
-    kind
-        Of covariance: a key of ``KINDS``.
-    reg
-        Added to variances.
-    tol, steps
-        When to stop.
-    """
+    """Run EM until the mean log-likelihood gains less than ``tol``."""
     total, bound = float(points.weight.sum(dtype=torch.float64)), -torch.inf
     for step in range(1, steps + 1):
         components = KINDS[kind](mixture, reg)

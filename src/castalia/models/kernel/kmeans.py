@@ -177,42 +177,20 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
         return points, centers - points.origin
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the nearest centre's number for each row, (N,).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the nearest centre's number for each row, (N,)."""
         points, centers = self._around(X)
         with piecewise(points.origin.device) as points.spread:
             return nearest(points, centers).cpu().numpy()
 
     def transform(self, X: Any) -> Any:
-        """Return the distance from each centre, (N, K); a tensor where X was one.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the distance from each centre, (N, K); a tensor where X was one."""
         points, centers = self._around(X)
         with piecewise(points.origin.device) as points.spread:
             found = distances(points, centers).T
         return found if isinstance(X, Tensor) else np.ascontiguousarray(found.cpu().numpy())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the inertia of the rows: the higher the better.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Not used.
-        sample_weight
-            How often each row counts.
-        """
+        """Return minus the inertia of the rows: the higher the better."""
         points, centers = self._around(X)
         with piecewise(points.origin.device) as points.spread:
             squares = points.squares(centers, nearest(points, centers)).cpu().double().numpy()

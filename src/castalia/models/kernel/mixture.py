@@ -203,69 +203,27 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         return torch.cat(log_norms), torch.cat(shares, dim=1).T
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return p(k | x) of each row, (N, K).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return p(k | x) of each row, (N, K)."""
         return np.ascontiguousarray(self._posterior(X)[1].cpu().numpy())
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest component of each row, (N,).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the likeliest component of each row, (N,)."""
         return self.predict_proba(X).argmax(axis=1)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit and return the likeliest component of each training row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Not used.
-        sample_weight
-            How often each row counts.
-        """
+        """Fit and return the likeliest component of each training row."""
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return log p(x) of each row, (N,).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return log p(x) of each row, (N,)."""
         return self._posterior(X)[0].cpu().numpy()
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean of log p(x) over the rows.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Not used.
-        """
+        """Return the mean of log p(x) over the rows."""
         return float(self.score_samples(X).mean(dtype=np.float64))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows, (n_samples, D), and the components they came from; ``random_state`` seeds it.
-
-        Parameters
-        ----------
-        n_samples
-            How many.
-        """
+        """Draw rows, (n_samples, D), and the components they came from; ``random_state`` seeds it."""
         check_is_fitted(self, "means_")
         if not Interval(1, whole=True).holds(n_samples):
             raise InvalidParameter(
@@ -298,22 +256,10 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         return of[self.covariance_type] + k * d + k - 1
 
     def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion on rows; the smaller the better.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the Bayesian information criterion on rows; the smaller the better."""
         log_likelihood = self.score_samples(X).astype(np.float64)
         return float(self.n_parameters_ * np.log(len(log_likelihood)) - 2 * log_likelihood.sum())
 
     def aic(self, X: Any) -> float:
-        """Return Akaike's information criterion on rows; the smaller the better.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return Akaike's information criterion on rows; the smaller the better."""
         return 2 * self.n_parameters_ - 2 * float(self.score_samples(X).sum(dtype=np.float64))

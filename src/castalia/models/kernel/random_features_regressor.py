@@ -15,7 +15,7 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_target
-from castalia.base.tasks import numeric_target
+from castalia.base.targets import numeric_target
 from castalia.errors import InvalidParameter
 from castalia.models.kernel.feature_sweep import Problem, Sweep, sweep, waves
 from castalia.models.kernel.least_norm import least_norm
@@ -123,13 +123,7 @@ class RandomFeatureRegression(RegressorMixin, DirectEstimator):
         return waves(X, frequencies, self.coding) / len(frequencies) ** 0.5
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return f(x) of each row, (N,) or (N, T), in float64.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return f(x) of each row, (N,) or (N, T), in float64."""
         check_is_fitted(self, "coef_")
         X = self._tensor(self._matrix(X)).double()
         coef = torch.as_tensor(self.coef_.T, device=X.device)
@@ -143,15 +137,6 @@ class RandomFeatureRegression(RegressorMixin, DirectEstimator):
         matrices and each costs one Cholesky factor, O(min(N, F)^3 / 3). With more than 1,024 rows,
         a system too close to singular gets a penalty of the size of rounding. The fitted attributes
         stay as they are.
-
-        Parameters
-        ----------
-        X, y
-            Training rows and targets.
-        X_test, y_test
-            Test rows and targets.
-        sizes
-            Numbers of frequencies, in rising order.
         """
         check_parameters(self)
         sizes = self._rising(sizes)

@@ -44,14 +44,6 @@ def cut_behind(text: str, words: Sequence[str]) -> str:
 
 
 def continuation(tokenizer: Tokenizer, before: list[int], new: list[int]) -> str:
-    """Return the text of new tokens as it stands behind others, its first space included.
-
-    Parameters
-    ----------
-    tokenizer
-        A fitted tokenizer.
-    before, new
-        Token ids.
-    """
+    """Return the text of new tokens as it stands behind others, its first space included."""
     whole, start = tokenizer.decode([*before, *new]), tokenizer.decode(before)
     return str(whole.removeprefix(start) if whole.startswith(start) else tokenizer.decode(new))

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from castalia.base import Classifier, Estimator, Interval, OneOf
+from castalia.base import Classifier, Estimator, Interval, OneOf, fields_for
+from castalia.data.adapter_base import Reads
 from castalia.data.text import DocumentAdapter, TextAdapter
-from castalia.errors import InvalidParameter
+from castalia.models.language.attention_sizes import check_heads
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets.language import HierarchicalAttention, TransformerEncoder
 from castalia.objectives import class_loss
@@ -125,7 +126,7 @@ class TransformerClassifier(TextClassifier):
     ['no', 'yes']
     """
 
-    adapter: ClassVar[type] = TextAdapter
+    adapter: ClassVar[Any] = Reads(TextAdapter, "tokenizer", "context", "long")
 
     dim: Annotated[int, Interval(1, whole=True)] = 128
     depth: Annotated[int, Interval(0, whole=True)] = 2
@@ -137,28 +138,11 @@ class TransformerClassifier(TextClassifier):
     long: Annotated[str, OneOf("cut", "refuse")] = "cut"
     batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
 
-    def _adapter(self) -> TextAdapter:
-        return TextAdapter(self.tokenizer, context=self.context, long=self.long)
-
     def _network(self, spec: Spec) -> nn.Module:
-        if self.dim % self.heads:
-            raise InvalidParameter(
-                f"TransformerClassifier: `dim` must be a multiple of heads={self.heads}; got "
-                f"{self.dim}."
-            )
-        return TransformerEncoder(
-            spec.extra["vocabulary"],
-            spec.outputs,
-            dim=self.dim,
-            depth=self.depth,
-            heads=self.heads,
-            context=spec.extra["context"],
-            positions=self.positions,
-            pool=self.pool,
-            dropout=self.dropout,
-            pre_norm=True,
-            pad=spec.extra["padding"],
-        )
+        check_heads(self)
+        extra = {"context": spec.extra["context"], "pad": spec.extra["padding"], "pre_norm": True}
+        fields = {**fields_for(self, TransformerEncoder), **extra}
+        return TransformerEncoder(spec.extra["vocabulary"], spec.outputs, **fields)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -223,7 +207,7 @@ class AttentionClassifier(TextClassifier):
     ([1.0, 1.0], 2)
     """
 
-    adapter: ClassVar[type] = DocumentAdapter
+    adapter: ClassVar[Any] = Reads(DocumentAdapter, "tokenizer", "sentences", "words")
 
     dim: Annotated[int, Interval(1, whole=True)] = 100
     hidden: Annotated[int, Interval(1, whole=True)] = 50
@@ -231,16 +215,11 @@ class AttentionClassifier(TextClassifier):
     sentences: Annotated[int, Interval(1, whole=True)] = 32
     words: Annotated[int, Interval(1, whole=True)] = 64
 
-    def _adapter(self) -> DocumentAdapter:
-        return DocumentAdapter(self.tokenizer, sentences=self.sentences, words=self.words)
-
     def _network(self, spec: Spec) -> nn.Module:
         return HierarchicalAttention(
             spec.extra["vocabulary"],
             spec.outputs,
-            dim=self.dim,
-            hidden=self.hidden,
-            dropout=self.dropout,
+            **fields_for(self, HierarchicalAttention),
             padding=spec.extra["padding"],
         )
 
@@ -249,21 +228,19 @@ class AttentionClassifier(TextClassifier):
 
         The words are those of ``adapter_.encode``; the weights of each sentence's words sum to one,
         and so do those of the sentences.
-
-        Parameters
-        ----------
-        X
-            Texts.
         """
         X = self._checked(X)
-        documents = self.adapter_.encode(X)
-        device = next(self.module_.parameters()).device
-        self.module_.eval()
-        found: list[tuple[list[np.ndarray], np.ndarray]] = []
-        for block in self.adapter_.blocks(X, np.float32):
-            with torch.inference_mode():
-                words, sentences = self.module_.attention(block.to(device))  # type: ignore[operator]
-            for w, s in zip(words.cpu().numpy(), sentences.cpu().numpy(), strict=True):
-                rows = documents[len(found)][: len(s)]
-                found.append(([w[i, : len(row)] for i, row in enumerate(rows)], s[: len(rows)]))
-        return found
+        return _attention(self.module_.eval(), self.adapter_, X)
+
+
+@torch.inference_mode()
+def _attention(net: Any, adapter: DocumentAdapter, X: Any) -> list[Any]:
+    """Return the weights of the words and of the sentences of each text."""
+    device = next(net.parameters()).device
+    documents, found = adapter.encode(X), list[Any]()
+    for block in adapter.blocks(X, np.float32):
+        words, sentences = net.attention(block.to(device))
+        for w, s in zip(words.cpu().numpy(), sentences.cpu().numpy(), strict=True):
+            rows = documents[len(found)][: len(s)]
+            found.append(([w[i, : len(row)] for i, row in enumerate(rows)], s[: len(rows)]))
+    return found

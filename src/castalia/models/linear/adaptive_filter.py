@@ -15,7 +15,7 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_target, check_weight, split_target
-from castalia.base.tasks import numeric_target
+from castalia.base.targets import numeric_target
 from castalia.models.linear.solvers.lms import lms
 
 __all__ = ["AdaptiveFilter"]
@@ -148,24 +148,13 @@ class AdaptiveFilter(RegressorMixin, DirectEstimator):
         """Return the cleaned signal: y less the estimate, adapting on from the learnt taps.
 
         The estimator itself is left as it is.
-
-        Parameters
-        ----------
-        X, y
-            Reference channels and primary signal.
         """
         check_is_fitted(self, "coef_")
         X = self._matrix(X)
         return self._run(X, check_target(self, X, y), None, self.coef_, 1)[1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the estimate of the noise by the taps at the end of the fit.
-
-        Parameters
-        ----------
-        X
-            Reference channels, (T, C).
-        """
+        """Return the estimate of the noise by the taps at the end of the fit."""
         check_is_fitted(self, "coef_")
         X = self._matrix(X)
         windows = self._windows(X.cpu().numpy() if isinstance(X, Tensor) else X)

@@ -35,15 +35,6 @@ def monomials(X: Any, degree: int) -> Any:
 def gaussian(X: Any, centres: Any, bandwidth: Any) -> Any:
     """Return exp(-(x - mu_j)^2 / (2 s^2)) for each feature and centre, (N, D J).
 
-    Parameters
-    ----------
-    X
-        Rows, (N, D).
-    centres
-        mu of each feature, (D, J).
-    bandwidth
-        s of each feature, (D, 1).
-
     Examples
     --------
     >>> gaussian(np.array([[1.0]]), np.array([[1.0, 3.0]]), np.array([[1.0]])).round(4).tolist()
@@ -241,10 +232,15 @@ class BasisRegression(ExpansionRegressor):
         if self.basis == "fourier":
             period = span if self.period is None else np.full_like(span, self.period)
             return fourier(X, self.size, _like(period, X))
-        centres = self.low_[:, None] + span[:, None] * np.linspace(0, 1, self.size)
-        gap = span / max(self.size - 1, 1)
-        s = gap if self.bandwidth is None else np.full_like(gap, self.bandwidth)
-        return gaussian(X, _like(centres, X), _like(s[:, None], X))
+        return _bells(X, self.low_, span, self.size, self.bandwidth)
+
+
+def _bells(X: Any, low: np.ndarray, span: np.ndarray, size: int, width: float | None) -> Any:
+    """Return Gaussians whose centres are spread evenly over each column."""
+    centres = low[:, None] + span[:, None] * np.linspace(0, 1, size)
+    gap = span / max(size - 1, 1)
+    s = gap if width is None else np.full_like(gap, width)
+    return gaussian(X, _like(centres, X), _like(s[:, None], X))
 
 
 def _like(values: np.ndarray, X: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from castalia.base import Interval
@@ -85,19 +84,11 @@ class MAPRegression(LinearRegressor):
         design = self._design(X, y, sample_weight)
         found = spectrum(design)
         alpha = torch.tensor([(self.noise / self.prior) ** 2], dtype=torch.float64)
-        self.covariance_ = self._covariance(found, alpha.to(found.s.device)).cpu().numpy()
+        spread = _covariance(found, alpha.to(found.s.device), self.prior, self.noise)
+        self.covariance_ = spread.cpu().numpy()
         self.centre_, self.weight_ = design.x_mean.numpy().copy(), design.total
         dtype = str(X.dtype).removeprefix("torch.")
         self._keep(found.coef(alpha).T.cpu(), design, y, dtype)
-
-    def _covariance(self, found: Spectrum, alpha: Tensor) -> Tensor:
-        """Return the posterior covariance; the prior's, where the data say nothing."""
-        kept, d = found.V.shape
-        seen = found.V.T * (self.noise**2 / (found.s.square() + alpha)) @ found.V
-        if kept == d:
-            return seen
-        unseen = torch.linalg.qr(found.V.T, mode="complete").Q[:, kept:]  # (D, D - K)
-        return seen + self.prior**2 * unseen @ unseen.T
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the predictive mean of each row, and its standard deviation when asked.
@@ -116,13 +107,24 @@ class MAPRegression(LinearRegressor):
             Mean, and standard deviation.
         """
         mean = self._outputs(X)
-        return (mean, self._spread(X)) if return_std else mean
+        return (mean, _spread(self, X)) if return_std else mean
 
-    def _spread(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "coef_")
-        X = self._matrix(X)
-        rows = X.cpu().numpy() if isinstance(X, Tensor) else X.toarray() if issparse(X) else X
-        away = rows - self.centre_
-        weights = ((away @ self.covariance_) * away).sum(axis=1)  # (x - m)^T S (x - m)
-        constant = 1 / self.weight_ if self.fit_intercept else 0.0
-        return np.sqrt(self.noise**2 * (1 + constant) + weights)
+
+def _covariance(found: Spectrum, alpha: Tensor, prior: float, noise: float) -> Tensor:
+    """Return the posterior covariance; the prior's, where the data say nothing."""
+    kept, d = found.V.shape
+    seen = found.V.T * (noise**2 / (found.s.square() + alpha)) @ found.V
+    if kept == d:
+        return seen
+    unseen = torch.linalg.qr(found.V.T, mode="complete").Q[:, kept:]  # (D, D - K)
+    return seen + prior**2 * unseen @ unseen.T
+
+
+def _spread(model: MAPRegression, X: Any) -> np.ndarray:
+    """Return the standard deviation of y for each row."""
+    X = model._matrix(X)
+    rows = X.cpu().numpy() if isinstance(X, Tensor) else X.toarray() if issparse(X) else X
+    away = rows - model.centre_
+    weights = ((away @ model.covariance_) * away).sum(axis=1)  # (x - m)^T S (x - m)
+    constant = 1 / model.weight_ if model.fit_intercept else 0.0
+    return np.sqrt(model.noise**2 * (1 + constant) + weights)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from castalia.base import Interval, OneOf, check_parameters
 from castalia.base.direct_descent import descend, loop_settings
 from castalia.base.input_checks import check_target, check_weight, split_target
-from castalia.base.tasks import numeric_target
+from castalia.base.targets import numeric_target
 from castalia.errors import ShapeMismatch
 from castalia.models.linear.linear_model import LinearRegressor
 from castalia.objectives import Objective

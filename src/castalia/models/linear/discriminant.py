@@ -7,39 +7,44 @@ from it, and it passes through the origin if and only if b = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
 from scipy.sparse import issparse
-from sklearn.utils.class_weight import compute_class_weight
+from sklearn.base import ClassifierMixin
 from torch import Tensor
 
-from castalia.base import OneOf, check_parameters
+from castalia.base import DirectEstimator, OneOf, check_parameters
 from castalia.base.input_checks import check_target, check_weight, split_target
-from castalia.base.tasks import encode_classes
+from castalia.base.targets import encode_classes
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.linear.linear_model import LinearClassifier
+from castalia.models.linear.linear_model import LinearModel
 from castalia.models.linear.solvers.affine_design import Affine
 
-__all__ = ["Discriminant", "Online", "Weighted"]
+__all__ = ["Discriminant", "Online"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Discriminant(LinearClassifier):
-    """Base of classifiers by hyperplanes."""
+class Discriminant(ClassifierMixin, LinearModel, DirectEstimator):
+    """Base of classifiers by hyperplanes; ``coef_`` is (1, D) for two classes and (K, D) for K."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score of the second of two classes, (N,), or of each class, (N, K)."""
+        scores = self._outputs(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class with the highest score."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
 
     def distance(self, X: Any) -> np.ndarray:
         """Return each row's signed distance from the boundary, F(x) / |w|.
 
         With two classes it is positive on the side of the second; with K classes there is a column
         for the hyperplane F_k = 0 of each.
-
-        Parameters
-        ----------
-        X
-            Rows.
         """
         scores = self.decision_function(X)
         norms = np.linalg.norm(self.coef_, axis=1)
@@ -137,43 +142,3 @@ def _counted(X: Any, codes: np.ndarray, weight: np.ndarray | None) -> Passed:
         return Passed(X, codes, weight)
     kept = np.flatnonzero(weight)
     return Passed(X[kept], codes[kept], weight[kept])
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class Weighted(Discriminant):
-    """Base of discriminants whose classes can be weighted.
-
-    Parameters
-    ----------
-    class_weight
-        None, ``"balanced"``, or a dict from class to weight; multiplies the sample weights.
-    """
-
-    class_weight: Any = None
-
-    def _row_weights(self, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Return how much each row counts, classes taken into account."""
-        weight = np.ones(len(codes)) if weight is None else weight
-        setting, name = self.class_weight, type(self).__name__
-        if setting is None:
-            return weight
-        if setting == "balanced":
-            numbers = np.arange(len(self.classes_))
-            each = compute_class_weight("balanced", classes=numbers, y=codes, sample_weight=weight)
-            return each[codes] * weight
-        if not isinstance(setting, dict):
-            raise InvalidParameter(
-                f"{name}: `class_weight` must be None, 'balanced' or a dict; got {setting!r}."
-            )
-        unknown = [label for label in setting if label not in self.classes_]
-        if unknown:
-            raise InvalidParameter(
-                f"{name}: `class_weight` must name classes of y; got {unknown[0]!r}, which is not "
-                f"one of {self.classes_.tolist()[:10]}."
-            )
-        found = [setting.get(label, 1.0) for label in self.classes_.tolist()]
-        if not all(isinstance(w, Real) and 0 <= float(w) < np.inf for w in found):
-            raise InvalidParameter(
-                f"{name}: `class_weight` must hold numbers of at least 0; got {setting!r}."
-            )
-        return np.array(found, dtype=np.float64)[codes] * weight

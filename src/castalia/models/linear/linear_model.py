@@ -10,21 +10,21 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import DirectEstimator, OneOf
-from castalia.base.tasks import numeric_target
+from castalia.base.targets import numeric_target
 from castalia.models.linear.solvers.design_matrix import Design
 
-__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
+__all__ = ["LinearModel", "LinearRegressor"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearModel(DirectEstimator):
-    """Base of models that are linear in their inputs.
+class LinearModel:
+    """What models that are linear in their inputs have.
 
     Parameters
     ----------
@@ -43,33 +43,34 @@ class LinearModel(DirectEstimator):
     def _outputs(self, X: Any) -> np.ndarray:
         """Return W x + b for each row, (N,) or (N, T)."""
         check_is_fitted(self, "coef_")
-        X = self._expanded(self._matrix(X))
+        est: Any = self  # with the base that it is mixed into
+        X = self._expanded(est._matrix(X))
         if isinstance(X, Tensor):
-            weight = torch.as_tensor(self.coef_, device=X.device, dtype=X.dtype)
-            return (
-                X @ weight.mT if weight.ndim == 2 else X @ weight
-            ).cpu().numpy() + self.intercept_
-        return safe_sparse_dot(X, self.coef_.T) + self.intercept_
+            weight = torch.as_tensor(est.coef_, device=X.device, dtype=X.dtype)
+            found = X @ weight.mT if weight.ndim == 2 else X @ weight
+            return found.cpu().numpy() + est.intercept_
+        return safe_sparse_dot(X, est.coef_.T) + est.intercept_
 
     @property
     def module_(self) -> nn.Linear:
         """The model as a torch layer, a fresh copy."""
         check_is_fitted(self, "coef_")
-        weight = torch.as_tensor(np.atleast_2d(self.coef_))
+        est: Any = self
+        weight = torch.as_tensor(np.atleast_2d(est.coef_))
         layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype, device="meta")
-        bias = np.broadcast_to(self.intercept_, len(weight)).astype(self.coef_.dtype)
+        bias = np.broadcast_to(est.intercept_, len(weight)).astype(est.coef_.dtype)
         state = {"weight": weight.clone(), "bias": torch.from_numpy(bias.copy())}
         layer.load_state_dict(state, assign=True)
         return layer
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearRegressor(RegressorMixin, LinearModel):
+class LinearRegressor(RegressorMixin, LinearModel, DirectEstimator):
     """Base of linear models that predict numbers."""
 
     def _keep(self, coef: Tensor, design: Design, y: np.ndarray, dtype: Any) -> None:
@@ -85,47 +86,10 @@ class LinearRegressor(RegressorMixin, LinearModel):
         return Design(X, target, weight, centre=self.fit_intercept, device=self.device)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return W x + b for each row.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return W x + b for each row."""
         return self._outputs(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class LinearClassifier(ClassifierMixin, LinearModel):
-    """Base of linear models that tell classes apart.
-
-    ``coef_`` is (1, D) for two classes and (K, D) for K.
-    """
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score of the second of two classes, (N,), or of each class, (N, K).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
-        scores = self._outputs(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class with the highest score.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]

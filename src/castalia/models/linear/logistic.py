@@ -16,10 +16,10 @@ from torch import Tensor
 from castalia.base import Interval, OneOf, check_parameters
 from castalia.base.direct_descent import descend, loop_settings
 from castalia.base.input_checks import check_target, check_weight
-from castalia.base.tasks import encode_classes
+from castalia.base.targets import class_weights, encode_classes
 from castalia.errors import DataWarning, InvalidParameter, TrainingWarning
 from castalia.models.linear.descent_regressor import layer
-from castalia.models.linear.discriminant import Weighted
+from castalia.models.linear.discriminant import Discriminant
 from castalia.models.linear.solvers.likelihood_minimiser import lbfgs, lbfgs_lasso, newton_by_parts
 from castalia.models.linear.solvers.logistic_likelihood import Bernoulli, Categorical, Likelihood
 from castalia.objectives import L1, L2, BinaryCrossEntropy, CrossEntropy
@@ -31,11 +31,12 @@ FEW = 400  # parameters up to which Newton's method is quicker than L-BFGS
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Logistic(Weighted):
+class Logistic(Discriminant):
     """What logistic and softmax regression share; see there for the parameters."""
 
     _likelihoods: ClassVar[dict[bool, type[Likelihood]]] = {}  # by: are there two classes
 
+    class_weight: Any = None
     C: Annotated[float, Interval(0, closed="right")] = 1.0
     l1_ratio: Annotated[float, Interval(0, 1)] = 0.0
     solver: Annotated[str, OneOf("auto", "newton", "lbfgs", "gd", "sgd")] = "auto"
@@ -49,7 +50,7 @@ class Logistic(Weighted):
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         before = getattr(self, "classes_", None) if self.warm_start else None
         self.classes_, codes = encode_classes(self, y)
-        weight = self._row_weights(codes, sample_weight)
+        weight = class_weights(self, codes, sample_weight, ones=True)
         again = before is not None and np.array_equal(before, self.classes_)
         again = again and self.coef_.shape[1] == X.shape[1]
         if self.solver in ("gd", "sgd"):
@@ -173,33 +174,22 @@ class Logistic(Weighted):
         first = not hasattr(self, "coef_")
         X = self._matrix(X, reset=first)
         codes = self._codes(check_target(self, X, y), classes, first=first)
-        weight = self._row_weights(codes, check_weight(self, X, sample_weight))
+        weight = check_weight(self, X, sample_weight)
+        weight = class_weights(self, codes, weight, ones=True)
         self.seen_ = float(weight.sum()) + (0.0 if first else getattr(self, "seen_", 0.0))
         training = replace(loop_settings(self.training, self.device), run=None)
         self._descend(X, codes, weight, training, 1, again=not first)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (N, K).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the probability of each class, (N, K)."""
         z = self._outputs(X)
         if z.shape[1] > 1:
             return softmax(z, axis=1)
         return np.concatenate([expit(-z), expit(z)], axis=1)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of each class's probability, (N, K), without underflow.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the logarithm of each class's probability, (N, K), without underflow."""
         z = self._outputs(X)
         return log_softmax(z if z.shape[1] > 1 else np.concatenate([0 * z, z], axis=1), axis=1)
 
@@ -348,12 +338,6 @@ class SoftmaxRegression(Logistic):
     _likelihoods: ClassVar[dict[bool, type[Likelihood]]] = {True: Categorical, False: Categorical}
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score of each class, (N, K), or of the second of two over the first, (N,).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return the score of each class, (N, K), or of the second of two over the first, (N,)."""
         scores = self._outputs(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

@@ -79,13 +79,7 @@ class RandomFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         self.frequencies_ = drawn.numpy()
 
     def transform(self, X: Any) -> Any:
-        """Return cosines and sines of each row, (N, 2 M).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        """
+        """Return cosines and sines of each row, (N, 2 M)."""
         check_is_fitted(self, "frequencies_")
         X = self._matrix(X)
         if isinstance(X, Tensor):
@@ -96,15 +90,7 @@ class RandomFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, D
         return found / np.sqrt(len(v), dtype=X.dtype)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return R^2 of the approximate kernel matrix against the Gaussian one, O(N^2).
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            Not used.
-        """
+        """Return R^2 of the approximate kernel matrix against the Gaussian one, O(N^2)."""
         phi = np.asarray(torch.as_tensor(self.transform(X)).cpu(), dtype=np.float64)
         rows = X.cpu().numpy() if isinstance(X, Tensor) else X if issparse(X) else np.asarray(X)
         exact = rbf_kernel(rows, gamma=0.5 / self.length_scale**2)

@@ -145,11 +145,6 @@ class Ridge(DescentRegressor):
         H = A (A^T A + alpha I)^-1 A^T, plus the share of the constant term. The estimator need not
         be fitted. With ``loss="mean"`` the penalty stays N alpha when a row is left out.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in ``fit``.
-
         Returns
         -------
         ndarray of shape (N,) or (N, T)

@@ -11,8 +11,8 @@ from scipy.sparse import issparse
 from torch import Tensor
 
 from castalia.base import Interval
-from castalia.base.tasks import encode_classes
-from castalia.models.linear.discriminant import Weighted
+from castalia.base.targets import class_weights, encode_classes
+from castalia.models.linear.discriminant import Discriminant
 from castalia.models.linear.solvers.affine_design import Affine
 from castalia.models.linear.solvers.interior_point import soft_margin
 from castalia.models.linear.solvers.likelihood_minimiser import lbfgs
@@ -24,7 +24,7 @@ FEW = 1500  # parameters, or rows, up to which the problem is solved exactly
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearSVM(Weighted):
+class LinearSVM(Discriminant):
     """Linear support vector machine: the hyperplane that keeps the largest distance.
 
     Minimises alpha/2 |w|^2 + mean_n max(0, 1 - y_n (w x_n + b)), y = +-1. Rows beyond the margin
@@ -82,45 +82,59 @@ class LinearSVM(Weighted):
     1.0
     """
 
+    class_weight: Any = None
     alpha: Annotated[float, Interval(0, closed="neither")] = 1e-3
     tol: Annotated[float, Interval(0, closed="neither")] = 1e-10
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         self.classes_, codes = encode_classes(self, y)
-        weight = self._row_weights(codes, sample_weight)
+        weight = class_weights(self, codes, sample_weight, ones=True)
         counted = np.flatnonzero(weight)
         X, codes, weight = X[counted], codes[counted], weight[counted]
         wide = X.astype(np.float64) if issparse(X) else self._tensor(X).double()
         design = Affine(wide, self.fit_intercept)
         targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         shares = torch.as_tensor(weight / weight.sum(), device=design.device)
-        found = [self._separate(design, codes == k, shares) for k in targets]
+        found = [separate(design, codes == k, shares, self.alpha, self.tol) for k in targets]
         theta, steps, support = zip(*found, strict=True)
         self.n_iter_ = max(steps)
         self.support_ = counted[torch.stack(support).any(dim=0).cpu().numpy()]
         narrow = str(X.dtype).endswith("float32")
         self._keep(torch.stack(theta).to(torch.float32 if narrow else torch.float64))
 
-    def _separate(
-        self, design: Affine, positive: np.ndarray, shares: Tensor
-    ) -> tuple[Tensor, int, Tensor]:
-        """Return the hyperplane between one class and the rest, (P,), and its support."""
-        sign = torch.as_tensor(np.where(positive, 1.0, -1.0), device=design.device)
-        rows, columns = design.X.shape
-        if min(rows, columns) > FEW:
-            problem = RoundedHinge(design, (sign > 0).long(), shares, self.alpha, 2)
-            theta, steps, _ = lbfgs(problem, design.zeros(1), 1e-3)
-            theta = theta[0]
-        elif rows < columns:  # in the space the rows span, w = Q v
-            X = design.X.toarray() if design.sparse else design.X
-            Q, R = torch.linalg.qr(torch.as_tensor(X).T)
-            small = Affine(R.T.contiguous(), design.intercept)
-            v, _, steps, _ = soft_margin(small, sign, shares / self.alpha, tol=self.tol)
-            theta = torch.cat([Q @ v[:rows], v[rows:]])
-        else:
-            theta, _, steps, _ = soft_margin(design, sign, shares / self.alpha, tol=self.tol)
-        margins = sign * design.forward(theta[None])[:, 0]
-        return theta, steps, margins <= 1 + 1e-6
+
+def separate(
+    design: Affine, positive: np.ndarray, shares: Tensor, alpha: float, tol: float
+) -> tuple[Tensor, int, Tensor]:
+    """Return the hyperplane between one class and the rest, (P,), the steps, and its support.
+
+    Parameters
+    ----------
+    design
+        Rows.
+    positive
+        Which of them are of the class.
+    shares
+        Their weights, which sum to one.
+    alpha, tol
+        As for ``LinearSVM``.
+    """
+    sign = torch.as_tensor(np.where(positive, 1.0, -1.0), device=design.device)
+    rows, columns = design.X.shape
+    if min(rows, columns) > FEW:
+        problem = RoundedHinge(design, (sign > 0).long(), shares, alpha, 2)
+        theta, steps, _ = lbfgs(problem, design.zeros(1), 1e-3)
+        theta = theta[0]
+    elif rows < columns:  # in the space the rows span, w = Q v
+        X = design.X.toarray() if design.sparse else design.X
+        Q, R = torch.linalg.qr(torch.as_tensor(X).T)
+        small = Affine(R.T.contiguous(), design.intercept)
+        v, _, steps, _ = soft_margin(small, sign, shares / alpha, tol=tol)
+        theta = torch.cat([Q @ v[:rows], v[rows:]])
+    else:
+        theta, _, steps, _ = soft_margin(design, sign, shares / alpha, tol=tol)
+    margins = sign * design.forward(theta[None])[:, 0]
+    return theta, steps, margins <= 1 + 1e-6
 
 
 class RoundedHinge(Likelihood):

@@ -136,11 +136,6 @@ def detection_scores(
 ) -> DetectionScores:
     """Return the average precision of every class; see ``mean_average_precision``.
 
-    Parameters
-    ----------
-    targets, predictions, iou, kind
-        As there.
-
     Examples
     --------
     >>> true = [Boxes(["cat", "dog"], [[0, 0, 10, 10], [20, 20, 30, 30]])]

@@ -17,17 +17,57 @@ from torch import Tensor
 
 from castalia.base.input_checks import split_target
 from castalia.base.params import Interval
-from castalia.base.tasks import Target
+from castalia.base.targets import Target, TargetCodec
 from castalia.data.images import Boxes, Images
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.vision.average_precision import as_boxes, mean_average_precision
 from castalia.nn.bounding_boxes import from_corners, suppress, to_corners
 from castalia.utils.text import listing, plural
 
-__all__ = ["Detector", "pad_boxes"]
+__all__ = ["BoxCodec", "Detector", "pad_boxes"]
 
 CANDIDATES, MOST = 1000, 300  # boxes of an image before and after suppression
 FAINT = 0.005  # scores from which boxes count in the average precision
+
+
+class BoxCodec(TargetCodec):
+    """Boxes of each image: learns ``classes_``, and pads."""
+
+    def check(self, est: Any, adapter: Any, X: Images, y: Any) -> list[Boxes]:
+        """Return the boxes of each image in shares of it; those that cannot be are left out."""
+        name = type(est).__name__
+        if isinstance(y, str) or not hasattr(y, "__len__"):
+            raise InvalidData(f"{name}: y must be a list with the boxes of each image; got {y!r}.")
+        if len(y) != len(X):
+            raise InvalidData(
+                f"{name}: X and y must have the same number of rows; got {len(X):,} images and "
+                f"boxes of {len(y):,}."
+            )
+        found = [_boxes_of(item, place, name) for place, item in enumerate(y)]
+        _check_pixels(name, found)
+        inside = [b.clipped(*size) for b, size in zip(found, X.sizes.tolist(), strict=True)]
+        _report(name, found, inside)
+        shares = [b.scaled(1 / h, 1 / w) for b, (h, w) in zip(inside, X.sizes, strict=True)]
+        return [b.take(b.areas > 0) for b in shares]
+
+    def fit(
+        self, est: Any, adapter: Any, X: Images, y: list[Boxes], weight: np.ndarray | None
+    ) -> Target:
+        """Learn the classes and pad the boxes; difficult ones are not learnt."""
+        est.classes_ = _classes(est, y)
+        return super().fit(est, adapter, X, y, weight)
+
+    def encode(self, est: Any, y: list[Boxes]) -> Target:
+        """Encode further boxes with the classes already learnt."""
+        for boxes in y:
+            unknown = ~np.isin(boxes.labels, est.classes_)
+            if unknown.any():
+                raise InvalidData(
+                    f"{type(est).__name__}: the validation target must hold only classes seen in "
+                    f"training, {listing(est.classes_.tolist(), 'and')}; got "
+                    f"{boxes.labels[unknown].tolist()[0]!r}."
+                )
+        return Target(pad_boxes(y, est.classes_), len(est.classes_))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -44,47 +84,10 @@ class Detector:
         need a higher one.
     """
 
-    _wants_validation_outputs: ClassVar[bool] = False
+    codec: ClassVar[TargetCodec] = BoxCodec()
 
     threshold: Annotated[float, Interval(0, 1)] = 0.25
     overlap: Annotated[float, Interval(0, 1)] = 0.5
-
-    def _check_target(self, X: Images, y: Any) -> list[Boxes]:
-        """Return the boxes of each image in shares of it; those that cannot be are left out."""
-        name = type(self).__name__
-        if isinstance(y, str) or not hasattr(y, "__len__"):
-            raise InvalidData(f"{name}: y must be a list with the boxes of each image; got {y!r}.")
-        if len(y) != len(X):
-            raise InvalidData(
-                f"{name}: X and y must have the same number of rows; got {len(X):,} images and "
-                f"boxes of {len(y):,}."
-            )
-        found = [_boxes_of(item, place, name) for place, item in enumerate(y)]
-        _check_pixels(name, found)
-        inside = [b.clipped(*size) for b, size in zip(found, X.sizes.tolist(), strict=True)]
-        _report(name, found, inside)
-        shares = [b.scaled(1 / h, 1 / w) for b, (h, w) in zip(inside, X.sizes, strict=True)]
-        return [b.take(b.areas > 0) for b in shares]
-
-    def _encode_target(self, y: list[Boxes], weight: np.ndarray | None) -> Target:
-        """Learn the classes and pad the boxes; difficult ones are not learnt."""
-        self.classes_ = _classes(self, y)
-        return Target(pad_boxes(y, self.classes_), len(self.classes_), weight)
-
-    def _reencode_target(self, y: list[Boxes]) -> Target:
-        """Encode further boxes with the classes already learnt."""
-        for boxes in y:
-            unknown = ~np.isin(boxes.labels, self.classes_)
-            if unknown.any():
-                raise InvalidData(
-                    f"{type(self).__name__}: the validation target must hold only classes seen in "
-                    f"training, {listing(self.classes_.tolist(), 'and')}; got "
-                    f"{boxes.labels[unknown].tolist()[0]!r}."
-                )
-        return Target(pad_boxes(y, self.classes_), len(self.classes_), None)
-
-    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
-        """Nothing to learn from the validation rows."""
 
     def predict(self, X: Any, threshold: float | None = None) -> list[Boxes]:
         """Return the boxes found on each image, in its own pixels, the surest first.
@@ -127,7 +130,7 @@ class Detector:
         for image, (height, width) in enumerate(sizes):
             keep = kept[image].nonzero()[:MOST, 0]
             pixels = shares[image, keep] * shares.new_tensor([width, height, width, height])
-            names = self.classes_[labels[image, keep].numpy()]
+            names = self.classes_[labels[image, keep].numpy()]  # type: ignore[attr-defined]
             found.append(Boxes(names, pixels.numpy(), scores=scores[image, keep].numpy()))
         return found
 

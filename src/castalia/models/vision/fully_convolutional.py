@@ -1,4 +1,4 @@
-"""A classifier slid over larger images, all windows in one pass."""
+"""A classifier in every window of larger images, in one pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["FullyConvolutional"]
 BLOCK = 1 << 20  # numbers of a block of images of one size
 
 
-class PictureClassifier(Constraint):
+class FittedImageClassifier(Constraint):
     """One of our image classifiers."""
 
     def rule(self) -> str:
@@ -106,7 +106,7 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
 
     _unsaved: ClassVar[tuple[str, ...]] = ("module_",)  # made again from the classifier's
 
-    estimator: Annotated[Any, PictureClassifier()] = None
+    estimator: Annotated[Any, FittedImageClassifier()] = None
     pool: Annotated[str, OneOf("max", "mean")] = "max"
 
     def fit(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> FullyConvolutional:
@@ -166,11 +166,6 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
     def transform(self, X: Any) -> Any:
         """Return the scores of each class in every window.
 
-        Parameters
-        ----------
-        X
-            Images, none smaller than the window.
-
         Returns
         -------
         ndarray (n, K, h, w) or list
@@ -182,23 +177,11 @@ class FullyConvolutional(ClassifierMixin, DirectEstimator):
         return np.concatenate(blocks)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, by the pooled scores.
-
-        Parameters
-        ----------
-        X
-            Images, none smaller than the window.
-        """
-        return self.estimator_._probability(self._pooled(X)).numpy()
+        """Return the probability of each class, by the pooled scores."""
+        return self.estimator_.codec.probability(self.estimator_, self._pooled(X)).numpy()
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of the highest pooled score, or the 0/1 matrix of labels.
-
-        Parameters
-        ----------
-        X
-            Images, none smaller than the window.
-        """
+        """Return the class of the highest pooled score, or the 0/1 matrix of labels."""
         scores = self._pooled(X)
         if self.estimator_.multilabel_:
             return (scores > 0).numpy().astype(int)

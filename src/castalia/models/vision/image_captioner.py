@@ -12,7 +12,8 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base import Constraint, Interval, OneOf, Sizes, Target
+from castalia.base import Constraint, Interval, OneOf, Sizes, Target, TargetCodec, fields_for
+from castalia.base.targets import TextCodec
 from castalia.data.text import TOKENIZERS, as_texts, choose_tokenizer
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData, InvalidParameter
@@ -59,6 +60,39 @@ class FittedBody(Constraint):
     def holds(self, value: Any) -> bool:
         """Whether there is a network with ``features``."""
         return value is None or hasattr(getattr(value, "module_", None), "features")
+
+
+class CaptionCodec(TextCodec):
+    """A text for each image: learns ``tokenizer_`` and ``caption_tokens_``."""
+
+    def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:
+        """Return the captions as an array of strings."""
+        found = super().check(est, adapter, X, y)
+        empty = next((place for place, text in enumerate(found) if not text.strip()), None)
+        if empty is not None:
+            raise InvalidData(
+                f"{type(est).__name__}: a caption must hold a word; caption {empty} is empty."
+            )
+        return found
+
+    def fit(
+        self, est: Any, adapter: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> Target:
+        """Learn the tokenizer and how long captions are."""
+        made: Any = est.tokenizer
+        if isinstance(made, str):
+            made = TOKENIZERS[made](special=SPECIAL)  # type: ignore[call-arg]
+        est.tokenizer_ = choose_tokenizer(made, list(y), type(est).__name__)
+        target = super().fit(est, adapter, X, y, weight)
+        est.caption_tokens_ = math.ceil(ROOM * target.y.shape[1])
+        return target
+
+    def encode(self, est: Any, y: np.ndarray) -> Target:
+        """Encode captions with the tokenizer already learnt; each ends with the end."""
+        tokenizer, padding = est.tokenizer_, est._padding
+        rows = [[*row, tokenizer.id_of("end")] for row in tokenizer.encode(list(y))]
+        ids = pad_batch(rows, padding).ids
+        return Target(torch.from_numpy(ids), max(len(tokenizer), padding + 1))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -144,7 +178,7 @@ class ImageCaptioner(ImageEstimator):
     (3,)
     """
 
-    _wants_validation_outputs: ClassVar[bool] = False
+    codec: ClassVar[TargetCodec] = CaptionCodec()
 
     attention: Annotated[bool, OneOf(True, False)] = True
     widths: Annotated[tuple[int, ...], Sizes()] = (32, 64, 128)
@@ -161,59 +195,16 @@ class ImageCaptioner(ImageEstimator):
 
     # -- captions ------------------------------------------------------------------------------
 
-    def _check_target(self, X: Any, y: Any) -> np.ndarray:
-        """Return the captions as an array of strings."""
-        name = type(self).__name__
-        if y is None:
-            raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
-        found = np.array(as_texts(y, name, what="y"), dtype=object)
-        if len(found) != len(X):
-            raise InvalidData(
-                f"{name}: X and y must have the same number of rows; got {len(X):,} and "
-                f"{len(found):,}."
-            )
-        empty = next((place for place, text in enumerate(found) if not text.strip()), None)
-        if empty is not None:
-            raise InvalidData(f"{name}: a caption must hold a word; caption {empty} is empty.")
-        return found
-
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        made: Any = self.tokenizer
-        if isinstance(made, str):
-            made = TOKENIZERS[made](special=SPECIAL)  # type: ignore[call-arg]
-        self.tokenizer_ = choose_tokenizer(made, list(y), type(self).__name__)
-        target = self._reencode_target(y)
-        self.caption_tokens_ = math.ceil(ROOM * target.y.shape[1])
-        return Target(target.y, target.outputs, weight)
-
-    def _reencode_target(self, y: np.ndarray) -> Target:
-        """Encode captions with the tokenizer already learnt; each ends with the end."""
-        end = self.tokenizer_.id_of("end")
-        rows = [[*row, end] for row in self.tokenizer_.encode(list(y))]
-        ids = pad_batch(rows, self._padding).ids
-        return Target(torch.from_numpy(ids), max(len(self.tokenizer_), self._padding + 1), None)
-
     @property
     def _padding(self) -> int:
         pad = self.tokenizer_.find_id("pad")
         return len(self.tokenizer_) if pad is None else pad
 
-    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
-        """Nothing to learn from the validation rows."""
-
     # -- the two hooks -------------------------------------------------------------------------
 
     def _network(self, spec: Spec) -> nn.Module:
         net = Captioner(
-            spec.inputs,
-            spec.outputs,
-            size=spec.extra["size"],
-            widths=self.widths,
-            convs=self.convs,
-            dim=self.dim,
-            hidden=self.hidden,
-            attention=self.attention,
-            dropout=self.dropout,
+            spec.inputs, spec.outputs, size=spec.extra["size"], **fields_for(self, Captioner)
         )
         if self.start is not None:
             self._take_over(net)
@@ -242,13 +233,7 @@ class ImageCaptioner(ImageEstimator):
     # -- telling -------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return a caption for each image, by beam search or, with one beam, greedily.
-
-        Parameters
-        ----------
-        X
-            Images.
-        """
+        """Return a caption for each image, by beam search or, with one beam, greedily."""
         found = [self._words(row) for _, ids in self._written(X) for row in ids.tolist()]
         return np.array([self.tokenizer_.decode(row) for row in found], dtype=object)
 
@@ -257,11 +242,6 @@ class ImageCaptioner(ImageEstimator):
 
         Weights of a word are not negative and sum to one over the places of the last map; enlarged
         to the image they show what it attended to.
-
-        Parameters
-        ----------
-        X
-            Images.
         """
         if not self.attention:
             raise InvalidParameter(
@@ -282,15 +262,7 @@ class ImageCaptioner(ImageEstimator):
         return found
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the BLEU of the captions, from 0 to 100, as sacreBLEU computes it.
-
-        Parameters
-        ----------
-        X
-            Images.
-        y
-            The captions that should be given.
-        """
+        """Return the BLEU of the captions, from 0 to 100, as sacreBLEU computes it."""
         return bleu(list(self.predict(X)), as_texts(y, type(self).__name__)).score
 
     def _written(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from castalia.base import Constraint, Estimator
+from castalia.data.adapter_base import Reads
 from castalia.data.images import ImageAdapter
 from castalia.models.vision.image_size import ImageSize
 
@@ -37,11 +38,7 @@ class ImageEstimator(Estimator):
         Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none.
     """
 
-    adapter: ClassVar[type] = ImageAdapter
+    adapter: ClassVar[Any] = Reads(ImageAdapter, size="image_size")
 
     image_size: Annotated[Any, ImageSize()] = None
     augment: Annotated[Any, Transform()] = None
-
-    def _adapter(self) -> ImageAdapter:
-        size = self.image_size
-        return ImageAdapter(tuple(size) if isinstance(size, list) else size)

@@ -116,17 +116,6 @@ def mask_codes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return class codes in bytes, void as K, and how many pixels of each class a mask has.
 
-    Parameters
-    ----------
-    owner
-        Who asks, for the messages.
-    masks
-        Class values, (N, H, W).
-    classes
-        Values of the K classes, ascending.
-    void
-        Value that never counts, or None.
-
     Returns
     -------
     codes : ndarray of uint8, (N, H, W)

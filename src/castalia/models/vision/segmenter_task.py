@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from castalia.base.input_checks import split_target
-from castalia.base.tasks import Target
+from castalia.base.targets import Target, TargetCodec
 from castalia.data.images import Images, as_images
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.vision.mask_targets import check_masks, class_weights, mask_codes
@@ -22,6 +22,51 @@ from castalia.utils.label_maps import confusion, iou_from, map_values
 __all__ = ["Segmenter"]
 
 MOST = 255  # classes: codes are bytes, and one of them is void
+
+
+class MaskCodec(TargetCodec):
+    """A class at every pixel: learns ``classes_`` and ``class_weight_``."""
+
+    def check(self, est: Any, adapter: Any, X: Images, y: Any) -> np.ndarray:
+        """Return the masks at the size that the network sees, (N, H, W)."""
+        if est.void is not None and not isinstance(est.void, Integral):
+            raise InvalidParameter(
+                f"{type(est).__name__}: `void` must be a whole number or None; got {est.void!r}."
+            )
+        return check_masks(type(est).__name__, X.sizes, y, adapter.wanted)
+
+    def fit(
+        self, est: Any, adapter: Any, X: Images, y: np.ndarray, weight: np.ndarray | None
+    ) -> Target:
+        """Learn the classes and their weights, and return codes."""
+        name, values = type(est).__name__, map_values(y)
+        est.classes_ = values if est.void is None else values[values != est.void]
+        _check_number(name, est.classes_)
+        codes, counts = mask_codes(name, y, est.classes_, est.void)
+        empty = np.flatnonzero(counts.sum(axis=1) == 0)
+        if len(empty):
+            raise InvalidData(
+                f"{name}: every mask must hold a pixel that is not void; got {len(empty):,} of "
+                f"{len(y):,} with void={est.void!r} only, first in row {empty[0]}. Leave those "
+                "images out."
+            )
+        est.class_weight_ = class_weights(name, est.class_weight, est.classes_, counts, weight)
+        return Target(torch.from_numpy(codes), len(est.classes_), weight)
+
+    def encode(self, est: Any, y: np.ndarray) -> Target:
+        """Encode further masks with the classes already learnt."""
+        codes, _ = mask_codes(type(est).__name__, y, est.classes_, est.void)
+        return Target(torch.from_numpy(codes), len(est.classes_))
+
+
+def _check_number(owner: str, classes: np.ndarray) -> None:
+    found = len(classes)
+    if not 2 <= found <= MOST:
+        got = f"one class, {classes.tolist()[0]!r}" if found == 1 else f"{found:,}"
+        raise InvalidData(
+            f"{owner}: the masks must hold from 2 to {MOST} classes; got {got}. A mask holds "
+            "the number of a class at every pixel, and lossless files keep it."
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -38,48 +83,10 @@ class Segmenter:
         Value of mask pixels that never count, such as 255; None: all count.
     """
 
-    _wants_validation_outputs: ClassVar[bool] = False
+    codec: ClassVar[TargetCodec] = MaskCodec()
 
     class_weight: Any = None
     void: Any = None
-
-    def _check_target(self, X: Images, y: Any) -> np.ndarray:
-        """Return the masks at the size that the network sees, (N, H, W)."""
-        if self.void is not None and not isinstance(self.void, Integral):
-            raise InvalidParameter(
-                f"{type(self).__name__}: `void` must be a whole number or None; got {self.void!r}."
-            )
-        size = self._adapter().wanted  # type: ignore[attr-defined]
-        return check_masks(type(self).__name__, X.sizes, y, size)
-
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        name, values = type(self).__name__, map_values(y)
-        self.classes_ = values if self.void is None else values[values != self.void]
-        if not 2 <= len(self.classes_) <= MOST:
-            found = len(self.classes_)
-            got = f"one class, {self.classes_.tolist()[0]!r}" if found == 1 else f"{found:,}"
-            raise InvalidData(
-                f"{name}: the masks must hold from 2 to {MOST} classes; got {got}. A mask holds "
-                "the number of a class at every pixel, and lossless files keep it."
-            )
-        codes, counts = mask_codes(name, y, self.classes_, self.void)
-        empty = np.flatnonzero(counts.sum(axis=1) == 0)
-        if len(empty):
-            raise InvalidData(
-                f"{name}: every mask must hold a pixel that is not void; got {len(empty):,} of "
-                f"{len(y):,} with void={self.void!r} only, first in row {empty[0]}. Leave those "
-                "images out."
-            )
-        self.class_weight_ = class_weights(name, self.class_weight, self.classes_, counts, weight)
-        return Target(torch.from_numpy(codes), len(self.classes_), weight)
-
-    def _reencode_target(self, y: np.ndarray) -> Target:
-        """Encode further masks with the classes already learnt."""
-        codes, _ = mask_codes(type(self).__name__, y, self.classes_, self.void)
-        return Target(torch.from_numpy(codes), len(self.classes_), None)
-
-    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
-        """Nothing to learn from the validation rows."""
 
     def _scores(self, X: Any) -> Iterator[Tensor]:
         """Yield scores (B, K, H, W) at the images' own size, images of one size together."""
@@ -93,23 +100,12 @@ class Segmenter:
                 yield _enlarged(part, (int(size[0]), int(size[1])))
 
     def predict(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Return the class of every pixel, (N, H, W); a list of (H, W) where sizes differ.
-
-        Parameters
-        ----------
-        X
-            Images.
-        """
-        return _joined([self.classes_[s.argmax(dim=1).numpy()] for s in self._scores(X)])
+        """Return the class of every pixel, (N, H, W); a list of (H, W) where sizes differ."""
+        classes: np.ndarray = self.classes_  # type: ignore[attr-defined]
+        return _joined([classes[s.argmax(dim=1).numpy()] for s in self._scores(X)])
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Return the probability of each class at every pixel, (N, H, W, K), or a list of them.
-
-        Parameters
-        ----------
-        X
-            Images.
-        """
+        """Return the probability of each class at every pixel, (N, H, W, K), or a list of them."""
         return _joined([s.softmax(dim=1).movedim(1, -1).numpy() for s in self._scores(X)])
 
     def score(self, X: Any, y: Any = None) -> float:

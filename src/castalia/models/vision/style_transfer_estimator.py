@@ -1,4 +1,4 @@
-"""Style transfer: one image painted in the manner of another."""
+"""Style transfer: the content of one image in the style of another."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     steps
         Iterations of L-BFGS for an image.
     start
-        Where painting begins: the ``"content"``, or ``"noise"``.
+        Where the pixels begin: the ``"content"``, or ``"noise"``.
     recolour
-        Give contents the style's mean and covariance of colours before painting, so that keeping
+        Give contents the style's mean and covariance of colours at the start, so that keeping
         the content does not mean keeping its colours; False is the paper's way.
     image_size
         Longer side in pixels to which images, style included, are brought; a pair is height and
@@ -85,11 +85,11 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     Shapes
     ------
     X: (n, H, W, 3), (n, H, W), one image (H, W, 3), a tensor (n, 3, H, W), or ``Images``; bytes,
-    or floats between 0 and 1. Painted: (n, H, W, 3) bytes, a list where sizes differ.
+    or floats between 0 and 1. Results: (n, H, W, 3) bytes, a list where sizes differ.
 
     Notes
     -----
-    An iteration costs a forward and a backward pass, so a GPU helps. Images are painted one by
+    An iteration costs a forward and a backward pass, so a GPU helps. Images are made one by
     one: each has its own curvature. The loss never rises. A classifier of grey images sees
     luminance only, and colours stay those of the content. Scale matters: the style has the size of
     ``image_size`` too.
@@ -128,13 +128,6 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StyleTransfer:
         """Learn the style of an image, or the mean style of several.
 
-        Parameters
-        ----------
-        X
-            The style: one image or several.
-        y, sample_weight
-            Not used.
-
         Returns
         -------
         self
@@ -157,12 +150,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Paint images in the style.
-
-        Parameters
-        ----------
-        X
-            The contents.
+        """Return images in the style.
 
         Returns
         -------
@@ -173,19 +161,11 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         self.module_.to(resolve_device(self.device))
         done = [self._paint(content) for content in self._each(X)]
         self.history_ = [history for _, history in done]
-        painted = [_bytes(x) for x, _ in done]
-        return np.stack(painted) if len({p.shape for p in painted}) == 1 else painted
+        made = [_bytes(x) for x, _ in done]
+        return np.stack(made) if len({p.shape for p in made}) == 1 else made
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the share of the loss that painting takes away, a mean over the images.
-
-        Parameters
-        ----------
-        X
-            The contents.
-        y
-            Not used.
-        """
+        """Return the share of the loss that is taken away, a mean over the images."""
         self.transform(X)
         return float(np.mean([1 - h[-1]["loss"] / h[0]["loss"] for h in self.history_]))
 
@@ -223,7 +203,7 @@ class StyleTransfer(TransformerMixin, DirectEstimator):
         }
 
     def _paint(self, content: Tensor) -> tuple[Tensor, list[dict[str, float]]]:
-        """Return the painting of one image, (1, 3, H, W), and how the loss fell."""
+        """Return the result for one image, (1, 3, H, W), and how the loss fell."""
         loss = StyleLoss(
             {name: torch.from_numpy(g).to(content.device) for name, g in self.grams_.items()},
             content_layers=self.content_layers_,

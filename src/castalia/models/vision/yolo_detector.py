@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from torch import nn
 
-from castalia.base import Constraint, Interval, OneOf, Target
+from castalia.base import Constraint, Interval, OneOf, Target, TargetCodec
 from castalia.data.augment import WithBoxes
 from castalia.data.images import Boxes
-from castalia.models.vision.detector_task import Detector
+from castalia.models.vision.detector_task import BoxCodec, Detector
 from castalia.models.vision.image_estimator import ImageEstimator
 from castalia.nets.vision import YOLO, AnchorYOLO, slim_layers
 from castalia.nn import anchor_sizes
@@ -39,6 +39,22 @@ class Strides(Constraint):
             and all(whole.holds(stride) and not stride & (stride - 1) for stride in value)
             and all(a < b for a, b in pairwise(value))
         )
+
+
+class AnchoredBoxCodec(BoxCodec):
+    """Boxes whose typical sizes, ``anchors_``, are learnt too."""
+
+    def fit(
+        self, est: Any, adapter: Any, X: Any, y: list[Boxes], weight: np.ndarray | None
+    ) -> Target:
+        """Learn the classes and the anchors, and pad the boxes."""
+        target = super().fit(est, adapter, X, y, weight)
+        est.anchors_ = None
+        if est.design == "anchors":
+            sizes = target.y[target.y[..., 0] >= 0][:, 3:]
+            found = anchor_sizes(sizes, est.anchors * len(est.strides))
+            est.anchors_ = found.unflatten(0, (len(est.strides), -1)).numpy()
+        return target
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,6 +135,8 @@ class YOLODetector(Detector, ImageEstimator):
     (['disc', 'square'], (1, 3, 2), 2)
     """
 
+    codec: ClassVar[TargetCodec] = AnchoredBoxCodec()
+
     design: Annotated[str, OneOf("anchors", "grid", "paper")] = "anchors"
     anchors: Annotated[int, Interval(1, whole=True)] = 3
     boxes: Annotated[int, Interval(1, whole=True)] = 2
@@ -126,15 +144,6 @@ class YOLODetector(Detector, ImageEstimator):
     width: Annotated[int, Interval(2, whole=True)] = 32
     depth: Annotated[int, Interval(0, whole=True)] = 1
     positives: Annotated[int, Interval(1, whole=True)] = 9
-
-    def _encode_target(self, y: list[Boxes], weight: np.ndarray | None) -> Target:
-        target = super()._encode_target(y, weight)
-        self.anchors_: np.ndarray | None = None
-        if self.design == "anchors":
-            sizes = target.y[target.y[..., 0] >= 0][:, 3:]
-            found = anchor_sizes(sizes, self.anchors * len(self.strides))
-            self.anchors_ = found.unflatten(0, (len(self.strides), -1)).numpy()
-        return target
 
     def _network(self, spec: Spec) -> nn.Module:
         if self.design == "anchors" and self.anchors_ is not None:

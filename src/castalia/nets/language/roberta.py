@@ -26,13 +26,6 @@ def RoBERTa(  # named as a network
 ) -> BERT:
     """Return a ``BERT`` with RoBERTa's settings.
 
-    Parameters
-    ----------
-    vocabulary, context, dim, depth, heads, hidden, segments
-        As for ``BERT``.
-    dropout, activation, pooler, masked, eps
-        As for ``BERT``.
-
     Examples
     --------
     >>> import torch

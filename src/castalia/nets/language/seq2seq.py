@@ -203,13 +203,7 @@ class Seq2Seq(nn.Module):
 
     @torch.no_grad()
     def alignments(self, ids: Tensor, decoder_ids: Tensor, *, keep: Tensor | None = None) -> Tensor:
-        """Return the attention a_ij of each token of the answer, (B, T, S).
-
-        Parameters
-        ----------
-        ids, keep, decoder_ids
-            As for ``forward``.
-        """
+        """Return the attention a_ij of each token of the answer, (B, T, S)."""
         if self.attention is None:
             raise InvalidParameter("Seq2Seq: without attention there are no alignments.")
         walk = _Walk(self, self.encode(ids, keep=keep), keep)

@@ -75,13 +75,6 @@ _PICKLES = (".pth", ".pt", ".bin", ".pkl", ".ckpt", ".tar")
 def names(net: nn.Module, naming: str = "torchvision") -> dict[str, str]:
     """Return the name of each tensor in another library, by ours.
 
-    Parameters
-    ----------
-    net
-        A network of ``castalia.nets.vision``.
-    naming
-        ``"castalia"``, ``"torchvision"`` or ``"timm"``.
-
     Examples
     --------
     >>> table = names(ResNet(3, 10, width=8))
@@ -169,17 +162,7 @@ def load_weights(
 
 
 def save_weights(net: nn.Module, path: str | os.PathLike[str], naming: str = "castalia") -> Path:
-    """Write a network's weights as a safetensors file, under the names of another library.
-
-    Parameters
-    ----------
-    net
-        A network of ``castalia.nets.vision``.
-    path
-        The file.
-    naming
-        ``"castalia"``, ``"torchvision"`` or ``"timm"``.
-    """
+    """Write a network's weights as a safetensors file, under the names of another library."""
     table = names(net, naming)
     tensors = {table[name]: value.contiguous() for name, value in net.state_dict().items()}
     if naming == "timm" and isinstance(net, VGG):
@@ -189,13 +172,7 @@ def save_weights(net: nn.Module, path: str | os.PathLike[str], naming: str = "ca
 
 
 def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file, or of the one in a folder; nothing else is read.
-
-    Parameters
-    ----------
-    path
-        The file or folder.
-    """
+    """Read the tensors of a safetensors file, or of the one in a folder; nothing else is read."""
     path = Path(path)
     if path.is_dir():
         path = path / "model.safetensors"

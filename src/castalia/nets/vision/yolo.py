@@ -35,7 +35,7 @@ YOLO_LAYERS: tuple[Layer, ...] = (
 
 
 def slim_layers(width: int, depth: int, stride: int) -> tuple[Layer, ...]:
-    """Return a list of layers in the paper's manner: halve and widen, then reduce and restore.
+    """Return a list of layers as in the paper: halve and widen, then reduce and restore.
 
     Parameters
     ----------

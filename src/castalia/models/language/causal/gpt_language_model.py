@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from castalia.base import Interval, OneOf
+from castalia.data.adapter_base import Reads
 from castalia.data.text import LanguageAdapter
 from castalia.data.tokenizers import Tokenizer
-from castalia.errors import CheckpointMismatch, InvalidParameter
+from castalia.errors import CheckpointMismatch
+from castalia.models.language.attention_sizes import check_heads
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
 from castalia.nets.language import GPT, load_pretrained, save_pretrained
 from castalia.protocols import Spec
@@ -97,6 +99,8 @@ class GPTLanguageModel(NeuralLanguageModel):
     'abababab'
     """
 
+    adapter: ClassVar[Any] = Reads(LanguageAdapter, "tokenizer", "context", "stride")
+
     dim: Annotated[int, Interval(1, whole=True)] = 128
     depth: Annotated[int, Interval(1, whole=True)] = 4
     heads: Annotated[int, Interval(1, whole=True)] = 4
@@ -108,10 +112,7 @@ class GPTLanguageModel(NeuralLanguageModel):
     def _network(self, spec: Spec) -> nn.Module:
         if "network" in spec.extra:  # read from a folder, with sizes of its own
             return GPT(spec.extra["vocabulary"], **spec.extra["network"])
-        if self.dim % self.heads:
-            raise InvalidParameter(
-                f"GPTLanguageModel: `dim` must be a multiple of heads={self.heads}; got {self.dim}."
-            )
+        check_heads(self)
         return GPT(
             spec.extra["vocabulary"],
             context=spec.extra["context"],

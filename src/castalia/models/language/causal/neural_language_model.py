@@ -12,10 +12,8 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from castalia.base import Estimator, Interval
-from castalia.base.tasks import Target
-from castalia.data.batches import Samples
-from castalia.data.row_splits import SMALLEST
+from castalia.base import Estimator, Interval, NoTarget, Target, TargetCodec
+from castalia.data.adapter_base import Reads
 from castalia.data.text import LanguageAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
@@ -32,10 +30,29 @@ from castalia.nets.language import generate
 from castalia.objectives import CausalLM
 from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
-from castalia.train import Training
 from castalia.utils.text import shorten
 
 __all__ = ["NeuralLanguageModel"]
+
+
+class NextTokenCodec(NoTarget):
+    """The next token of each, (N, T), out of the blocks; any y is not used."""
+
+    def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:
+        """Return the next tokens; blocks of a corpus hold theirs themselves."""
+        return X[:, 1:] if isinstance(X, np.ndarray) else super().check(est, adapter, X, y)
+
+    def check_weight(self, est: Any, X: Any, weight: Any) -> None:
+        """Refuse weights: a block of tokens holds pieces of several texts."""
+        if weight is not None:
+            raise InvalidParameter(
+                f"{type(est).__name__}: `sample_weight` must be None, since blocks hold pieces of "
+                "several texts. Repeat texts instead."
+            )
+
+    def encode(self, est: Any, y: np.ndarray) -> Target:
+        """Return them as they are."""
+        return Target(torch.from_numpy(y), 1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,79 +62,16 @@ class NeuralLanguageModel(Estimator):
     The network maps ids (B, T) to logits (B, T, V), causally, by ``features`` and ``head``.
     """
 
-    adapter: ClassVar[type] = LanguageAdapter
-    _wants_target: ClassVar[bool] = False
-    _wants_validation_outputs: ClassVar[bool] = False
+    adapter: ClassVar[Any] = Reads(LanguageAdapter, "tokenizer", "context")
+    codec: ClassVar[TargetCodec] = NextTokenCodec()
+    _bounded: ClassVar[bool] = True  # whether the network reads only so many tokens at once
     _cached: ClassVar[bool] = True  # whether generation keeps what the network saw
 
     context: Annotated[int, Interval(1, whole=True)] = 128
     tokenizer: Annotated[Any, TokenizerChoice()] = None
 
-    # -- fitting -------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NeuralLanguageModel:
-        """Train on texts.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        y
-            Not used.
-        sample_weight
-            Must be None: a block of tokens holds pieces of several texts.
-
-        Returns
-        -------
-        self
-        """
-        if sample_weight is not None:
-            raise InvalidParameter(
-                f"{type(self).__name__}: `sample_weight` must be None, since blocks hold pieces of "
-                "several texts. Repeat texts instead."
-            )
-        super().fit(X, y)
-        return self
-
-    def _adapter(self) -> LanguageAdapter:
-        stride = getattr(self, "stride", None)
-        return LanguageAdapter(self.tokenizer, context=self.context, stride=stride)
-
     def _objective(self, spec: Spec) -> Objective:
         return CausalLM()
-
-    def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
-        """Return the next token of each, (N, T); any other y is not used.
-
-        Blocks of a corpus hold their next tokens themselves.
-        """
-        return X[:, 1:] if isinstance(X, np.ndarray) else np.zeros(len(X), dtype=np.int64)
-
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        return Target(torch.from_numpy(y), 1, weight)
-
-    def _reencode_target(self, y: np.ndarray) -> Target:
-        return self._encode_target(y, None)
-
-    def _split(
-        self, samples: Samples, target: Target, training: Training, seed: int, dtype: torch.dtype
-    ) -> tuple[Samples, Samples]:
-        """Hold out the end of the texts, or take the texts that were given.
-
-        Blocks that share tokens with what is held out are not trained on.
-        """
-        if isinstance(training.validation, tuple):
-            return super()._split(samples, target, training, seed, dtype)
-        rows = len(samples)
-        size = int(rows * training.validation)
-        if size < SMALLEST:
-            return samples, samples.subset(np.arange(0))
-        sharing = -(-self.context // (self.adapter_.stride or self.context)) - 1
-        kept = np.arange(max(rows - size - sharing, 1))
-        return samples.subset(kept), samples.subset(np.arange(rows - size, rows))
-
-    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
-        """Nothing to learn from the validation rows."""
 
     @property
     def tokenizer_(self) -> Tokenizer | None:
@@ -129,13 +83,7 @@ class NeuralLanguageModel(Estimator):
     # -- scoring -------------------------------------------------------------------------------
 
     def token_log_probabilities(self, X: Any) -> list[np.ndarray]:
-        """Return, for each text, log p of each of its tokens and of its end, in nats.
-
-        Parameters
-        ----------
-        X
-            Texts; each is read by itself.
-        """
+        """Return, for each text, log p of each of its tokens and of its end, in nats."""
         check_is_fitted(self, "module_")
         return self._logs(self.adapter_.streams(X, type(self).__name__))
 
@@ -144,16 +92,10 @@ class NeuralLanguageModel(Estimator):
 
     def _window(self) -> int | None:
         """Return how many tokens the network reads at once when it scores; None: any number."""
-        return int(self.spec_.extra["context"])
+        return int(self.spec_.extra["context"]) if self._bounded else None
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the natural logarithm of each text's probability, its end included, (N,).
-
-        Parameters
-        ----------
-        X
-            Texts; each is read by itself.
-        """
+        """Return the natural logarithm of each text's probability, its end included, (N,)."""
         return np.array([logs.sum() for logs in self.token_log_probabilities(X)])
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -176,11 +118,6 @@ class NeuralLanguageModel(Estimator):
         Texts are read one behind the other, as in training, in overlapping windows: every token
         has at least half a context before it, or all there is. The first token is predicted from
         the end token that stands before it; with a tokenizer that has none, it is not counted.
-
-        Parameters
-        ----------
-        X
-            Texts.
         """
         return float(np.exp(-self.score(X)))
 

@@ -122,7 +122,7 @@ class GloVe(WordVectorEstimator):
 class CountedPairs(NamedTuple):
     """Pairs of words that were counted, and the tables of their vectors."""
 
-    ids: tuple[Tensor, Tensor]  # of the word and of the other one, (n,) each
+    rows: tuple[Tensor, Tensor]  # of the word and of the other one, (n,) each
     logs: Tensor  # (n,)
     weight: Tensor  # (n,)
     tables: list[Tensor]  # two of (V, D + 1), a bias at the end of each row
@@ -160,7 +160,7 @@ class GloVePasses:
 
     def step(self, batch: Tensor, number: int, lr: float, seen: Tensor) -> Tensor:
         """Make one step of AdaGrad."""
-        index = self.pairs.ids[0][batch], self.pairs.ids[1][batch]
+        index = self.pairs.rows[0][batch], self.pairs.rows[1][batch]
         tables, weight = self.pairs.tables, self.pairs.weight[batch]
         word, context = (table.index_select(0, at) for table, at in zip(tables, index, strict=True))
         bias = word[:, -1] + context[:, -1]

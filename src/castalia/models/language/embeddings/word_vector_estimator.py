@@ -146,13 +146,7 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         return [[words[i] for i in text if i != unknown] for text in found]
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the mean vector of the words of each text, (N, D); zeros where none is known.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        """
+        """Return the mean vector of the words of each text, (N, D); zeros where none is known."""
         check_is_fitted(self, "vectors_")
         texts = self._matrix(X)
         words = sorted(set(chain.from_iterable(texts)))
@@ -177,15 +171,7 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         return super()._lookup()
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit on texts and return their mean vectors, (N, D).
-
-        Parameters
-        ----------
-        X
-            Texts.
-        y
-            Not used.
-        """
+        """Fit on texts and return their mean vectors, (N, D)."""
         return self.fit(X).transform(X)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -193,13 +179,6 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
 
         The neighbours are those of the texts, the others the same words in random order; 0.5 is
         guessing.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        y
-            Not used.
         """
         check_is_fitted(self, "vectors_")
         index, unit = self._lookup()
@@ -215,9 +194,6 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
         near = (unit[first] * unit[second]).sum(axis=1)
         far = (unit[first] * unit[other]).sum(axis=1)
         return float(((near > far) + 0.5 * (near == far)).mean())
-
-    def _wants_target(self) -> bool:
-        return False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

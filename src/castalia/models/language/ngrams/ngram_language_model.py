@@ -288,38 +288,18 @@ class NGramLanguageModel(DirectEstimator):
             return corpus, np.log(np.where(predicted, p, 1.0)), predicted
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the natural logarithm of each text's probability, (N,).
-
-        Parameters
-        ----------
-        X
-            Texts.
-        """
+        """Return the natural logarithm of each text's probability, (N,)."""
         corpus, logs, _ = self._log_probabilities(X)
         return np.bincount(corpus.text, weights=logs, minlength=len(corpus))
 
     def token_log_probabilities(self, X: Any) -> list[np.ndarray]:
-        """Return, for each text, the natural logarithm of every predicted word's probability.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        """
+        """Return, for each text, the natural logarithm of every predicted word's probability."""
         corpus, logs, predicted = self._log_probabilities(X)
         sizes = np.bincount(corpus.text[predicted], minlength=len(corpus))
         return np.split(logs[predicted], np.cumsum(sizes)[:-1])
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of a word, in nats: minus the logarithm of perplexity.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        y
-            Not used.
-        """
+        """Return the mean log-likelihood of a word, in nats: minus the logarithm of perplexity."""
         _, logs, predicted = self._log_probabilities(X)
         if not predicted.any():
             raise InvalidData(
@@ -328,13 +308,7 @@ class NGramLanguageModel(DirectEstimator):
         return float(logs.sum() / predicted.sum())
 
     def perplexity(self, X: Any) -> float:
-        """Return exp of the mean of -log p over all predicted words, ``</s>`` included.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        """
+        """Return exp of the mean of -log p over all predicted words, ``</s>`` included."""
         return float(np.exp(-self.score(X)))
 
     # -- what comes next -----------------------------------------------------------------------
@@ -368,15 +342,7 @@ class NGramLanguageModel(DirectEstimator):
         return [self.vocabulary_.begin, *numbers] if self.boundaries else numbers
 
     def predict_next(self, context: Any = "", top: int = 1) -> list[Any]:
-        """Return the most probable next words, best first.
-
-        Parameters
-        ----------
-        context
-            The beginning of a text.
-        top
-            How many.
-        """
+        """Return the most probable next words, best first."""
         check_setting("top", top, Interval(1, whole=True), "NGramLanguageModel.predict_next")
         p = self.next_distribution(context)
         best = np.argsort(-p, kind="stable")[:top]
@@ -495,9 +461,6 @@ class NGramLanguageModel(DirectEstimator):
             return [*prompt, *written]
         space = " " if written and prompt and not prompt[-1].isspace() else ""
         return prompt + cut_behind(space + " ".join(written), stop)
-
-    def _wants_target(self) -> bool:
-        return False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf
-from castalia.data.text import PairAdapter
 from castalia.models.language.pretrained.encoder_parameters import Startable
 from castalia.nets.language import EncoderClassifier
 from castalia.objectives import Objective, class_loss
@@ -95,13 +94,8 @@ class BERTClassifier(Startable, Classifier, Estimator):
     array([1, 0])
     """
 
-    adapter: ClassVar[type] = PairAdapter
-
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     pool: Annotated[str, OneOf("first", "mean")] = "first"
-
-    def _adapter(self) -> PairAdapter:
-        return self._reader()
 
     def _network(self, spec: Spec) -> nn.Module:
         pooler = self.pool == "first"

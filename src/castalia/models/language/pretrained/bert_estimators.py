@@ -14,13 +14,13 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base import Estimator, Interval, OneOf
+from castalia.base import Estimator, Interval, NoTarget, OneOf, TargetCodec
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.models.language.generated_text import check_setting
 from castalia.models.language.pretrained.encoder_parameters import EncoderSizes, sizes_of
-from castalia.models.language.unlabelled_task import Unlabelled
+from castalia.models.language.pretrained.start_weights import StartReader
 from castalia.nets import language as nets
 from castalia.nets.language.heads import segments_of
 from castalia.nn.attention import masked_mean
@@ -33,7 +33,7 @@ _ROLES = ("pad", "unknown", "begin", "end", "mask")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
+class MaskedEncoder(EncoderSizes, Estimator):
     """Base of encoders pretrained by masked tokens.
 
     Parameters
@@ -42,7 +42,7 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
         Share of a text's tokens that are hidden and guessed.
     """
 
-    adapter: ClassVar[type] = PairAdapter
+    codec: ClassVar[TargetCodec] = NoTarget()
 
     rate: Annotated[float, Interval(0, 1, closed="right")] = 0.15
 
@@ -133,25 +133,11 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
         return found[layer]
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the mean vector of each text's tokens in the last layer, (n, dim).
-
-        Parameters
-        ----------
-        X
-            Texts, or pairs of texts.
-        """
+        """Return the mean vector of each text's tokens in the last layer, (n, dim)."""
         return self.embed(X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the share of hidden tokens guessed right, each text hidden the same every time.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        y
-            Not used.
-        """
+        """Return the share of hidden tokens guessed right, each text hidden the same every time."""
         adapter, right, total = self._joined(), 0, 0
         masked, source = self._masked(self.spec_), torch.Generator().manual_seed(0)
         device = next(self.module_.parameters()).device
@@ -223,13 +209,7 @@ class MaskedEncoder(Unlabelled, EncoderSizes, Estimator):
         return made
 
     def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
-        """Write network and tokenizer as a folder that Hugging Face's libraries read.
-
-        Parameters
-        ----------
-        path
-            The folder.
-        """
+        """Write network and tokenizer as a folder that Hugging Face's libraries read."""
         check_is_fitted(self, "module_")
         tokenizer = self.adapter_.tokenizer.backend_.to_str()
         return nets.save_pretrained(self.module_, path, tokenizer=tokenizer)
@@ -315,10 +295,9 @@ class BERT(MaskedEncoder):
     (100, 16)
     """
 
-    next_sentence: Annotated[bool, OneOf(True, False)] = False
+    adapter: ClassVar[Any] = StartReader(PairAdapter, apart="next_sentence")
 
-    def _adapter(self) -> PairAdapter:
-        return self._reader(apart=self.next_sentence)
+    next_sentence: Annotated[bool, OneOf(True, False)] = False
 
     def _network(self, spec: Spec) -> nn.Module:
         pairs = self.next_sentence
@@ -385,11 +364,7 @@ class RoBERTa(MaskedEncoder):
     3
     """
 
-    def _family(self) -> str:
-        return "roberta"
-
-    def _adapter(self) -> PairAdapter:
-        return self._reader()
+    _family: ClassVar[str] = "roberta"
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._encoder(spec, masked=True, pooler=False, next_sentence=False)

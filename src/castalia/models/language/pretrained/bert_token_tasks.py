@@ -7,13 +7,15 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from castalia.base import Estimator, Interval, Target
+from castalia.base import Estimator, Interval, Target, TargetCodec
+from castalia.base.input_checks import same_rows
 from castalia.data.text import SpanAdapter, WordAdapter
 from castalia.errors import InvalidData
 from castalia.models.language.pretrained.encoder_parameters import Startable
-from castalia.models.language.word_tagger import WordTagger, same_rows
+from castalia.models.language.pretrained.start_weights import StartReader
+from castalia.models.language.word_tagger import WordTagger
 from castalia.nets.language import EncoderSpans, EncoderTagger
 from castalia.objectives import Objective, SpanCrossEntropy
 from castalia.protocols import Spec
@@ -71,15 +73,27 @@ class BERTTagger(Startable, WordTagger):
     [['NAME', 'VERB', 'NAME']]
     """
 
-    adapter: ClassVar[type] = WordAdapter
-
-    def _adapter(self) -> WordAdapter:
-        return WordAdapter(self._reader())
+    adapter: ClassVar[Any] = StartReader(WordAdapter)
 
     def _network(self, spec: Spec) -> nn.Module:
         encoder = self._encoder(spec, masked=False, pooler=False, next_sentence=False)
         ids = {"end": spec.extra["end"], "padding": spec.extra["padding"]}
         return self._finished(EncoderTagger(encoder, spec.outputs, **ids, dropout=self.dropout))
+
+
+class SpanCodec(TargetCodec):
+    """Answers as the characters of the text where they begin and end, (N, 2)."""
+
+    def check(self, est: Any, adapter: Any, X: np.ndarray, y: Any) -> np.ndarray:
+        """Return where each answer stands in its text."""
+        name = type(est).__name__
+        same_rows(name, X, y)
+        spans = [_span(name, k, text, answer) for k, (text, answer) in enumerate(_rows(X, y))]
+        return np.array(spans, dtype=np.int64)
+
+    def encode(self, est: Any, y: np.ndarray) -> Target:
+        """Return them as they are."""
+        return Target(torch.from_numpy(y), 2)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -137,29 +151,11 @@ class BERTQuestionAnswerer(Startable, Estimator):
     ['here']
     """
 
-    adapter: ClassVar[type] = SpanAdapter
-    _wants_validation_outputs: ClassVar[bool] = False
+    adapter: ClassVar[Any] = StartReader(SpanAdapter)
+    codec: ClassVar[TargetCodec] = SpanCodec()
 
     longest: Annotated[int, Interval(1, whole=True)] = 30
     threshold: Annotated[float, Interval(-np.inf)] = 0.0
-
-    def _adapter(self) -> SpanAdapter:
-        return SpanAdapter(self._reader())
-
-    def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
-        name = type(self).__name__
-        same_rows(name, X, y)
-        spans = [_span(name, k, text, answer) for k, (text, answer) in enumerate(_rows(X, y))]
-        return np.array(spans, dtype=np.int64)
-
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        return Target(torch.from_numpy(y), 2, weight)
-
-    def _reencode_target(self, y: np.ndarray) -> Target:
-        return Target(torch.from_numpy(y), 2, None)
-
-    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
-        """Nothing to learn from the validation rows."""
 
     def _network(self, spec: Spec) -> nn.Module:
         encoder = self._encoder(spec, masked=False, pooler=False, next_sentence=False)
@@ -170,23 +166,11 @@ class BERTQuestionAnswerer(Startable, Estimator):
         return SpanCrossEntropy()
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return by how much the best answer scores above no answer, (n,).
-
-        Parameters
-        ----------
-        X
-            Pairs (question, text).
-        """
+        """Return by how much the best answer scores above no answer, (n,)."""
         return self._search(X)[0]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the answer to each question, ``""`` where there is none.
-
-        Parameters
-        ----------
-        X
-            Pairs (question, text).
-        """
+        """Return the answer to each question, ``""`` where there is none."""
         margin, places = self._search(X)
         texts = self._checked(X)[:, 1]
         said = [text[a:b] for text, (a, b) in zip(texts, places, strict=True)]
@@ -211,17 +195,9 @@ class BERTQuestionAnswerer(Startable, Estimator):
         return torch.cat(margins).numpy(), torch.cat(places).numpy()
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the mean F1 over words of the answers.
-
-        Parameters
-        ----------
-        X
-            Pairs (question, text).
-        y
-            Answers, as for ``fit``.
-        """
+        """Return the mean F1 over words of the answers."""
         pairs = self._checked(X)
-        spans = self._check_target(pairs, y)
+        spans = self.codec.check(self, self.adapter_, pairs, y)
         true = [t[a - 1 : b] if a else "" for t, (a, b) in zip(pairs[:, 1], spans, strict=True)]
         said = self.predict(X)
         return float(np.mean([_word_f1(a, b) for a, b in zip(said, true, strict=True)]))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base import Estimator
-from castalia.data.text import SentenceAdapter
+from castalia.base import Estimator, NoTarget, TargetCodec
 from castalia.errors import InvalidParameter
 from castalia.models.language.pretrained.elmo_parameters import ELMoSizes
-from castalia.models.language.unlabelled_task import Unlabelled
 from castalia.nn.attention import masked_mean
 from castalia.objectives import BidirectionalLM, Objective
 from castalia.protocols import Spec
@@ -28,7 +26,7 @@ LOGITS = 1 << 24  # scores of a direction held at once
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ELMo(Unlabelled, ELMoSizes, Estimator):
+class ELMo(ELMoSizes, Estimator):
     """Recurrent language models in both directions, whose layers are vectors of the words.
 
     One LSTM predicts each token from those before it, another from those after it, on one layer of
@@ -98,8 +96,7 @@ class ELMo(Unlabelled, ELMoSizes, Estimator):
     [(3, 32), (1, 32)]
     """
 
-    def _adapter(self) -> SentenceAdapter:
-        return self._reader()
+    codec: ClassVar[TargetCodec] = NoTarget()
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._encoder(spec, predicts=True, dropout=self.dropout)
@@ -153,27 +150,13 @@ class ELMo(Unlabelled, ELMoSizes, Estimator):
         return found[layer]
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the mean over the tokens of the mean of their layers, (n, 2 dim).
-
-        Parameters
-        ----------
-        X
-            Texts or lists of words.
-        """
+        """Return the mean over the tokens of the mean of their layers, (n, 2 dim)."""
         return self.embed(X, pool="mean")
 
     # -- scoring -------------------------------------------------------------------------------
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of a token over both directions, in nats.
-
-        Parameters
-        ----------
-        X
-            Texts or lists of words.
-        y
-            Not used.
-        """
+        """Return the mean log-likelihood of a token over both directions, in nats."""
         return -float(np.mean(self._losses(X)))
 
     def perplexity(self, X: Any, *, direction: str = "both") -> float:

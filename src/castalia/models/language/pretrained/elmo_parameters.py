@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from castalia.base import Interval, OneOf, Start, load
 from castalia.data.text import SentenceAdapter
 from castalia.errors import InvalidParameter
+from castalia.models.language.pretrained.start_weights import StartReader
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets import language as nets
 from castalia.protocols import Spec
@@ -53,7 +54,7 @@ def network_of(model: Any) -> Any:
 class ELMoSizes:
     """Fields of estimators on ELMo; see ``ELMo``."""
 
-    adapter: ClassVar[type] = SentenceAdapter
+    adapter: ClassVar[Any] = StartReader(SentenceAdapter)
 
     tokenizer: Annotated[Any, TokenizerChoice()] = None
     context: Annotated[int, Interval(3, whole=True)] = 128

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -12,6 +12,7 @@ from castalia.base import Classifier, Estimator, Interval, OneOf
 from castalia.data.text import SentenceAdapter
 from castalia.errors import InvalidParameter
 from castalia.models.language.pretrained.elmo_parameters import ELMoSizes
+from castalia.models.language.pretrained.start_weights import StartReader
 from castalia.models.language.word_tagger import WordTagger
 from castalia.nets.language import ELMoReader
 from castalia.objectives import Objective, class_loss
@@ -123,9 +124,6 @@ class ELMoClassifier(ELMoTask, Classifier, Estimator):
     pool: Annotated[str, OneOf("mean", "max")] = "mean"
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
-    def _adapter(self) -> SentenceAdapter:
-        return self._reader()
-
     def _network(self, spec: Spec) -> nn.Module:
         return self._mixed(spec, self.pool)
 
@@ -187,8 +185,7 @@ class ELMoTagger(ELMoTask, WordTagger):
     [['NAME', 'VERB', 'NAME']]
     """
 
-    def _adapter(self) -> SentenceAdapter:
-        return self._reader(words=True)
+    adapter: ClassVar[Any] = StartReader(SentenceAdapter, words=True)
 
     def _network(self, spec: Spec) -> nn.Module:
         return self._mixed(spec, None)

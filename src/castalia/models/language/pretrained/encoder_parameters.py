@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import nn
@@ -18,7 +18,7 @@ from castalia.base import Constraint, Interval, Trained
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
-from castalia.models.language.pretrained.start_weights import STARTS, read_start
+from castalia.models.language.pretrained.start_weights import STARTS, StartReader, read_start
 from castalia.models.language.tokenizer_parameter import TokenizerChoice, make_tokenizer
 from castalia.nets import language as nets
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
@@ -103,6 +103,9 @@ def sizes_of(net: nets.BERT) -> dict[str, Any]:
 class EncoderSizes:
     """Fields of estimators on an encoder; see ``BERT``."""
 
+    adapter: ClassVar[Any] = StartReader(PairAdapter)
+    _family: ClassVar[str] = "bert"  # which recipe: or "roberta"
+
     tokenizer: Annotated[Any, TokenizerChoice()] = None
     context: Annotated[int, Interval(8, whole=True)] = 128
     dim: Annotated[int, Interval(1, whole=True)] = 256
@@ -113,18 +116,9 @@ class EncoderSizes:
     start: Annotated[Any, STARTS] = None
     batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
 
-    def _family(self) -> str:
-        """Say which recipe it is: ``"bert"`` or ``"roberta"``."""
-        return "bert"
-
-    def _open(self) -> Opened | None:
-        """Read the start, once for a fit."""
-        self._opened = open_start(self.start, type(self).__name__)
-        return self._opened
-
     def _reader(self, **settings: Any) -> PairAdapter:
         """Make the adapter, with the tokenizer of the start."""
-        opened = self._open()
+        opened = self._opened = open_start(self.start, type(self).__name__)
         if opened is None:
             return PairAdapter(self._unfitted_tokenizer(), context=self.context, **settings)
         if opened.tokenizer is None and self.tokenizer is None:
@@ -138,7 +132,7 @@ class EncoderSizes:
         return made
 
     def _unfitted_tokenizer(self) -> Tokenizer:
-        if self._family() == "bert":
+        if self._family == "bert":
             return make_tokenizer(self.tokenizer, "wordpiece", _BERT_SPECIAL)
         return make_tokenizer(self.tokenizer, "byte-bpe", _ROBERTA_SPECIAL)
 
@@ -162,7 +156,7 @@ class EncoderSizes:
         return nets.BERT(**sizes, **heads, dropout=self.dropout)
 
     def _own_sizes(self, spec: Spec) -> dict[str, Any]:
-        roberta = self._family() == "roberta"
+        roberta = self._family == "roberta"
         return {
             "vocabulary": spec.extra["vocabulary"],
             "context": spec.extra["context"],
@@ -186,12 +180,7 @@ class EncoderSizes:
 def as_wide(net: nets.BERT | nets.GPT) -> None:
     """Scale the first weights, N(0, 0.02^2) at width 768, so that a sum over ``dim`` is as large.
 
-    In a narrow network 0.02 lets the first token hear almost nothing of the others.
-
-    Parameters
-    ----------
-    net
-        Changed in place.
+    In a narrow network 0.02 lets the first token attend to almost nothing of the others.
     """
     for parameter in net.parameters():
         if parameter.ndim == 2:
@@ -228,17 +217,7 @@ class Startable(EncoderSizes):
 
 
 def freeze_encoder(encoder: nets.BERT, trained: int, owner: str) -> None:
-    """Keep an encoder but for its pooler and its last blocks.
-
-    Parameters
-    ----------
-    encoder
-        Changed in place.
-    trained
-        How many blocks are trained.
-    owner
-        Whom errors name.
-    """
+    """Keep an encoder but for its pooler and its last blocks."""
     depth = len(encoder.blocks)
     if trained > depth:
         raise InvalidParameter(

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
 from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Target, Trained
+from castalia.base.targets import ClassCodec
 from castalia.data.text import LAYOUTS, LayoutAdapter
 from castalia.data.text.layout_adapter import ADDED
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.language.attention_sizes import check_heads
 from castalia.models.language.pretrained.decoder_weights import (
     decoder_rates,
     freeze_decoder,
@@ -21,7 +22,7 @@ from castalia.models.language.pretrained.decoder_weights import (
     sizes_of,
 )
 from castalia.models.language.pretrained.encoder_parameters import Adaptation, as_wide
-from castalia.models.language.pretrained.start_weights import STARTS
+from castalia.models.language.pretrained.start_weights import STARTS, StartReader
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets.language import GPT, CausalClassifier
 from castalia.nn.adaptation.soft_prompts import Prompts
@@ -29,6 +30,32 @@ from castalia.objectives import AuxiliaryLM, Layered, Objective, class_loss
 from castalia.protocols import Spec
 
 __all__ = ["GPTClassifier"]
+
+
+class ChoiceCodec(ClassCodec):
+    """Classes, or the numbers of right answers where a row has several, X (N, K, 2)."""
+
+    def check(self, est: Any, adapter: Any, X: np.ndarray, y: Any) -> np.ndarray:
+        """Return y; of choices, numbers from 0 to K-1."""
+        found: np.ndarray = super().check(est, adapter, X, y)
+        answers = X.shape[1] if X.ndim == 3 else 0
+        allowed = np.isin(found, np.arange(answers))
+        if answers and (found.ndim != 1 or not allowed.all()):
+            wrong = "a table" if found.ndim != 1 else repr(found[~allowed].tolist()[0])
+            raise InvalidData(
+                f"{type(est).__name__}: y must hold the number of the right answer, from 0 to "
+                f"{answers - 1}; got {wrong}."
+            )
+        return found
+
+    def fit(
+        self, est: Any, adapter: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None
+    ) -> Target:
+        """Learn the classes; of choices, they are all answers."""
+        if X.ndim != 3:
+            return super().fit(est, adapter, X, y, weight)
+        est.multilabel_, est.classes_ = False, np.arange(X.shape[1])
+        return self.coded(est, y.astype(np.int64), weight)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -112,7 +139,8 @@ class GPTClassifier(Classifier, Estimator):
     array([1, 0])
     """
 
-    adapter: ClassVar[type] = LayoutAdapter
+    adapter: ClassVar[Any] = StartReader(LayoutAdapter)
+    codec: ClassVar[Any] = ChoiceCodec()
 
     layout: Annotated[str, OneOf(*LAYOUTS)] = "auto"
     auxiliary: Annotated[float, Interval(0)] = 0.5
@@ -130,7 +158,8 @@ class GPTClassifier(Classifier, Estimator):
 
     # -- reading -------------------------------------------------------------------------------
 
-    def _adapter(self) -> LayoutAdapter:
+    def _reader(self) -> LayoutAdapter:
+        """Make the adapter, with the tokenizer of the start."""
         name = type(self).__name__
         opened = self._opened = open_decoder(self.start, name)
         if opened is None:
@@ -148,27 +177,6 @@ class GPTClassifier(Classifier, Estimator):
             layout=self.layout,
             vocabulary=opened.known,
         )
-
-    def _check_target(self, X: np.ndarray, y: Any) -> Any:
-        found = super()._check_target(X, y)
-        self._answers = X.shape[1] if X.ndim == 3 else 0
-        if self._answers:
-            allowed = np.isin(found, np.arange(self._answers))
-            if found.ndim != 1 or not allowed.all():
-                wrong = "a table" if found.ndim != 1 else repr(found[~allowed].tolist()[0])
-                raise InvalidData(
-                    f"{type(self).__name__}: y must hold the number of the right answer, from 0 to "
-                    f"{self._answers - 1}; got {wrong}."
-                )
-        return found
-
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        if not self._answers:
-            return super()._encode_target(y, weight)
-        self.multilabel_, self.classes_ = False, np.arange(self._answers)
-        codes = y.astype(np.int64)
-        weights = self._class_weights(codes, weight)
-        return Target(torch.from_numpy(codes), self._answers, weights, codes)
 
     # -- the network ---------------------------------------------------------------------------
 
@@ -195,10 +203,7 @@ class GPTClassifier(Classifier, Estimator):
         return self._finished(net.to(decoder.tokens.weight.dtype))
 
     def _own_sizes(self, spec: Spec) -> dict[str, Any]:
-        if self.dim % self.heads:
-            raise InvalidParameter(
-                f"GPTClassifier: `dim` must be a multiple of heads={self.heads}; got {self.dim}."
-            )
+        check_heads(self)
         own = {name: getattr(self, name) for name in ("dim", "depth", "heads")}
         return {"context": spec.extra["context"], **own}
 

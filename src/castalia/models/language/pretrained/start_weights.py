@@ -13,7 +13,7 @@ from castalia.base import Start, load
 from castalia.data.tokenizers import Tokenizer
 from castalia.nets import language as nets
 
-__all__ = ["STARTS", "Given", "read_start"]
+__all__ = ["STARTS", "Given", "StartReader", "read_start"]
 
 STARTS = Start("a fitted model, the folder of a saved one or of Hugging Face's libraries")
 
@@ -56,3 +56,27 @@ def read_start(start: Any) -> Given | None:
         start = load(folder)
     check_is_fitted(start, "module_")
     return Given(start.module_, start.adapter_.tokenizer, start)
+
+
+class StartReader:
+    """Makes the adapter of an estimator that may have a start, whose tokenizer it then takes.
+
+    The estimator's ``_reader`` opens the start, once for a fit.
+
+    Parameters
+    ----------
+    adapter
+        The class; one that needs a reader gets what ``_reader`` returns.
+    settings
+        Further arguments: values, or the names of fields of the estimator.
+    """
+
+    def __init__(self, adapter: type, **settings: Any) -> None:
+        self.adapter, self.settings = adapter, settings
+
+    def of(self, owner: Any) -> Any:
+        """Make the adapter, not yet fitted."""
+        given = self.settings.items()
+        found = {k: getattr(owner, v) if isinstance(v, str) else v for k, v in given}
+        reader = owner._reader(**found)
+        return reader if isinstance(reader, self.adapter) else self.adapter(reader)

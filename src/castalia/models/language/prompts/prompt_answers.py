@@ -60,11 +60,6 @@ def ending_scores(
     A model that answers texts, such as ``T5``, also scores the end of the answer. Rows with fewer
     choices than others are filled with -inf.
 
-    Parameters
-    ----------
-    model, prompt, choices, normalise
-        As for ``choose``.
-
     Examples
     --------
     >>> from castalia.models.language import NGramLanguageModel, ending_scores

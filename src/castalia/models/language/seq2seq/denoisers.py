@@ -12,12 +12,12 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from castalia.base import Estimator, Interval, Target
+from castalia.base import Estimator, Interval, Target, TargetCodec
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import sentinels
 from castalia.errors import InvalidParameter
 from castalia.models.language.pretrained.start_weights import STARTS, Given, read_start
-from castalia.models.language.seq2seq.text_to_text import TextToText
+from castalia.models.language.seq2seq.text_to_text import AnswerCodec, TextToText
 from castalia.nets import language as nets
 from castalia.objectives import Denoising, Objective, SequenceCrossEntropy, SpanCorruption
 from castalia.protocols import Spec
@@ -26,6 +26,33 @@ __all__ = ["BART", "T5"]
 
 SENTINELS = 100
 _ROLES = ("pad", "unknown", "begin", "end", "mask")
+
+
+class DenoiserCodec(AnswerCodec):
+    """Answers, or none: then texts are damaged and mended, ``pretraining_``."""
+
+    required = False
+
+    def check(self, est: Any, adapter: PairAdapter, X: np.ndarray, y: Any) -> np.ndarray:
+        """Return the answers, or zeros; in ``fit`` the tokenizer is learnt here."""
+        est.pretraining_ = y is None
+        if y is not None:
+            return super().check(est, adapter, X, y)
+        self.learn_tokenizer(est, adapter, X)
+        return np.zeros(len(X), dtype=np.int64)
+
+    def fit(
+        self, est: Any, adapter: PairAdapter, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> Target:
+        """Learn how long answers are."""
+        if not est.pretraining_:
+            return super().fit(est, adapter, X, y, weight)
+        est.answer_tokens_ = est.context
+        return Target(torch.from_numpy(y), 0, weight)
+
+    def encode(self, est: Any, y: np.ndarray) -> Target:
+        """Encode further answers."""
+        return Target(torch.from_numpy(y), 0) if est.pretraining_ else super().encode(est, y)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,7 +69,7 @@ class Denoiser(TextToText, Estimator):
         What to continue from; None: random weights.
     """
 
-    _wants_target: ClassVar[bool] = False
+    codec: ClassVar[TargetCodec] = DenoiserCodec()
     _kind: ClassVar[type]
 
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.1
@@ -61,9 +88,9 @@ class Denoiser(TextToText, Estimator):
         """Return the objective on texts alone."""
         raise NotImplementedError
 
-    def _adapter(self) -> PairAdapter:
+    def _reader(self) -> PairAdapter:
         self._opened = self._open()
-        made = super()._adapter()
+        made = super()._reader()
         if self._opened is not None:
             made.asked = self._opened.tokenizer
         return made
@@ -81,24 +108,6 @@ class Denoiser(TextToText, Estimator):
                 f"{name}: `start` must hold a tokenizer; {self.start!r} has no tokenizer.json."
             )
         return given
-
-    def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
-        self.pretraining_ = y is None
-        if y is not None:
-            return super()._check_target(X, y)
-        self._learn_tokenizer(X, X[:0])
-        return np.zeros(len(X), dtype=np.int64)
-
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        if not self.pretraining_:
-            return super()._encode_target(y, weight)
-        self.answer_tokens_ = self.context
-        return Target(torch.from_numpy(y), 0, weight)
-
-    def _reencode_target(self, y: np.ndarray) -> Target:
-        if not self.pretraining_:
-            return super()._reencode_target(y)
-        return Target(torch.from_numpy(y), 0, None)
 
     def _network(self, spec: Spec) -> nn.Module:
         if hasattr(self, "n_iter_") and not hasattr(self, "module_"):  # it is being loaded
@@ -139,13 +148,7 @@ class Denoiser(TextToText, Estimator):
         return made
 
     def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
-        """Write network and tokenizer as a folder that Hugging Face's libraries read.
-
-        Parameters
-        ----------
-        path
-            The folder.
-        """
+        """Write network and tokenizer as a folder that Hugging Face's libraries read."""
         check_is_fitted(self, "module_")
         tokenizer = self.adapter_.tokenizer.backend_.to_str()
         return nets.save_pretrained(self.module_, path, tokenizer=tokenizer)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Any, ClassVar
 
@@ -13,29 +13,77 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from castalia.base import Interval, Target
-from castalia.data.batches import Samples, TensorRows
+from castalia.base import Interval, Target, TargetCodec
+from castalia.base.targets import TextCodec
+from castalia.data.batches import TensorRows
 from castalia.data.text import PairAdapter, as_texts, choose_tokenizer, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
 from castalia.errors import InvalidData
+from castalia.models.language.pretrained.start_weights import StartReader
 from castalia.models.language.tokenizer_parameter import TokenizerChoice, make_tokenizer
 from castalia.nets.language import beam_search, generate
 from castalia.objectives.tokens import shift_right, token_losses
 from castalia.protocols import Spec
 from castalia.utils.bleu import bleu
 
-__all__ = ["TextToText"]
+__all__ = ["AnswerCodec", "TextToText"]
 
 TOKENS = 1 << 13  # of the sources that are answered at once
 ROOM = 1.5  # an answer may be so much longer than the longest that was learnt from
+
+
+class AnswerCodec(TextCodec):
+    """Texts that answer texts, in the tokens of both: learns how long answers are."""
+
+    def check(self, est: Any, adapter: PairAdapter, X: np.ndarray, y: Any) -> np.ndarray:
+        """Return the answers as an array of strings; in ``fit`` the tokenizer is learnt here."""
+        if y is not None:
+            _refuse_pairs(X, type(est).__name__)
+        found = super().check(est, adapter, X, y)
+        self.learn_tokenizer(est, adapter, chain(X, found))
+        return found
+
+    def learn_tokenizer(self, est: Any, adapter: PairAdapter, texts: Iterable[str]) -> None:
+        """Learn the adapter's tokenizer from sources and answers, where it has none yet."""
+        if adapter.tokenizer is None:
+            adapter.asked = choose_tokenizer(adapter.asked, list(texts), type(est).__name__)
+
+    def fit(
+        self, est: Any, adapter: PairAdapter, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> Target:
+        """Learn ``answer_tokens_`` and ``usual_tokens_``, and pad the answers."""
+        tokenizer: Tokenizer = adapter.asked
+        rows = answer_rows(est, tokenizer, y)
+        sizes = [len(row) for row in rows]
+        est.answer_tokens_ = min(est.context, math.ceil(ROOM * max(sizes)))
+        est.usual_tokens_ = float(np.mean(sizes))
+        return Target(_padded_rows(tokenizer, rows), len(tokenizer), weight)
+
+    def encode(self, est: Any, y: np.ndarray) -> Target:
+        """Encode further answers with the tokenizer already learnt."""
+        tokenizer = est.adapter_.tokenizer
+        return Target(_padded_rows(tokenizer, answer_rows(est, tokenizer, y)), len(tokenizer))
+
+
+def answer_rows(est: Any, tokenizer: Tokenizer, y: np.ndarray) -> list[list[int]]:
+    """Return the tokens of answers, each with its end."""
+    end = tokenizer.id_of("end")
+    return [[*row[: est.context - 1], end] for row in tokenizer.encode(list(y))]
+
+
+def _padded_rows(tokenizer: Tokenizer, rows: list[list[int]]) -> TensorRows:
+    pad = tokenizer.find_id("pad")
+    padding = len(tokenizer) if pad is None else pad
+    ids = torch.from_numpy(pad_batch(rows, padding).ids)
+    return TensorRows(ids, real_lengths(ids, padding))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TextToText:
     """Answers to texts, by an encoder and a decoder with one vocabulary; see ``Transformer``."""
 
-    adapter: ClassVar[type] = PairAdapter
-    _wants_validation_outputs: ClassVar[bool] = False
+    adapter: ClassVar[Any] = StartReader(PairAdapter)
+    codec: ClassVar[TargetCodec] = AnswerCodec()
     _default_tokenizer: ClassVar[str] = "bpe"
     _special: ClassVar[tuple[str, ...]] = ("<pad>", "<unk>", "<s>", "</s>")
 
@@ -45,79 +93,18 @@ class TextToText:
     length_penalty: Annotated[float, Interval(0)] = 0.0
     batch_tokens: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
 
-    def _adapter(self) -> PairAdapter:
+    def _reader(self) -> PairAdapter:
+        """Make the adapter."""
         asked = make_tokenizer(self.tokenizer, self._default_tokenizer, self._special)
-        self._sources = PairAdapter(asked, context=self.context)
-        return self._sources
+        return PairAdapter(asked, context=self.context)
 
     def _start_of(self, adapter: PairAdapter) -> int:
         """Return the id that an answer begins with."""
         tokenizer: Any = adapter.tokenizer
         return int(tokenizer.id_of("begin"))
 
-    def _check_target(self, X: np.ndarray, y: Any) -> np.ndarray:
-        """Return the answers as an array of strings; in ``fit`` the tokenizer is learnt here."""
-        name = type(self).__name__
-        if y is None:
-            raise InvalidData(f"{name}: requires y to be passed, but the target y is None.")
-        _refuse_pairs(X, name)
-        found = np.array(as_texts(y, name, what="y"), dtype=object)
-        if len(found) != len(X):
-            raise InvalidData(
-                f"{name}: X and y must have the same number of rows; got {len(X):,} and "
-                f"{len(found):,}."
-            )
-        self._learn_tokenizer(X, found)
-        return found
-
-    def _learn_tokenizer(self, X: np.ndarray, y: np.ndarray) -> None:
-        sources = self._sources
-        if sources.tokenizer is None:
-            texts = list(chain(X, y))
-            sources.asked = choose_tokenizer(sources.asked, texts, type(self).__name__)
-
-    def _encode_target(self, y: np.ndarray, weight: np.ndarray | None) -> Target:
-        tokenizer: Tokenizer = self._sources.asked
-        rows = self._answer_rows(tokenizer, y)
-        sizes = [len(row) for row in rows]
-        self.answer_tokens_ = min(self.context, math.ceil(ROOM * max(sizes)))
-        self.usual_tokens_ = float(np.mean(sizes))
-        return Target(self._padded(tokenizer, rows), len(tokenizer), weight)
-
-    def _reencode_target(self, y: np.ndarray) -> Target:
-        """Encode further answers with the tokenizer already learnt."""
-        tokenizer = self.adapter_.tokenizer  # type: ignore[attr-defined]
-        rows = self._answer_rows(tokenizer, y)
-        return Target(self._padded(tokenizer, rows), len(tokenizer), None)
-
-    def _answer_rows(self, tokenizer: Tokenizer, y: np.ndarray) -> list[list[int]]:
-        end = tokenizer.id_of("end")
-        return [[*row[: self.context - 1], end] for row in tokenizer.encode(list(y))]
-
-    def _padded(self, tokenizer: Tokenizer, rows: list[list[int]]) -> Tensor:
-        pad = tokenizer.find_id("pad")
-        ids = pad_batch(rows, len(tokenizer) if pad is None else pad).ids
-        return torch.from_numpy(ids)
-
-    def _padded_rows(self, samples: Samples) -> Samples:
-        """Cut answers too to the longest of a batch."""
-        y: Any = samples.y
-        if y.ndim == 2:
-            answers = real_lengths(y, self.adapter_.padding)  # type: ignore[attr-defined]
-            samples = replace(samples, y=TensorRows(y, answers), lengths=None)
-        return super()._padded_rows(samples)  # type: ignore[misc,no-any-return]
-
-    def _after_fit(self, outputs: Tensor | None, targets: Tensor | None) -> None:
-        """Nothing to learn from the validation rows."""
-
     def predict(self, X: Any) -> np.ndarray:
-        """Return an answer to each text, by beam search or, with one beam, greedily.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        """
+        """Return an answer to each text, by beam search or, with one beam, greedily."""
         return self._answer(X, None)
 
     def generate(
@@ -155,7 +142,7 @@ class TextToText:
         _refuse_pairs(texts, type(self).__name__)
         found = np.empty(len(texts), dtype=object)
         settings: dict[str, Any] = {
-            "tokens": self.answer_tokens_,
+            "tokens": self.answer_tokens_,  # type: ignore[attr-defined]
             "stop": adapter.end,
             "start": self._start_of(adapter),
             "pad": adapter.end,
@@ -193,20 +180,13 @@ class TextToText:
 
         Where a task has few answers, such as the words of its labels, the best of them is what the
         model says: softmax over the K scores gives their probabilities among each other.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        answers
-            The K answers that are scored.
         """
         check_is_fitted(self, "module_")
         adapter: Any = self.adapter_  # type: ignore[attr-defined]
         net: Any = self.module_.eval()  # type: ignore[attr-defined]
         wanted = np.array(as_texts(answers, f"{type(self).__name__}.score_answers"), dtype=object)
-        rows = self._answer_rows(adapter.tokenizer, wanted)
-        ids = self._padded(adapter.tokenizer, rows)  # (K, T)
+        rows = answer_rows(self, adapter.tokenizer, wanted)
+        ids = _padded_rows(adapter.tokenizer, rows).x  # (K, T)
         texts = adapter.check(X, type(self).__name__)
         found = np.empty((len(texts), len(rows)))
         for index, source in self._by_length(adapter, texts):
@@ -214,27 +194,11 @@ class TextToText:
         return found
 
     def choose(self, X: Any, answers: Sequence[str]) -> np.ndarray:
-        """Return the most probable of a few answers to each text, (n,).
-
-        Parameters
-        ----------
-        X
-            Texts.
-        answers
-            What may be answered.
-        """
+        """Return the most probable of a few answers to each text, (n,)."""
         return np.array(answers)[self.score_answers(X, answers).argmax(axis=1)]
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the BLEU of the answers, from 0 to 100, as sacreBLEU computes it.
-
-        Parameters
-        ----------
-        X
-            Texts.
-        y
-            The answers that should be given.
-        """
+        """Return the BLEU of the answers, from 0 to 100, as sacreBLEU computes it."""
         said = list(self.predict(X))
         return bleu(said, as_texts(y, type(self).__name__)).score
 

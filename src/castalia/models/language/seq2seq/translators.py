@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar
 
 from torch import nn
 
-from castalia.base import Constraint, Estimator, Interval, OneOf, Target
+from castalia.base import Constraint, Estimator, Interval, OneOf, fields_for
 from castalia.models.language.seq2seq.text_to_text import TextToText
 from castalia.nets import language as nets
 from castalia.nn.recurrent import CELLS
@@ -108,6 +110,8 @@ class Transformer(TextToText, Estimator):
     3
     """
 
+    usual_training: ClassVar[Training] = Training(schedule=warmup(inverse_sqrt(WARM_UP), WARM_UP))
+
     dim: Annotated[int, Interval(1, whole=True)] = 256
     depth: Annotated[int, Interval(1, whole=True)] = 3
     heads: Annotated[int, Interval(1, whole=True)] = 4
@@ -117,25 +121,12 @@ class Transformer(TextToText, Estimator):
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.1
 
     def _network(self, spec: Spec) -> nn.Module:
-        return nets.Transformer(
-            spec.extra["vocabulary"],
-            dim=self.dim,
-            depth=self.depth,
-            heads=self.heads,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            pre_norm=self.pre_norm,
-        )
+        return nets.Transformer(spec.extra["vocabulary"], **fields_for(self, nets.Transformer))
 
     def _objective(self, spec: Spec) -> Objective:
         return SequenceCrossEntropy(
             **self._ids(spec), label_smoothing=self.label_smoothing, per=self.usual_tokens_
         )
-
-    def _train(self, X: Any, y: Any, target: Target, training: Training) -> None:
-        if self.training is None:
-            training = replace(training, schedule=warmup(inverse_sqrt(WARM_UP), WARM_UP))
-        super()._train(X, y, target, training)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -223,29 +214,20 @@ class Seq2Seq(TextToText, Estimator):
     sampled: Annotated[tuple[float, ...], Shares()] = (0.0,)
 
     def _network(self, spec: Spec) -> nn.Module:
-        return nets.Seq2Seq(
-            spec.extra["vocabulary"],
-            dim=self.dim,
-            hidden=self.hidden,
-            depth=self.depth,
-            cell=self.cell,
-            attention=self.attention,
-            residual=self.residual,
-            dropout=self.dropout,
-        )
+        return nets.Seq2Seq(spec.extra["vocabulary"], **fields_for(self, nets.Seq2Seq))
 
     def _objective(self, spec: Spec) -> Sequence[Stage]:
-        parts = self.sampled[: self.epochs]
-        cuts = [self.epochs * i // len(parts) for i in range(len(parts) + 1)]
-        return [
-            Stage(f"sampled {share:g}", self._loss(spec, share), epochs=cuts[i + 1] - cuts[i])
-            for i, share in enumerate(parts)
-        ]
+        loss = partial(SequenceCrossEntropy, **self._ids(spec), per=self.usual_tokens_)
+        loss = partial(loss, label_smoothing=self.label_smoothing)
+        return _stages(loss, self.sampled[: self.epochs], self.epochs)
 
-    def _loss(self, spec: Spec, sampled: float) -> Objective:
-        return SequenceCrossEntropy(
-            **self._ids(spec),
-            label_smoothing=self.label_smoothing,
-            per=self.usual_tokens_,
-            sampled=sampled,
-        )
+
+def _stages(
+    loss: Callable[..., Objective], sampled: Sequence[float], epochs: int
+) -> Sequence[Stage]:
+    """Return one stage a share of words that are the network's own, of like lengths."""
+    cuts = [epochs * i // len(sampled) for i in range(len(sampled) + 1)]
+    return [
+        Stage(f"sampled {share:g}", loss(sampled=share), epochs=stop - start)
+        for share, (start, stop) in zip(sampled, pairwise(cuts), strict=True)
+    ]

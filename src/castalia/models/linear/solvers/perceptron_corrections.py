@@ -96,7 +96,7 @@ class Walk:
                 return
 
     def wrong(self, start: int, stop: int) -> np.ndarray:
-        """Tell which of some rows the weights of now get wrong."""
+        """Return which of some rows the weights of now get wrong."""
         raise NotImplementedError
 
     def correct(self, row: int) -> None:
@@ -113,7 +113,7 @@ class ArgmaxWalk(Walk):
     """K classes at once: on a mistake W_y += x and W_k -= x for the class k that was said."""
 
     def wrong(self, start: int, stop: int) -> np.ndarray:
-        """Tell where another class than the true one scores highest."""
+        """Return where another class than the true one scores highest."""
         scores = self.X[start:stop] @ self.W.T + self.b
         self.said = scores.argmax(axis=1)
         self.start = start
@@ -141,7 +141,7 @@ class BinaryWalk(Walk):
         self.kept = None
 
     def wrong(self, start: int, stop: int) -> np.ndarray:
-        """Tell where y w x is not positive."""
+        """Return where y w x is not positive."""
         # `dot` costs a third of what `@` does on a few rows
         return (self.X[start:stop].dot(self.W[0]) + self.b[0]) * self.y[start:stop] <= 0
 

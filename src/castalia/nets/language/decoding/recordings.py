@@ -29,19 +29,7 @@ _KEPT: WeakKeyDictionary[nn.Module, tuple[Any, Loop]] = WeakKeyDictionary()
 
 @contextmanager
 def recorded_loop(read: Reader, pick: Picker, tokens: int, stop: tuple[int, ...]) -> Iterator[Loop]:
-    """Lend a loop with a cache; what it records is kept for the next call.
-
-    Parameters
-    ----------
-    read
-        The network and the prompts.
-    pick
-        How a token is chosen.
-    tokens
-        New tokens at most.
-    stop
-        Tokens that end a row.
-    """
+    """Lend a loop with a cache; what it records is kept for the next call."""
     net, sizes, fused = read.net, None, tokens >= ROOM  # fewer would not be worth compiling for
     if read.first.ids.is_cuda and read.memory is None:
         tokens = _room(net, read, tokens)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from castalia import MLPClassifier, MLPRegressor, Training
-from castalia.base.tasks import fit_temperature
+from castalia.base.targets.class_codec import fit_temperature
 from castalia.testing.toys import sine
 
 FAST = {"hidden": (4,), "epochs": 2, "random_state": 0}

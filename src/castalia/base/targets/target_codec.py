@@ -1,0 +1,84 @@
+"""How a task's targets become tensors, and a network's outputs predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from castalia.base.input_checks import check_target, check_weight
+
+__all__ = ["NoTarget", "Target", "TargetCodec"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Encoded targets.
+
+    Attributes
+    ----------
+    y
+        A tree of tensors with one row per sample; ``TensorRows`` where they are padded.
+    outputs
+        Number of network outputs they call for.
+    weight
+        Row weights after class weights, or None.
+    labels
+        Class numbers to stratify a split by, or None.
+    """
+
+    y: Any
+    outputs: int
+    weight: np.ndarray | None = None
+    labels: np.ndarray | None = None
+
+
+class TargetCodec:
+    """Targets of one task: checked, encoded and decoded.
+
+    One object serves all estimators of a task. It has no state: what it learns become fitted
+    attributes of the estimator that each method is given, so they are saved with it.
+    """
+
+    required: ClassVar[bool] = True  # whether ``fit`` needs a y
+    judges: ClassVar[bool] = False  # whether ``conclude`` wants outputs of the validation rows
+
+    def check(self, est: Any, adapter: Any, X: Any, y: Any) -> Any:
+        """Return y checked against the rows X, which the adapter has checked already."""
+        return check_target(est, X, y)
+
+    def check_weight(self, est: Any, X: Any, weight: Any) -> np.ndarray | None:
+        """Return the sample weights as float64, or None when all count the same."""
+        return check_weight(est, X, weight)
+
+    def fit(self, est: Any, adapter: Any, X: Any, y: Any, weight: np.ndarray | None) -> Target:
+        """Learn from the checked targets of ``fit`` and encode them."""
+        encoded = self.encode(est, y)
+        return Target(encoded.y, encoded.outputs, weight)
+
+    def encode(self, est: Any, y: Any) -> Target:
+        """Encode further targets with what was learnt."""
+        raise NotImplementedError
+
+    def conclude(self, est: Any, outputs: Any, targets: Any) -> None:
+        """Learn from the outputs of the validation rows after training, None without any."""
+
+    def decode(self, est: Any, outputs: Any) -> Any:
+        """Turn outputs into predictions."""
+        raise NotImplementedError
+
+
+class NoTarget(TargetCodec):
+    """No targets: what is learnt is in the rows."""
+
+    required = False
+
+    def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:
+        """Return zeros, whatever y is."""
+        return np.zeros(len(X), dtype=np.int64)
+
+    def encode(self, est: Any, y: np.ndarray) -> Target:
+        """Return them as they are."""
+        return Target(torch.from_numpy(y), 0)
