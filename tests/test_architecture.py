@@ -70,9 +70,11 @@ def test_an_estimator_has_the_fields_and_hooks_that_are_listed():
     fields = [field.name for field in dataclasses.fields(Estimator)]
     assert quoted(said.group(2)) == fields
     assert NUMBERS[said.group(1).lower()] == len(fields)
-    said = sentence(TEXT, r"(\w+) hooks, `(\w+)` and `(\w+)`, and one class attribute, `(\w+)`")
-    assert NUMBERS[said.group(1).lower()] == 2
-    assert all(hasattr(Estimator, name) for name in said.groups()[1:])
+    said = sentence(
+        TEXT, r"Two\s+hooks, `(\w+)` and `(\w+)`, and two class attributes, `(\w+)` and `(\w+)`"
+    )
+    assert said.groups() == ("_network", "_objective", "adapter", "codec")
+    assert all(hasattr(castalia.MLPClassifier, name) for name in said.groups())
     solve = sentence(TEXT, r"A direct estimator has `(\w+)` instead").group(1)
     assert hasattr(DirectEstimator, solve)
     assert not hasattr(Estimator, solve)

@@ -320,9 +320,9 @@ def test_a_late_import_is_found_and_that_of_another_library_is_not():
 
 # Gerunds by which the field calls the thing itself.
 FIELD = {
-    "bagging", "decoding", "denoising", "early_stopping", "lightning", "negative_sampling", "testing",
-    "not_training", "polynomial_overfitting", "positional_encoding", "pruning", "training",
-    "weight_scaling",
+    "bagging", "decoding", "denoising", "early_stopping", "lightning", "negative_sampling",
+    "not_training", "polynomial_overfitting", "positional_encoding", "pruning", "testing",
+    "training", "weight_scaling",
 }  # fmt: skip
 
 

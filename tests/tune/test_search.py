@@ -235,7 +235,7 @@ def test_a_score_that_is_not_a_number_fails_the_trial_and_the_search_ends():
         (GridSearch(Ridge(), {"alpha": [1]}, scoring=["r2"]), "one score is maximised"),
         (GridSearch(Ridge, {"alpha": [1]}), "`estimator` must be an estimator"),
         (GridSearch(None, {"alpha": [1]}), "`estimator` must be an estimator.*got None"),
-        (RandomSearch(castalia.Bagging()), "must be given for Bagging"),
+        (RandomSearch(Ridge()), "must be given for Ridge"),
         (
             GridSearch(make_pipeline(Ridge()), {"ridge__alhpa": [1]}),
             "got `ridge__alhpa`. Did you mean `ridge__alpha`",

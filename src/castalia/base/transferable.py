@@ -40,7 +40,7 @@ class Transferable:
     start
         What to begin with: a fitted classifier of the same network, the folder of a saved one, or a
         safetensors file of torchvision or timm. The last layer is taken over when the classes are
-        the same, and begins anew otherwise. None begins with random weights. A copy made by
+        the same, and is initialised otherwise. None begins with random weights. A copy made by
         scikit-learn's ``clone`` keeps the start.
     train
         What of it to train: ``"all"`` (fine-tuning), ``"head"`` (the last layer: feature

@@ -130,7 +130,7 @@ class Tokenizer(ABC):
         return found[0] if isinstance(text, str) else found
 
     def encode_pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
-        """Return the ids of two texts, ``begin first end second end``, and which is whose (0, 1)."""
+        """Return the ids of ``begin first end second end``, and whose each is (0 or 1)."""
         begin, end = self.id_of("begin"), self.id_of("end")
         one, other = self.encode([first, second])
         ids = [begin, *one, end, *other, end]

@@ -223,7 +223,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         return float(self.score_samples(X).mean(dtype=np.float64))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows, (n_samples, D), and the components they came from; ``random_state`` seeds it."""
+        """Draw rows, (n_samples, D), and the components they come from, by ``random_state``."""
         check_is_fitted(self, "means_")
         if not Interval(1, whole=True).holds(n_samples):
             raise InvalidParameter(

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from torch import nn
 
-from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes
-from castalia.base.own_parameters import own_parameters
+from castalia.base import Classifier, Estimator, Interval, OneOf, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.nets.vision import ConvNet1d
@@ -101,5 +100,5 @@ class ConvNet1dClassifier(Transferable, SignalClassifier):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        own = own_parameters(self, ConvNet1dClassifier)
+        own = fields_for(self, ConvNet1d)
         return self._started(ConvNet1d(spec.inputs, spec.outputs, size=spec.extra["size"], **own))

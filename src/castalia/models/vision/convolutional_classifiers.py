@@ -7,8 +7,7 @@ from typing import Annotated
 
 from torch import nn
 
-from castalia.base import Interval, OneOf, Sizes
-from castalia.base.own_parameters import own_parameters
+from castalia.base import Interval, OneOf, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.nets.vision import VGG, AlexNet, ConvNet, GoogLeNet, LeNet, ResNet
@@ -97,7 +96,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         size = spec.extra["size"]
-        own = own_parameters(self, ConvNetClassifier)
+        own = fields_for(self, ConvNet)
         return self._started(ConvNet(spec.inputs, spec.outputs, size=size, **own))
 
 
@@ -161,7 +160,7 @@ class LeNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         size = spec.extra["size"]
-        own = own_parameters(self, LeNetClassifier)
+        own = fields_for(self, LeNet)
         return self._started(LeNet(spec.inputs, spec.outputs, size=size, **own))
 
 
@@ -228,7 +227,7 @@ class AlexNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         size = spec.extra["size"]
-        own = own_parameters(self, AlexNetClassifier)
+        own = fields_for(self, AlexNet)
         return self._started(AlexNet(spec.inputs, spec.outputs, size=size, **own))
 
 
@@ -297,7 +296,7 @@ class VGGClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         size = spec.extra["size"]
-        own = own_parameters(self, VGGClassifier)
+        own = fields_for(self, VGG)
         return self._started(VGG(spec.inputs, spec.outputs, size=size, **own))
 
 
@@ -363,7 +362,7 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         size = spec.extra["size"]
-        own = own_parameters(self, GoogLeNetClassifier)
+        own = fields_for(self, GoogLeNet)
         return self._started(GoogLeNet(spec.inputs, spec.outputs, size=size, **own))
 
 
@@ -448,5 +447,5 @@ class ResNetClassifier(Transferable, ImageClassifier):
 
     def _network(self, spec: Spec) -> nn.Module:
         size = spec.extra["size"]
-        own = own_parameters(self, ResNetClassifier)
+        own = fields_for(self, ResNet)
         return self._started(ResNet(spec.inputs, spec.outputs, size=size, **own))

@@ -7,8 +7,7 @@ from typing import Annotated
 
 from torch import nn
 
-from castalia.base import Interval, OneOf, Sizes
-from castalia.base.own_parameters import own_parameters
+from castalia.base import Interval, OneOf, Sizes, fields_for
 from castalia.models.vision.image_segmenter import ImageSegmenter
 from castalia.nets.vision import FCN, DilatedNet, SegNet, UNet
 from castalia.nets.vision.dilated import CONTEXT
@@ -83,7 +82,7 @@ class FCNSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
 
     def _network(self, spec: Spec) -> nn.Module:
-        return FCN(spec.inputs, spec.outputs, **own_parameters(self, FCNSegmenter))
+        return FCN(spec.inputs, spec.outputs, **fields_for(self, FCN))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -142,7 +141,7 @@ class SegNetSegmenter(ImageSegmenter):
     depths: tuple[int, ...] | None = None
 
     def _network(self, spec: Spec) -> nn.Module:
-        return SegNet(spec.inputs, spec.outputs, **own_parameters(self, SegNetSegmenter))
+        return SegNet(spec.inputs, spec.outputs, **fields_for(self, SegNet))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -205,7 +204,7 @@ class UNetSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return UNet(spec.inputs, spec.outputs, **own_parameters(self, UNetSegmenter))
+        return UNet(spec.inputs, spec.outputs, **fields_for(self, UNet))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -276,4 +275,4 @@ class DilatedSegmenter(ImageSegmenter):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        return DilatedNet(spec.inputs, spec.outputs, **own_parameters(self, DilatedSegmenter))
+        return DilatedNet(spec.inputs, spec.outputs, **fields_for(self, DilatedNet))

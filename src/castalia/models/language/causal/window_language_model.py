@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from torch import nn
 
-from castalia.base import Interval
-from castalia.base.own_parameters import own_parameters
+from castalia.base import Interval, fields_for
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
 from castalia.nets.language import WindowNetwork
 from castalia.protocols import Spec
@@ -87,7 +86,7 @@ class WindowLanguageModel(NeuralLanguageModel):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
-        own = own_parameters(self, WindowLanguageModel)
+        own = fields_for(self, WindowNetwork)
         return WindowNetwork(spec.extra["vocabulary"], **own)
 
     def _window(self) -> int | None:
