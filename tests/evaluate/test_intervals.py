@@ -69,7 +69,8 @@ def test_sums_give_the_same_interval_as_scoring_each_resample(name, function, y,
 def test_blocks_do_not_change_the_resamples(monkeypatch):
     whole = bootstrap("mse", Y, P, rounds=50)
     monkeypatch.setattr("castalia.evaluate.intervals._BLOCK", 7 * len(Y))
-    assert bootstrap("mse", Y, P, rounds=50) == whole
+    found = bootstrap("mse", Y, P, rounds=50)  # blocks are summed in another order on some CPUs
+    assert (found.mean, found.low, found.high) == pytest.approx((whole.mean, whole.low, whole.high))
 
 
 def test_bootstrap_covers_a_known_accuracy_about_as_often_as_it_says():

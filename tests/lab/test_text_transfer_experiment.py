@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from castalia import lab
+from castalia.lab import text_transfer_experiment
 from castalia.lab.text_transfer_experiment import QUICK
 from castalia.lab.transfer import (
     ARCHITECTURES,
@@ -126,7 +127,7 @@ def test_five_strategies_run_in_equal_steps_and_compute():
         "supervised, fine-tune",
     ]
     assert arms["pretrain, fine-tune"] == numbers()["scaling: baseline"]
-    found = lab.text_transfer.strategies(QUICK)
+    found = text_transfer_experiment.strategies(QUICK)
     assert len({(arm.steps, arm.flops, arm.parameters) for arm in found}) == 1
 
 

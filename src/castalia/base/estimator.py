@@ -34,7 +34,7 @@ from castalia.train import (
 )
 from castalia.utils.devices import cpu_scope, resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
-from castalia.utils.tensor_trees import leaves, map_tree, move
+from castalia.utils.tensor_trees import leaves, map_tree
 
 __all__ = ["Estimator"]
 
@@ -225,7 +225,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
             with torch.inference_mode(), cpu_scope(device, work):
-                outputs = move(self.module_(Batch(block).to(device).x), "cpu")
+                outputs = self.module_(Batch(block).to(device).x)
+                outputs = map_tree(lambda part: part.detach().cpu(), outputs)
             yield outputs
 
     def _outputs(self, X: Any) -> Any:

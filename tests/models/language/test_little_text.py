@@ -61,7 +61,7 @@ def test_one_sentence_is_enough_for_a_network(name):
 
 @pytest.mark.parametrize("name", ["Word2Vec", "FastText"])
 def test_words_that_are_all_dropped_by_subsampling_are_told(name):
-    said = f"{name}: subsampling must leave .* with `subsample`=1e-06 all 6 were dropped in epoch 1"
+    said = f"{name}: subsampling must leave .* with `subsample`=1e-06 all 6 were dropped"
     with pytest.raises(InvalidData, match=said):
         made(name, random_state=0, subsample=1e-6).fit(TEXTS["one sentence"])
     made(name, random_state=0, subsample=0.0).fit(TEXTS["one sentence"])

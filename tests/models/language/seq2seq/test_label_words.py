@@ -34,7 +34,7 @@ def two_tasks(n: int, seed: int = 0) -> tuple[list[str], list[str]]:
 
 @pytest.fixture(scope="module")
 def model() -> T5:
-    return T5(**SMALL, epochs=25, batch_size=25, lr=1e-2).fit(*two_tasks(200))
+    return T5(**SMALL, epochs=40, batch_size=25, lr=1e-2).fit(*two_tasks(200))
 
 
 def test_one_model_answers_two_tasks_by_the_words_of_their_labels(model):

@@ -20,7 +20,11 @@ from torch import Tensor
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
 from castalia.models.language.ngrams.ngram_language_model import NGramLanguageModel
-from castalia.models.language.seq2seq.text_to_text import TextToText
+from castalia.models.language.seq2seq.text_to_text import (
+    TextToText,
+    answer_rows,
+    padded_answers,
+)
 from castalia.nn.network_modes import evaluating
 from castalia.objectives.tokens import shift_right, token_losses
 from castalia.utils.text import plural, shorten
@@ -188,7 +192,7 @@ class TwoParts(Reader):
             for index, ids in model._by_length(adapter, texts):
                 rows = [self._answers(endings[i]) for i in index]
                 flat = list(chain.from_iterable(rows))
-                wanted = model._padded(adapter.tokenizer, flat)
+                wanted = padded_answers(adapter.tokenizer, flat).x
                 logs = self._answer_logs(ids, wanted, torch.tensor([*map(len, rows)]))
                 each = iter([log[: len(ids)] for log, ids in zip(logs, flat, strict=True)])
                 for i, row in zip(index, rows, strict=True):
@@ -198,7 +202,7 @@ class TwoParts(Reader):
     def _answers(self, endings: Sequence[str]) -> list[list[int]]:
         """Return the ids of answers and of their ends."""
         texts = np.array([ending.strip() for ending in endings], dtype=object)
-        rows: list[list[int]] = self.model._answer_rows(self.model.adapter_.tokenizer, texts)
+        rows = answer_rows(self.model, self.model.adapter_.tokenizer, texts)
         self.check_told_apart(endings, [row[:-1] for row in rows])
         return rows
 

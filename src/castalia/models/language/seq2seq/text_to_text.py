@@ -26,7 +26,7 @@ from castalia.objectives.tokens import shift_right, token_losses
 from castalia.protocols import Spec
 from castalia.utils.bleu import bleu
 
-__all__ = ["AnswerCodec", "TextToText"]
+__all__ = ["AnswerCodec", "TextToText", "answer_rows", "padded_answers"]
 
 TOKENS = 1 << 13  # of the sources that are answered at once
 ROOM = 1.5  # an answer may be so much longer than the longest that was learnt from
@@ -57,12 +57,12 @@ class AnswerCodec(TextCodec):
         sizes = [len(row) for row in rows]
         est.answer_tokens_ = min(est.context, math.ceil(ROOM * max(sizes)))
         est.usual_tokens_ = float(np.mean(sizes))
-        return Target(_padded_rows(tokenizer, rows), len(tokenizer), weight)
+        return Target(padded_answers(tokenizer, rows), len(tokenizer), weight)
 
     def encode(self, est: Any, y: np.ndarray) -> Target:
         """Encode further answers with the tokenizer already learnt."""
         tokenizer = est.adapter_.tokenizer
-        return Target(_padded_rows(tokenizer, answer_rows(est, tokenizer, y)), len(tokenizer))
+        return Target(padded_answers(tokenizer, answer_rows(est, tokenizer, y)), len(tokenizer))
 
 
 def answer_rows(est: Any, tokenizer: Tokenizer, y: np.ndarray) -> list[list[int]]:
@@ -71,7 +71,8 @@ def answer_rows(est: Any, tokenizer: Tokenizer, y: np.ndarray) -> list[list[int]
     return [[*row[: est.context - 1], end] for row in tokenizer.encode(list(y))]
 
 
-def _padded_rows(tokenizer: Tokenizer, rows: list[list[int]]) -> TensorRows:
+def padded_answers(tokenizer: Tokenizer, rows: list[list[int]]) -> TensorRows:
+    """Return the tokens of answers in one tensor, with their lengths."""
     pad = tokenizer.find_id("pad")
     padding = len(tokenizer) if pad is None else pad
     ids = torch.from_numpy(pad_batch(rows, padding).ids)
@@ -186,7 +187,7 @@ class TextToText:
         net: Any = self.module_.eval()  # type: ignore[attr-defined]
         wanted = np.array(as_texts(answers, f"{type(self).__name__}.score_answers"), dtype=object)
         rows = answer_rows(self, adapter.tokenizer, wanted)
-        ids = _padded_rows(adapter.tokenizer, rows).x  # (K, T)
+        ids = padded_answers(adapter.tokenizer, rows).x  # (K, T)
         texts = adapter.check(X, type(self).__name__)
         found = np.empty((len(texts), len(rows)))
         for index, source in self._by_length(adapter, texts):
