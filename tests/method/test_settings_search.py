@@ -181,10 +181,6 @@ def test_words_become_domains(word, domain):
         (lambda t: prepared(t, seconds=0), "`seconds` must be above 0; got 0"),
         (lambda t: prepared(t, fit={"cv": 3}), "`cv` of the fit must be None"),
         (
-            lambda t: prepared(t, fit={"model": "linear"}),
-            "LinearRegression has no setting left to search. Name some with `--try`",
-        ),
-        (
             lambda t: prepared(t, fit={"model": "ridge"}, space={"alhpa": Choice(1)}),
             "`alhpa` must be a setting of Ridge .*Did you mean `alpha`",
         ),

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import Ridge
@@ -235,7 +236,7 @@ def test_a_score_that_is_not_a_number_fails_the_trial_and_the_search_ends():
         (GridSearch(Ridge(), {"alpha": [1]}, scoring=["r2"]), "one score is maximised"),
         (GridSearch(Ridge, {"alpha": [1]}), "`estimator` must be an estimator"),
         (GridSearch(None, {"alpha": [1]}), "`estimator` must be an estimator.*got None"),
-        (RandomSearch(Ridge()), "must be given for Ridge"),
+        (RandomSearch(DummyRegressor()), "must be given for DummyRegressor"),
         (
             GridSearch(make_pipeline(Ridge()), {"ridge__alhpa": [1]}),
             "got `ridge__alhpa`. Did you mean `ridge__alpha`",
