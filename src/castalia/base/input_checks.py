@@ -98,20 +98,7 @@ def take_rows(data: Any, index: np.ndarray) -> Any:
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
-    """Return X as a float array, or as the frame it is, after scikit-learn's checks.
-
-    Parameters
-    ----------
-    estimator
-        Gets ``n_features_in_`` and ``feature_names_in_`` when ``reset`` is true, is held against
-        them otherwise.
-    X
-        Rows.
-    reset
-        True in ``fit``.
-    y
-        The target, only to report its absence.
-    """
+    """Return X as a float array, or as the frame it is, after scikit-learn's checks."""
     if is_frame(X):
         if not isinstance(X, Dataset):
             _check_feature_names(estimator, X, reset=reset)
@@ -140,18 +127,6 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -
     """Return X as a matrix of finite numbers, float32 or float64.
 
     Frames become arrays; a tensor stays the tensor it is, where it is; a scipy matrix becomes CSR.
-
-    Parameters
-    ----------
-    estimator
-        Gets ``n_features_in_`` and ``feature_names_in_`` when ``reset`` is true, is held against
-        them otherwise.
-    X
-        Rows.
-    reset
-        True in ``fit``.
-    sparse
-        Whether a scipy sparse matrix will do.
     """
     if isinstance(X, Tensor):
         return _check_tensor(estimator, X, reset=reset)

@@ -26,19 +26,7 @@ _NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch"
 def open_recorder(
     est: Any, training: Training, X: Any, y: Any, weight: np.ndarray | None, seed: int
 ) -> Recorder:
-    """Open the run that ``training`` names, if any: a new one, or this fit's own to resume.
-
-    Parameters
-    ----------
-    est
-        The estimator being fitted; its parameters are part of the fingerprint.
-    training
-        Settings of the loop.
-    X, y, weight
-        Rows, encoded targets and row weights.
-    seed
-        Seed of a new run.
-    """
+    """Open the run that ``training`` names, if any: a new one, or this fit's own to resume."""
     if training.run is None:
         return Recorder(None, seed)
     own = {k: v for k, v in est.get_params(deep=False).items() if k != "training"}

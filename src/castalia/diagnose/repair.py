@@ -53,15 +53,7 @@ def _changes(found: Finding) -> dict[str, Any]:
 
 
 def changed(estimator: Any, changes: dict[str, Any]) -> Any:
-    """Return a clone with the changes made, wrapped where inputs or targets are standardised.
-
-    Parameters
-    ----------
-    estimator
-        One of ours, perhaps in a pipeline.
-    changes
-        Settings by name; ``"inputs"`` and ``"targets"`` ask for standardising.
-    """
+    """Return a clone with the changes made, wrapped where inputs or targets are standardised."""
     from sklearn.base import clone, is_regressor
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.pipeline import make_pipeline

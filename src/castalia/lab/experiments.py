@@ -69,13 +69,6 @@ class Outcome:
 def run(name: str, *, quick: bool = False) -> Outcome:
     """Run an experiment.
 
-    Parameters
-    ----------
-    name
-        A key of ``EXPERIMENTS``.
-    quick
-        Make it small: for a first look, or a test.
-
     Examples
     --------
     >>> run("xor", quick=True).numbers["linear accuracy"]

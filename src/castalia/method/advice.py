@@ -29,21 +29,7 @@ def give_advice(
     facts: Mapping[str, Any],
     checks: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return a handful of next actions, the most pressing first.
-
-    Parameters
-    ----------
-    problem
-        What is predicted, and from what.
-    verdict
-        The outcome of the comparison.
-    seeds
-        Scores over seeds.
-    facts
-        What the training of the saved model left: history, epochs, why it stopped.
-    checks
-        Preflight checks as mappings.
-    """
+    """Return a handful of next actions, the most pressing first."""
     found = [
         *_checks(checks),
         *_verdict(problem, verdict, seeds),

@@ -52,15 +52,6 @@ def recommend_baseline(
 ) -> Baseline:
     """Return the model to begin with on some kind of data.
 
-    Parameters
-    ----------
-    kind
-        ``"table"``, ``"image"`` or ``"sequence"``.
-    simple
-        Whether a few linear weights may be enough: then no network yet.
-    hard_to_optimise
-        Whether a first network trained badly.
-
     Examples
     --------
     >>> recommend_baseline("image").model, recommend_baseline("table", simple=True).model

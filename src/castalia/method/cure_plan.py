@@ -16,17 +16,7 @@ __all__ = ["cure_plan"]
 def cure_plan(
     run: str | os.PathLike[str], out: str | None = None, *, verbose: Any = False
 ) -> FitPlan:
-    """Return the plan of a run with the doctor called in.
-
-    Parameters
-    ----------
-    run
-        Folder of a finished fit of a file.
-    out
-        Folder of the new run; None takes the old one's name with ``-cured``.
-    verbose
-        Progress of the trainings.
-    """
+    """Return the plan of a run with the doctor called in."""
     folder = Path(run)
     found = FitResult.load(folder)
     settings = found.summary.get("plan")

@@ -52,15 +52,7 @@ def parse_value(text: str) -> Any:
 
 
 def apply_settings(model: Any, settings: Mapping[str, Any]) -> Any:
-    """Set settings, each where it belongs: to the model, its training, or what it wraps.
-
-    Parameters
-    ----------
-    model
-        An estimator; changed and returned.
-    settings
-        Values by name; ``training__`` and ``estimator__`` may be left out.
-    """
+    """Set settings, each where it belongs: to the model, its training, or what it wraps."""
     for given, value in settings.items():
         place, name = find_setting(model, given)
         place.owner.set_params(**{name: fitting_value(value, getattr(place.owner, name))})

@@ -52,15 +52,6 @@ def next_step(
 ) -> NextStep:
     """Decide between a better fit, more data and more regularisation.
 
-    Parameters
-    ----------
-    train_error, validation_error
-        Errors, the lower the better, in the measure of the goal.
-    goal
-        The error that is good enough.
-    sizes, errors
-        A learning curve: validation errors of trainings on so many rows.
-
     Examples
     --------
     >>> next_step(0.30, 0.32, goal=0.1).action

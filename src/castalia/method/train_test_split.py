@@ -39,17 +39,6 @@ def make_parts(
     """Cut the rows once, or into folds; return the parts and remarks.
 
     Classes keep their proportions, groups stay together, and by time the latest rows are tested.
-
-    Parameters
-    ----------
-    data
-        The rows, with the columns that the plan splits by.
-    task
-        What is predicted.
-    plan
-        How to split.
-    groups
-        What stays together where the plan names no column for it.
     """
     if len(data) < LEAST_ROWS:
         raise InvalidData(

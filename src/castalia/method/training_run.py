@@ -46,27 +46,7 @@ def train_network(
     time_limit: float | None = None,
     validation: tuple[Any, np.ndarray] | None = None,
 ) -> dict[str, Any]:
-    """Train in a run folder, save the model there and return its answers on the test rows.
-
-    Parameters
-    ----------
-    model
-        From `build_model`.
-    rows
-        Training rows and their targets.
-    test
-        Rows to answer.
-    task
-        The task.
-    run
-        Folder for checkpoints; the same call goes on where an interrupted one stopped.
-    verbose
-        Whether to show progress.
-    time_limit
-        Seconds.
-    validation
-        Validation rows and targets; None lets the training cut its own.
-    """
+    """Train in a run folder, save the model there and return its answers on the test rows."""
     begin = time.perf_counter()
     training = model.training
     share = training.validation

@@ -57,25 +57,7 @@ def compare(
     noun: str = "the network",
     unit: str = "row",
 ) -> Verdict:
-    """Compare the network, averaged over seeds, with the best baseline on the same test rows.
-
-    Parameters
-    ----------
-    metric
-        The measure that decides.
-    y
-        Class numbers or numbers of the test rows.
-    network
-        Answers of each seed.
-    rival
-        Answers of the best baseline.
-    shown
-        The two contenders, network first, for names, scores and times.
-    noun
-        What to call the first of them.
-    unit
-        What one example is called.
-    """
+    """Compare the network, averaged over seeds, with the best baseline on the same test rows."""
     found = paired_difference(measure(metric), y, stacked(y, network), stacked(y, [rival]))
     if not higher_is_better(metric):
         found = Interval(-found.mean, -found.high, -found.low, found.n)

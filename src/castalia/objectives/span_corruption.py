@@ -171,13 +171,6 @@ def restore_spans(
 ) -> list[int]:
     """Return the row that a source and its answer came from.
 
-    Parameters
-    ----------
-    source, answer
-        Tokens without padding and without the end.
-    sentinels
-        Ids of the sentinels.
-
     Examples
     --------
     >>> restore_spans([11, 91, 14, 15], [91, 12, 13, 92], [91, 92])

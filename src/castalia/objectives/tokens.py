@@ -60,17 +60,6 @@ def shift_right(ids: Tensor, start: int) -> Tensor:
 def compact(ids: Tensor, keep: Tensor, pad: int, width: int | None = None) -> Tensor:
     """Return the kept tokens of each row moved up to its beginning, padded behind.
 
-    Parameters
-    ----------
-    ids
-        Tokens, (B, T).
-    keep
-        Which stay, (B, T).
-    pad
-        What fills the rest.
-    width
-        Tokens of a row afterwards; None: T.
-
     Examples
     --------
     >>> compact(torch.tensor([[5, 6, 7]]), torch.tensor([[True, False, True]]), pad=0)

@@ -51,15 +51,6 @@ def map_hypothesis(likelihood: Any, prior: Any, *, log: bool = False) -> Tensor:
 
     Under a uniform prior it is the maximum likelihood hypothesis.
 
-    Parameters
-    ----------
-    likelihood
-        P(D | h), or densities, (…, H).
-    prior
-        P(h), (H,), sums to 1.
-    log
-        Whether ``likelihood`` holds logarithms.
-
     Examples
     --------
     >>> map_hypothesis([0.2, 0.6], [0.9, 0.1])

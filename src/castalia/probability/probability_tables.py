@@ -64,13 +64,6 @@ def is_pdf(
 def marginal(joint: Any, keep: int | Sequence[int]) -> Tensor:
     """Sum a joint table over all variables but some.
 
-    Parameters
-    ----------
-    joint
-        P(a, b, …), one dimension a variable.
-    keep
-        The variables that stay, in their order.
-
     Examples
     --------
     >>> marginal([[0.1, 0.3], [0.2, 0.4]], keep=0)
@@ -86,13 +79,6 @@ def conditional(joint: Any, given: int | Sequence[int]) -> Tensor:
 
     Every slice with the given variables fixed sums to 1; where the given values are impossible it
     is nan, for nothing follows from them.
-
-    Parameters
-    ----------
-    joint
-        P(a, b, …), one dimension a variable.
-    given
-        The variables that are known.
 
     Examples
     --------

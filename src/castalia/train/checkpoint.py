@@ -55,19 +55,6 @@ def write_checkpoint(
     The file is written aside, forced to disk and renamed, so the previous checkpoint survives
     whatever happens on the way.
 
-    Parameters
-    ----------
-    folder
-        Where the run's checkpoints lie; made when missing.
-    step
-        Number of the optimizer step; part of the file's name.
-    tensors
-        Named tensors on any device.
-    state
-        Plain JSON values; see ``castalia.train.state_trees`` for richer ones.
-    keep
-        How many checkpoints to leave, this one included.
-
     Returns
     -------
     Path

@@ -33,13 +33,6 @@ def flatten(
     Dicts (with any plain keys), lists, tuples, None, bool, int, float, str and tensors come back
     exactly; ordered dicts come back as dicts and NumPy scalars as Python's.
 
-    Parameters
-    ----------
-    tree
-        The structure, such as an optimizer's ``state_dict()``.
-    other
-        ``other(value, path, encode)`` returns a node for values of further types, or None.
-
     Returns
     -------
     tuple
@@ -124,13 +117,6 @@ def unflatten(
     other: Callable[[dict[str, Any], Decode], Any] | None = None,
 ) -> Any:
     """Put back together what ``flatten`` split.
-
-    Parameters
-    ----------
-    tensors, tree
-        What ``flatten`` returned, or what was read back from a file.
-    other
-        ``other(node, decode)`` makes values of further types.
 
     Raises
     ------

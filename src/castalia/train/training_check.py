@@ -58,15 +58,7 @@ def check_training(training: Training) -> None:
 
 
 def check_closure(training: Training, optimizer: type | None) -> None:
-    """Check what cannot go with an optimizer that evaluates a batch several times in a step.
-
-    Parameters
-    ----------
-    training
-        The settings.
-    optimizer
-        Its class, or None when only the making of it will show.
-    """
+    """Check what cannot go with an optimizer that evaluates a batch several times in a step."""
     kind = closure_kind(optimizer)
     if optimizer is None or kind is None:
         return

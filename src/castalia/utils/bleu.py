@@ -118,17 +118,6 @@ def count_matches(
 ) -> list[int]:
     """Count what BLEU is made of in one translation; the counts of several texts add up.
 
-    Parameters
-    ----------
-    text
-        A translation.
-    references
-        What it should be, or a list of alternatives.
-    order
-        Longest n-grams.
-    lowercase
-        Whether capitals do not matter.
-
     Returns
     -------
     list of int

@@ -76,13 +76,6 @@ def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
     A spinning second thread slows a small step many times over when another process wants the core,
     and the oneDNN dispatch costs more than a small matrix product.
 
-    Parameters
-    ----------
-    device
-        Where the step runs; other devices are left alone.
-    work
-        Multiply-adds of one step.
-
     Yields
     ------
     dict

@@ -11,15 +11,6 @@ __all__ = ["require"]
 def require(package: str, *, caller: str, extra: str | None = None) -> ModuleType:
     """Import a package or say who needs it and how to get it.
 
-    Parameters
-    ----------
-    package
-        The module to import.
-    caller
-        Who needs it; shown in the error.
-    extra
-        The extra of Castalia that installs it, if there is one.
-
     Examples
     --------
     >>> require("math", caller="doctest").sqrt(4)

@@ -47,17 +47,6 @@ def confusion(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Count pixels by true and predicted label.
 
-    Parameters
-    ----------
-    owner
-        Who asks, for the messages.
-    y_true, y_pred
-        Maps of labels: an array of any shape, or a list of arrays.
-    labels
-        Labels in order; all that occur but ``void`` by default.
-    void
-        True label of pixels that do not count.
-
     Returns
     -------
     labels : ndarray, (K,)

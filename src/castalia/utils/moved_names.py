@@ -11,15 +11,7 @@ __all__ = ["moved_names"]
 
 
 def moved_names(here: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a module's ``__getattr__`` that finds moved names, with a ``FutureWarning``.
-
-    Parameters
-    ----------
-    here
-        The module that had the names.
-    names
-        From each name to the module that has it now.
-    """
+    """Return a module's ``__getattr__`` that finds moved names, with a ``FutureWarning``."""
 
     def find(name: str) -> Any:
         if name not in names:

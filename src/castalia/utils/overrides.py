@@ -10,15 +10,6 @@ __all__ = ["is_current"]
 def is_current(owner: Any, shortcut: str, *originals: str) -> bool:
     """Whether no subclass or instance changed an original without changing its shortcut too.
 
-    Parameters
-    ----------
-    owner
-        An object with both.
-    shortcut
-        Name of the method that stands for the originals.
-    *originals
-        Names of the methods it stands for.
-
     Examples
     --------
     >>> class Square:

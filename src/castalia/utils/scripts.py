@@ -29,17 +29,6 @@ def run_as_main(target: str, args: Sequence[str], *, module: bool, caller: str) 
     What the program raises goes on to the caller. ``sys.argv``, ``sys.path[0]`` and the
     attributes of ``__main__`` are those that Python gives to ``python target args`` and to
     ``python -m target args``; they stay so, as the program may have threads and exit handlers.
-
-    Parameters
-    ----------
-    target
-        A path, or the dotted name of a module.
-    args
-        The arguments of the program.
-    module
-        Whether ``target`` is a module.
-    caller
-        Who runs it; shown in the error where there is no such program.
     """
     if not module and not os.path.exists(target):
         near = did_you_mean(target, _neighbours(target))
@@ -132,15 +121,7 @@ def _execute(code: Callable[[], CodeType], names: dict[str, Any]) -> None:
 
 
 def without_frames(error: BaseException, ours: Sequence[str]) -> None:
-    """Take out of an error's traceback, and of its causes', what lies in our files and above.
-
-    Parameters
-    ----------
-    error
-        What a program run by ``run_as_main`` raised; changed in place.
-    ours
-        Folders and files whose frames are left out.
-    """
+    """Take out of an error's traceback, and of its causes', what lies in our files and above."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:

@@ -104,19 +104,7 @@ def _check_labels(est: Any, y: np.ndarray) -> None:
 def class_weights(
     est: Any, codes: np.ndarray, weight: np.ndarray | None, *, ones: bool = False
 ) -> Any:
-    """Return row weights times the weights of the rows' classes; None or ones without any.
-
-    Parameters
-    ----------
-    est
-        Has ``classes_`` and the setting ``class_weight``.
-    codes
-        Class numbers of the rows.
-    weight
-        Sample weights, or None.
-    ones
-        Whether rows that all count the same have weights too.
-    """
+    """Return row weights times the weights of the rows' classes; None or ones without any."""
     weight = np.ones(len(codes)) if ones and weight is None else weight
     setting, name = est.class_weight, type(est).__name__
     if setting is None:

@@ -56,17 +56,7 @@ class _RangeTest(Callback):
 
 
 def range_test(estimator: Any, rows: Sequence[Any], **changes: Any) -> LRRangeTest | None:
-    """Return what a range test of an estimator saw; None where none can be made.
-
-    Parameters
-    ----------
-    estimator
-        One of ours, trained by the loop; a clone of it is used.
-    rows
-        ``(X, y)``.
-    **changes
-        Settings to change first.
-    """
+    """Return what a range test of an estimator saw; None where none can be made."""
     model = clone(estimator).set_params(**changes)
     test = _RangeTest(current(model, "training__optimizer"))
     if model.training is None:

@@ -73,17 +73,7 @@ def is_next_token(x: Tensor, y: Tensor) -> bool:
 
 
 def infer_task(kind: str | None, x: Tensor, y: Tensor, outputs: Any) -> str | None:
-    """Name the task, or None where nothing fits.
-
-    Parameters
-    ----------
-    kind
-        As from ``loss_kind``.
-    x, y
-        Inputs and targets.
-    outputs
-        What the module returned; None when it could not be run.
-    """
+    """Name the task, or None where nothing fits."""
     first = outputs if isinstance(outputs, Tensor) else None
     if is_next_token(x, y):
         return "lm"

@@ -108,13 +108,7 @@ class Doctor(Observer):
     def epoch(
         self, validation_loss: float | None = None, validation_score: float | None = None
     ) -> None:
-        """Tell the doctor that an epoch has ended.
-
-        Parameters
-        ----------
-        validation_loss, validation_score
-            How validation went, where known; a score is better the higher it is.
-        """
+        """Tell the doctor that an epoch has ended."""
         self._try(Doctor._epoch, validation_loss, validation_score)
 
     def validated(

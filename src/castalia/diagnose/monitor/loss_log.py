@@ -75,13 +75,6 @@ def loss_of(tensors: Sequence[Tensor], gradients: Sequence[Any]) -> Tensor | flo
     """Return the number whose gradient a backward pass takes; None where it cannot.
 
     On a device it stays a tensor: reading it would hold up the device.
-
-    Parameters
-    ----------
-    tensors
-        What backward was called on.
-    gradients
-        What it was given for each: a tensor of many numbers needs one.
     """
     if len(tensors) == 1 and tensors[0].numel() == 1:
         loss = tensors[0]

@@ -46,15 +46,7 @@ def _weighs(operation: Operation) -> bool:
 
 
 def reduction_of(term: Operation, scale: float) -> str:
-    """Return how a term's numbers became one: "mean", "sum", or "none" where it is neither.
-
-    Parameters
-    ----------
-    term
-        The operation that gave the numbers, such as squares of differences.
-    scale
-        Factor that was applied to the loss as a whole.
-    """
+    """Return how a term's numbers became one: "mean", "sum", or "none" where it is neither."""
     share, below = 1.0, term
     for user in _upwards(term):
         if user.kind == "Mean":

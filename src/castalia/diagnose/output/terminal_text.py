@@ -70,15 +70,7 @@ def _finding(found: Finding, indent: int) -> Iterator[Line]:
 
 
 def plain(diagnosis: DiagnosisRecord, width: int = WIDTH) -> str:
-    """Return a diagnosis as text without colours.
-
-    Parameters
-    ----------
-    diagnosis
-        What to write.
-    width
-        Columns; only a word longer than that goes over.
-    """
+    """Return a diagnosis as text without colours."""
     return "\n".join(part for line in lines(diagnosis) for part in _wrap(line, width))
 
 

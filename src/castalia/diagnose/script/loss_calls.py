@@ -164,21 +164,7 @@ Failed = Callable[[str, tuple[Any, ...], dict[str, Any], Exception], None]
 def watched_loss(
     name: str, original: Callable[..., Any], watching: Callable[[], bool], seen: Seen, fault: Failed
 ) -> Callable[..., Any]:
-    """Return a loss function that reports what it was given and what it returned.
-
-    Parameters
-    ----------
-    name
-        The function's name.
-    original
-        The function.
-    watching
-        Whether anybody wants to know.
-    seen
-        Called after every call; must not raise.
-    fault
-        Called after a call that raises; must not raise.
-    """
+    """Return a loss function that reports what it was given and what it returned."""
     inside = False  # a tensor subclass makes the function call itself
 
     def loss(*args: Any, **kwargs: Any) -> Any:

@@ -27,15 +27,7 @@ def ngram_order(tokenizer: Tokenizer) -> int:
 
 
 def word_model(key: str, texts: int) -> Any:
-    """Return a classifier of texts by scikit-learn, not yet fitted.
-
-    Parameters
-    ----------
-    key
-        ``"guess"``, or ``"words"``: logistic regression on tf-idf of words and pairs of words.
-    texts
-        How many there are to learn from.
-    """
+    """Return a classifier of texts by scikit-learn, not yet fitted."""
     if key == "guess":
         return DummyClassifier(strategy="prior")
     words = TfidfVectorizer(

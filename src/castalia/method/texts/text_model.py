@@ -174,23 +174,7 @@ def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed:
 def build_translator(
     plan: FitPlan, system: System, rows: int, words: int, characters: int, seed: int = 0
 ) -> Any:
-    """Return an unfitted translator with sensible settings.
-
-    Parameters
-    ----------
-    plan
-        Its ``settings`` override any of them.
-    system
-        Which translator.
-    rows
-        Training pairs.
-    words
-        Length of all but the longest texts.
-    characters
-        Of both sides together, which decide the size of the vocabulary.
-    seed
-        Of the training.
-    """
+    """Return an unfitted translator with sensible settings."""
     gpu = on_gpu(plan.device)
     pieces = int(np.clip(characters // 300, 500, 10_000 if gpu else 6_000))
     batch = 32 if rows <= 5_000 else 64 if not gpu else 128

@@ -67,15 +67,7 @@ def hardest(test: Passages, answers: Answers) -> dict[str, Any]:
 def translations(
     sources: np.ndarray, references: np.ndarray, said: Sequence[str], names: tuple[str, str]
 ) -> list[dict[str, Any]]:
-    """Show some translations, and the worst of them, beside their references.
-
-    Parameters
-    ----------
-    sources, references, said
-        Tested texts, what they should become and what they became.
-    names
-        The two languages.
-    """
+    """Show some translations, and the worst of them, beside their references."""
     scores = np.array([bleu([a], [b]).score for a, b in zip(said, references, strict=True)])
     some = np.unique(np.linspace(0, len(said) - 1, SHOWN).round().astype(int))
     worst = np.lexsort((-np.array([len(text) for text in sources]), scores))[: SHOWN // 2]

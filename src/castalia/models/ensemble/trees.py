@@ -22,13 +22,7 @@ FITTED = ("n_features_in_", "feature_names_in_", "n_outputs_", "classes_", "n_cl
 
 
 def tree_state(est: Any) -> dict[str, Any]:
-    """Return parameters, fitted attributes and the nodes of a decision tree.
-
-    Parameters
-    ----------
-    est
-        A ``DecisionTreeClassifier`` or ``DecisionTreeRegressor``, fitted or not.
-    """
+    """Return parameters, fitted attributes and the nodes of a decision tree."""
     state: dict[str, Any] = {"parameters": est.get_params(deep=False)}
     if hasattr(est, "tree_"):
         inner = est.tree_.__getstate__()

@@ -89,17 +89,7 @@ def waves(x: Tensor, frequencies: Tensor, coding: str) -> Tensor:
 
 
 def sweep(problem: Problem, Y_test: Tensor, sizes: Sequence[int]) -> Sweep:
-    """Solve for every size and compare.
-
-    Parameters
-    ----------
-    problem
-        Rows, frequencies and penalty.
-    Y_test
-        Targets of the test rows, (N_test, T).
-    sizes
-        Numbers of frequencies, rising.
-    """
+    """Solve for every size and compare."""
     if len(problem.X) <= FEW:
         found = [_alone(problem, m) for m in sizes]
     else:

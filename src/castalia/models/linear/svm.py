@@ -106,19 +106,7 @@ class LinearSVM(Discriminant):
 def separate(
     design: Affine, positive: np.ndarray, shares: Tensor, alpha: float, tol: float
 ) -> tuple[Tensor, int, Tensor]:
-    """Return the hyperplane between one class and the rest, (P,), the steps, and its support.
-
-    Parameters
-    ----------
-    design
-        Rows.
-    positive
-        Which of them are of the class.
-    shares
-        Their weights, which sum to one.
-    alpha, tol
-        As for ``LinearSVM``.
-    """
+    """Return the hyperplane between one class and the rest, (P,), the steps, and its support."""
     sign = torch.as_tensor(np.where(positive, 1.0, -1.0), device=design.device)
     rows, columns = design.X.shape
     if min(rows, columns) > FEW:

@@ -424,17 +424,7 @@ class NGramLanguageModel(DirectEstimator):
         return self._worded(prompt, given[self.boundaries :], ids[len(given) :], cut)
 
     def sample(self, n_samples: int = 1, length: int = 1000, random_state: Any = None) -> list[Any]:
-        """Draw whole texts.
-
-        Parameters
-        ----------
-        n_samples
-            How many.
-        length
-            Most words of one.
-        random_state
-            Seed; that of the model when None.
-        """
+        """Draw whole texts."""
         seed = self.random_state if random_state is None else random_state
         rng = np.random.default_rng(seed_from(seed))
         empty: Any = "" if self.kind_ == "text" else []

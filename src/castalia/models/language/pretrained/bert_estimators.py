@@ -185,13 +185,7 @@ class MaskedEncoder(EncoderSizes, Estimator):
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike[str]) -> Self:
-        """Return a fitted estimator from a Hugging Face folder.
-
-        Parameters
-        ----------
-        path
-            A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
-        """
+        """Return a fitted estimator from a Hugging Face folder."""
         net: Any = nets.load_pretrained(path, extra="ignore")
         kind = "RoBERTa" if getattr(net, "offset", 0) else type(net).__name__
         if kind != cls.__name__:

@@ -160,15 +160,7 @@ class ELMo(ELMoSizes, Estimator):
         return -float(np.mean(self._losses(X)))
 
     def perplexity(self, X: Any, *, direction: str = "both") -> float:
-        """Return exp of the mean of -log p of the tokens and of a sentence's end (or begin).
-
-        Parameters
-        ----------
-        X
-            Texts or lists of words.
-        direction
-            ``"forward"``, ``"backward"``, or ``"both"``: their geometric mean.
-        """
+        """Return exp of the mean of -log p of the tokens and of a sentence's end (or begin)."""
         if direction not in DIRECTIONS:
             raise InvalidParameter(
                 f"perplexity: `direction` must be {listing(DIRECTIONS)}; got {direction!r}."

@@ -24,15 +24,7 @@ SPELLED = 50  # most letters of a token, its begin and its end, as in the paper
 
 
 def open_elmo(start: Any, owner: str) -> Any:
-    """Return the fitted model of a start, or None.
-
-    Parameters
-    ----------
-    start
-        A fitted model, its folder, or None.
-    owner
-        Whom errors name.
-    """
+    """Return the fitted model of a start, or None."""
     if start is None:
         return None
     found = load(Path(start)) if isinstance(start, str | os.PathLike) else start

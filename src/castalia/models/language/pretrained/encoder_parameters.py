@@ -61,15 +61,7 @@ class Opened:
 
 
 def open_start(start: Any, owner: str) -> Opened | None:
-    """Return the encoder and the tokenizer of a start.
-
-    Parameters
-    ----------
-    start
-        A fitted model, a folder, or None.
-    owner
-        Whom errors name.
-    """
+    """Return the encoder and the tokenizer of a start."""
     given = read_start(start)
     if given is None:
         return None

@@ -130,13 +130,7 @@ class Denoiser(TextToText, Estimator):
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike[str]) -> Self:
-        """Return a fitted estimator from a Hugging Face folder.
-
-        Parameters
-        ----------
-        path
-            A folder with ``config.json``, ``model.safetensors`` and ``tokenizer.json``.
-        """
+        """Return a fitted estimator from a Hugging Face folder."""
         made = cls(start=path)
         given: Any = made._open()
         net, made.start = given.net, None

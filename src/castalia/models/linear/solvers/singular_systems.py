@@ -13,19 +13,7 @@ __all__ = ["report_singular"]
 
 
 def report_singular(owner: Any, found: Solution, shape: tuple[int, int], do: str) -> None:
-    """Say that, and how far, the columns do not determine the weights.
-
-    Parameters
-    ----------
-    owner
-        The estimator being fitted.
-    found
-        What was solved.
-    shape
-        Rows and columns.
-    do
-        ``"warn"``, ``"raise"`` or ``"min_norm"``, which says nothing.
-    """
+    """Say that, and how far, the columns do not determine the weights."""
     n, d = shape
     rank = min(n - int(owner.fit_intercept), d) if found.rank is None else found.rank
     if rank >= d or do == "min_norm":
