@@ -27,6 +27,21 @@ __all__ = ["Reach", "Target", "watched"]
 ROOT = Path(__file__).parents[1]
 
 
+# Their tests read one run of an experiment that is made once a process, by whichever test comes
+# first: that test enters the object, the others read what it left. `make proof` attacks them alone.
+SHARED_RUNS = {
+    "ATT-05",
+    "ATT-38",
+    "PAR-25",
+    "PRE-09",
+    "PRE-13",
+    "PRE-25",
+    "PRE-26",
+    "PRE-27",
+    "SEQ-18",
+}
+
+
 class Target:
     """The code of an object, and that which it inherits.
 
@@ -161,7 +176,8 @@ class Reach:
     def missed(self) -> list[CourseRow]:
         """List the rows whose tests have all passed without entering the row's object."""
         ran = [row for row in self.rows if self.passed.issuperset(row.tests)]
-        return [row for row in ran if len(self.outside(row)) == len(row.tests)]
+        found = [row for row in ran if len(self.outside(row)) == len(row.tests)]
+        return [row for row in found if row.id not in SHARED_RUNS]
 
     def outside(self, row: CourseRow) -> list[str]:
         """List the tests of a row that passed without entering its object."""
