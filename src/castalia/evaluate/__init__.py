@@ -34,6 +34,13 @@ from castalia.evaluate.displays import (
     WorstMistakes,
     to_svg,
 )
+from castalia.evaluate.explanations import (
+    Attributions,
+    PartialDependence,
+    PermutationImportance,
+    integrated_gradients,
+    shapley_values,
+)
 from castalia.evaluate.intersection_over_union import iou
 from castalia.evaluate.intervals import Interval, bootstrap, interval, paired_difference
 from castalia.evaluate.metrics import (
@@ -74,6 +81,7 @@ __all__ = [
     "METRICS",
     "ActivationHistogram",
     "AttentionMap",
+    "Attributions",
     "BiasVariance",
     "Bleu",
     "Calibration",
@@ -92,6 +100,8 @@ __all__ = [
     "LossLandscape",
     "Metric",
     "Mistake",
+    "PartialDependence",
+    "PermutationImportance",
     "PrecisionRecall",
     "Residuals",
     "ScoreComparison",
@@ -113,6 +123,7 @@ __all__ = [
     "f_beta",
     "gaussian_log_likelihood",
     "higher_is_better",
+    "integrated_gradients",
     "interval",
     "iou",
     "loo",
@@ -127,6 +138,7 @@ __all__ = [
     "primary_metric",
     "runs_test",
     "scores",
+    "shapley_values",
     "structural_risk",
     "task_scores",
     "to_svg",
