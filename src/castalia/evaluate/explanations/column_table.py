@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import narwhals as nw
@@ -47,6 +48,7 @@ class ColumnTable:
         self.X = np.asarray(X) if isinstance(X, list | tuple) else X
         self.columns = _columns(self.X)
         self.names, self.player = _players(self.columns, groups or {})
+        self._arrow: pa.Table | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -57,7 +59,10 @@ class ColumnTable:
         if isinstance(self.X, np.ndarray):
             return np.take_along_axis(self.X, places, axis=0)
         if isinstance(self.X, Dataset):
-            return _mixed_dataset(self.X, places)
+            if self._arrow is None:
+                self._arrow = self.X.table().combine_chunks()
+            taken = [column.take(places[:, i]) for i, column in enumerate(self._arrow.columns)]
+            return _like(self.X, pa.table(taken, names=self.columns))
         frame = nw.from_native(self.X, eager_only=True)
         parts = [
             nw.maybe_reset_index(frame[places[:, i].tolist(), [name]])
@@ -67,7 +72,7 @@ class ColumnTable:
 
     def values(self, player: int) -> np.ndarray:
         """Return the values of a column, (N,); those of a group are written side by side."""
-        found = [self._column(i) for i in np.flatnonzero(self.player == player)]
+        found = [self._column(i) for i in np.flatnonzero(self.player == player).tolist()]
         if len(found) == 1:
             return found[0]
         rows = zip(*(column.tolist() for column in found), strict=True)
@@ -91,9 +96,8 @@ class ColumnTable:
                 "explain: rows and background must be of one kind; got "
                 f"{type(self.X).__name__} and {type(other).__name__}."
             )
-        joined = object.__new__(ColumnTable)
-        joined.columns, joined.names, joined.player = self.columns, self.names, self.player
-        joined.X = _below(self.X, other, self.columns)
+        joined = copy(self)
+        joined.X, joined._arrow = _below(self.X, other, self.columns), None
         return joined
 
 
@@ -144,12 +148,6 @@ def _players(
     owners = [group_of.get(name, name) for name in columns]
     names = list(dict.fromkeys(owners))
     return names, np.array([names.index(name) for name in owners])
-
-
-def _mixed_dataset(data: Dataset, places: np.ndarray) -> Dataset:
-    whole = data.table().combine_chunks()
-    taken = [whole.column(i).take(pa.array(places[:, i])) for i in range(whole.num_columns)]
-    return _like(data, pa.table(taken, names=data.columns))
 
 
 def _like(data: Dataset, table: pa.Table) -> Dataset:

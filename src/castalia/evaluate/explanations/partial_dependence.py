@@ -129,7 +129,7 @@ class PartialDependence:
         self.ax_, self.figure_ = start(ax, (4.7, 3.3))
         x: Any = self.grid if self.ordered else np.arange(len(self.grid))
         some = np.linspace(0, len(self.lines) - 1, min(LINES, len(self.lines))).astype(int)
-        style = {"color": MUTED, "alpha": 0.3, "lw": 0.8}
+        style: dict[str, Any] = {"color": MUTED, "alpha": 0.3, "lw": 0.8}
         if self.ordered:
             self.ax_.plot(x, self.lines[some].T, **style)
             self.ax_.fill_between(x, *self.interval.T, color=COLOURS[0], alpha=0.25, lw=0)

@@ -164,8 +164,9 @@ class PermutationImportance:
         self.ax_.set_yticks(place, [label(name, 28) for name in self.columns[:shown]])
         self.ax_.tick_params(axis="y", labelcolor=INK, length=0)
         self.ax_.invert_yaxis()
-        known = METRICS.get(self.metric)
-        self.ax_.set(xlabel=f"loss of {(known.label if known else self.metric)} when shuffled")
+        name = METRICS[self.metric].label if self.metric in METRICS else self.metric
+        name = name.lower() if name.istitle() and len(name) > 2 else name  # not R²
+        self.ax_.set(xlabel=f"loss of {name} when shuffled")
         return self
 
 
