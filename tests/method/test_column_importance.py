@@ -33,7 +33,7 @@ def test_the_page_has_a_figure_and_a_table_of_the_columns(found):
     report = RunReport("Sizes", "regression", "y", importance=found)
     assert RunReport.from_json(report.to_json()) == report
     page = render(report)
-    assert "What the model looks at" in page
+    assert "What the model uses" in page
     assert "Loss of R² when a column is shuffled" in page
     assert '<th scope="row">&lt;b&gt;</th>' in page
     assert [row["clear"] for row in importance_rows(report)] == [True, False]

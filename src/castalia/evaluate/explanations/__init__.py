@@ -1,4 +1,4 @@
-"""What a model looks at: which columns matter, how, and why a row got its prediction."""
+"""What a model uses: which columns matter, how, and why a row got its prediction."""
 
 from castalia.evaluate.explanations.attributions import Attributions
 from castalia.evaluate.explanations.integrated_gradients import integrated_gradients

@@ -133,7 +133,7 @@ class Table(Kind):
         ]
 
     def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
-        """Show which columns the model looks at, on the rows of the first part that are tested."""
+        """Show which columns the model uses, on the rows of the first part that are tested."""
         metric = self.plan.metric or METRICS[self.task.kind][0]
         X, y = self.rows(self.parts[0].test)
         return {"importance": column_importance(model, X, y, metric)}

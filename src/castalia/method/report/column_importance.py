@@ -1,4 +1,4 @@
-"""Which columns a model of tables looks at: computed for a report, and shown in it."""
+"""Which columns a model of tables uses: computed for a report, and shown in it."""
 
 from __future__ import annotations
 
