@@ -97,8 +97,10 @@ def change(folder, **fields):
     "kind, fields, message",
     [
         ("Llama", {"rope_parameters": {"rope_type": "yarn"}}, "`rope_type` .* got 'yarn'"),
-        ("Llama", {"rope_parameters": {"rope_type": "linear"}}, "`factor` must be among"),
-        ("Llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "must be 1.0; got 0.5"),
+        ("Llama", {"rope_parameters": {"rope_type": "linear"}}, "`factor` .* above 0; got None"),
+        ("Llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "be 1.0; got 0.5"),
+        ("Llama", {"rope_parameters": {"rope_theta": "x"}}, "`rope_theta` .* got 'x'"),
+        ("Llama", {"rope_parameters": {**LLAMA3, "low_freq_factor": 4.0}}, "high_freq_factor"),
         ("Llama", {"num_key_value_heads": 3}, "multiple of `num_key_value_heads`; got 4 and 3"),
         ("Llama", {"head_dim": 5}, "`head_dim` of a llama model must be even; got 5"),
         ("Llama", {"hidden_act": "quick_gelu"}, "`hidden_act` .* got 'quick_gelu'"),

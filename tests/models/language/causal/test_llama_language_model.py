@@ -17,7 +17,7 @@ from castalia.nn.adaptation.lora import LoRA
 from castalia.objectives import CausalLM
 from castalia.protocols import Batch
 
-WORDS = "system user assistant be brief hi hello bye ciao what is it ?".split()
+WORDS = ["user", "assistant", "hi", "hello", "bye", "ciao", "what", "is", "it", "?"]
 SPECIAL = ["<s>", "</s>", "<|im_start|>", "<|im_end|>"]
 TURNS = [("hi", "hello"), ("bye", "ciao")]
 
@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
         chat_template=ChatTemplate().source,
     )
     path = tmp_path_factory.mktemp("theirs")
-    model = peers.llama(eos_token_id=[1, 3], bos_token_id=0)
+    model = peers.llama(eos_token_id=[1, 3], bos_token_id=0)  # some ids have no token
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return path, model, tokenizer
@@ -66,10 +66,8 @@ def test_texts_are_continued_as_transformers_continues_them(folder):
     assert ours._prompt("hi hello what") == prompt
     assert prompt[0] == 0
     wanted = [i for i in theirs.tolist() if i not in (1, 3)]
-    assert (
-        ours.generate("hi hello what", 9, temperature=0).split()
-        == tokenizer.decode(wanted[1:], skip_special_tokens=True).split()
-    )
+    text = tokenizer.decode(wanted[1:], skip_special_tokens=True)
+    assert ours.generate("hi hello what", 9, temperature=0).split() == text.split()
 
 
 def test_a_conversation_becomes_the_ids_that_transformers_makes_of_it(folder):
@@ -181,8 +179,8 @@ def test_what_cannot_be_is_refused(folder):
         LlamaLanguageModel(adapt=LoRA()).fit(["ab"] * 5)
     with pytest.raises(InvalidParameter, match="`train` must be at most 3"):
         LlamaLanguageModel(start=path, train=7).fit(["hi hello"] * 3)
+    gpt = GPTLanguageModel(dim=8, heads=2, depth=1, context=8, epochs=1).fit(["abab"] * 5)
     with pytest.raises(InvalidParameter, match="`start` must hold a Llama"):
-        gpt = GPTLanguageModel(dim=8, heads=2, depth=1, context=8, epochs=1).fit(["abab"] * 5)
         LlamaLanguageModel(start=gpt).fit(["ab"] * 5)
     with pytest.raises(InvalidParameter, match="`kv_heads` must divide heads=4; got 3"):
         LlamaLanguageModel(kv_heads=3).fit(["ab"] * 5)

@@ -284,8 +284,8 @@ class LlamaLanguageModel(NeuralLanguageModel):
         """Return what was written, up to the end of the turn."""
         ends = {-1, *self.adapter_.stops}
         stop = next((place for place, i in enumerate(new) if i in ends), len(new))
-        text: str = self.adapter_.tokenizer.decode(new[:stop], special=True)
-        tail = self.adapter_.turn()[0]
+        made, tail = self.adapter_.tokenizer, self.adapter_.turn()[0]
+        text: str = made.decode([i for i in new[:stop] if i < len(made)], special=True)
         return (text.partition(tail)[0] if tail else text).strip()
 
     # -- folders -------------------------------------------------------------------------------

@@ -232,6 +232,7 @@ class NeuralLanguageModel(Estimator):
         if not isinstance(prompt, str):
             return [*map(int, prompt), *new]
         made: Any = self.tokenizer_
+        new = [i for i in new if i < len(made)]  # a network may have more ids, without a meaning
         return prompt + cut_behind(continuation(made, made.encode(prompt), new), stop)
 
     def _prompt(self, prompt: Any) -> list[int]:
