@@ -9,7 +9,14 @@ from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.gpt import GPT
 from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
 from castalia.nets.language.hierarchical import HierarchicalAttention
-from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
+from castalia.nets.language.huggingface import (
+    TaskFolder,
+    load_pretrained,
+    load_task,
+    read_config,
+    save_pretrained,
+    save_task,
+)
 from castalia.nets.language.llama import Llama
 from castalia.nets.language.recurrent_lm import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
@@ -37,12 +44,15 @@ __all__ = [
     "RoBERTa",
     "Seq2Seq",
     "SpelledTokens",
+    "TaskFolder",
     "Transformer",
     "TransformerEncoder",
     "WindowNetwork",
     "beam_search",
     "generate",
     "load_pretrained",
+    "load_task",
     "read_config",
     "save_pretrained",
+    "save_task",
 ]
