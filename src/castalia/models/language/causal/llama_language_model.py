@@ -182,7 +182,7 @@ class LlamaLanguageModel(NeuralLanguageModel):
 
     def _network(self, spec: Spec) -> nn.Module:
         loading = hasattr(self, "n_iter_") and not hasattr(self, "module_")
-        opened = vars(self).pop("_opened", None)
+        opened, self._opened = getattr(self, "_opened", None), None
         if opened is not None:
             self.decoder_ = {**opened.net.sizes, "dropout": self.dropout}
         elif self.start is None and not loading:
@@ -324,7 +324,7 @@ class LlamaLanguageModel(NeuralLanguageModel):
             start=str(directory),
         )
         made.adapter_ = made._reader()
-        vars(made).pop("_opened")
+        made._opened = None
         made.adapter_.fitted = True
         made.decoder_, made.module_ = net.sizes, net
         made.spec_ = Spec(1, 1, extra=dict(made.adapter_.extra))
@@ -346,6 +346,7 @@ class LlamaLanguageModel(NeuralLanguageModel):
         text = None if made is None else made.backend_.to_str(pretty=True)
         folder = save_pretrained(merged(self.module_), directory, tokenizer=text)
         adapter = self.adapter_
+        said: dict[str, Any]
         with writing("save_pretrained", folder):
             if adapter.stops:
                 said = {"eos_token_id": list(adapter.stops)}
