@@ -114,6 +114,14 @@ def llama(kind="Llama", **changes):
     return lively(getattr(transformers, f"{kind}ForCausalLM")(config))
 
 
+def mistral():
+    return llama("Mistral", sliding_window=4)
+
+
+def qwen2():
+    return llama("Qwen2")
+
+
 def distilbert(kind="DistilBertForMaskedLM", **changes):
     import transformers
 

@@ -26,8 +26,8 @@ class SentenceEncoder(SentenceMethods, Startable, Estimator):
     Learns from pairs of texts that belong together (question and answer, two ways to say a thing):
     the vector of the first must be nearer to that of its second than to those of all other pairs of
     the batch; the mean of -log softmax of the cosines is minimised. For search, clustering and
-    duplicates; with a ``start`` a few thousand pairs are enough, from scratch it needs many. Where
-    texts share their words, tf-idf is hard to beat.
+    duplicates; from scratch it needs many pairs, with a ``start`` fewer. Where texts share their
+    words, tf-idf is hard to beat.
 
     Parameters
     ----------

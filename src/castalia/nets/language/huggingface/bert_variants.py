@@ -24,7 +24,7 @@ class DistilBert(Bert):
 
     model_type = "distilbert"
     prefix = "distilbert."
-    heads = ("vocab_", "pre_classifier.", "classifier.", "qa_outputs.")
+    heads = ("vocab_",)
     masked_names = ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias")
 
     def config(self, net: BERT) -> dict[str, Any]:
@@ -67,8 +67,9 @@ class DistilBert(Bert):
 
     def owns(self, net: nn.Module) -> bool:
         """Whether it is a ``BERT`` without segments and pooler, with BERT's norms."""
-        plain = isinstance(net, BERT) and not net.segments.num_embeddings and net.pooler is None
-        return plain and not net.offset and net.eps == EPS and self._has_head(net, net.activation)
+        if not isinstance(net, BERT) or net.segments.num_embeddings or net.pooler is not None:
+            return False
+        return not net.offset and net.eps == EPS and self._has_head(net, net.activation)
 
     def tidy(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Drop a copy of the token table."""
