@@ -50,14 +50,14 @@ class TwinAdapter(PairAdapter):
         """Return the ids of each text; of pairs one text after the other."""
         return super().encode(X.ravel())
 
-    def _ids(self, X: np.ndarray, length: int | None) -> Tensor:
+    def _tensor(self, X: np.ndarray, length: int | None) -> Tensor:
         """Return ids, (N, T) of texts and (N, 2, T) of pairs."""
         ids = self.pad(self.encode(X), length)
         return ids if X.ndim == 1 else ids.unflatten(0, (-1, 2))
 
     def rows(self, X: np.ndarray, dtype: Any) -> Rows:
         """Return texts or pairs as rows of a training."""
-        ids = self._ids(X, self.length)
+        ids = self._tensor(X, self.length)
         lengths = real_lengths(ids, self.padding)
         return TokenRows(ids, lengths if X.ndim == 1 else lengths.amax(dim=1))
 
@@ -65,4 +65,4 @@ class TwinAdapter(PairAdapter):
         """Yield texts or pairs block by block, each as long as it needs to be."""
         step = max(1, BLOCK // (2 * self.length))
         for start in range(0, len(X), step):
-            yield self._ids(X[start : start + step], None).long()
+            yield self._tensor(X[start : start + step], None).long()

@@ -102,10 +102,12 @@ def test_search_is_the_order_of_the_cosines(model):
     documents = [second for _, second in PAIRS]
     hits = model.index(documents).search([first for first, _ in PAIRS[:5]], k=4)
     cosines = model.similarity([first for first, _ in PAIRS[:5]], documents)
-    assert hits.index.shape == hits.score.shape == (5, 4)
-    np.testing.assert_array_equal(hits.index, np.argsort(-cosines, axis=1, kind="stable")[:, :4])
-    np.testing.assert_allclose(hits.score, -np.sort(-cosines, axis=1)[:, :4], rtol=1e-6)
-    assert model.search(TEXTS, k=1000).index.shape == (3, 80)
+    assert hits.documents.shape == hits.scores.shape == (5, 4)
+    np.testing.assert_array_equal(
+        hits.documents, np.argsort(-cosines, axis=1, kind="stable")[:, :4]
+    )
+    np.testing.assert_allclose(hits.scores, -np.sort(-cosines, axis=1)[:, :4], rtol=1e-6)
+    assert model.search(TEXTS, k=1000).documents.shape == (3, 80)
 
 
 def test_vectors_have_length_one_and_padding_changes_nothing(model):

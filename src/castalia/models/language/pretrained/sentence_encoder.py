@@ -80,7 +80,7 @@ class SentenceEncoder(SentenceMethods, Startable, Estimator):
     ... ).fit(X)
     >>> documents = [second for _, second in X]
     >>> hits = model.index(documents).search([X[7][0]], k=3)
-    >>> hits.index.shape, bool(7 in hits.index)
+    >>> hits.documents.shape, bool(7 in hits.documents)
     ((1, 3), True)
     """
 

@@ -23,8 +23,8 @@ __all__ = ["Hits", "SentenceMethods"]
 class Hits(NamedTuple):
     """What a search found: numbers of documents and their cosines, (Q, k) each, best first."""
 
-    index: np.ndarray
-    score: np.ndarray
+    documents: np.ndarray
+    scores: np.ndarray
 
 
 class SentenceMethods:
