@@ -3,7 +3,7 @@
 import castalia.base.saved_records  # noqa: F401  (registers what saved models may hold)
 from castalia.base.classifier import Classifier
 from castalia.base.direct import DirectEstimator
-from castalia.base.estimator import Estimator
+from castalia.base.estimator import Amounts, Estimator
 from castalia.base.params import (
     Constraint,
     Interval,
@@ -21,6 +21,7 @@ from castalia.base.warm_start import Start, Trained
 from castalia.utils.moved_names import moved_names
 
 __all__ = [
+    "Amounts",
     "Classifier",
     "Constraint",
     "DirectEstimator",

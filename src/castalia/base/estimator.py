@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -36,7 +36,15 @@ from castalia.utils.devices import cpu_scope, resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
 from castalia.utils.tensor_trees import leaves, map_tree
 
-__all__ = ["Estimator"]
+__all__ = ["Amounts", "Estimator"]
+
+
+class Amounts(NamedTuple):
+    """How much is trained, and how fast."""
+
+    epochs: int
+    batch_size: int
+    lr: float
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -93,6 +101,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Say what is minimised: an objective, or stages in order."""
         raise NotImplementedError
 
+    def _amounts(self) -> Amounts:
+        """Return the epochs, the batch size and the rate; where they depend on the data, by it."""
+        return Amounts(self.epochs, self.batch_size, self.lr)
+
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Estimator:
         """Train on rows X and targets y.
@@ -135,26 +147,24 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         device = resolve_device(training.device)
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn)
-        seed = recorder.seed
+        seed, amounts = recorder.seed, self._amounts()
         with seed_scope(seed, device):
             net = self._network(self.spec_)
-            work = step_work(net, self.adapter_.shape, self.batch_size)
+            work = step_work(net, self.adapter_.shape, amounts.batch_size)
             rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
             samples = self._samples(X, target, precision.dtype)
             validation = self._validation(training.validation, precision.dtype)
             kept, held = self.adapter_.split(samples, validation, seed, target.labels)
             objective = self._objective(self.spec_)
-            steps = self.epochs * kept.n_batches(self.batch_size)
+            steps = amounts.epochs * kept.n_batches(amounts.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
                 net,
                 objective if isinstance(objective, Sequence) else [Stage("train", objective)],
                 kept,
                 training,
-                epochs=self.epochs,
-                batch_size=self.batch_size,
-                lr=self.lr,
+                **amounts._asdict(),
                 seed=seed,
                 device=device,
                 precision=precision,
@@ -168,7 +178,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.best_ = state.best
         self.stopped_ = state.stopped
         counts = {"rows": len(kept), "validation_rows": len(held)}
-        self.settings_ = {**state.settings, "seed": seed, **counts}
+        self.settings_ = {**state.settings, "seed": seed, **counts, **amounts._asdict()}
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         remember(self, doctor)
         self.codec.conclude(self, *self._validation_outputs(held))
@@ -225,9 +235,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
             with torch.inference_mode(), cpu_scope(device, work):
-                outputs = self.module_(Batch(block).to(device).x)
+                outputs = self._answer(Batch(block).to(device).x)
                 outputs = map_tree(lambda part: part.detach().cpu(), outputs)
             yield outputs
+
+    def _answer(self, x: Any) -> Any:
+        """Return the network's outputs for a batch of inputs."""
+        return self.module_(x)
 
     def _outputs(self, X: Any) -> Any:
         """Return the network's outputs for rows X, on the CPU."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from castalia.base import Classifier, Interval
+from castalia.base import Classifier, Interval, OneOf
 from castalia.models.vision.image_estimator import ImageEstimator
+from castalia.models.vision.image_views import VIEWS, average_views
 from castalia.objectives import Augmented, class_loss
 from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
@@ -27,6 +28,9 @@ class ImageClassifier(Classifier, ImageEstimator):
         Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none.
     label_smoothing
         Share of a label's mass that is spread over all classes.
+    views
+        What predictions are made from: ``"one"``, the image; ``"flip"``, the mean score of it and
+        its mirror image; ``"shift"``, also of both moved by a pixel, three times the work of that.
     class_weight
         None, ``"balanced"`` or a dict from class to weight.
     calibrate
@@ -41,7 +45,11 @@ class ImageClassifier(Classifier, ImageEstimator):
     """
 
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
+    views: Annotated[str, OneOf(*VIEWS)] = "one"
 
     def _objective(self, spec: Spec) -> Objective:
         loss = class_loss(self.multilabel_, self.label_smoothing)
         return loss if self.augment is None else Augmented(loss, self.augment)
+
+    def _answer(self, x: Any) -> Any:
+        return average_views(self.module_, x, self.views)
