@@ -3,7 +3,7 @@
 import castalia.base.saved_records  # noqa: F401  (registers what saved models may hold)
 from castalia.base.classifier import Classifier
 from castalia.base.direct import DirectEstimator
-from castalia.base.estimator import Amounts, Estimator
+from castalia.base.estimator import Estimator
 from castalia.base.params import (
     Constraint,
     Interval,
@@ -13,6 +13,7 @@ from castalia.base.params import (
     check_parameters,
     fields_for,
 )
+from castalia.base.recipe import Amounts, Recipe
 from castalia.base.regressor import Regressor
 from castalia.base.store import load, save
 from castalia.base.targets import NoTarget, Target, TargetCodec
@@ -30,6 +31,7 @@ __all__ = [
     "NoTarget",
     "OneOf",
     "RandomState",
+    "Recipe",
     "Regressor",
     "Sizes",
     "Start",

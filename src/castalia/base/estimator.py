@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from castalia.base.input_checks import check_rows, drop_weightless, split_target
 from castalia.base.output_blocks import join_blocks
 from castalia.base.params import Interval, RandomState, check_parameters, check_tokens
+from castalia.base.recipe import Recipe
 from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.targets import Target, TargetCodec
@@ -36,15 +37,7 @@ from castalia.utils.devices import cpu_scope, resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
 from castalia.utils.tensor_trees import leaves, map_tree
 
-__all__ = ["Amounts", "Estimator"]
-
-
-class Amounts(NamedTuple):
-    """How much is trained, and how fast."""
-
-    epochs: int
-    batch_size: int
-    lr: float
+__all__ = ["Estimator"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -83,6 +76,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     adapter: ClassVar[Any] = TableAdapter  # an ``Adapter``, or what makes one: ``Reads``
     codec: ClassVar[TargetCodec]
+    recipe: ClassVar[Recipe] = Recipe()  # of settings that depend on the data
     usual_training: ClassVar[Training] = Training()  # where ``training`` is None
     diagnosis_: ClassVar[Any] = Watched()
     _unsaved: ClassVar[tuple[str, ...]] = ()
@@ -100,10 +94,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _objective(self, spec: Spec) -> Objective | Sequence[Stage]:
         """Say what is minimised: an objective, or stages in order."""
         raise NotImplementedError
-
-    def _amounts(self) -> Amounts:
-        """Return the epochs, the batch size and the rate; where they depend on the data, by it."""
-        return Amounts(self.epochs, self.batch_size, self.lr)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Estimator:
@@ -147,7 +137,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         device = resolve_device(training.device)
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn)
-        seed, amounts = recorder.seed, self._amounts()
+        seed, amounts = recorder.seed, self.recipe.amounts(self)
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             work = step_work(net, self.adapter_.shape, amounts.batch_size)
@@ -235,13 +225,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
             with torch.inference_mode(), cpu_scope(device, work):
-                outputs = self._answer(Batch(block).to(device).x)
+                outputs = self.codec.outputs(self, Batch(block).to(device).x)
                 outputs = map_tree(lambda part: part.detach().cpu(), outputs)
             yield outputs
-
-    def _answer(self, x: Any) -> Any:
-        """Return the network's outputs for a batch of inputs."""
-        return self.module_(x)
 
     def _outputs(self, X: Any) -> Any:
         """Return the network's outputs for rows X, on the CPU."""

@@ -10,7 +10,7 @@ from torch import nn
 from castalia.base import Interval, OneOf, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
-from castalia.models.vision.recipe_classifier import RecipeClassifier
+from castalia.models.vision.recipe_fields import ByRecipe
 from castalia.nets.vision import VGG, AlexNet, ConvNet, GoogLeNet, LeNet, ResNet
 from castalia.nn import ACTIVATIONS
 from castalia.protocols import Spec
@@ -368,7 +368,7 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ResNetClassifier(Transferable, RecipeClassifier):
+class ResNetClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore[misc]
     """Residual network: each block learns what to add to its input, x + F(x).
 
     Cross-entropy is minimised. The network to take for images of any size when there are
@@ -397,7 +397,7 @@ class ResNetClassifier(Transferable, RecipeClassifier):
         their size: small up to 64 pixels.
     epochs, batch_size, lr, training, augment
         How it is trained; unset, by the number, size and colours of the images: see
-        ``RecipeClassifier``.
+        ``castalia.models.vision.image_recipe``.
     image_size, label_smoothing, views, class_weight, calibrate
         How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay

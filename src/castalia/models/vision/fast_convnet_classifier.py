@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from torch import nn
 
-from castalia.base import Amounts, Interval, OneOf, Sizes, fields_for
+from castalia.base import Amounts, Interval, OneOf, Recipe, Sizes, fields_for
 from castalia.data.adapter_base import Reads
 from castalia.data.augment import Crop, Flip
 from castalia.data.images import ImageAdapter
@@ -23,6 +23,15 @@ from castalia.train import Training
 __all__ = ["FastConvNetClassifier"]
 
 STEPS, LARGEST, SMALLEST = 25, 2_000, 32  # of an epoch; rows of a batch
+
+
+class LargeBatches(Recipe):
+    """Some steps an epoch, where ``batch_size`` is None."""
+
+    def amounts(self, est: Any) -> Amounts:
+        """Return the fields, and a batch of a twenty-fifth of the images."""
+        rows = min(LARGEST, max(SMALLEST, est.spec_.rows // STEPS))
+        return super().amounts(est)._replace(batch_size=est.batch_size or rows)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -87,6 +96,7 @@ class FastConvNetClassifier(ImageClassifier):
     """
 
     adapter: ClassVar[Any] = Reads(ImageAdapter, "patch", size="image_size")
+    recipe: ClassVar[Recipe] = LargeBatches()
     usual_training: ClassVar[Training] = Training(
         optimizer=(
             "muon",
@@ -113,10 +123,6 @@ class FastConvNetClassifier(ImageClassifier):
     convs: Annotated[int, Interval(1, whole=True)] = 2
     shortcut: Annotated[bool, OneOf(True, False)] = False
     patch: Annotated[int, Interval(1, whole=True)] = 2
-
-    def _amounts(self) -> Amounts:
-        rows = min(LARGEST, max(SMALLEST, self.spec_.rows // STEPS))
-        return Amounts(self.epochs, self.batch_size or rows, self.lr)
 
     def _network(self, spec: Spec) -> nn.Module:
         own = fields_for(self, FastConvNet)

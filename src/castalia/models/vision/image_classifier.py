@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from castalia.base import Classifier, Interval, OneOf
+from castalia.base.targets import ClassCodec
 from castalia.models.vision.image_estimator import ImageEstimator
+from castalia.models.vision.image_recipe import image_augmentation
 from castalia.models.vision.image_views import VIEWS, average_views
 from castalia.objectives import Augmented, class_loss
 from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
 
-__all__ = ["ImageClassifier"]
+__all__ = ["ImageClassifier", "SeenClasses"]
+
+
+class SeenClasses(ClassCodec):
+    """Classes of images, by the mean of the scores over the estimator's ``views`` of them."""
+
+    def outputs(self, est: Any, x: Any) -> Any:
+        """Return the mean scores of images, (B, K)."""
+        return average_views(est.module_, x, est.views)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -25,7 +35,8 @@ class ImageClassifier(Classifier, ImageEstimator):
         Height and width that images are brought to, or one number for both; None keeps the size
         they have.
     augment
-        Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none.
+        Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none;
+        ``"auto"``: by their number, size and colours (``castalia.models.vision.image_recipe``).
     label_smoothing
         Share of a label's mass that is spread over all classes.
     views
@@ -44,12 +55,14 @@ class ImageClassifier(Classifier, ImageEstimator):
         Loss and validation loss of every epoch.
     """
 
+    codec: ClassVar[Any] = SeenClasses()
+
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     views: Annotated[str, OneOf(*VIEWS)] = "one"
 
     def _objective(self, spec: Spec) -> Objective:
         loss = class_loss(self.multilabel_, self.label_smoothing)
-        return loss if self.augment is None else Augmented(loss, self.augment)
-
-    def _answer(self, x: Any) -> Any:
-        return average_views(self.module_, x, self.views)
+        augment = self.augment
+        if isinstance(augment, str):
+            augment = image_augmentation(spec.rows, spec.inputs, spec.extra["size"])
+        return loss if augment is None else Augmented(loss, augment)

@@ -9,21 +9,23 @@ mirrored digit is none. Where there are few, they are also turned, zoomed and re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from castalia.base import Amounts
+from castalia.base import Amounts, Recipe
 from castalia.data.augment import Augmentation, Crop, Flip, Recolor, Rotate, Zoom
 from castalia.optim.schedules import one_cycle
 from castalia.train import Training
 
-__all__ = ["TRAINING", "image_amounts", "image_augmentation"]
+__all__ = ["TRAINING", "ImageRecipe", "image_amounts", "image_augmentation"]
 
 TRAINING = Training(optimizer="muon", schedule=one_cycle(), weight_decay=0.1)
 FEW, MANY = 2_000, 20_000  # images
 STEPS, FEWEST, MOST = 1_500, 15, 100  # steps in all, epochs at least and at most
 PEAK, BATCH = 0.01, 512  # rate at its highest, with such batches; its square root follows theirs
-FINE = 0.1  # of that rate where weights are given to start from
+PLAIN = 1e-3  # rate with a training of one's own, whose optimizer the recipe does not know
+FINE = 0.1  # of the peak where weights are given to start from
 
 
 def image_amounts(rows: int, batch_size: int | None = None, *, started: bool = False) -> Amounts:
@@ -58,3 +60,16 @@ def image_augmentation(rows: int, channels: int, size: Sequence[int]) -> Augment
         moved = Rotate(10, padding=outside) | Zoom(0.8, 1.2, padding=outside) | moved
     changed = Flip(padding=outside) | moved if colour else moved
     return changed | Recolor() if colour and rows <= FEW else changed
+
+
+class ImageRecipe(Recipe):
+    """Amounts by the number of images, where an estimator's fields are None."""
+
+    def amounts(self, est: Any) -> Amounts:
+        """Return what is set, and what the number of images asks for elsewhere."""
+        started = getattr(est, "start", None) is not None
+        usual = image_amounts(est.spec_.rows, est.batch_size, started=started)
+        if est.training is not None:
+            usual = usual._replace(lr=PLAIN)
+        given = {"epochs": est.epochs, "lr": est.lr}
+        return usual._replace(**{name: value for name, value in given.items() if value is not None})
