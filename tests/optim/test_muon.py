@@ -70,7 +70,7 @@ def test_filters_move_as_the_matrices_they_are():
 def test_the_rest_moves_by_the_optimizer_that_is_named(rest, reference):
     decay = 0.1 if rest == "adamw" else 0.0
     mine, its = (torch.ones(5, dtype=torch.float64).requires_grad_() for _ in range(2))
-    ours = Muon([mine], lr=0.1, rest=rest, weight_decay=decay)
+    ours = Muon([mine], lr=0.4, rest=rest, rest_scale=0.25, weight_decay=decay)
     other = reference([its])
     for i in range(4):
         mine.grad = torch.linspace(-1, 1, 5, dtype=torch.float64) * (i + 1)

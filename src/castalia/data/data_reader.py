@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+from castalia.data.images.coco import is_coco, read_coco
 from castalia.data.images.image_reader import read_images
 from castalia.data.tables.table_reader import read_table
 from castalia.errors import InvalidParameter
@@ -23,7 +24,8 @@ def read(source: Any, *, target: str | None = None, stream: bool | Literal["auto
     source
         A path (CSV, TSV, Parquet, JSON lines; CSV also gzipped), a 2-D numpy array, a pandas or
         polars frame, an Arrow table, or a `Dataset`, which is returned as it is. The path of a
-        folder, a zip or NPZ file gives `castalia.data.images.Images`.
+        folder, a zip or NPZ file gives `castalia.data.images.Images`, and COCO's JSON, which lies
+        beside its images, those with their boxes.
     target
         The column to predict.
     stream
@@ -53,9 +55,9 @@ def read(source: Any, *, target: str | None = None, stream: bool | Literal["auto
                 "read: `target` must be None for images, whose folders say what they are; got "
                 f"{target!r}."
             )
-        return read_images(source)
+        return read_coco(source) if is_coco(source) else read_images(source)
     return read_table(source, target=target, stream=stream)
 
 
 def _holds_images(path: Path) -> bool:
-    return path.suffix.lower() in IMAGES or os.path.isdir(path)
+    return path.suffix.lower() in IMAGES or os.path.isdir(path) or is_coco(path)

@@ -83,6 +83,8 @@ class Muon(Optimizer):
         length means nothing but slows learning as it grows.
     rest
         ``"adamw"`` or ``"nesterov"``.
+    rest_scale
+        Factor on the rate of the rest.
     betas, eps
         AdamW's, for the rest; with ``"nesterov"``, the first of the betas is the momentum.
 
@@ -111,6 +113,7 @@ class Muon(Optimizer):
         weight_decay: float = 0.0,
         sphere: bool = False,
         rest: str = "adamw",
+        rest_scale: float = 1.0,
         betas: tuple[float, float] = (0.9, 0.95),
         eps: float = 1e-8,
     ) -> None:
@@ -119,6 +122,7 @@ class Muon(Optimizer):
         check_least(self, "iterations", iterations, 1)
         check_least(self, "weight_decay", weight_decay, 0.0)
         check_choice(self, "scale", scale, ("adamw", "shape"))
+        check_least(self, "rest_scale", rest_scale, 0.0)
         check_choice(self, "rest", rest, ("adamw", "nesterov"))
         for beta in betas:
             check_least(self, "betas", beta, 0.0, below=1.0)
@@ -131,6 +135,7 @@ class Muon(Optimizer):
             "weight_decay": weight_decay,
             "sphere": sphere,
             "rest": rest,
+            "rest_scale": rest_scale,
             "betas": tuple(betas),
             "eps": eps,
             "orthogonal": True,
@@ -174,7 +179,7 @@ class Muon(Optimizer):
         turned = orthogonalise(flat.to(kind), group["iterations"]).to(flat.dtype)
         turned *= _scale(group["scale"], *flat.shape[1:])
         moves = [t.view(m.shape) for t, m in zip(turned, matrices, strict=True)]
-        _descend(group, matrices, moves)
+        _descend(group, matrices, moves, group["lr"])
         if group["sphere"]:
             norms = torch._foreach_norm(matrices)
             torch._foreach_mul_(norms, flat.shape[1] ** -0.5)
@@ -184,7 +189,7 @@ class Muon(Optimizer):
         beta = group["betas"][0]
         directions = self._directions(group, params, beta, True)
         torch._foreach_mul_(directions, 1 / (1 - beta))  # a sum of gradients, as torch's SGD
-        _descend(group, params, directions)
+        _descend(group, params, directions, group["lr"] * group["rest_scale"])
 
     def _directions(
         self, group: dict[str, Any], params: list[Tensor], momentum: float, nesterov: bool
@@ -217,7 +222,7 @@ class Muon(Optimizer):
             amsgrad=False,
             beta1=group["betas"][0],
             beta2=group["betas"][1],
-            lr=group["lr"],
+            lr=group["lr"] * group["rest_scale"],
             weight_decay=group["weight_decay"],
             eps=group["eps"],
             maximize=False,
@@ -239,9 +244,10 @@ def _scale(kind: str, rows: int, columns: int) -> float:
     return float(max(1.0, rows / columns) ** 0.5)
 
 
-def _descend(group: dict[str, Any], params: list[Tensor], directions: list[Tensor]) -> None:
+def _descend(
+    group: dict[str, Any], params: list[Tensor], directions: list[Tensor], rate: Any
+) -> None:
     """Shrink parameters by their decay and move them against directions, which are used up."""
-    rate = group["lr"]
     if group["weight_decay"]:
         torch._foreach_mul_(params, 1 - rate * group["weight_decay"])
     torch._foreach_mul_(directions, rate)

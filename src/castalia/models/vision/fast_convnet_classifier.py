@@ -113,7 +113,7 @@ class FastConvNetClassifier(ImageClassifier):
         weight_decay=2e-5,  # of the scores: filters keep their norm
     )
 
-    epochs: Annotated[int, Interval(1, whole=True)] = 8
+    epochs: Annotated[int, Interval(1, whole=True)] = 12
     batch_size: Annotated[int | None, Interval(1, whole=True, optional=True)] = None  # type: ignore[assignment]
     lr: Annotated[float, Interval(0, closed="neither")] = 0.24
     augment: Annotated[Any, Transform()] = Flip() | Crop(2, padding="reflection")

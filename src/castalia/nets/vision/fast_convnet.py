@@ -140,7 +140,7 @@ class FastConvNet(ImageNetwork):
         whiten, scores = self.features.whiten, self.head.classes
         filters = whitening_filters(covariance.double()).to(whiten.weight)  # type: ignore[arg-type]
         whiten.weight.copy_(torch.cat([filters, -filters]).view_as(whiten.weight))  # type: ignore
-        whiten.weight.requires_grad_(False)
+        _fix_weight(self.features.whiten)
         whiten.bias.zero_()  # type: ignore[operator]
         for layer in self.features.modules():
             if isinstance(layer, nn.Conv2d) and layer is not whiten:
@@ -183,5 +183,12 @@ def _conv(inputs: int, outputs: int) -> nn.Conv2d:
 
 def _norm(width: int) -> nn.BatchNorm2d:
     norm = nn.BatchNorm2d(width, momentum=MOMENTUM)
-    norm.weight.requires_grad_(False)
+    _fix_weight(norm)
     return norm
+
+
+def _fix_weight(layer: nn.Module) -> None:
+    """Keep a layer's weight as it is: a buffer instead of a parameter."""
+    weight: Any = layer.weight
+    del layer.weight
+    layer.register_buffer("weight", weight.detach())
