@@ -18,6 +18,7 @@ NAMES = (
     "penn_treebank",
     "sentiment",
     "multi30k",
+    "huggingface",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
