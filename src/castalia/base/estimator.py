@@ -15,10 +15,6 @@ from torch import Tensor, nn
 
 from castalia.base.input_checks import check_rows, drop_weightless, n_rows, split_target
 from castalia.base.output_blocks import join_blocks
-<<<<<<< HEAD
-from castalia.base.params import Interval, RandomState, check_parameters, check_tokens
-from castalia.base.recipe import Recipe
-=======
 from castalia.base.parameter_docs import PlainSignature, document
 from castalia.base.params import (
     Interval,
@@ -27,7 +23,7 @@ from castalia.base.params import (
     check_parameters,
     check_tokens,
 )
->>>>>>> main
+from castalia.base.recipe import Recipe
 from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.targets import Target, TargetCodec
@@ -143,7 +139,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = self.warm_start and hasattr(self, "module_")
         read = self._further_rows if again else self._first_rows
         vars(self).pop("_optimizers", None)
-        return self._train(*read(X, y, sample_weight), training, self.epochs, again=again)
+        return self._train(*read(X, y, sample_weight), training, again=again)
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -173,7 +169,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = hasattr(self, "module_")
         self.codec.check_classes(self, y, classes, first=not again)
         read = self._further_rows if again else self._first_rows
-        return self._train(*read(X, y, sample_weight, classes), training, 1, again=again, keep=True)
+        rows = read(X, y, sample_weight, classes)
+        return self._train(*rows, training, epochs=1, again=again, keep=True)
 
     def _resolved_training(self, **changes: Any) -> Training:
         """Return how the loop runs, after checking every parameter."""
@@ -225,8 +222,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         y: Any,
         target: Target,
         training: Training,
-        epochs: int,
         *,
+        epochs: int | None = None,
         again: bool = False,
         keep: bool = False,
     ) -> Estimator:
@@ -234,47 +231,29 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         device = resolve_device(training.device)
         past = list(self.history_) if again else []
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
-<<<<<<< HEAD
-        recorder = open_recorder(self, training, X, target.y, target.weight, drawn)
-        seed, amounts = recorder.seed, self.recipe.amounts(self)
-        with seed_scope(seed, device):
-            net = self._network(self.spec_)
-            work = step_work(net, self.adapter_.shape, amounts.batch_size)
-=======
         drawn = derive(drawn, len(past)) % 2**31 if past else drawn
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn, again=again)
-        seed = recorder.seed
+        seed, amounts = recorder.seed, self.recipe.amounts(self)
+        amounts = amounts if epochs is None else amounts._replace(epochs=epochs)
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             if again:
                 net.load_state_dict(self.module_.state_dict())
-            work = step_work(net, self.adapter_.shape, self.batch_size)
->>>>>>> main
+            work = step_work(net, self.adapter_.shape, amounts.batch_size)
             rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
             samples = self._samples(X, target, precision.dtype)
             validation = self._validation(training.validation, precision.dtype)
             kept, held = self.adapter_.split(samples, validation, seed, target.labels)
-<<<<<<< HEAD
-            objective = self._objective(self.spec_)
-            steps = amounts.epochs * kept.n_batches(amounts.batch_size)
-=======
             stages = _stages(self._objective(self.spec_))
-            steps = epochs * kept.n_batches(self.batch_size)
->>>>>>> main
+            steps = amounts.epochs * kept.n_batches(amounts.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
                 net,
                 [replace(stages[-1], epochs=None)] if keep else stages,
                 kept,
                 training,
-<<<<<<< HEAD
                 **amounts._asdict(),
-=======
-                epochs=epochs,
-                batch_size=self.batch_size,
-                lr=self.lr,
->>>>>>> main
                 seed=seed,
                 device=device,
                 precision=precision,

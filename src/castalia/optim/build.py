@@ -189,7 +189,8 @@ def build_optimizer(
         )
     cls: Any
     cls, arguments = OPTIMIZERS[name]
-    arguments = {**arguments, **(kind[1] if name is not kind else {})}
+    own: Any = kind[1] if name is not kind else {}
+    arguments = {**arguments, **own}
     device = parameters[0].device
     sharded = any(hasattr(p, "full_tensor") for p in parameters)
     if device.type in FUSED.get(cls, ()) and (not sharded or cls in SHARDED_FUSED):

@@ -137,15 +137,16 @@ class FastConvNet(ImageNetwork):
 
     @torch.no_grad()
     def _initialise(self, covariance: Tensor) -> None:
-        whiten, scores = self.features.whiten, self.head.classes
-        filters = whitening_filters(covariance.double()).to(whiten.weight)  # type: ignore[arg-type]
-        whiten.weight.copy_(torch.cat([filters, -filters]).view_as(whiten.weight))  # type: ignore
-        _fix_weight(self.features.whiten)
-        whiten.bias.zero_()  # type: ignore[operator]
+        whiten: Any = self.features.whiten
+        scores: Any = self.head.classes
+        filters = whitening_filters(covariance.double()).to(whiten.weight)
+        whiten.weight.copy_(torch.cat([filters, -filters]).view_as(whiten.weight))
+        _fix_weight(whiten)
+        whiten.bias.zero_()
         for layer in self.features.modules():
             if isinstance(layer, nn.Conv2d) and layer is not whiten:
                 nn.init.dirac_(layer.weight[: layer.in_channels])
-        scores.weight.normal_()  # type: ignore
+        scores.weight.normal_()
 
 
 def whitening_filters(covariance: Tensor) -> Tensor:  # (D, D)
