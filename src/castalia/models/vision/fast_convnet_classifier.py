@@ -24,6 +24,20 @@ __all__ = ["FastConvNetClassifier"]
 
 STEPS, LARGEST, SMALLEST = 25, 2_000, 32  # of an epoch; rows of a batch
 
+MUON = {
+    "momentum": 0.6,
+    "iterations": 3,
+    "scale": "shape",
+    "sphere": True,
+    "rest": "nesterov",
+    "betas": (0.85, 0.95),
+}
+TRAINING = Training(
+    optimizer=("muon", MUON),
+    schedule=linear_decay(floor=0.0),
+    weight_decay=2e-5,  # of the scores: filters keep their norm
+)
+
 
 class LargeBatches(Recipe):
     """Some steps an epoch, where ``batch_size`` is None."""
@@ -97,21 +111,7 @@ class FastConvNetClassifier(ImageClassifier):
 
     adapter: ClassVar[Any] = Reads(ImageAdapter, "patch", size="image_size")
     recipe: ClassVar[Recipe] = LargeBatches()
-    usual_training: ClassVar[Training] = Training(
-        optimizer=(
-            "muon",
-            {
-                "momentum": 0.6,
-                "iterations": 3,
-                "scale": "shape",
-                "sphere": True,
-                "rest": "nesterov",
-                "betas": (0.85, 0.95),
-            },
-        ),
-        schedule=linear_decay(floor=0.0),
-        weight_decay=2e-5,  # of the scores: filters keep their norm
-    )
+    usual_training: ClassVar[Training] = TRAINING
 
     epochs: Annotated[int, Interval(1, whole=True)] = 12
     batch_size: Annotated[int | None, Interval(1, whole=True, optional=True)] = None  # type: ignore[assignment]
@@ -125,8 +125,8 @@ class FastConvNetClassifier(ImageClassifier):
     patch: Annotated[int, Interval(1, whole=True)] = 2
 
     def _network(self, spec: Spec) -> nn.Module:
-        own = fields_for(self, FastConvNet)
-        return FastConvNet(spec.inputs, spec.outputs, **own, **spec.extra)
+        own = {**fields_for(self, FastConvNet), **spec.extra}
+        return FastConvNet(spec.inputs, spec.outputs, **own)
 
     def _objective(self, spec: Spec) -> Objective:
         return Layered(super()._objective(spec), rate_factors)
