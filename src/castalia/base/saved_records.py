@@ -5,6 +5,7 @@ from castalia.data import augment, tokenizers
 from castalia.data.images import ImageAdapter
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
+from castalia.data.tabular_adapter import TabularAdapter
 from castalia.data.text import (
     DocumentAdapter,
     LanguageAdapter,
@@ -27,6 +28,7 @@ __all__: list[str] = []
 register(Training, "Training")
 register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
+register(TabularAdapter, "TabularAdapter")
 register(ImageAdapter, "ImageAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
