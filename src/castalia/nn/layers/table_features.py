@@ -67,16 +67,20 @@ class TableFeatures(nn.Module):
     ) -> None:
         super().__init__()
         self.numeric, self.categories, self.scaled = numeric, tuple(categories), len(quantiles)
-        grid = torch.tensor(quantiles, dtype=torch.float64).reshape(self.scaled, -1)  # (N, T + 1)
+        ends = len(quantiles[0]) if quantiles else 1
+        grid = torch.tensor(quantiles, dtype=torch.float64).reshape(self.scaled, ends)  # (N, T + 1)
         centre, spread = _at(grid, 0.5), _spread(grid)
         if not robust:
             centre, spread = torch.zeros_like(centre), torch.ones_like(spread)
-        self.register_buffer("centre", centre, persistent=False)
-        self.register_buffer("inverse", 1 / spread, persistent=False)
-        column, low, size = _pieces(grid if pieces else grid[:, :0])
+        column, low, size = _pieces(grid if pieces else grid[:, :1])
         self.register_buffer("column", column, persistent=False)
-        self.register_buffer("low", low, persistent=False)
-        self.register_buffer("slope", 1 / size, persistent=False)
+        for name, value in (
+            ("centre", centre),
+            ("inverse", 1 / spread),
+            ("low", low),
+            ("slope", 1 / size),
+        ):
+            self.register_buffer(name, value.to(torch.get_default_dtype()), persistent=False)
         self.width = numeric + len(column) + sum(size - 1 for size in self.categories)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, N + C)
@@ -94,7 +98,7 @@ class TableFeatures(nn.Module):
 
 def _at(grid: Tensor, share: float) -> Tensor:
     """Return a quantile of each column, (N,)."""
-    return grid[:, round(share * (grid.shape[1] - 1))] if grid.shape[1] else grid[:, :0].sum(1)
+    return grid[:, round(share * (grid.shape[1] - 1))]
 
 
 def _spread(grid: Tensor) -> Tensor:
