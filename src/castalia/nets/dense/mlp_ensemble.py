@@ -82,13 +82,19 @@ class MLPEnsemble(nn.Module):
         quantiles: Sequence[Sequence[float]] = (),
         pieces: bool = True,
         robust: bool = True,
+        share: float = 1.0,
+        mixed: bool = False,
     ) -> None:
         super().__init__()
         self.members = members
         self.features = TableFeatures(
-            inputs - len(categories), categories, quantiles, pieces, robust
+            inputs - len(categories), categories, quantiles, pieces, robust, share
         )
         widths = [self.features.width, *hidden]
+        first = inputs - len(categories)
+        mask = torch.ones(members, 1, self.features.width)
+        mask[::2, :, first : first + len(self.features.column)] = 0
+        self.register_buffer("mask", mask if mixed else None, persistent=False)
         layers: list[nn.Module] = []
         for fan_in, fan_out in zip(widths, widths[1:], strict=False):
             layers += _layer(members, fan_in, fan_out, activation, dropout)
@@ -100,8 +106,11 @@ class MLPEnsemble(nn.Module):
 
     def member_outputs(self, x: Tensor) -> Tensor:  # (B, D)
         """Return the outputs of every member."""
-        features = self.features(x).expand(self.members, -1, -1)
-        return self.layers(features)  # (M, B, K)
+        return self.layers(self._first(x))  # (M, B, K)
+
+    def _first(self, x: Tensor) -> Tensor:
+        found = self.features(x).expand(self.members, -1, -1)
+        return found if self.mask is None else found * self.mask
 
     def can_backprop(self) -> bool:
         """Whether ``backprop`` covers this network: simple activations, no dropout."""
@@ -122,7 +131,7 @@ class MLPEnsemble(nn.Module):
         """
         layers: list[Any] = list(self.layers)
         linears, rules = layers[::2], [WRITTEN_OUT[type(g)] for g in layers[1::2]]
-        h = [self.features(x).expand(self.members, -1, -1)]  # h(l), the input of layer l + 1
+        h = [self._first(x)]  # h(l), the input of layer l + 1
         for linear, (g, _) in zip(linears, rules, strict=False):
             h.append(g(linear(h[-1])))
         loss, delta = loss_gradient(linears[-1](h[-1]))

@@ -64,8 +64,10 @@ class TableFeatures(nn.Module):
         quantiles: Sequence[Sequence[float]] = (),
         pieces: bool = True,
         robust: bool = True,
+        share: float = 1.0,
     ) -> None:
         super().__init__()
+        self.share = share
         self.numeric, self.categories, self.scaled = numeric, tuple(categories), len(quantiles)
         ends = len(quantiles[0]) if quantiles else 1
         grid = torch.tensor(quantiles, dtype=torch.float64).reshape(self.scaled, ends)  # (N, T + 1)
@@ -89,7 +91,7 @@ class TableFeatures(nn.Module):
         parts = [smooth_clip((scaled - self.centre) * self.inverse), rest]
         if len(self.column):
             pieces = scaled.index_select(1, self.column).sub_(self.low)
-            parts.append(pieces.mul_(self.slope).clamp_(0, 1))
+            parts.append(pieces.mul_(self.slope).clamp_(0, 1).mul_(self.share))
         codes = x[:, self.numeric :].long()
         for i, size in enumerate(self.categories):
             parts.append(F.one_hot(codes[:, i], size)[:, 1:].to(x.dtype))
