@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -55,7 +55,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     lr
         Learning rate.
     training
-        Everything else about the loop; None takes ``Training()``.
+        Everything else about the loop; None takes the class's ``usual_training``.
     random_state
         Seed. The same seed gives the same weights; no global random state is read or changed.
 
@@ -238,7 +238,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Set parameters; ``training__optimizer`` works from the default ``training=None`` too."""
         nested = any(name.startswith("training__") for name in params)
         if nested and self.training is None and "training" not in params:
-            self.training = Training()
+            self.training = replace(self.usual_training)
         return super().set_params(**params)
 
     def __getstate__(self) -> dict[str, Any]:
