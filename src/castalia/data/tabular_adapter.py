@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 
 from castalia.data.batches import Samples
 from castalia.data.table_adapter import TableAdapter
@@ -16,7 +17,7 @@ from castalia.data.tables.table_encoder import TableEncoder
 
 __all__ = ["TabularAdapter", "member_folds"]
 
-MOST_ROWS = 65_536  # from which quantiles are taken
+MOST_NUMBERS = 2**24  # from which quantiles are taken
 LEAST_ROWS = 64  # fewer say too little about when to stop: all members train on all of them
 
 
@@ -58,6 +59,15 @@ class TabularAdapter(TableAdapter):
         numbers = self.encoder.encode(rows, np.float64)[:, : self.encoder.numbers]
         self.quantiles = _quantiles(numbers, self.bins, weight)
         return self
+
+    def state(self) -> dict[str, Any]:
+        """Return what saving needs."""
+        return {**super().state(), "members": self.members, "bins": self.bins}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> TabularAdapter:
+        """Return an adapter from its saved state."""
+        return cls(TableEncoder.from_state(state), state["members"], state["bins"])
 
     def split(
         self,
@@ -102,15 +112,18 @@ def member_folds(
 
 
 def _some(X: Any, weight: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
-    """Return at most so many rows, evenly spaced where they are in memory."""
+    """Return rows enough, evenly spaced where they are in memory, the first of a stream."""
     if isinstance(X, Dataset) and X.streaming:
         first = next(iter(X.chunks()))
         return first, None if weight is None else weight[: len(first)]
-    step = max(1, -(-len(X) // MOST_ROWS))
-    if step == 1:
-        return X, weight
-    rows = np.arange(0, len(X), step)
-    taken = X.take(rows) if isinstance(X, Dataset) else X[rows]
+    n, columns = (len(X), len(X.columns)) if isinstance(X, Dataset) else X.shape
+    rows = np.arange(0, n, -(-n * columns // MOST_NUMBERS) or 1)
+    if issparse(X):
+        taken: Any = X[rows].toarray()
+    elif len(rows) == n:
+        taken = X
+    else:
+        taken = X.take(rows) if isinstance(X, Dataset) else X[rows]
     return taken, None if weight is None else weight[rows]
 
 
