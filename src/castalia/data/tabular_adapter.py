@@ -41,7 +41,7 @@ class TabularAdapter(TableAdapter):
     """
 
     def __init__(
-        self, encoder: TableEncoder | None = None, members: int = 8, bins: int = 16
+        self, encoder: TableEncoder | None = None, members: int = 8, bins: int = 8
     ) -> None:
         super().__init__(encoder)
         self.members, self.bins = members, bins

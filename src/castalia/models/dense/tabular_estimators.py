@@ -30,23 +30,19 @@ class Tabular(Estimator):
         optimizer="adamw",
         weight_decay=0.01,
         average=("ema", 0.99),
-        patience=16,
+        patience=10,
         validation=0.125,
     )
 
     epochs: Annotated[int, Interval(1, whole=True)] = 256
     batch_size: Annotated[int, Interval(1, whole=True)] = 128
-    lr: Annotated[float, Interval(0, closed="neither")] = 3e-3
+    lr: Annotated[float, Interval(0, closed="neither")] = 5e-3
     hidden: Annotated[tuple[int, ...], Sizes()] = (64, 64)
     activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu"
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     members: Annotated[int, Interval(1, whole=True)] = 8
-    bins: Annotated[int, Interval(4, whole=True)] = 16
-    pieces: Annotated[bool, OneOf(True, False)] = True
-    robust: Annotated[bool, OneOf(True, False)] = True
-    share: float = 1.0
+    bins: Annotated[int, Interval(1, whole=True)] = 8
     mixed: bool = True
-    label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 
     def _network(self, spec: Spec) -> nn.Module:
         return MLPEnsemble(
@@ -140,7 +136,7 @@ class TabularClassifier(Classifier, Tabular):
     """
 
     def _objective(self, spec: Spec) -> Objective:
-        return MemberLoss(class_loss(self.multilabel_, self.label_smoothing))
+        return MemberLoss(class_loss(self.multilabel_))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -58,8 +58,9 @@ class MLPEnsemble(nn.Module):
         Probability of zeroing a hidden unit during training.
     categories
         Sizes of the categorical columns, which are the last columns of a row.
-    quantiles, pieces
-        Of the numbers, as for ``castalia.nn.TableFeatures``.
+    quantiles
+        Of the numbers, as for ``castalia.nn.TableFeatures``. Every second member sees the numbers
+        whole, the others also piece by piece: smooth functions and steps both have their learners.
 
     Examples
     --------
@@ -80,21 +81,16 @@ class MLPEnsemble(nn.Module):
         dropout: float = 0.0,
         categories: Sequence[int] = (),
         quantiles: Sequence[Sequence[float]] = (),
-        pieces: bool = True,
-        robust: bool = True,
-        share: float = 1.0,
-        mixed: bool = False,
+        mixed: bool = True,
     ) -> None:
         super().__init__()
         self.members = members
-        self.features = TableFeatures(
-            inputs - len(categories), categories, quantiles, pieces, robust, share
-        )
+        self.features = TableFeatures(inputs - len(categories), categories, quantiles)
         widths = [self.features.width, *hidden]
-        first = inputs - len(categories)
-        mask = torch.ones(members, 1, self.features.width)
-        mask[::2, :, first : first + len(self.features.column)] = 0
-        self.register_buffer("mask", mask if mixed else None, persistent=False)
+        seen = torch.ones(members, 1, widths[0])  # (M, 1, F)
+        if mixed:
+            seen[1::2, :, widths[0] - self.features.pieces :] = 0
+        self.register_buffer("seen", seen, persistent=False)
         layers: list[nn.Module] = []
         for fan_in, fan_out in zip(widths, widths[1:], strict=False):
             layers += _layer(members, fan_in, fan_out, activation, dropout)
@@ -106,11 +102,11 @@ class MLPEnsemble(nn.Module):
 
     def member_outputs(self, x: Tensor) -> Tensor:  # (B, D)
         """Return the outputs of every member."""
-        return self.layers(self._first(x))  # (M, B, K)
+        return self.layers(self._features(x))  # (M, B, K)
 
-    def _first(self, x: Tensor) -> Tensor:
-        found = self.features(x).expand(self.members, -1, -1)
-        return found if self.mask is None else found * self.mask
+    def _features(self, x: Tensor) -> Tensor:
+        """Return the features as each member sees them, (M, B, F)."""
+        return self.features(x) * self.seen
 
     def can_backprop(self) -> bool:
         """Whether ``backprop`` covers this network: simple activations, no dropout."""
@@ -131,7 +127,7 @@ class MLPEnsemble(nn.Module):
         """
         layers: list[Any] = list(self.layers)
         linears, rules = layers[::2], [WRITTEN_OUT[type(g)] for g in layers[1::2]]
-        h = [self._first(x)]  # h(l), the input of layer l + 1
+        h = [self._features(x)]  # h(l), the input of layer l + 1
         for linear, (g, _) in zip(linears, rules, strict=False):
             h.append(g(linear(h[-1])))
         loss, delta = loss_gradient(linears[-1](h[-1]))
