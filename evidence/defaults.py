@@ -337,7 +337,9 @@ def read_results(path: Path) -> list[Result]:
 # -- the report ---------------------------------------------------------------------------------
 
 
-def report(results: list[Result], recipes: list[str], title: str, part: Callable[[int], bool]) -> None:
+def report(
+    results: list[Result], recipes: list[str], title: str, part: Callable[[int], bool]
+) -> None:
     """Print rank, score, worst gap, gap to boosting, and time, over the tables of a part."""
     scores, seconds = tabulate(results, recipes)
     names = [n for i, n in enumerate(sorted(scores)) if part(i)]

