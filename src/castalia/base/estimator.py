@@ -309,7 +309,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for window, order in held.windows(None, 0):
             for index in order.split(evaluation_rows(self.adapter_.shape, 8192)):
                 batch = window.batch(index)
-                outputs.append(self.module_(batch.to(device).x).cpu())
+                outputs.append(_judged(self.module_, batch.to(device)).cpu())
                 targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
@@ -360,6 +360,13 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 def _stages(objective: Objective | Sequence[Stage]) -> Sequence[Stage]:
     return objective if isinstance(objective, Sequence) else [Stage("train", objective)]
+
+
+def _judged(net: Any, batch: Batch) -> Tensor:
+    """Return the outputs on held-out rows: of several networks, those that left a row out."""
+    if batch.weight is None or batch.weight.ndim == 1:
+        return net(batch.x)
+    return net.held_out_outputs(batch.x, batch.weight)
 
 
 def _cast(leaf: Any, dtype: torch.dtype) -> Any:

@@ -44,3 +44,22 @@ def test_written_out_gradients_are_autograds(activation, loss):
 
 def test_dropout_is_left_to_autograd():
     assert not MLPEnsemble(4, 3, dropout=0.1).can_backprop()
+
+
+def test_every_second_member_sees_numbers_whole():
+    torch.manual_seed(0)
+    cuts = [[-2.0, -1.0, 0.0, 1.0, 2.0]]
+    net, x = MLPEnsemble(1, 1, hidden=(7, 5), members=4, quantiles=cuts), torch.randn(6, 1)
+    before = net.member_outputs(x)
+    with torch.no_grad():
+        net.layers[0].weight[:, 1:] += 1.0  # what the pieces are multiplied by
+    moved = (net.member_outputs(x) - before).abs().amax(dim=(1, 2)) > 0
+    assert moved.tolist() == [True, False, True, False]
+
+
+def test_rows_are_judged_by_the_members_that_left_them_out():
+    net, x = MLPEnsemble(2, 3, members=3), torch.randn(2, 2)
+    held = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    each = net.member_outputs(x)
+    found = net.held_out_outputs(x, held)
+    assert_close(found, torch.stack([each[0, 0], each[1:, 1].mean(dim=0)]))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Regressor, Sizes, fields_for
 from castalia.data.adapter_base import Reads
-from castalia.data.batches import Samples
 from castalia.data.tabular_adapter import TabularAdapter
 from castalia.nets.dense import MLPEnsemble
 from castalia.nn import ACTIVATIONS
@@ -23,7 +21,7 @@ __all__ = ["TabularClassifier", "TabularRegressor"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Tabular(Estimator):
-    """Base of both: the network, and rows that judge the members which did not train on them."""
+    """Base of both: the network, and how it is trained."""
 
     adapter: ClassVar[Any] = Reads(TabularAdapter, "members", "bins")
     usual_training: ClassVar[Training] = Training(
@@ -42,7 +40,6 @@ class Tabular(Estimator):
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     members: Annotated[int, Interval(1, whole=True)] = 8
     bins: Annotated[int, Interval(1, whole=True)] = 8
-    mixed: bool = True
 
     def _network(self, spec: Spec) -> nn.Module:
         return MLPEnsemble(
@@ -52,22 +49,6 @@ class Tabular(Estimator):
             categories=spec.categories,
             quantiles=spec.extra["quantiles"],
         )
-
-    @torch.inference_mode()
-    def _validation_outputs(self, held: Samples) -> tuple[Tensor | None, Tensor | None]:
-        """Return what the members say that did not train on a row."""
-        if held.weight is None or held.weight.ndim < 2:
-            return super()._validation_outputs(held)
-        if not self.codec.judges:
-            return None, None
-        device, outputs = next(self.module_.parameters()).device, []
-        for window, order in held.windows(None, 0):
-            for index in order.split(8192):
-                batch = window.batch(index).to(device)
-                share = (batch.weight > 0).T.unsqueeze(2)  # (M, B, 1)
-                found = self.module_.member_outputs(batch.x) * share
-                outputs.append((found.sum(dim=0) / share.sum(dim=0)).cpu())
-        return torch.cat(outputs), held.y
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -81,15 +81,13 @@ class MLPEnsemble(nn.Module):
         dropout: float = 0.0,
         categories: Sequence[int] = (),
         quantiles: Sequence[Sequence[float]] = (),
-        mixed: bool = True,
     ) -> None:
         super().__init__()
         self.members = members
         self.features = TableFeatures(inputs - len(categories), categories, quantiles)
         widths = [self.features.width, *hidden]
         seen = torch.ones(members, 1, widths[0])  # (M, 1, F)
-        if mixed:
-            seen[1::2, :, widths[0] - self.features.pieces :] = 0
+        seen[1::2, :, widths[0] - self.features.pieces :] = 0
         self.register_buffer("seen", seen, persistent=False)
         layers: list[nn.Module] = []
         for fan_in, fan_out in zip(widths, widths[1:], strict=False):
@@ -103,6 +101,11 @@ class MLPEnsemble(nn.Module):
     def member_outputs(self, x: Tensor) -> Tensor:  # (B, D)
         """Return the outputs of every member."""
         return self.layers(self._features(x))  # (M, B, K)
+
+    def held_out_outputs(self, x: Tensor, held: Tensor) -> Tensor:  # (B, D), (B, M)
+        """Return the mean outputs of the members from which a row is held out."""
+        share = (held > 0).T.unsqueeze(2)  # (M, B, 1)
+        return (self.member_outputs(x) * share).sum(dim=0) / share.sum(dim=0)  # (B, K)
 
     def _features(self, x: Tensor) -> Tensor:
         """Return the features as each member sees them, (M, B, F)."""
