@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -22,24 +23,27 @@ from castalia.nets.language.huggingface.checkpoint_folder import (
 )
 from castalia.nets.language.huggingface.config_schema import check_depth, checked_config
 from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
+from castalia.nets.language.huggingface.llama_checkpoint import LlamaFolder, Mistral, Qwen2
 from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
 from castalia.nets.language.huggingface.tensor_names import ours, theirs
+from castalia.nn.adaptation.bottleneck_adapters import Bottleneck
+from castalia.nn.adaptation.lora import LoRALinear, merge_lora
+from castalia.nn.adaptation.soft_prompts import Prompted
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["load_pretrained", "save_pretrained"]
 
-KNOWN: dict[str, Architecture] = {
-    kind.model_type: kind for kind in (GPT2(), Bert(), Roberta(), T5Folder(), Bart())
-}
+ALL = (GPT2(), Bert(), Roberta(), T5Folder(), Bart(), LlamaFolder(), Mistral(), Qwen2())
+KNOWN: dict[str, Architecture] = {kind.model_type: kind for kind in ALL}
 SHARD = 5 * 10**9  # bytes
 
 
 def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn.Module:
     """Return the network of a Hugging Face folder, in evaluation mode, with equal logits.
 
-    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, RoBERTa, T5
-    and BART. Pickles are refused and no code of the folder is run.
+    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, RoBERTa,
+    T5, BART, Llama, Mistral and Qwen2. Pickles are refused and no code of the folder is run.
 
     Parameters
     ----------
@@ -66,6 +70,7 @@ def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn
         given = {name: tensor for name, tensor in given.items() if name in wanted}
     net.load_state_dict(ours(rules, given, net), strict=True, assign=True)
     _check_vocabulary(path, int(net.vocabulary))  # type: ignore[arg-type]
+    net.model_type = kind.model_type  # type: ignore[assignment]
     return net.eval()
 
 
@@ -81,7 +86,7 @@ def save_pretrained(
     Parameters
     ----------
     net
-        A ``GPT``, ``BERT``, ``RoBERTa``, ``T5`` or ``BART``.
+        A ``GPT``, ``BERT``, ``RoBERTa``, ``T5``, ``BART`` or ``Llama``.
     path
         The folder; it is made where it is not there.
     tokenizer
@@ -89,11 +94,14 @@ def save_pretrained(
     shard_bytes
         Size above which the weights are split into several files.
     """
-    kind = next((kind for kind in KNOWN.values() if kind.owns(net)), None)
+    net = _whole(net)
+    read = KNOWN.get(getattr(net, "model_type", ""))  # one of several that it could be
+    kind = next((kind for kind in (read, *ALL) if kind is not None and kind.owns(net)), None)
     if kind is None:
         raise InvalidParameter(
             "save_pretrained: `net` must be a GPT (pre-norm, with learned positions and biases), "
-            f"BERT, RoBERTa, T5 or BART; got {type(net).__name__} that is none of them."
+            "BERT, RoBERTa, T5, BART or Llama with the biases and windows of Llama, Mistral or "
+            f"Qwen2; got {type(net).__name__} that is none of them."
         )
     folder = Path(path)
     with writing("save_pretrained", folder):
@@ -103,6 +111,18 @@ def save_pretrained(
     write_config(folder, kind.config(net))
     write_weights(folder, theirs(kind.rules(net), net), shard_bytes)
     return folder
+
+
+def _whole(net: nn.Module) -> nn.Module:
+    """Return a network with the updates of LoRA added; other added parts have no place there."""
+    if any(isinstance(module, Bottleneck | Prompted) for module in net.modules()):
+        raise InvalidParameter(
+            f"save_pretrained: `net` must be without learnt prompts and adapters; got "
+            f"{type(net).__name__} with such parts, which Hugging Face's models have no place for."
+        )
+    if not any(isinstance(module, LoRALinear) for module in net.modules()):
+        return net
+    return merge_lora(copy.deepcopy(net))
 
 
 def _architecture(name: Any) -> Architecture:
