@@ -350,7 +350,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = self.adapter is TableAdapter
+        kind: Any = getattr(self.adapter, "adapter", self.adapter)  # or what ``Reads`` makes
+        tags.input_tags.sparse = isinstance(kind, type) and issubclass(kind, TableAdapter)
         tags.target_tags.required = self.codec.required
         return tags
 
