@@ -17,6 +17,7 @@ from castalia.data.text import (
     SpanAdapter,
     StreamAdapter,
     TextAdapter,
+    TwinAdapter,
     WordAdapter,
 )
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
@@ -37,15 +38,18 @@ register(ImageAdapter, "ImageAdapter")
 for _transform in (
     augment.Augment,
     augment.Crop,
+    augment.CutMix,
     augment.Cutout,
     augment.Flip,
     augment.LabelNoise,
     augment.Mask,
     augment.Mixup,
     augment.Noise,
+    augment.RandAugment,
     augment.Recolor,
     augment.Rotate,
     augment.Shift,
+    augment.TrivialAugment,
     augment.WithBoxes,
     augment.WithMasks,
     augment.Zoom,
@@ -59,6 +63,7 @@ register(ChatTemplate, "ChatTemplate")
 register(TextAdapter, "TextAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
+register(TwinAdapter, "TwinAdapter")
 register(WordAdapter, "WordAdapter")
 register(SpanAdapter, "SpanAdapter")
 register(LayoutAdapter, "LayoutAdapter")
