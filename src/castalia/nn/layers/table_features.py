@@ -57,6 +57,10 @@ class TableFeatures(nn.Module):
     tensor([[0.4932, 1.0000, 0.0000, 0.5000, 0.0000]])
     """
 
+    column: Tensor  # of each piece; and where it begins, and 1 over its length
+    low: Tensor
+    slope: Tensor
+
     def __init__(
         self,
         numeric: int,
