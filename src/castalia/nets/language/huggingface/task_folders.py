@@ -98,7 +98,12 @@ def load_task(path: str | os.PathLike[str], task: str) -> TaskFolder:
 
 
 def save_task(
-    found: TaskFolder, task: str, path: str | os.PathLike[str], *, tokenizer: str | None = None
+    found: TaskFolder,
+    task: str,
+    path: str | os.PathLike[str],
+    *,
+    tokenizer: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a network with a head as a folder that ``transformers`` reads; return the folder.
 
@@ -112,6 +117,8 @@ def save_task(
         The folder; it is made where it is not there.
     tokenizer
         The text of its ``tokenizer.json``.
+    settings
+        Further fields of ``config.json``.
     """
     net: Any = whole(found.net)
     kind = owner_of(net)
@@ -125,6 +132,7 @@ def save_task(
         weights[f"{layer}.bias"] = found.bias
     config = {
         **kind.config(net),
+        **(settings or {}),
         "architectures": [f"{CLASSES[kind.model_type]}For{task}"],
         "id2label": {str(i): name for i, name in enumerate(found.labels)},
         "label2id": {name: i for i, name in enumerate(found.labels)},
