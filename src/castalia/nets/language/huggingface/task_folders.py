@@ -80,7 +80,8 @@ def load_task(path: str | os.PathLike[str], task: str) -> TaskFolder:
     """
     kind, config, checked, given = opened(path)
     layer = _layer(kind.model_type, task)
-    if f"{layer}.weight" not in given or given[f"{layer}.weight"].ndim != 2:
+    head = [given[name] for name in (f"{layer}.weight", f"{layer}.bias") if name in given]
+    if not head or head[0].ndim != 2 or not all(part.is_floating_point() for part in head):
         raise CheckpointMismatch(
             f"load_pretrained: '{path}' must hold a {CLASSES[kind.model_type]}For{task}, with "
             f"`{layer}.weight`; its `architectures` are {shorten(config.get('architectures'))}."
@@ -93,6 +94,8 @@ def load_task(path: str | os.PathLike[str], task: str) -> TaskFolder:
             f"load_pretrained: `{layer}.weight` must have {net.dim} columns by `config.json`, and "
             f"its bias a number a row; got the shape {tuple(weight.shape)}."
         )
+    dtype = net.tokens.weight.dtype
+    weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
     several = config.get("problem_type") == "multi_label_classification"
     return TaskFolder(net, weight, bias, _labels(config, len(weight)), several)
 
