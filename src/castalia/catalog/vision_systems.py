@@ -35,7 +35,7 @@ VISION = (
         small={"widths": (8, 8), "augment": None, "views": "one"},
         toy="stripes",
         pass_mark=0.9,
-        sizes={"large": {"widths": (128, 384, 512), "convs": 3, "shortcut": True, "epochs": 40}},
+        sizes={"large": {"widths": (128, 384, 512), "convs": 3, "shortcut": True, "epochs": 80}},
     ),
     System(
         name="LeNetClassifier",
