@@ -16,6 +16,7 @@ from castalia.data.text import (
     SpanAdapter,
     StreamAdapter,
     TextAdapter,
+    TwinAdapter,
     WordAdapter,
 )
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
@@ -61,6 +62,7 @@ register(ChatTemplate, "ChatTemplate")
 register(TextAdapter, "TextAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
+register(TwinAdapter, "TwinAdapter")
 register(WordAdapter, "WordAdapter")
 register(SpanAdapter, "SpanAdapter")
 register(LayoutAdapter, "LayoutAdapter")
