@@ -28,9 +28,9 @@ EPOCHS = 16
 TRIALS: tuple[tuple[Any, int, tuple[float, ...]], ...] = (
     (("adamw", {"betas": (0.9, 0.95)}), EPOCHS, (1e-3, 2e-3, 4e-3)),
     (("adamw", {"betas": (0.9, 0.99)}), EPOCHS, (1e-3, 2e-3)),
-    ("muon", 12, (2e-3, 4e-3, 8e-3)),
-    (("muon", {"rest_scale": 0.5}), 12, (4e-3, 8e-3)),
-    (("muon", {"rest_scale": 0.25}), 12, (8e-3, 1.2e-2)),
+    ("muon", 12, (1e-3, 2e-3, 4e-3)),
+    ("muon", 10, (2e-3, 4e-3)),
+    ("muon", 8, (2e-3, 4e-3)),
 )
 
 
