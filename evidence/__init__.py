@@ -16,6 +16,7 @@ NAMES = (
     "penn_treebank",
     "sentiment",
     "multi30k",
+    "huggingface",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = ("pictures", "camvid", "bccd", "shakespeare", "penn_treebank", "sentiment", "multi30k")

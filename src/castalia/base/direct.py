@@ -18,6 +18,7 @@ from castalia.base.input_checks import (
     is_frame,
     split_target,
 )
+from castalia.base.parameter_docs import PlainSignature, document
 from castalia.base.params import RandomState, check_parameters
 from castalia.base.watched import Watched, without_record
 from castalia.protocols import Spec
@@ -43,11 +44,16 @@ class DirectEstimator(BaseEstimator):
     """
 
     diagnosis_: ClassVar[Any] = Watched()
+    __signature__: ClassVar[Any] = PlainSignature()
     _unsaved: ClassVar[tuple[str, ...]] = ()
     _sparse: ClassVar[bool] = False  # whether scipy's sparse matrices will do
 
     device: str = "auto"
     random_state: Annotated[Any, RandomState()] = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        document(cls)
 
     def _solve(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
         """Set the fitted attributes from checked data: X an array, a tensor or CSR."""

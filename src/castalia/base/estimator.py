@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -13,9 +13,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castalia.base.input_checks import check_rows, drop_weightless, split_target
+from castalia.base.input_checks import check_rows, drop_weightless, n_rows, split_target
 from castalia.base.output_blocks import join_blocks
-from castalia.base.params import Interval, RandomState, check_parameters, check_tokens
+from castalia.base.parameter_docs import PlainSignature, document
+from castalia.base.params import (
+    Interval,
+    OneOf,
+    RandomState,
+    check_parameters,
+    check_tokens,
+)
 from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.targets import Target, TargetCodec
@@ -33,7 +40,7 @@ from castalia.train import (
     train,
 )
 from castalia.utils.devices import cpu_scope, resolve_device
-from castalia.utils.seeds import seed_from, seed_scope
+from castalia.utils.seeds import derive, seed_from, seed_scope
 from castalia.utils.tensor_trees import leaves, map_tree
 
 __all__ = ["Estimator"]
@@ -58,6 +65,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         Everything else about the loop; None takes ``Training()``.
     random_state
         Seed. The same seed gives the same weights; no global random state is read or changed.
+    warm_start
+        Whether ``fit`` of a fitted model goes on from its weights, for ``epochs`` more, with the
+        columns, scales and classes it has learnt.
 
     Attributes
     ----------
@@ -77,6 +87,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     codec: ClassVar[TargetCodec]
     usual_training: ClassVar[Training] = Training()  # where ``training`` is None
     diagnosis_: ClassVar[Any] = Watched()
+    __signature__: ClassVar[Any] = PlainSignature()
     _unsaved: ClassVar[tuple[str, ...]] = ()
 
     epochs: Annotated[int, Interval(1, whole=True)] = 100
@@ -84,6 +95,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     lr: Annotated[float, Interval(0, closed="neither")] = 1e-3
     training: Training | None = None
     random_state: Annotated[Any, RandomState()] = None
+    warm_start: Annotated[bool, OneOf(True, False)] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        document(cls)
 
     def _network(self, spec: Spec) -> nn.Module:
         """Build the network for this data."""
@@ -94,16 +110,50 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Estimator:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, validation: Any = None
+    ) -> Estimator:
         """Train on rows X and targets y.
 
         Parameters
         ----------
         X
-            Array, frame, or ``castalia.data.Dataset``.
+            Array, scipy sparse matrix, frame, or ``castalia.data.Dataset``.
         y
             Targets; with a ``Dataset``, the name of the column, or None when the data set names its
             target.
+        sample_weight
+            How often each row counts; 0 leaves it out.
+        validation
+            Rows and targets ``(X, y)`` to validate on, or a share of the rows; None: as
+            ``training`` says.
+
+        Returns
+        -------
+        self
+        """
+        changes = {} if validation is None else {"validation": validation}
+        training = self._resolved_training(**changes)
+        again = self.warm_start and hasattr(self, "module_")
+        read = self._further_rows if again else self._first_rows
+        vars(self).pop("_optimizers", None)
+        return self._train(*read(X, y, sample_weight), training, self.epochs, again=again)
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Estimator:
+        """Train for one epoch on some rows, and go on from there in the next call.
+
+        The first call learns columns, scales and classes from its rows; those after keep them, and
+        the optimizer keeps its state. Every row is trained on: nothing is held out, the learning
+        rate is constant and weights are not averaged.
+
+        Parameters
+        ----------
+        X, y
+            Rows and targets.
+        classes
+            All classes that y will ever hold, in the first call of a classifier.
         sample_weight
             How often each row counts; 0 leaves it out.
 
@@ -111,15 +161,32 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
+        training = self._resolved_training(
+            validation=0, patience=None, schedule=None, average=None, run=None
+        )
+        again = hasattr(self, "module_")
+        self.codec.check_classes(self, y, classes, first=not again)
+        read = self._further_rows if again else self._first_rows
+        return self._train(*read(X, y, sample_weight, classes), training, 1, again=again, keep=True)
+
+    def _resolved_training(self, **changes: Any) -> Training:
+        """Return how the loop runs, after checking every parameter."""
         training = self.training if self.training is not None else self.usual_training
         check_parameters(self)
+        training = replace(training, **changes) if changes else training
         check_training(training)
+        return training
+
+    def _first_rows(
+        self, X: Any, y: Any, weight: Any, classes: Any = None
+    ) -> tuple[Any, Any, Target]:
+        """Check rows and targets, learn how to encode them, and encode the targets."""
         adapter, codec = self.adapter.of(self), self.codec
-        X, y = split_target(X, y)
-        X = check_rows(self, adapter, X, reset=True, y=y if codec.required else "unasked")
-        y = codec.check(self, adapter, X, y)
-        X, y, weight = drop_weightless(X, y, codec.check_weight(self, X, sample_weight))
-        target = codec.fit(self, adapter, X, y, weight)
+        X, y, weight = self._checked_rows(adapter, X, y, weight, reset=True)
+        if classes is None:
+            target = codec.fit(self, adapter, X, y, weight)
+        else:
+            target = codec.begin(self, y, weight, classes)
         self.adapter_ = adapter.fit(X, target.weight)
         self.spec_ = Spec(
             adapter.inputs,
@@ -128,43 +195,78 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             rows=len(y),
             extra=dict(adapter.extra),
         )
-        self._train(X, y, target, training)
-        return self
+        return X, y, target
 
-    def _train(self, X: Any, y: Any, target: Target, training: Training) -> None:
+    def _further_rows(
+        self, X: Any, y: Any, weight: Any, classes: Any = None
+    ) -> tuple[Any, Any, Target]:
+        """Check rows and targets, and encode the targets as was learnt before."""
+        X, y, weight = self._checked_rows(self.adapter_, X, y, weight, reset=False)
+        return X, y, self.codec.more(self, y, weight)
+
+    def _checked_rows(
+        self, adapter: Any, X: Any, y: Any, weight: Any, *, reset: bool
+    ) -> tuple[Any, Any, np.ndarray | None]:
+        codec = self.codec
+        X, y = split_target(X, y)
+        X = check_rows(self, adapter, X, reset=reset, y=y if codec.required else "unasked")
+        y = codec.check(self, adapter, X, y)
+        return drop_weightless(X, y, codec.check_weight(self, X, weight))
+
+    def _train(
+        self,
+        X: Any,
+        y: Any,
+        target: Target,
+        training: Training,
+        epochs: int,
+        *,
+        again: bool = False,
+        keep: bool = False,
+    ) -> Estimator:
+        """Run the loop, from random weights or on from those there are."""
         device = resolve_device(training.device)
+        past = list(self.history_) if again else []
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
-        recorder = open_recorder(self, training, X, target.y, target.weight, drawn)
+        drawn = derive(drawn, len(past)) % 2**31 if past else drawn
+        recorder = open_recorder(self, training, X, target.y, target.weight, drawn, again=again)
         seed = recorder.seed
         with seed_scope(seed, device):
             net = self._network(self.spec_)
+            if again:
+                net.load_state_dict(self.module_.state_dict())
             work = step_work(net, self.adapter_.shape, self.batch_size)
             rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
             samples = self._samples(X, target, precision.dtype)
             validation = self._validation(training.validation, precision.dtype)
             kept, held = self.adapter_.split(samples, validation, seed, target.labels)
-            objective = self._objective(self.spec_)
-            steps = self.epochs * kept.n_batches(self.batch_size)
+            stages = _stages(self._objective(self.spec_))
+            steps = epochs * kept.n_batches(self.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
                 net,
-                objective if isinstance(objective, Sequence) else [Stage("train", objective)],
+                [replace(stages[-1], epochs=None)] if keep else stages,
                 kept,
                 training,
-                epochs=self.epochs,
+                epochs=epochs,
                 batch_size=self.batch_size,
                 lr=self.lr,
                 seed=seed,
                 device=device,
                 precision=precision,
                 validation=held,
-                callbacks=[*SklearnCallbacks.of(self, X, y, net), *doctor],
+                callbacks=[*([] if keep else SklearnCallbacks.of(self, X, y, net)), *doctor],
                 recorder=recorder,
+                optimizers=getattr(self, "_optimizers", None),
             )
+        if keep:
+            self._optimizers = state.stepper.parts.optimizer_states()
         self.module_ = net if state.weights is None else self._plain(state.weights, precision.dtype)
-        self.history_ = state.history
-        self.n_iter_ = len(state.history)
+        for line in state.history:
+            line["epoch"] += len(past)
+        self.history_ = [*past, *state.history]
+        self.n_iter_ = len(self.history_)
         self.best_ = state.best
         self.stopped_ = state.stopped
         counts = {"rows": len(kept), "validation_rows": len(held)}
@@ -172,6 +274,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         remember(self, doctor)
         self.codec.conclude(self, *self._validation_outputs(held))
+        return self
 
     def _plain(self, weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
         """Build the network again, whole, around weights that were gathered from shards."""
@@ -232,7 +335,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _outputs(self, X: Any) -> Any:
         """Return the network's outputs for rows X, on the CPU."""
         X = self._checked(X)
-        return join_blocks(self._through(X), len(X), torch.empty(0, self.spec_.outputs))
+        return join_blocks(self._through(X), n_rows(X), torch.empty(0, self.spec_.outputs))
 
     def set_params(self, **params: Any) -> Estimator:
         """Set parameters; ``training__optimizer`` works from the default ``training=None`` too."""
@@ -247,11 +350,16 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = self.adapter is TableAdapter
         tags.target_tags.required = self.codec.required
         return tags
 
 
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+
+
+def _stages(objective: Objective | Sequence[Stage]) -> Sequence[Stage]:
+    return objective if isinstance(objective, Sequence) else [Stage("train", objective)]
 
 
 def _cast(leaf: Any, dtype: torch.dtype) -> Any:

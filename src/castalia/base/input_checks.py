@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -29,6 +30,7 @@ __all__ = [
     "check_weight",
     "drop_weightless",
     "is_frame",
+    "n_rows",
     "same_rows",
     "split_target",
     "take_rows",
@@ -40,6 +42,11 @@ def is_frame(X: Any) -> bool:
     return isinstance(X, Dataset) or (
         hasattr(X, "columns") and hasattr(X, "shape") and not isinstance(X, np.ndarray)
     )
+
+
+def n_rows(X: Any) -> int:
+    """Return how many rows there are; a sparse matrix has no length."""
+    return int(X.shape[0]) if issparse(X) else len(X)
 
 
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
@@ -90,7 +97,7 @@ def check_rows(
 
 def take_rows(data: Any, index: np.ndarray) -> Any:
     """Return some rows of an array, a table, a list, or any set with a ``take`` of its own."""
-    if isinstance(data, np.ndarray | Tensor):
+    if isinstance(data, np.ndarray | Tensor) or issparse(data):
         return data[index]
     if isinstance(data, list | tuple):
         return [data[i] for i in index]
@@ -98,7 +105,7 @@ def take_rows(data: Any, index: np.ndarray) -> Any:
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
-    """Return X as a float array, or as the frame it is, after scikit-learn's checks."""
+    """Return X as a float array, as CSR or as the frame it is, after scikit-learn's checks."""
     if is_frame(X):
         if not isinstance(X, Dataset):
             _check_feature_names(estimator, X, reset=reset)
@@ -117,6 +124,7 @@ def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") ->
         X,
         reset=reset,
         dtype=dtype,
+        accept_sparse="csr",
         ensure_all_finite="allow-nan",
         **({"y": y} if y is None else {}),
     )
@@ -199,9 +207,9 @@ def same_rows(owner: str, X: Any, y: Any) -> None:
     """Refuse targets that are missing or not as many as the rows."""
     if y is None:
         raise InvalidData(f"{owner}: requires y to be passed, but the target y is None.")
-    if len(X) != len(y):
+    if n_rows(X) != len(y):
         raise InvalidData(
-            f"{owner}: X and y must have the same number of rows; got {len(X):,} and {len(y):,}."
+            f"{owner}: X and y must have the same number of rows; got {n_rows(X):,} and {len(y):,}."
         )
 
 

@@ -24,9 +24,19 @@ _NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch"
 
 
 def open_recorder(
-    est: Any, training: Training, X: Any, y: Any, weight: np.ndarray | None, seed: int
+    est: Any,
+    training: Training,
+    X: Any,
+    y: Any,
+    weight: np.ndarray | None,
+    seed: int,
+    *,
+    again: bool = False,
 ) -> Recorder:
-    """Open the run that ``training`` names, if any: a new one, or this fit's own to resume."""
+    """Open the run that ``training`` names, if any: a new one, or this fit's own to resume.
+
+    A fit that goes on from weights (``again``) is another one for other weights.
+    """
     if training.run is None:
         return Recorder(None, seed)
     own = {k: v for k, v in est.get_params(deep=False).items() if k != "training"}
@@ -40,12 +50,14 @@ def open_recorder(
         mark.update(np.ascontiguousarray(found.numpy()).tobytes())
     if weight is not None:
         mark.update(weight.tobytes())
+    if again:
+        mark.update(described(est).encode())
     return Recorder(training.run, seed, mark.hexdigest(), json.loads(text))
 
 
 def described(value: Any) -> str:
     """Text of a setting, the same in every process: functions by name, data by content."""
-    if isinstance(value, np.ndarray | Images) or is_frame(value):
+    if isinstance(value, np.ndarray | Images) or is_frame(value) or issparse(value):
         return content(value)
     if hasattr(value, "module_"):  # a model that another one starts from: what it has learnt counts
         weights = value.module_.state_dict().values()
@@ -63,6 +75,7 @@ def content(X: Any) -> str:
     if isinstance(X, list | tuple):  # of arrays: rows that differ in size
         return hashlib.sha256(" ".join(map(content, X)).encode()).hexdigest()
     if issparse(X):
+        X = X.tocsr()
         X = np.concatenate([X.indptr, X.indices, X.data, X.shape])
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
         X = np.frombuffer(repr(X.tolist()).encode(), dtype=np.uint8)

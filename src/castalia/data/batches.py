@@ -8,7 +8,7 @@ exactly the batches of an in-memory one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -67,22 +67,42 @@ class TensorRows(Rows):
 
 
 class SparseRows(Rows):
-    """Rows of a scipy CSR matrix; a batch is made dense when it is taken."""
+    """Rows of a scipy CSR matrix; a batch is made dense when it is taken.
 
-    def __init__(self, matrix: Any, device: Any = "cpu") -> None:
-        self.matrix, self.device = matrix, device
-        self.shape = tuple(matrix.shape[1:])
+    Parameters
+    ----------
+    matrix
+        The rows.
+    device
+        Where batches are needed.
+    encode
+        What makes of a dense block of rows the inputs of a network; None: nothing need be done.
+    width
+        How many numbers an encoded row has; None: as many as the matrix has columns.
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        device: Any = "cpu",
+        encode: Callable[[np.ndarray], np.ndarray] | None = None,
+        width: int | None = None,
+    ) -> None:
+        self.matrix, self.device, self.encode = matrix, device, encode
+        self.shape = (int(matrix.shape[1]) if width is None else width,)
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
     def take(self, index: Tensor, width: int | None = None) -> Tensor:
         """Return the rows at these positions."""
-        return torch.from_numpy(self.matrix[index.cpu().numpy()].toarray()).to(self.device)
+        rows = self.matrix[index.cpu().numpy()].toarray()
+        rows = rows if self.encode is None else self.encode(rows)
+        return torch.from_numpy(rows).to(self.device)
 
     def to(self, device: Any) -> SparseRows:
         """Return the same rows, whose batches come on a device."""
-        return SparseRows(self.matrix, device)
+        return SparseRows(self.matrix, device, self.encode, *self.shape)
 
 
 class DiskRows(Rows):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from torch import Tensor
 
 from castalia.data.adapter_base import Adapter
-from castalia.data.batches import DiskRows, TensorRows
+from castalia.data.batches import DiskRows, SparseRows, TensorRows
 from castalia.data.stream import DiskMatrix
 from castalia.data.tables.dataset import Dataset
 from castalia.data.tables.table_encoder import TableEncoder
 from castalia.protocols import Rows
+from castalia.utils.sparse_blocks import dense_blocks
 
 __all__ = ["TableAdapter"]
 
@@ -55,7 +58,11 @@ class TableAdapter(Adapter):
         return self
 
     def rows(self, X: Any, dtype: Any) -> Rows:
-        """Return the encoded rows: a tensor, or a file for data that is streamed."""
+        """Return the encoded rows: a tensor, a file for data that is streamed, or sparse rows."""
+        if issparse(X):
+            return SparseRows(
+                X, encode=partial(self.encoder.encode, dtype=dtype), width=self.inputs
+            )
         if isinstance(X, Dataset) and X.streaming:
             return DiskRows(DiskMatrix.write(X, self.encoder, dtype))
         return TensorRows(torch.from_numpy(self.encoder.encode(X, dtype)))
@@ -74,8 +81,10 @@ class TableAdapter(Adapter):
 
     def blocks(self, X: Any, dtype: Any) -> Iterator[Tensor]:
         """Encode block by block, for prediction."""
-        if isinstance(X, np.ndarray):
-            parts: Iterator[Any] = (X[start : start + BLOCK] for start in range(0, len(X), BLOCK))
+        if issparse(X):
+            parts: Iterator[Any] = dense_blocks(X)
+        elif isinstance(X, np.ndarray):
+            parts = (X[start : start + BLOCK] for start in range(0, len(X), BLOCK))
         elif isinstance(X, Dataset) and X.streaming:
             parts = X.chunks()
         else:

@@ -6,6 +6,7 @@ scikit-learn's own measures are found here too: ``castalia.evaluate.accuracy_sco
 from typing import Any
 
 from castalia.evaluate.answers import answer_f1, exact_match, task_scores
+from castalia.evaluate.chrf_score import chrf
 from castalia.evaluate.decisions import (
     expected_cost,
     f_beta,
@@ -48,6 +49,8 @@ from castalia.evaluate.metrics import (
 )
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
 from castalia.evaluate.model_complexity import Complexity, complexity
+from castalia.evaluate.retrieval_metrics import mean_reciprocal_rank, ndcg, recall_at
+from castalia.evaluate.rouge_scores import Rouge, rouge
 from castalia.evaluate.segmentation import (
     boundary_accuracy,
     class_iou,
@@ -94,6 +97,7 @@ __all__ = [
     "Mistake",
     "PrecisionRecall",
     "Residuals",
+    "Rouge",
     "ScoreComparison",
     "UpdateRatios",
     "WorstMistakes",
@@ -104,6 +108,7 @@ __all__ = [
     "bootstrap",
     "boundary_accuracy",
     "calibration_error",
+    "chrf",
     "class_iou",
     "complexity",
     "coverage_accuracy",
@@ -118,13 +123,17 @@ __all__ = [
     "loo",
     "mean_iou",
     "mean_average_precision",
+    "mean_reciprocal_rank",
     "metric",
+    "ndcg",
     "optimal_threshold",
     "paired_difference",
     "pixel_accuracy",
     "perplexity",
     "precision_recall",
     "primary_metric",
+    "recall_at",
+    "rouge",
     "runs_test",
     "scores",
     "structural_risk",

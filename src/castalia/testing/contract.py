@@ -27,6 +27,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import adjusted_rand_score
 
 from castalia.base import Constraint, Estimator, load, save
+from castalia.base.parameter_docs import parameter_entries
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData, InvalidParameter
 from castalia.models.vision.detector_task import Detector
@@ -36,7 +37,6 @@ __all__ = ["CHECKS", "ContractBroken", "make", "run_contract"]
 
 SECTIONS = ("Attributes", "Shapes", "Notes", "References", "See Also", "Examples")
 ROWS = 96  # of images and texts, where quality does not matter
-SHARED = ("epochs", "batch_size", "lr", "training", "device", "random_state")
 
 
 class ContractBroken(CastaliaError, AssertionError):
@@ -314,16 +314,15 @@ def _score(model: Any, X: Any, y: Any) -> float:
 
 
 def check_docstring(record: Any) -> None:
-    """The docstring has its sections and a line for each parameter of its own."""
+    """The docstring has its sections and an entry for each parameter, shared ones too."""
     cls = load_class(record)
     text = inspect.getdoc(cls) or ""
     missing = [s for s in SECTIONS if not re.search(rf"^{s}\n-+$", text, re.MULTILINE)]
     _demand(not missing, record, f"the docstring lacks {missing}")
-    own = [f.name for f in fields(cls) if f.init and f.name not in SHARED]
-    block = re.search(r"^Parameters\n-+\n(.*?)^\w[\w ]*\n-+$", text, re.MULTILINE | re.DOTALL)
-    named = re.findall(r"^(\w[\w, ]*)", block.group(1) if block else "", re.MULTILINE)
-    said = {name for line in named for name in line.split(", ")}
-    _demand(not set(own) - said, record, f"undocumented parameters {sorted(set(own) - said)}")
+    lacking = {f.name for f in fields(cls) if f.init} - set(parameter_entries(text))
+    _demand(not lacking, record, f"undocumented parameters {sorted(lacking)}")
+    shown = str(inspect.signature(cls))
+    _demand("Annotated" not in shown, record, f"the signature must show plain types; got {shown}")
 
 
 def check_doctest(record: Any) -> None:

@@ -79,6 +79,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     recorder: Recorder | None = None,
     work: float | None = None,
+    optimizers: Sequence[dict[str, Any]] | None = None,
 ) -> TrainState:
     """Train a network through stages and return where it ended.
 
@@ -106,10 +107,13 @@ def train(
         Run folder to record to and to resume from.
     work
         Multiply-adds of a step, by which CPU threads are chosen; None: estimated by ``step_work``.
+    optimizers
+        States of optimizers to begin the first stage with, from an earlier training; None: new.
     """
     loop = _Loop(
         net, data, validation, training, batch_size, seed, device, precision, recorder, callbacks
     )
+    loop.carried = optimizers
     rates = [base_rate(training.optimizer, stage.lr or lr) for stage in stages]
     if work is None:
         work = step_work(net, torch.Size(data.x.shape), loop.batch_size)
@@ -158,6 +162,7 @@ class _Loop:
         most = EVALUATION_ROWS if data.lengths is None else PADDED_ROWS
         self.evaluated = max(self.batch_size, evaluation_rows(torch.Size(data.x.shape), most))
         self._stale = f"no better validation loss for {training.patience} epochs"
+        self.carried: Sequence[dict[str, Any]] | None = None  # states of optimizers
         self.average: Average | None = None
         self.best: dict[str, Tensor] | None = None
         self.seen: dict[str, list[float]] = {}  # terms of the steps of this epoch
@@ -224,6 +229,8 @@ class _Loop:
         self.drop = self._drop()
         if saved is None:
             state.lr = lr
+            self._load_optimizers(self.carried)
+            self.carried = None
         else:
             self._load_training(saved)
         try:
@@ -440,9 +447,7 @@ class _Loop:
             state,
             {
                 "net": self.strategy.state_dict(self.net),
-                "optimizers": [
-                    self.strategy.optimizer_state(self.net, o) for o in parts.optimizers
-                ],
+                "optimizers": parts.optimizer_states(),
                 "objective": {
                     name: self.strategy.gather(part)
                     for name, part in self.stepper.carried().items()
@@ -469,9 +474,7 @@ class _Loop:
         """Put back weights, optimizers, averages and random states as they were."""
         self.strategy.load_state_dict(self.net, saved["net"])
         parts = self.stepper.parts
-        for optimizer, found in zip(parts.optimizers, saved["optimizers"], strict=True):
-            self.strategy.load_optimizer_state(self.net, optimizer, found)
-        self.stepper.prepare()
+        self._load_optimizers(saved["optimizers"])
         carried = saved.get("objective", {})  # checkpoints of earlier versions have none
         self.stepper.carry_on({name: parts[self.strategy.rank] for name, parts in carried.items()})
         self.factor = math.nan  # the optimizers hold the rate of another step: set it again
@@ -483,6 +486,15 @@ class _Loop:
         torch.set_rng_state(random[0])
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(random[1], self.device)
+
+    def _load_optimizers(self, states: Sequence[dict[str, Any]] | None) -> None:
+        if states is None:
+            return
+        parts = self.stepper.parts
+        for optimizer, found in zip(parts.optimizers, states, strict=True):
+            self.strategy.load_optimizer_state(self.net, optimizer, found)
+        parts.set_rate(1.0)
+        self.stepper.prepare()
 
 
 def _better(value: float, best: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -101,6 +102,10 @@ class StepParts:
             weight_decay=self.training.weight_decay,
             capture=self.capture,
         )
+
+    def optimizer_states(self) -> list[dict[str, Any]]:
+        """Return the whole states of the optimizers."""
+        return [self.strategy.optimizer_state(self.net, o) for o in self.optimizers]
 
     def set_rate(self, factor: float) -> None:
         """Set every group's rate to ``factor`` times its base."""

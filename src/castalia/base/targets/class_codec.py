@@ -17,6 +17,7 @@ from castalia.base.targets.target_codec import Target, TargetCodec
 from castalia.data.tables.column_moments import spans
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.shared_arrays import shared_tensor
+from castalia.utils.text import listing
 
 __all__ = ["ClassCodec", "class_weights", "encode_classes", "fit_temperature"]
 
@@ -45,6 +46,43 @@ class ClassCodec(TargetCodec):
         weights = class_weights(est, codes, weight)
         return Target(torch.from_numpy(codes), len(est.classes_), weights, codes)
 
+    def check_classes(self, est: Any, y: Any, classes: Any, *, first: bool) -> None:
+        """Refuse settings that need all rows, and classes that change or are not given."""
+        name = type(est).__name__
+        for field, wrong in (("class_weight", "balanced"), ("calibrate", True)):
+            value = getattr(est, field)
+            if isinstance(value, str | bool) and value == wrong:
+                raise InvalidParameter(
+                    f"{name}.partial_fit: `{field}` must not be {wrong!r}, which needs all rows at "
+                    "once."
+                )
+        if first:
+            if classes is None and np.ndim(y) < 2:
+                raise InvalidParameter(
+                    f"{name}.partial_fit: `classes` must be passed on the first call to "
+                    "partial_fit; got None. Give all classes that y will ever hold."
+                )
+            return
+        if classes is None:
+            return
+        if not np.array_equal(np.unique(classes), est.classes_):
+            raise InvalidParameter(
+                f"{name}.partial_fit: `classes` must be those of the first call, "
+                f"{listing(est.classes_.tolist(), 'and')}; got {np.unique(classes).tolist()}."
+            )
+
+    def begin(self, est: Any, y: np.ndarray, weight: np.ndarray | None, classes: Any) -> Target:
+        """Take the classes as given, and return each row's number."""
+        est.multilabel_ = False
+        est.classes_, _ = encode_classes(est, np.asarray(classes))
+        return self.more(est, y, weight)
+
+    def more(self, est: Any, y: np.ndarray, weight: np.ndarray | None) -> Target:
+        """Encode further targets, with the weights of their classes."""
+        if est.multilabel_:
+            return super().more(est, y, weight)
+        return self.coded(est, self.encode(est, column_or_1d(y, warn=True)).y.numpy(), weight)
+
     def encode(self, est: Any, y: np.ndarray) -> Target:
         """Encode further targets with the classes already learnt."""
         if est.multilabel_:
@@ -52,8 +90,7 @@ class ClassCodec(TargetCodec):
         known = np.isin(y, est.classes_)
         if not known.all():
             raise InvalidData(
-                f"{type(est).__name__}: the validation target must hold only classes seen in "
-                "training; "
+                f"{type(est).__name__}: further targets must hold only classes seen in training; "
                 f"got {y[~known].tolist()[0]!r}."
             )
         return Target(torch.from_numpy(np.searchsorted(est.classes_, y)), len(est.classes_))

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from castalia.base.input_checks import check_target, check_weight
+from castalia.base.input_checks import check_target, check_weight, n_rows
+from castalia.errors import InvalidParameter
 
 __all__ = ["NoTarget", "Target", "TargetCodec"]
 
@@ -58,6 +59,23 @@ class TargetCodec:
         encoded = self.encode(est, y)
         return Target(encoded.y, encoded.outputs, weight)
 
+    def check_classes(self, est: Any, y: Any, classes: Any, *, first: bool) -> None:
+        """Refuse ``classes`` of ``partial_fit``: other tasks learn all from the first targets."""
+        if classes is not None:
+            raise InvalidParameter(
+                f"{type(est).__name__}.partial_fit: `classes` must be None for this task; got "
+                f"{classes!r}."
+            )
+
+    def begin(self, est: Any, y: Any, weight: np.ndarray | None, classes: Any) -> Target:
+        """Learn the classes that were given to ``partial_fit``, and encode its first targets."""
+        raise NotImplementedError
+
+    def more(self, est: Any, y: Any, weight: np.ndarray | None) -> Target:
+        """Encode the checked targets of a fit that goes on, with what was learnt before."""
+        encoded = self.encode(est, y)
+        return Target(encoded.y, encoded.outputs, weight)
+
     def encode(self, est: Any, y: Any) -> Target:
         """Encode further targets with what was learnt."""
         raise NotImplementedError
@@ -77,7 +95,7 @@ class NoTarget(TargetCodec):
 
     def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:
         """Return zeros, whatever y is."""
-        return np.zeros(len(X), dtype=np.int64)
+        return np.zeros(n_rows(X), dtype=np.int64)
 
     def encode(self, est: Any, y: np.ndarray) -> Target:
         """Return them as they are."""

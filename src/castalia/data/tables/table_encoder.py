@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import issparse
 
 from castalia.data.tables.column_codes import codes, numbers
 from castalia.data.tables.column_moments import Moments, spans
@@ -101,18 +102,18 @@ class TableEncoder:
         Parameters
         ----------
         data
-            A numeric array, anything `castalia.data.read` takes, or a `Dataset` (its target is left
-            out).
+            A numeric array, a scipy sparse matrix, anything `castalia.data.read` takes, or a
+            `Dataset` (its target is left out).
         sample_weight
             One weight a row, (rows,): 0 is as good as absent, 2 counts twice.
         """
-        array = _numeric_array(data)
+        array = data.tocsc() if issparse(data) else _numeric_array(data)
         if array is not None:
-            return self._fit_array(array, _weights(sample_weight, len(array)))
+            return self._fit_array(array, _weights(sample_weight, array.shape[0]))
         table = read_table(data).features()
         return self._fit_table(table, _weights(sample_weight, len(table)), _is_named(data))
 
-    def _fit_array(self, array: NDArray[Any], weight: Floats | None) -> Self:
+    def _fit_array(self, array: Any, weight: Floats | None) -> Self:
         _check_size(array)
         moments = _array_moments(array, weight)
         names = [f"x{i}" for i in range(array.shape[1])]
@@ -394,7 +395,7 @@ def _weights(weight: Any, rows: int) -> Floats | None:
     return found
 
 
-def _array_moments(array: NDArray[Any], weight: Floats | None) -> Moments:
+def _array_moments(array: Any, weight: Floats | None) -> Moments:
     """Gather the moments of an array, a few columns at a time, so that a block stays in cache.
 
     Columns are summed each on its own, so wide arrays are shared out over threads without changing
@@ -402,20 +403,22 @@ def _array_moments(array: NDArray[Any], weight: Floats | None) -> Moments:
     """
 
     def gather(group: slice) -> Moments:
-        part = Moments(group.stop - group.start)
-        for span in spans(len(array)):
-            block = np.ascontiguousarray(array[span, group].T, np.float64)  # (columns, rows)
-            part.add(block, None if weight is None else weight[span])
-        return part
+        found = Moments(group.stop - group.start)
+        columns = array[:, group].tocsr() if issparse(array) else array[:, group]
+        for span in spans(array.shape[0]):
+            part = columns[span].toarray() if issparse(array) else columns[span]
+            block = np.ascontiguousarray(part.T, np.float64)  # (columns, rows)
+            found.add(block, None if weight is None else weight[span])
+        return found
 
     groups = list(spans(array.shape[1], _COLUMNS))
-    if len(groups) == 1 or array.size < _THREADED:
+    if len(groups) == 1 or array.size < _THREADED or issparse(array):
         return Moments.beside([gather(group) for group in groups])
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         return Moments.beside(list(pool.map(gather, groups)))
 
 
-def _check_size(array: NDArray[Any]) -> None:
+def _check_size(array: Any) -> None:
     for axis, what in enumerate(("sample", "feature")):
         if not array.shape[axis]:
             raise InvalidData(

@@ -118,7 +118,13 @@ class PairAdapter(Adapter):
         """Take over a fitted tokenizer."""
         self.tokenizer = tokenizer
         self.padding, self.vocabulary = padding_of(tokenizer)
-        self.begin, self.end = tokenizer.find_id("begin"), tokenizer.id_of("end")
+        frame = tokenizer.frame
+        if frame is None:
+            self.begin, self.end = tokenizer.find_id("begin"), tokenizer.id_of("end")
+        else:  # the file of another library says what stands around texts
+            self.begin = frame.before[0] if frame.before else None
+            self.end = frame.after[-1] if frame.after else tokenizer.id_of("end")
+            self.double = len(frame.between) == 2
         self.length = self.most
         return self
 
@@ -133,7 +139,7 @@ class PairAdapter(Adapter):
         if self.apart:
             return [row[: self.most] for row in tokenizer.encode(list(X.T.ravel()))]
         if X.ndim == 1:
-            room = self.context - 2
+            room = self.context - 1 - len(self._before())
             rows = tokenizer.encode(list(X))
             return [[*self._before(), *row[:room], self.end] for row in rows]
         first, second = (tokenizer.encode(list(column)) for column in X.T)
@@ -142,10 +148,15 @@ class PairAdapter(Adapter):
     def join(self, first: list[int], second: list[int]) -> list[int]:
         """Return ``begin a end b end``, cut to the context."""
         between = [self.end, self.end] if self.double else [self.end]
-        room = self.context - 2 - len(between)
+        room = self.room
         a = min(len(first), max(room // 2, room - len(second)))
         b = min(len(second), room - a)
         return [*self._before(), *first[:a], *between, *second[:b], self.end]
+
+    @property
+    def room(self) -> int:
+        """Most tokens of the texts of a pair, without what stands around them."""
+        return self.context - 1 - len(self._before()) - (2 if self.double else 1)
 
     def _before(self) -> list[int]:
         return [] if self.begin is None else [self.begin]

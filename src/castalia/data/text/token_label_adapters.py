@@ -185,7 +185,7 @@ class SpanAdapter(_MarkedAdapter):
         questions = self.tokenizer.encode(list(X[:, 0]))
         texts = backend.encode_batch(list(X[:, 1]), add_special_tokens=False)
         for question, text in zip(questions, texts, strict=True):
-            room = reader.context - 3
+            room = reader.room
             question = question[: room // 2]
             ids = text.ids[: room - len(question)]
             places = np.array(text.offsets[: len(ids)]).reshape(-1, 2).T  # (2, pieces)

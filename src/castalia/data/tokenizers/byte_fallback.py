@@ -74,16 +74,20 @@ class Fallback:
         """Return the ids of texts."""
         if any(self.ambiguous.search(text) for text in texts):
             return [self._careful(text) for text in texts]
-        return [found.ids for found in self.backend.encode_batch_fast(texts)]
+        found = self.backend.encode_batch_fast(texts, add_special_tokens=False)
+        return [row.ids for row in found]
 
     def _careful(self, text: str) -> list[int]:
         """Encode what stands between ambiguous places, and those as bytes."""
         ids, start = [], 0
         for found in self.ambiguous.finditer(text):
-            ids += self.backend.encode(text[start : found.start()]).ids
+            ids += self._plain(text[start : found.start()])
             ids += [self.first + byte for byte in found.group().encode()]
             start = found.end()
-        return ids + list(self.backend.encode(text[start:]).ids)
+        return ids + self._plain(text[start:])
+
+    def _plain(self, text: str) -> list[int]:
+        return list(self.backend.encode(text, add_special_tokens=False).ids)
 
 
 def unambiguous(texts: Iterator[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from castalia.data.tokenizers.tokenizer import Tokenizer
 from castalia.errors import InvalidParameter
@@ -29,6 +29,12 @@ class PretrainedTokenizer(Tokenizer):
     >>> type(read).__name__, read.tokens("aab")
     ('PretrainedTokenizer', ['aa', 'b'])
     """
+
+    def _adopt(self, backend: Any) -> Self:
+        """Take a backend over; how it was to pad and cut in its training concerns no text here."""
+        backend.no_padding()
+        backend.no_truncation()
+        return super()._adopt(backend)
 
     def _untrained(self) -> Any:
         raise InvalidParameter(

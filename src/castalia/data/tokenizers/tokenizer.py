@@ -19,6 +19,7 @@ import numpy as np
 import tokenizers as rust
 from sklearn.exceptions import NotFittedError
 
+from castalia.data.tokenizers.special_frame import Frame, frame_of
 from castalia.data.tokenizers.special_tokens import check_special, token_of
 from castalia.data.tokenizers.text_normalisation import check_steps, normaliser
 from castalia.data.tokenizers.token_batch import TokenBatch, pad_batch
@@ -35,6 +36,7 @@ from castalia.utils.text import did_you_mean, listing, shorten
 __all__ = ["Tokenizer"]
 
 _FILE, _CONFIG = "tokenizer.json", "tokenizer_config.json"
+_CACHED = ("_size", "fingerprint", "frame")  # what follows from the backend
 
 
 @dataclass(kw_only=True, eq=False)
@@ -74,7 +76,8 @@ class Tokenizer(ABC):
         """Train the backend on texts and return it, or one made of it."""
 
     def _encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        return [found.ids for found in self.backend_.encode_batch_fast(texts)]
+        found = self.backend_.encode_batch_fast(texts, add_special_tokens=False)
+        return [row.ids for row in found]
 
     # -- the face ------------------------------------------------------------------------------
 
@@ -112,7 +115,8 @@ class Tokenizer(ABC):
             Whether special tokens written in the text are meant; by default ``</s>`` in a text is
             four ordinary characters.
         boundaries
-            Whether to put the begin and end tokens around each text.
+            Whether to put the begin and end tokens around each text; those of the file, once,
+            where a ``tokenizer.json`` says which.
         """
         if not isinstance(text, Iterable):
             raise self._unreadable([text])
@@ -125,16 +129,28 @@ class Tokenizer(ABC):
         except (TypeError, AttributeError, UnicodeError) as error:
             raise self._unreadable(texts) from error
         if boundaries:
-            begin, end = self.id_of("begin"), self.id_of("end")
-            found = [[begin, *ids, end] for ids in found]
+            frame = self._frame()
+            found = [frame.around(ids) for ids in found]
         return found[0] if isinstance(text, str) else found
 
     def encode_pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
         """Return the ids of ``begin first end second end``, and whose each is (0 or 1)."""
+        frame, (one, other) = self._frame(), self.encode([first, second])
+        ids = frame.join(one, other)
+        later = len(other) + len(frame.after)
+        return ids, [0] * (len(ids) - later) + [1] * later
+
+    @cached_property
+    def frame(self) -> Frame | None:
+        """What the file of another library puts around texts; None where it says nothing."""
+        return frame_of(self._fitted())
+
+    def _frame(self) -> Frame:
+        """Return what stands around texts: by the file, or else the begin and end tokens."""
+        if self.frame is not None:
+            return self.frame
         begin, end = self.id_of("begin"), self.id_of("end")
-        one, other = self.encode([first, second])
-        ids = [begin, *one, end, *other, end]
-        return ids, [0] * (len(one) + 2) + [1] * (len(other) + 1)
+        return Frame((begin,), (end,), (end,))
 
     def decode(self, ids: Any, *, special: bool = False) -> Any:
         """Return the text of some ids; of rows of ids, a list of texts.
@@ -325,7 +341,8 @@ class Tokenizer(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = vars(self).copy()
-        kept.pop("_size", None), kept.pop("fingerprint", None)
+        for name in _CACHED:
+            kept.pop(name, None)
         if "backend_" in kept:
             kept["backend_"] = self.backend_.to_str()
         return kept
@@ -370,7 +387,8 @@ class Tokenizer(ABC):
 
     def _adopt(self, backend: Any) -> Self:
         self.backend_ = backend
-        vars(self).pop("_size", None), vars(self).pop("fingerprint", None)
+        for name in _CACHED:
+            vars(self).pop(name, None)
         return self
 
     def _fitted(self) -> Any:

@@ -151,7 +151,8 @@ class RuleTokenizer(_Words):
         clean = made.normalize_str if made is not None else str
         split = [rules.split(clean(text)) for text in texts]
         encode = self.backend_.encode_batch_fast
-        return [found.ids for found in encode(split, is_pretokenized=True)]
+        found = encode(split, is_pretokenized=True, add_special_tokens=False)
+        return [row.ids for row in found]
 
 
 def split_words(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from castalia.base import Interval
+from castalia.base.input_checks import n_rows
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.ensemble import Ensemble, class_codes, merge_repeats
 
@@ -135,7 +136,7 @@ class AdaBoost(Ensemble):
         """Yield each class's share of the say after every member, (N, K)."""
         check_is_fitted(self, "estimators_")
         X = self._matrix(X)
-        rows = np.arange(len(X))
+        rows = np.arange(n_rows(X))
         votes, total = np.zeros((len(rows), len(self.classes_))), 0.0
         for member, alpha in zip(self.estimators_, self.alphas_, strict=True):
             votes[rows, class_codes(self.classes_, member.predict(X))] += alpha

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Classifier
+from castalia.base.input_checks import n_rows
 from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.ensemble.ensemble import Ensemble, class_codes
 from castalia.models.ensemble.stacked_members import fit_stacked, stacked_outputs
@@ -41,8 +43,8 @@ class Averaged(Ensemble):
 
     def _probabilities(self, X: Any) -> np.ndarray:
         """Return what each member thinks of each class, (M, N, K)."""
-        found = np.zeros((len(self.estimators_), len(X), len(self.classes_)))
-        if self.together_ and isinstance(self.estimators_[0], Classifier):
+        found = np.zeros((len(self.estimators_), n_rows(X), len(self.classes_)))
+        if self._stacked(X) and isinstance(self.estimators_[0], Classifier):
             outputs = stacked_outputs(self.estimators_, X)
             for i, member in enumerate(self.estimators_):
                 found[i] = member.codec.probability(member, outputs[i]).numpy()
@@ -57,10 +59,13 @@ class Averaged(Ensemble):
 
     def _values(self, X: Any) -> np.ndarray:
         """Return the number(s) each member predicts, (M, N) or (M, N, T)."""
-        if self.together_ and type(self.estimators_[0]) is MLPRegressor:
+        if self._stacked(X) and type(self.estimators_[0]) is MLPRegressor:
             pairs = zip(self.estimators_, stacked_outputs(self.estimators_, X), strict=True)
             return np.stack([member.codec.decode(member, outputs) for member, outputs in pairs])
         return np.stack([member.predict(X) for member in self.estimators_])
+
+    def _stacked(self, X: Any) -> bool:
+        return bool(self.together_) and not issparse(X)
 
     def _one_hot(self, codes: np.ndarray) -> np.ndarray:
         return np.eye(len(self.classes_))[codes]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from castalia.data import read
 
-__all__ = ["bootstrap_counts", "by_content"]
+__all__ = ["bootstrap_counts", "by_content", "row_codes"]
 
 MOST_DRAWS = 100  # a row, on average; more differ too little from drawing without chance
 
@@ -70,10 +71,27 @@ def by_content(X: Any, y: np.ndarray) -> np.ndarray:
     columns = list(y.reshape(len(y), -1).T)
     if isinstance(X, np.ndarray):
         return np.lexsort((*columns, *X.T))
+    if issparse(X):
+        return np.lexsort((*columns, row_codes(X)))
     data = read(X)
     if data.streaming:
         return np.arange(len(y))
     return np.lexsort((*columns, *(_sortable(data.column(name)) for name in data.columns)))
+
+
+def row_codes(X: Any) -> np.ndarray:
+    """Return a number for each row of a CSR matrix, the same for equal rows and no others.
+
+    >>> from scipy.sparse import csr_array
+    >>> row_codes(csr_array([[0.0, 2.0], [1.0, 0.0], [0.0, 2.0]])).tolist()
+    [1, 0, 1]
+    """
+    X = X.copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    cells = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    rows = [X.indices[i:j].tobytes() + X.data[i:j].tobytes() for i, j in cells]
+    return np.unique(np.array(rows, dtype=object), return_inverse=True)[1]
 
 
 def _sortable(column: np.ndarray) -> np.ndarray:

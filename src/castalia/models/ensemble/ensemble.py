@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, get_tags
@@ -16,7 +17,7 @@ from castalia.base.input_checks import check_matrix, check_X
 from castalia.base.targets import encode_classes, numeric_target
 from castalia.data import Dataset
 from castalia.errors import InvalidParameter
-from castalia.models.ensemble.bootstrap import by_content
+from castalia.models.ensemble.bootstrap import by_content, row_codes
 from castalia.utils.seeds import derive, seed_from
 
 __all__ = ["Ensemble", "Learner", "class_codes", "merge_repeats", "take"]
@@ -59,16 +60,22 @@ def merge_repeats(
     (array([1, 0]), array([1., 2.]))
     """
     order = by_content(X, y)
-    if not isinstance(X, np.ndarray):  # frames are put in order only
+    if not isinstance(X, np.ndarray) and not issparse(X):  # frames are put in order only
         return take(X, order), y[order], None if weight is None else weight[order]
     X, y = X[order], y[order]
     w = np.ones(len(y)) if weight is None else weight[order]
-    same = ((X[1:] == X[:-1]) | (np.isnan(X[1:]) & np.isnan(X[:-1]))).all(axis=1)
+    same = np.diff(row_codes(X)) == 0 if issparse(X) else _repeats(X)
     targets = y[:, None] if y.ndim == 1 else y
     same &= (targets[1:] == targets[:-1]).all(axis=1)
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     summed = np.add.reduceat(w, first)
     return X[first], y[first], None if weight is None and len(first) == len(y) else summed
+
+
+def _repeats(X: np.ndarray) -> np.ndarray:
+    """Return whether each row is the one before it, from the second on; NaN equals NaN."""
+    same: np.ndarray = (X[1:] == X[:-1]) | (np.isnan(X[1:]) & np.isnan(X[:-1]))
+    return same.all(axis=1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -161,6 +168,7 @@ class Ensemble(DirectEstimator):
         tags.target_tags = inner.target_tags
         tags.target_tags.required = True  # a pipeline does not say so
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.sparse = inner.input_tags.sparse
         if tags.classifier_tags is not None:  # exclusive classes only
             tags.classifier_tags.multi_label = False
             tags.target_tags.multi_output = False

@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from castalia.base import Interval, OneOf
+from castalia.base.input_checks import n_rows
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.ensemble import Ensemble, merge_repeats
 
@@ -152,7 +153,7 @@ class GradientBoost(Ensemble):
         """Yield F after every step, (N, K)."""
         check_is_fitted(self, "estimators_")
         X = self._matrix(X)
-        F = np.tile(self.start_, (len(X), 1))
+        F = np.tile(self.start_, (n_rows(X), 1))
         for members in self.estimators_:
             F = F + self.lr * self._step(members, X)
             yield F

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from torch import Tensor, nn
 
 from castalia.base import Estimator, check_parameters
@@ -130,6 +131,7 @@ def _is_table_model(est: Any, X: Any) -> bool:
         and est.adapter is TableAdapter
         and not getattr(est, "_skl_callbacks", None)
         and not (isinstance(X, Dataset) and X.streaming)
+        and not issparse(X)  # its rows are made dense batch by batch
         and len(X) <= BLOCK * WINDOW
     )
 

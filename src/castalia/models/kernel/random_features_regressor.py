@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -21,6 +22,7 @@ from castalia.models.kernel.feature_sweep import Problem, Sweep, sweep, waves
 from castalia.models.kernel.least_norm import least_norm
 from castalia.nn import draw_frequencies
 from castalia.utils.seeds import generator, seed_from
+from castalia.utils.sparse_blocks import dense_blocks
 from castalia.utils.text import shorten
 
 __all__ = ["RandomFeatureRegression"]
@@ -88,15 +90,17 @@ class RandomFeatureRegression(RegressorMixin, DirectEstimator):
     ((200,), True)
     """
 
+    _sparse: ClassVar[bool] = True
+
     n_frequencies: Annotated[int, Interval(1, whole=True)] = 100
     length_scale: Annotated[float, Interval(0, closed="neither")] = 1.0
     coding: Annotated[str, OneOf("real", "complex")] = "real"
     alpha: Annotated[float, Interval(0)] = 0.0
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        X, Y = self._tensor(X).double(), self._targets(y)
+        Y = self._targets(y)
         self.frequencies_ = self._draw(X.shape[1], self.n_frequencies).numpy()
-        A = self._features(X)
+        A = torch.cat([self._features(block) for block in self._blocks(X)])
         if sample_weight is not None:
             root = self._tensor(sample_weight).sqrt()[:, None]
             counted = root[:, 0] > 0
@@ -125,10 +129,16 @@ class RandomFeatureRegression(RegressorMixin, DirectEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) of each row, (N,) or (N, T), in float64."""
         check_is_fitted(self, "coef_")
-        X = self._tensor(self._matrix(X)).double()
-        coef = torch.as_tensor(self.coef_.T, device=X.device)
-        found = [self._features(rows) @ coef for rows in X.split(ROWS)]
+        found = []
+        for block in self._blocks(self._matrix(X)):
+            coef = torch.as_tensor(self.coef_.T, device=block.device)
+            found += [self._features(rows) @ coef for rows in block.split(ROWS)]
         return torch.cat(found).real.cpu().numpy()
+
+    def _blocks(self, X: Any) -> Iterator[Tensor]:
+        """Yield checked rows in float64: all at once, or blocks of a sparse matrix."""
+        for part in dense_blocks(X) if issparse(X) else [X]:
+            yield self._tensor(part).double()
 
     def sweep(self, X: Any, y: Any, X_test: Any, y_test: Any, *, sizes: Sequence[int]) -> Sweep:
         """Fit with every number of frequencies in ``sizes`` and return the errors.
@@ -141,8 +151,8 @@ class RandomFeatureRegression(RegressorMixin, DirectEstimator):
         check_parameters(self)
         sizes = self._rising(sizes)
         fresh = clone(self)  # learns the names and number of features, and is thrown away
-        X = self._tensor(fresh._matrix(X, reset=True))
-        X_test = self._tensor(fresh._matrix(X_test))
+        X = torch.cat(list(self._blocks(fresh._matrix(X, reset=True))))
+        X_test = torch.cat(list(self._blocks(fresh._matrix(X_test))))
         targets = [
             self._targets(check_target(self, rows, part))
             for rows, part in ((X, y), (X_test, y_test))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from torch import Tensor
 
 from castalia.base import Interval, OneOf
 from castalia.models.linear.linear_model import LinearRegressor
 from castalia.models.linear.solvers.least_squares_solver import solve
 from castalia.models.linear.solvers.singular_systems import report_singular
+from castalia.utils.sparse_blocks import dense_blocks
 
 __all__ = ["BasisRegression", "PolynomialRegression", "fourier", "gaussian", "monomials"]
 
@@ -71,10 +73,17 @@ class ExpansionRegressor(LinearRegressor):
         ``"raise"`` or ``"min_norm"``.
     """
 
-    _sparse: ClassVar[bool] = False
-
     alpha: Annotated[float, Interval(0)] = 0.0
     singular: Annotated[str, OneOf("warn", "raise", "min_norm")] = "warn"
+
+    def _functions(self, X: Any) -> Any:
+        """Return the functions of dense rows, (N, M)."""
+        raise NotImplementedError
+
+    def _expanded(self, X: Any) -> Any:
+        if issparse(X):
+            return np.concatenate([self._functions(block) for block in dense_blocks(X)])
+        return self._functions(X)
 
     def _learn(self, X: Any) -> None:
         """Set what the functions need to know of the training rows."""
@@ -145,7 +154,7 @@ class PolynomialRegression(ExpansionRegressor):
 
     degree: Annotated[int, Interval(1, whole=True)] = 2
 
-    def _expanded(self, X: Any) -> Any:
+    def _functions(self, X: Any) -> Any:
         return monomials(X, self.degree)
 
 
@@ -220,12 +229,9 @@ class BasisRegression(ExpansionRegressor):
     alpha: Annotated[float, Interval(0)] = 1e-3
 
     def _learn(self, X: Any) -> None:
-        low, high = (X.amin(0), X.amax(0)) if isinstance(X, Tensor) else (X.min(0), X.max(0))
-        self.low_, self.high_ = (
-            np.asarray(torch.as_tensor(end).cpu(), dtype=np.float64) for end in (low, high)
-        )
+        self.low_, self.high_ = _ends(X)
 
-    def _expanded(self, X: Any) -> Any:
+    def _functions(self, X: Any) -> Any:
         if self.basis == "polynomial":
             return monomials(X, self.size)
         span = np.where(self.high_ > self.low_, self.high_ - self.low_, 1.0)
@@ -233,6 +239,16 @@ class BasisRegression(ExpansionRegressor):
             period = span if self.period is None else np.full_like(span, self.period)
             return fourier(X, self.size, _like(period, X))
         return _bells(X, self.low_, span, self.size, self.bandwidth)
+
+
+def _ends(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest number of each column."""
+    if issparse(X):
+        found = [end.toarray().ravel() for end in (X.min(axis=0), X.max(axis=0))]
+    else:
+        found = [X.amin(0), X.amax(0)] if isinstance(X, Tensor) else [X.min(0), X.max(0)]
+    low, high = (np.asarray(torch.as_tensor(end).cpu(), dtype=np.float64) for end in found)
+    return low, high
 
 
 def _bells(X: Any, low: np.ndarray, span: np.ndarray, size: int, width: float | None) -> Any:

@@ -10,6 +10,7 @@ from castalia.nets.language.gpt import GPT
 from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
 from castalia.nets.language.hierarchical import HierarchicalAttention
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
+from castalia.nets.language.llama import Llama
 from castalia.nets.language.recurrent_lm import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
 from castalia.nets.language.seq2seq import Seq2Seq
@@ -30,6 +31,7 @@ __all__ = [
     "EncoderSpans",
     "EncoderTagger",
     "HierarchicalAttention",
+    "Llama",
     "Picker",
     "RecurrentLM",
     "RoBERTa",

@@ -29,6 +29,7 @@ from castalia.nn.attention import (
     padding,
     token_positions,
 )
+from castalia.nn.attention.transformer_blocks import block_activation
 
 __all__ = ["BERT"]
 
@@ -36,14 +37,15 @@ __all__ = ["BERT"]
 class MaskedHead(nn.Module):
     """Scores of the tokens at each place, by the table of the tokens."""
 
-    def __init__(self, vocabulary: int, dim: int, eps: float) -> None:
+    def __init__(self, vocabulary: int, dim: int, eps: float, activation: str) -> None:
         super().__init__()
         self.dense = nn.Linear(dim, dim)
+        self.activation = block_activation(activation)
         self.norm = nn.LayerNorm(dim, eps=eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
     def forward(self, h: Tensor, table: Tensor) -> Tensor:
-        return F.linear(self.norm(F.gelu(self.dense(h))), table, self.bias)  # (B, T, V)
+        return F.linear(self.norm(self.activation(self.dense(h))), table, self.bias)  # (B, T, V)
 
 
 class BERT(nn.Module):
@@ -69,8 +71,11 @@ class BERT(nn.Module):
         Probability for embeddings, attention weights and the output of each part.
     activation
         Of the position-wise networks.
+    masked_activation
+        Of the head for masked tokens; None: ``activation``.
     offset
-        Rows of the position table before position zero; RoBERTa has 2.
+        Rows of the position table before position zero; RoBERTa has 2, one more than the id of
+        its padding.
     pooler
         Whether there is a layer on the first token.
     masked
@@ -101,6 +106,7 @@ class BERT(nn.Module):
         segments: int = 2,
         dropout: float = 0.0,
         activation: str = "gelu",
+        masked_activation: str | None = None,
         offset: int = 0,
         pooler: bool = True,
         masked: bool = True,
@@ -114,7 +120,7 @@ class BERT(nn.Module):
             )
         self.vocabulary, self.context, self.dim, self.heads = vocabulary, context, dim, heads
         self.activation, self.hidden, self.eps = activation, hidden or 4 * dim, eps
-        self.offset = offset
+        self.masked_activation, self.offset = masked_activation or activation, offset
         self.tokens = nn.Embedding(vocabulary, dim)
         self.segments = nn.Embedding(segments, dim)
         self.positions = LearnedPositions(context + offset, dim)
@@ -127,7 +133,8 @@ class BERT(nn.Module):
             for _ in range(depth)
         )
         self.pooler = nn.Linear(dim, dim) if pooler else None
-        self.masked = MaskedHead(vocabulary, dim, eps) if masked else None
+        head = (vocabulary, dim, eps, self.masked_activation)
+        self.masked = MaskedHead(*head) if masked else None
         self.next_sentence = nn.Linear(dim, 2) if next_sentence else None
         self._initialise()
 

@@ -22,10 +22,10 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidData
+from castalia.nets.language.causal_decoder import CausalDecoder
 from castalia.nn.attention import (
     Cache,
     LearnedPositions,
@@ -40,7 +40,7 @@ from castalia.nn.attention import (
 __all__ = ["GPT"]
 
 
-class GPT(nn.Module):
+class GPT(CausalDecoder):
     """Decoder-only transformer with learned positions.
 
     Parameters
@@ -98,6 +98,7 @@ class GPT(nn.Module):
     ) -> None:
         super().__init__()
         self.vocabulary, self.context, self.heads, self.dim = vocabulary, context, heads, dim
+        self.kv_heads, self.head_dim = heads, dim // heads
         self.activation, self.hidden, self.eps = activation, hidden or 4 * dim, eps
         self.tokens = nn.Embedding(vocabulary, dim)
         self.positions = None if rotary else LearnedPositions(context, dim)
@@ -131,17 +132,6 @@ class GPT(nn.Module):
             elif name.endswith("bias"):
                 parameter.zero_()
 
-    def forward(
-        self,
-        ids: Tensor,
-        *,
-        keep: Tensor | None = None,
-        mask: Mask | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:  # (B, T)
-        """Return the logits of the token after each one, (B, T, V); arguments: ``features``."""
-        return self.head(self.features(ids, keep=keep, mask=mask, cache=cache))
-
     def features(
         self,
         ids: Tensor,
@@ -150,19 +140,7 @@ class GPT(nn.Module):
         mask: Mask | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """Return the vectors below the output layer, (B, T, dim).
-
-        Parameters
-        ----------
-        ids
-            Tokens, (B, T).
-        keep
-            Which tokens are real, (B, T); None: all. Padding is not seen and has no position.
-        mask
-            Another rule than the causal one, such as a prefix; joined with ``keep``.
-        cache
-            Made by ``cache``: what was seen before, so that only new tokens are given.
-        """
+        """Return the vectors below the output layer, (B, T, dim); see ``CausalDecoder``."""
         if cache is not None:
             self._check_room(cache.seen + ids.shape[1])
             cache.begin(ids.shape[1], mask)
@@ -186,38 +164,3 @@ class GPT(nn.Module):
                 f"GPT: a sequence must have at most context={self.context} tokens; got {tokens}. "
                 "Cut it, or build the network with a longer context."
             )
-
-    @property
-    def table(self) -> Tensor | None:
-        """Weights of the output layer, (V, dim), where it is nothing but a product with them."""
-        if self.output is None:
-            return self.tokens.weight if type(self.tokens) is nn.Embedding else None
-        return self.output.weight if type(self.output) is nn.Linear else None
-
-    def head(self, h: Tensor) -> Tensor:  # (B, T, dim)
-        """Return the logits of vectors, (B, T, V)."""
-        return F.linear(h, self.tokens.weight) if self.output is None else self.output(h)
-
-    def cache(self, batch: int, length: int, *, keep: Tensor | None = None) -> Cache:
-        """Return an empty cache for rows of at most ``length`` tokens.
-
-        Parameters
-        ----------
-        batch
-            Number of rows.
-        length
-            Tokens of the longest row, prompt included.
-        keep
-            Which tokens of the prompt are real, (B, P), padded on the left; None: all.
-        """
-        weight = self.tokens.weight
-        return Cache(
-            len(self.blocks),
-            batch=batch,
-            heads=self.heads,
-            head_dim=self.dim // self.heads,
-            length=length,
-            keep=keep,
-            device=weight.device,
-            dtype=weight.dtype,
-        )

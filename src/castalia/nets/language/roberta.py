@@ -42,6 +42,7 @@ def RoBERTa(  # named as a network
         segments=segments,
         dropout=dropout,
         activation=activation,
+        masked_activation="gelu",
         offset=2,
         pooler=pooler,
         masked=masked,

@@ -7,8 +7,11 @@ standard   each head projects the whole vector to dim / heads numbers   3 dim^2 
 chunked    each head sees only its own dim / heads numbers              3 dim^2 / heads
 whole      each head projects the whole vector to dim numbers           3 heads dim^2
 
-Shapes: B batch, Q queries, K keys, H heads, D width of a head.
-Reference: 2017, Vaswani et al., Attention is all you need, arXiv 1706.03762.
+With fewer heads of keys and values, G, each serves H / G heads of queries in turn.
+
+Shapes: B batch, Q queries, K keys, H heads, G heads of keys and values, D width of a head.
+References: 2017, Vaswani et al., Attention is all you need, arXiv 1706.03762; 2023, Ainslie et al.,
+GQA: training generalized multi-query transformer models, arXiv 2305.13245.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ def attend(
     Parameters
     ----------
     q, k, v
-        (B, H, Q, D), (B, H, K, D), (B, H, K, D).
+        (B, H, Q, D), (B, G, K, D), (B, G, K, D).
     mask
         A rule on positions counted from zero, or what it adds to the scores, which broadcasts to
         (B, H, Q, K).
@@ -63,14 +66,17 @@ def attend(
     >>> attend(x, x, x, mask=causal())[0, 0, 0]
     tensor([1., 0.])
     """
+    grouped = q.shape[-3] != k.shape[-3]
     if isinstance(mask, Mask):
         if mask.only_causal and bias is None and q.shape[-2] == k.shape[-2]:
             return F.scaled_dot_product_attention(
-                q, k, v, dropout_p=dropout, is_causal=True, scale=scale
+                q, k, v, dropout_p=dropout, is_causal=True, scale=scale, enable_gqa=grouped
             )
         mask = mask.additive(q.shape[-2], k.shape[-2], dtype=q.dtype, device=q.device)
     added = join(mask, bias, q.dtype)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=added, dropout_p=dropout, scale=scale)
+    return F.scaled_dot_product_attention(
+        q, k, v, attn_mask=added, dropout_p=dropout, scale=scale, enable_gqa=grouped
+    )
 
 
 def join(mask: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -117,6 +123,10 @@ class MultiHeadAttention(nn.Module):
         Factor of the products; None: 1 / sqrt(head_dim).
     rotary
         Turns queries and keys by their positions.
+    kv_heads
+        Heads of keys and values, G, which divide ``heads``; None: ``heads``. Standard layout only.
+    out_bias
+        Whether the last projection has a bias; None: as ``bias`` says.
 
     Examples
     --------
@@ -137,10 +147,13 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         scale: float | None = None,
         rotary: Rotary | None = None,
+        kv_heads: int | None = None,
+        out_bias: bool | None = None,
     ) -> None:
         super().__init__()
         _check(dim, heads, head_dim, layout)
-        self.heads, self.layout = heads, layout
+        _check_groups(heads, kv_heads, layout)
+        self.heads, self.kv_heads, self.layout = heads, kv_heads or heads, layout
         self.head_dim = dim if layout == "whole" else head_dim or dim // heads
         self.dropout, self.scale, self.rotary = dropout, scale, rotary
         inner = heads * self.head_dim
@@ -148,8 +161,8 @@ class MultiHeadAttention(nn.Module):
         if layout == "chunked":
             self.qkv = PerChunk(heads, dim // heads, 3 * self.head_dim, bias)
         else:
-            self.qkv = nn.Linear(dim, 3 * inner, bias=bias)
-        self.out = nn.Linear(inner, dim, bias=bias)
+            self.qkv = nn.Linear(dim, inner + 2 * self.kv_heads * self.head_dim, bias=bias)
+        self.out = nn.Linear(inner, dim, bias=bias if out_bias is None else out_bias)
 
     def forward(
         self,
@@ -206,6 +219,7 @@ class MultiHeadAttention(nn.Module):
             q, k = self._turn(q, k, None)
         else:
             q, k = self._queries(x), self._keys_values(memory)[0]
+        k = k.repeat_interleave(self.heads // self.kv_heads, dim=1)  # (B, H, K, D)
         scale = 1 / math.sqrt(self.head_dim) if self.scale is None else self.scale
         scores = (q @ k.transpose(-2, -1)) * scale
         shape = q.shape[-2], k.shape[-2]
@@ -213,15 +227,15 @@ class MultiHeadAttention(nn.Module):
         added = join(seen, bias, q.dtype)
         return (scores if added is None else scores + added).softmax(dim=-1)
 
-    def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
-        """Cut (B, T, parts * H * D) into that many (B, H, T, D)."""
-        return x.unflatten(-1, (parts, self.heads, self.head_dim)).permute(2, 0, 3, 1, 4).unbind()
+    def _split(self, x: Tensor, *heads: int) -> tuple[Tensor, ...]:
+        """Cut (B, T, sum of heads * D) into (B, H, T, D) for each number of heads."""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2).split(heads, dim=1)
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         found = self.qkv(x)
         if self.layout == "chunked":  # (B, T, H, 3 D)
             return found.transpose(1, 2).chunk(3, dim=-1)
-        return self._split(found, 3)
+        return self._split(found, self.heads, self.kv_heads, self.kv_heads)
 
     def _memory(self, memory: Tensor, cache: Cache | None, layer: int) -> tuple[Tensor, ...]:
         """Return keys and values of the memory, computed once where there is a cache."""
@@ -238,14 +252,14 @@ class MultiHeadAttention(nn.Module):
             return self._project(x)[0]
         inner, bias = self.heads * self.head_dim, self.qkv.bias
         found = F.linear(x, self.qkv.weight[:inner], None if bias is None else bias[:inner])
-        return self._split(found, 1)[0]
+        return self._split(found, self.heads)[0]
 
     def _keys_values(self, memory: Tensor) -> tuple[Tensor, ...]:
         if not isinstance(self.qkv, nn.Linear):
             return self._project(memory)[1:]
         inner, bias = self.heads * self.head_dim, self.qkv.bias
         found = F.linear(memory, self.qkv.weight[inner:], None if bias is None else bias[inner:])
-        return self._split(found, 2)
+        return self._split(found, self.kv_heads, self.kv_heads)
 
     def _turn(self, q: Tensor, k: Tensor, cache: Cache | None) -> tuple[Tensor, Tensor]:
         if self.rotary is None:
@@ -253,6 +267,19 @@ class MultiHeadAttention(nn.Module):
         count = q.shape[-2]
         places = torch.arange(count, device=q.device) if cache is None else cache.positions()
         return self.rotary(q, places), self.rotary(k, places)
+
+
+def _check_groups(heads: int, kv_heads: int | None, layout: str) -> None:
+    if kv_heads is None:
+        return
+    if layout != "standard":
+        raise InvalidParameter(
+            f"MultiHeadAttention: `kv_heads` must be None with layout={layout!r}; got {kv_heads}."
+        )
+    if kv_heads < 1 or heads % kv_heads:
+        raise InvalidParameter(
+            f"MultiHeadAttention: `kv_heads` must divide heads={heads}; got {kv_heads}."
+        )
 
 
 def _check(dim: int, heads: int, head_dim: int | None, layout: str) -> None:

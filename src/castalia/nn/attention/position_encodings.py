@@ -13,11 +13,14 @@ Exploring the limits of transfer learning, arXiv 1910.10683; 2021, Su et al., Ro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.nn.attention.rotary_stretch import stretch
 
 __all__ = [
     "LearnedPositions",
@@ -161,6 +164,9 @@ class Rotary(nn.Module):
         Width of a head, even; coordinate c is paired with c + dim / 2.
     base
         The number n of the angles k / n^(2i/d).
+    scaling
+        How angles are stretched for longer texts, ``rope_type`` ``"linear"`` or ``"llama3"`` and
+        its numbers; None: not at all.
 
     Examples
     --------
@@ -171,13 +177,23 @@ class Rotary(nn.Module):
 
     frequencies: Tensor
 
-    def __init__(self, dim: int, *, base: float = 10000.0) -> None:
+    def __init__(
+        self, dim: int, *, base: float = 10000.0, scaling: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__()
-        found = _frequencies(dim, base, "Rotary")
-        self.register_buffer("frequencies", found.to(torch.get_default_dtype()), persistent=False)
+        self.dim, self.base, self.scaling = dim, base, scaling
+        self.register_buffer("frequencies", self._made(), persistent=False)
+
+    def _made(self) -> Tensor:
+        with torch.device("cpu"):  # a network without memory of its own has them all the same
+            found = stretch(_frequencies(self.dim, self.base, "Rotary"), self.scaling)
+        return found.to(torch.get_default_dtype())
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:  # (B, H, T, D), (T,) or (B, T)
         """Return x turned by its positions, (B, H, T, D)."""
+        # Half precision, to which a network may be moved, would lose far positions.
+        if self.frequencies.dtype.itemsize < 4 or self.frequencies.device != x.device:
+            self.frequencies = self._made().to(x.device)
         angles = positions[..., None].to(self.frequencies.dtype) * self.frequencies  # (.., T, D/2)
         if positions.ndim == 2:
             angles = angles[:, None]  # (B, 1, T, D/2)

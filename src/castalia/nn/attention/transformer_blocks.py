@@ -39,6 +39,11 @@ def make_norm(kind: str, dim: int, eps: float, bias: bool) -> nn.Module:
     return NORMS[kind](dim, eps, bias)
 
 
+def block_activation(name: str) -> nn.Module:
+    """Return a fresh activation: one of ``castalia.nn.ACTIVATIONS``, or GPT-2's GELU."""
+    return nn.GELU(approximate="tanh") if name == "gelu_tanh" else make_activation(name)
+
+
 class FeedForward(nn.Module):
     """The same small network at every position.
 
@@ -72,10 +77,9 @@ class FeedForward(nn.Module):
         gated: bool = False,
     ) -> None:
         super().__init__()
-        tanh = activation == "gelu_tanh"
         self.up = nn.Linear(dim, hidden, bias=bias)
         self.gate = nn.Linear(dim, hidden, bias=bias) if gated else None
-        self.activation = nn.GELU(approximate="tanh") if tanh else make_activation(activation)
+        self.activation = block_activation(activation)
         self.down = nn.Linear(hidden, dim, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, T, dim)

@@ -194,8 +194,9 @@ class MaskedEncoder(EncoderSizes, Estimator):
                 f"{kind}."
             )
         made = cls(context=net.context, dim=net.dim, depth=len(net.blocks), heads=net.heads)
-        made.adapter_ = PairAdapter(context=net.context).adopt(Tokenizer.load(Path(path)))
-        made.adapter_.double = net.offset == 2
+        made.adapter_ = PairAdapter(context=net.context)
+        made.adapter_.double = net.offset > 0
+        made.adapter_.adopt(Tokenizer.load(Path(path)))
         made.encoder_ = sizes_of(net)
         extra = {**made.adapter_.extra, "vocabulary": net.vocabulary}
         made.spec_ = Spec(1, 0, extra=extra)

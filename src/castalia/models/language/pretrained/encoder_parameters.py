@@ -86,6 +86,7 @@ def sizes_of(net: nets.BERT) -> dict[str, Any]:
         "hidden": net.hidden,
         "segments": net.segments.num_embeddings,
         "activation": net.activation,
+        "masked_activation": net.masked_activation,
         "offset": net.offset,
         "eps": net.eps,
     }
@@ -120,7 +121,7 @@ class EncoderSizes:
             )
         known = opened.tokenizer or self.tokenizer
         made = PairAdapter(known, context=min(self.context, opened.net.context), **settings)
-        made.double = opened.net.offset == 2
+        made.double = opened.net.offset > 0
         return made
 
     def _unfitted_tokenizer(self) -> Tokenizer:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
 from castalia.errors import CheckpointMismatch
 from castalia.nets.language.huggingface.tensor_names import Rule
-from castalia.utils.text import listing
 
-__all__ = ["Architecture"]
-
-# Their names of activations, and ours.
-ACTIVATIONS = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "silu": "swish",
-    "swish": "swish",
-    "tanh": "tanh",
-}
+__all__ = ["Architecture", "drop_copies", "same", "their_activation"]
 
 
 class Architecture(ABC):
@@ -48,7 +36,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def build(self, config: Mapping[str, Any], given: Mapping[str, Tensor]) -> nn.Module:
-        """Return our network for their configuration; the heads are those in ``given``."""
+        """Return our network for their checked configuration; the heads are those in ``given``."""
 
     @abstractmethod
     def config(self, net: Any) -> dict[str, Any]:
@@ -75,42 +63,27 @@ class Architecture(ABC):
             found[f"{self.prefix}{name}" if inside else name] = tensor
         return found
 
-    def field(self, config: Mapping[str, Any], name: str, default: Any = None) -> Any:
-        """Return a field of the configuration, which must be there unless it has a default."""
-        found = config.get(name, default)
-        if found is None:
-            raise CheckpointMismatch(
-                f"load_pretrained: `{name}` must be in `config.json` of a {self.model_type} model."
-            )
-        return found
-
-    def activation(self, name: str) -> str:
-        """Return our name of an activation."""
-        if name not in ACTIVATIONS:
-            raise CheckpointMismatch(
-                f"load_pretrained: the activation must be {listing(ACTIVATIONS)}; got {name!r}."
-            )
-        return ACTIVATIONS[name]
-
-    def must_be(self, config: Mapping[str, Any], name: str, value: Any) -> None:
-        """Refuse a configuration that asks for what our network does not do."""
-        if config.get(name, value) != value:
-            raise CheckpointMismatch(
-                f"load_pretrained: `{name}` of a {self.model_type} model must be {value!r}; got "
-                f"{config[name]!r}. This variant is not supported."
-            )
-
 
 def their_activation(name: str) -> str:
     """Return their name of an activation of ours."""
-    return {"gelu_tanh": "gelu_new", "swish": "silu"}.get(name, name)
+    return {"gelu_tanh": "gelu_new", "swish": "silu", "identity": "linear"}.get(name, name)
 
 
-def untie(given: dict[str, Tensor], table: str, output: str) -> bool:
-    """Say whether the output layer is the table of the tokens; if so, drop its copy."""
-    if output not in given:
+def same(given: Mapping[str, Tensor], table: str, copy: str) -> bool:
+    """Say whether two tensors are equal; one that is not there is."""
+    if table not in given or copy not in given:
         return True
-    same = table in given and given[output].equal(given[table])
-    if same:
-        del given[output]
-    return same
+    one, other = given[table], given[copy]
+    return one.shape == other.shape and one.dtype == other.dtype and one.equal(other)
+
+
+def drop_copies(given: dict[str, Tensor], table: str, copies: Iterable[str]) -> None:
+    """Drop copies of a tensor under other names; refuse those that differ from it."""
+    for name in copies:
+        if not same(given, table, name):
+            raise CheckpointMismatch(
+                f"load_pretrained: `{name}` must be equal to `{table}`; they differ, and weights "
+                "that are not shared are not supported here."
+            )
+        if table in given:
+            given.pop(name, None)

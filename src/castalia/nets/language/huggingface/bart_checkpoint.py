@@ -10,7 +10,12 @@ from torch import Tensor, nn
 
 from castalia.errors import CheckpointMismatch
 from castalia.nets.language.bart import BART
-from castalia.nets.language.huggingface.architecture import Architecture, their_activation, untie
+from castalia.nets.language.huggingface.architecture import (
+    Architecture,
+    drop_copies,
+    their_activation,
+)
+from castalia.nets.language.huggingface.config_schema import ACTIVATIONS
 from castalia.nets.language.huggingface.tensor_names import Rule, pair
 
 __all__ = ["Bart"]
@@ -22,23 +27,26 @@ class Bart(Architecture):
     model_type = "bart"
     prefix = "model."
     heads = ("final_logits_bias", "lm_head.")
-    ignored = (".embed_tokens.weight",)
 
     def build(self, config: Mapping[str, Any], given: Mapping[str, Tensor]) -> nn.Module:
         """Return a ``BART``; both halves must have the same heads and hidden units."""
         for one in ("attention_heads", "ffn_dim"):
-            self.must_be(config, f"decoder_{one}", self.field(config, f"encoder_{one}"))
+            if config[f"encoder_{one}"] != config[f"decoder_{one}"]:
+                raise CheckpointMismatch(
+                    f"load_pretrained: `decoder_{one}` of a bart model must be `encoder_{one}`, "
+                    f"{config[f'encoder_{one}']}; got {config[f'decoder_{one}']}."
+                )
         return BART(
-            self.field(config, "vocab_size"),
-            context=self.field(config, "max_position_embeddings"),
-            dim=self.field(config, "d_model"),
-            depth=self.field(config, "encoder_layers"),
-            decoder_depth=self.field(config, "decoder_layers"),
-            heads=self.field(config, "encoder_attention_heads"),
-            hidden=self.field(config, "encoder_ffn_dim"),
-            activation=self.activation(config.get("activation_function", "gelu")),
-            dropout=config.get("dropout", 0.1),
-            scaled=bool(config.get("scale_embedding", False)),
+            config["vocab_size"],
+            context=config["max_position_embeddings"],
+            dim=config["d_model"],
+            depth=config["encoder_layers"],
+            decoder_depth=config["decoder_layers"],
+            heads=config["encoder_attention_heads"],
+            hidden=config["encoder_ffn_dim"],
+            activation=ACTIVATIONS[config["activation_function"]],
+            dropout=config["dropout"],
+            scaled=config["scale_embedding"],
         )
 
     def config(self, net: BART) -> dict[str, Any]:
@@ -101,11 +109,8 @@ class Bart(Architecture):
         """Add the zeros that a body without head lacks; drop copies of the token table."""
         found = super().tidy(given)
         table = "model.shared.weight"
-        if not untie(found, table, "lm_head.weight"):
-            raise CheckpointMismatch(
-                "load_pretrained: `lm_head.weight` of a bart model must be its `shared.weight`; "
-                "they differ."
-            )
+        halves = [f"model.{half}.embed_tokens.weight" for half in ("encoder", "decoder")]
+        drop_copies(found, table, [*halves, "lm_head.weight"])
         if table in found:
             found.setdefault("final_logits_bias", torch.zeros(1, len(found[table])))
         return found

@@ -7,8 +7,14 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from castalia.errors import CheckpointMismatch
 from castalia.nets.language.bert import BERT
-from castalia.nets.language.huggingface.architecture import Architecture, their_activation
+from castalia.nets.language.huggingface.architecture import (
+    Architecture,
+    drop_copies,
+    their_activation,
+)
+from castalia.nets.language.huggingface.config_schema import ACTIVATIONS
 from castalia.nets.language.huggingface.tensor_names import Rule, pair
 
 __all__ = ["Bert", "Roberta"]
@@ -20,8 +26,8 @@ class Bert(Architecture):
     model_type = "bert"
     prefix = "bert."
     heads = ("cls.",)
-    ignored = ("position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
-    offset: ClassVar[int] = 0
+    ignored = ("position_ids",)
+    masked_activation: ClassVar[str | None] = None  # that of the blocks
     masked_names: ClassVar[tuple[str, str, str]] = (
         "cls.predictions.transform.dense",
         "cls.predictions.transform.LayerNorm",
@@ -30,25 +36,28 @@ class Bert(Architecture):
 
     def build(self, config: Mapping[str, Any], given: Mapping[str, Tensor]) -> nn.Module:
         """Return a ``BERT`` with the heads that were saved."""
-        self.must_be(config, "is_decoder", False)
-        self.must_be(config, "add_cross_attention", False)
-        self.must_be(config, "position_embedding_type", "absolute")
+        offset = self._offset(config)
         return BERT(
-            self.field(config, "vocab_size"),
-            context=self.field(config, "max_position_embeddings") - self.offset,
-            dim=self.field(config, "hidden_size"),
-            depth=self.field(config, "num_hidden_layers"),
-            heads=self.field(config, "num_attention_heads"),
-            hidden=self.field(config, "intermediate_size"),
-            segments=config.get("type_vocab_size", 2),
-            dropout=config.get("hidden_dropout_prob", 0.1),
-            activation=self.activation(config.get("hidden_act", "gelu")),
-            offset=self.offset,
+            config["vocab_size"],
+            context=config["max_position_embeddings"] - offset,
+            dim=config["hidden_size"],
+            depth=config["num_hidden_layers"],
+            heads=config["num_attention_heads"],
+            hidden=config["intermediate_size"],
+            segments=config["type_vocab_size"],
+            dropout=config["hidden_dropout_prob"],
+            activation=ACTIVATIONS[config["hidden_act"]],
+            masked_activation=self.masked_activation,
+            offset=offset,
             pooler=f"{self.prefix}pooler.dense.weight" in given,
             masked=self.masked_names[2] in given,
             next_sentence="cls.seq_relationship.weight" in given,
-            eps=config.get("layer_norm_eps", 1e-12),
+            eps=config["layer_norm_eps"],
         )
+
+    def _offset(self, config: Mapping[str, Any]) -> int:
+        """Return how many rows of the position table come before position zero."""
+        return 0
 
     def config(self, net: BERT) -> dict[str, Any]:
         """Return the configuration of a ``BERT``."""
@@ -56,7 +65,7 @@ class Bert(Architecture):
             "model_type": self.model_type,
             "architectures": [self._class(net)],
             "vocab_size": net.vocabulary,
-            "max_position_embeddings": net.context + self.offset,
+            "max_position_embeddings": net.context + net.offset,
             "hidden_size": net.dim,
             "num_hidden_layers": len(net.blocks),
             "num_attention_heads": net.heads,
@@ -66,7 +75,7 @@ class Bert(Architecture):
             "layer_norm_eps": net.eps,
             "hidden_dropout_prob": net.dropout.p,
             "attention_probs_dropout_prob": net.dropout.p,
-            "pad_token_id": self.offset - 1 if self.offset else 0,
+            "pad_token_id": max(net.offset - 1, 0),
             "bos_token_id": None,
             "eos_token_id": None,
         }
@@ -109,19 +118,44 @@ class Bert(Architecture):
         return rules
 
     def owns(self, net: nn.Module) -> bool:
-        """Whether it is a ``BERT`` with this offset of positions."""
-        return isinstance(net, BERT) and net.offset == self.offset
+        """Whether it is a ``BERT`` whose positions begin at row zero."""
+        return isinstance(net, BERT) and not net.offset and self._has_head(net, net.activation)
+
+    def _has_head(self, net: BERT, activation: str) -> bool:
+        return net.masked is None or net.masked_activation == activation
+
+    def tidy(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Drop copies of the token table and of the head's bias."""
+        found = super().tidy(given)
+        table, bias = f"{self.prefix}embeddings.word_embeddings.weight", self.masked_names[2]
+        decoder = bias.replace("bias", "decoder")
+        drop_copies(found, table, [f"{decoder}.weight"])
+        drop_copies(found, bias, [f"{decoder}.bias"])
+        return found
 
 
 class Roberta(Bert):
-    """``RobertaForMaskedLM`` and ``RobertaModel`` as ``BERT`` with positions from row 2."""
+    """``RobertaForMaskedLM`` and ``RobertaModel`` as ``BERT`` with positions behind padding's."""
 
     model_type = "roberta"
     prefix = "roberta."
     heads = ("lm_head.",)
-    ignored = ("position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias")
-    offset = 2
+    masked_activation = "gelu"  # whatever that of the blocks is
     masked_names = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+
+    def _offset(self, config: Mapping[str, Any]) -> int:
+        offset: int = config["pad_token_id"] + 1
+        if offset >= config["max_position_embeddings"]:
+            raise CheckpointMismatch(
+                f"load_pretrained: `max_position_embeddings` of a {self.model_type} model must be "
+                f"above {offset}, for positions begin behind `pad_token_id`; got "
+                f"{config['max_position_embeddings']}."
+            )
+        return offset
 
     def _class(self, net: BERT) -> str:
         return "RobertaForMaskedLM" if net.masked is not None else "RobertaModel"
+
+    def owns(self, net: nn.Module) -> bool:
+        """Whether it is a ``BERT`` whose positions begin behind that of padding."""
+        return isinstance(net, BERT) and net.offset > 0 and self._has_head(net, "gelu")

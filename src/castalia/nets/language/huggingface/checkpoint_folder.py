@@ -59,11 +59,13 @@ def vocabulary_size(folder: str | os.PathLike[str]) -> int | None:
     if not file.is_file():
         return None
     found = _json(file)
-    model = found.get("model") or {}
-    vocabulary = model.get("vocab") or {}  # a mapping to numbers; for Unigram a list of pairs
-    numbers = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
-    added = [token.get("id", -1) for token in found.get("added_tokens") or []]
-    return max([-1, *numbers, *added]) + 1
+    try:
+        vocabulary = found["model"]["vocab"]  # a mapping to numbers; for Unigram a list of pairs
+        numbers = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
+        added = [token["id"] for token in found.get("added_tokens") or []]
+        return int(max([-1, *numbers, *added])) + 1
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise DamagedFile(f"load_pretrained: '{file}' must be a tokenizer's JSON.") from None
 
 
 def write_config(folder: Path, config: Mapping[str, Any]) -> None:
@@ -109,7 +111,7 @@ def _bytes(tensor: Tensor) -> int:
 def _json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # a number too long is a ValueError
         raise DamagedFile(f"load_pretrained: '{file}' must be JSON; it is not ({error}).") from None
     if not isinstance(found, dict):
         raise DamagedFile(f"load_pretrained: '{file}' must hold a JSON object.")

@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from castalia.nets.language.gpt import GPT
-from castalia.nets.language.huggingface.architecture import Architecture, their_activation, untie
+from castalia.nets.language.huggingface.architecture import Architecture, same, their_activation
+from castalia.nets.language.huggingface.config_schema import ACTIVATIONS
 from castalia.nets.language.huggingface.tensor_names import Rule, pair
 
 __all__ = ["GPT2"]
@@ -24,19 +25,16 @@ class GPT2(Architecture):
 
     def build(self, config: Mapping[str, Any], given: Mapping[str, Tensor]) -> nn.Module:
         """Return a pre-norm ``GPT``."""
-        self.must_be(config, "scale_attn_weights", True)
-        self.must_be(config, "scale_attn_by_inverse_layer_idx", False)
-        self.must_be(config, "add_cross_attention", False)
         return GPT(
-            self.field(config, "vocab_size"),
-            context=self.field(config, "n_positions"),
-            dim=self.field(config, "n_embd"),
-            depth=self.field(config, "n_layer"),
-            heads=self.field(config, "n_head"),
-            hidden=config.get("n_inner"),
-            dropout=config.get("resid_pdrop", 0.1),
-            activation=self.activation(config.get("activation_function", "gelu_new")),
-            eps=config.get("layer_norm_epsilon", 1e-5),
+            config["vocab_size"],
+            context=config["n_positions"],
+            dim=config["n_embd"],
+            depth=config["n_layer"],
+            heads=config["n_head"],
+            hidden=config["n_inner"],
+            dropout=config["resid_pdrop"],
+            activation=ACTIVATIONS[config["activation_function"]],
+            eps=config["layer_norm_epsilon"],
             tied="lm_head.weight" not in given,
         )
 
@@ -91,5 +89,6 @@ class GPT2(Architecture):
     def tidy(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Drop a copy of the token table under the name of the output layer."""
         found = super().tidy(given)
-        untie(found, "transformer.wte.weight", "lm_head.weight")
+        if same(found, "transformer.wte.weight", "lm_head.weight"):
+            found.pop("lm_head.weight", None)
         return found

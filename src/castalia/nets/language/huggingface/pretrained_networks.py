@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,11 +20,12 @@ from castalia.nets.language.huggingface.checkpoint_folder import (
     write_config,
     write_weights,
 )
+from castalia.nets.language.huggingface.config_schema import check_depth, checked_config
 from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
 from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
 from castalia.nets.language.huggingface.tensor_names import ours, theirs
 from castalia.utils.atomic_files import atomic_write, writing
-from castalia.utils.text import did_you_mean, listing
+from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["load_pretrained", "save_pretrained"]
 
@@ -52,10 +54,12 @@ def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn
             f"load_pretrained: `extra` must be 'error' or 'ignore'; got {extra!r}."
         )
     config = read_config(path)
-    kind = _architecture(str(config.get("model_type", "")))
+    kind = _architecture(config.get("model_type"))
+    checked = checked_config(config, kind.model_type)
     given = kind.tidy(read_weights(path))
+    check_depth(checked, kind.model_type, len(given))
     with torch.device("meta"):
-        net = kind.build(config, given)
+        net = kind.build(checked, given)
     rules = kind.rules(net)
     if extra == "ignore":
         wanted = {name for rule in rules for name in rule.theirs}
@@ -101,11 +105,11 @@ def save_pretrained(
     return folder
 
 
-def _architecture(name: str) -> Architecture:
-    if name not in KNOWN:
+def _architecture(name: Any) -> Architecture:
+    if not isinstance(name, str) or name not in KNOWN:
         raise CheckpointMismatch(
             f"load_pretrained: `model_type` of `config.json` must be {listing(KNOWN)}; got "
-            f"{name!r}.{did_you_mean(name, KNOWN)}"
+            f"{shorten(repr(name), 40)}.{did_you_mean(str(name)[:40], KNOWN)}"
         )
     return KNOWN[name]
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from castalia.nets.language.huggingface.architecture import Architecture, their_activation, untie
+from castalia.errors import CheckpointMismatch
+from castalia.nets.language.huggingface.architecture import (
+    Architecture,
+    drop_copies,
+    same,
+    their_activation,
+)
+from castalia.nets.language.huggingface.config_schema import ACTIVATIONS
 from castalia.nets.language.huggingface.tensor_names import Rule, pair
 from castalia.nets.language.t5 import T5
 
@@ -20,32 +27,47 @@ class T5Folder(Architecture):
     """``T5ForConditionalGeneration``, of version 1.0 or 1.1, as ``T5``."""
 
     model_type = "t5"
-    # The second has been left in published weights and is read by nobody.
-    ignored = (".embed_tokens.weight", f"layer.1.EncDecAttention.{TABLE}.weight")
+    # It has been left in published weights and is read by nobody.
+    ignored = (f"layer.1.EncDecAttention.{TABLE}.weight",)
 
     def build(self, config: Mapping[str, Any], given: Mapping[str, Tensor]) -> nn.Module:
         """Return a ``T5``; a configuration with untied tables has no scaled head."""
-        kind = str(config.get("feed_forward_proj", "relu"))
-        gated = kind.startswith("gated-")
-        activation = "gelu_new" if kind == "gated-gelu" else kind.removeprefix("gated-")
-        tied = config.get("tie_word_embeddings", True)
+        self._check(config)
+        kind, scaled = config["feed_forward_proj"], config["scale_decoder_outputs"]
         return T5(
-            self.field(config, "vocab_size"),
-            dim=self.field(config, "d_model"),
-            depth=self.field(config, "num_layers"),
-            decoder_depth=config.get("num_decoder_layers"),
-            heads=self.field(config, "num_heads"),
-            head_dim=self.field(config, "d_kv"),
-            hidden=self.field(config, "d_ff"),
-            activation=self.activation(activation),
-            gated=gated,
-            buckets=config.get("relative_attention_num_buckets", 32),
-            furthest=config.get("relative_attention_max_distance", 128),
-            dropout=config.get("dropout_rate", 0.1),
+            config["vocab_size"],
+            dim=config["d_model"],
+            depth=config["num_layers"],
+            decoder_depth=config["num_decoder_layers"],
+            heads=config["num_heads"],
+            head_dim=config["d_kv"],
+            hidden=config["d_ff"],
+            activation=ACTIVATIONS[dense_activation(kind)],
+            gated=kind.startswith("gated-"),
+            buckets=config["relative_attention_num_buckets"],
+            furthest=config["relative_attention_max_distance"],
+            dropout=config["dropout_rate"],
             tied="lm_head.weight" not in given,
-            scaled=config.get("scale_decoder_outputs", tied is not False),
-            eps=config.get("layer_norm_epsilon", 1e-6),
+            scaled=config["tie_word_embeddings"] if scaled is None else scaled,
+            eps=config["layer_norm_epsilon"],
         )
+
+    def _check(self, config: Mapping[str, Any]) -> None:
+        """Refuse fields that contradict each other."""
+        kind = config["feed_forward_proj"]
+        parts = {"dense_act_fn": dense_activation(kind), "is_gated_act": kind.startswith("gated-")}
+        for name, meant in parts.items():
+            if config[name] not in (None, meant):
+                raise CheckpointMismatch(
+                    f"load_pretrained: `{name}` of a t5 model must be {meant!r} with "
+                    f"`feed_forward_proj` {kind!r}; got {config[name]!r}."
+                )
+        least = config["relative_attention_num_buckets"] // 2
+        if config["relative_attention_max_distance"] <= least:
+            raise CheckpointMismatch(
+                "load_pretrained: `relative_attention_max_distance` of a t5 model must be above "
+                f"{least}, half its buckets; got {config['relative_attention_max_distance']}."
+            )
 
     def config(self, net: T5) -> dict[str, Any]:
         """Return the configuration of a ``T5``."""
@@ -114,5 +136,13 @@ class T5Folder(Architecture):
     def tidy(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Drop a copy of the token table under the name of the output layer."""
         found = super().tidy(given)
-        untie(found, "shared.weight", "lm_head.weight")
+        tables = [f"{half}.embed_tokens.weight" for half in ("encoder", "decoder")]
+        drop_copies(found, "shared.weight", tables)
+        if same(found, "shared.weight", "lm_head.weight"):
+            found.pop("lm_head.weight", None)
         return found
+
+
+def dense_activation(kind: str) -> str:
+    """Return the activation that ``feed_forward_proj`` names; GELU is approximated when gated."""
+    return "gelu_new" if kind == "gated-gelu" else kind.removeprefix("gated-")

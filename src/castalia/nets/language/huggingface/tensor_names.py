@@ -20,18 +20,28 @@ __all__ = ["Rule", "ours", "pair", "theirs"]
 
 @dataclass(frozen=True)
 class Rule:
-    """Our tensor, and theirs in order of rows; ``flipped`` if theirs are (inputs, outputs)."""
+    """Our tensor, and theirs in order of rows; ``flipped`` if theirs are (inputs, outputs).
+
+    ``sizes`` are the rows of each of theirs; empty: all have as many.
+    """
 
     ours: str
     theirs: tuple[str, ...]
     flipped: bool = False
+    sizes: tuple[int, ...] = ()
 
 
-def pair(ours: str, *theirs: str, flipped: bool = False, bias: bool = True) -> list[Rule]:
+def pair(
+    ours: str,
+    *theirs: str,
+    flipped: bool = False,
+    bias: bool = True,
+    sizes: tuple[int, ...] = (),
+) -> list[Rule]:
     """Return the rules of a layer's weight and bias."""
-    rules = [Rule(f"{ours}.weight", tuple(f"{t}.weight" for t in theirs), flipped)]
+    rules = [Rule(f"{ours}.weight", tuple(f"{t}.weight" for t in theirs), flipped, sizes)]
     if bias:
-        rules.append(Rule(f"{ours}.bias", tuple(f"{t}.bias" for t in theirs)))
+        rules.append(Rule(f"{ours}.bias", tuple(f"{t}.bias" for t in theirs), sizes=sizes))
     return rules
 
 
@@ -66,7 +76,8 @@ def theirs(rules: Iterable[Rule], net: nn.Module) -> dict[str, Tensor]:
     mine = net.state_dict()
     found = {}
     for rule in rules:
-        parts = mine[rule.ours].chunk(len(rule.theirs))
+        whole, count = mine[rule.ours], len(rule.theirs)
+        parts = whole.split(rule.sizes) if rule.sizes else whole.chunk(count)
         for name, part in zip(rule.theirs, parts, strict=True):
             found[name] = (part.T if rule.flipped else part).contiguous()
     return found
