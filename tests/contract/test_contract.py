@@ -61,7 +61,7 @@ def conform(model):
 @pytest.mark.parametrize("record", TABLES, ids=lambda record: record.name)
 def test_scikit_learn_finds_no_fault(record):
     model = make(record)
-    conform(model.set_params(epochs=30) if hasattr(model, "epochs") else model)
+    conform(model.set_params(epochs=15) if hasattr(model, "epochs") else model)
 
 
 @pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "gaussian"])
