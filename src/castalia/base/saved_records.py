@@ -3,9 +3,11 @@
 from castalia.base.saved_values import register
 from castalia.data import augment, tokenizers
 from castalia.data.images import ImageAdapter
+from castalia.data.prompts import ChatTemplate
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
 from castalia.data.text import (
+    ConversationAdapter,
     DocumentAdapter,
     LanguageAdapter,
     LayoutAdapter,
@@ -50,6 +52,8 @@ for _transform in (
 register(SignalAdapter, "SignalAdapter")
 register(LanguageAdapter, "LanguageAdapter")
 register(StreamAdapter, "StreamAdapter")
+register(ConversationAdapter, "ConversationAdapter")
+register(ChatTemplate, "ChatTemplate")
 register(TextAdapter, "TextAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")

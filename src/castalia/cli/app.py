@@ -18,6 +18,7 @@ from castalia.cli.diagnose_command import diagnose
 from castalia.cli.doctor_command import doctor
 from castalia.cli.error_exit import DEBUG, guarded
 from castalia.cli.evaluate_command import evaluate
+from castalia.cli.explain_command import explain
 from castalia.cli.fit_command import fit
 from castalia.cli.generate_command import generate
 from castalia.cli.lab_command import lab
@@ -67,6 +68,7 @@ for verb in (
     predict,
     generate,
     evaluate,
+    explain,
     report,
     diagnose,
     cure,

@@ -9,7 +9,7 @@ import typer
 
 from castalia.cli.output import AsJson, Output
 
-__all__ = ["lab"]
+__all__ = ["lab", "write_figure"]
 
 
 def lab(
@@ -30,7 +30,7 @@ def lab(
         return
     found = run(name, quick=quick)
     path = out if out is not None else Path(f"{name}.png")
-    _write(found.figure, path)
+    write_figure(found.figure, path, "castalia lab", "--out")
     for key, value in found.numbers.items():
         output.say(f"  {key:<28} {value:.6g}")
     output.say(found.said)
@@ -39,15 +39,13 @@ def lab(
     output.data({"name": name, "numbers": numbers, "said": found.said, "figure": str(path)})
 
 
-def _write(figure: object, path: Path) -> None:
+def write_figure(figure: object, path: Path, owner: str, option: str) -> None:
+    """Write a figure in the format that a path's ending names."""
     from castalia.errors import InvalidParameter
     from castalia.utils.atomic_files import writing
 
-    kinds = ("png", "svg", "pdf")
-    if path.suffix.lstrip(".").lower() not in kinds:
-        raise InvalidParameter(
-            f"castalia lab: `--out` must end in .png, .svg or .pdf; got '{path}'."
-        )
-    with writing("castalia lab", path):
+    if path.suffix.lstrip(".").lower() not in ("png", "svg", "pdf"):
+        raise InvalidParameter(f"{owner}: `{option}` must end in .png, .svg or .pdf; got '{path}'.")
+    with writing(owner, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150, facecolor="white")  # type: ignore[attr-defined]

@@ -35,6 +35,13 @@ from castalia.evaluate.displays import (
     WorstMistakes,
     to_svg,
 )
+from castalia.evaluate.explanations import (
+    Attributions,
+    PartialDependence,
+    PermutationImportance,
+    integrated_gradients,
+    shapley_values,
+)
 from castalia.evaluate.intersection_over_union import iou
 from castalia.evaluate.intervals import Interval, bootstrap, interval, paired_difference
 from castalia.evaluate.metrics import (
@@ -77,6 +84,7 @@ __all__ = [
     "METRICS",
     "ActivationHistogram",
     "AttentionMap",
+    "Attributions",
     "BiasVariance",
     "Bleu",
     "Calibration",
@@ -95,6 +103,8 @@ __all__ = [
     "LossLandscape",
     "Metric",
     "Mistake",
+    "PartialDependence",
+    "PermutationImportance",
     "PrecisionRecall",
     "Residuals",
     "Rouge",
@@ -118,6 +128,7 @@ __all__ = [
     "f_beta",
     "gaussian_log_likelihood",
     "higher_is_better",
+    "integrated_gradients",
     "interval",
     "iou",
     "loo",
@@ -136,6 +147,7 @@ __all__ = [
     "rouge",
     "runs_test",
     "scores",
+    "shapley_values",
     "structural_risk",
     "task_scores",
     "to_svg",

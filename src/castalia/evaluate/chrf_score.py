@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def chrf(
     return _score(total, beta)
 
 
-def _grams(text: str, order: int, word_order: int) -> list[Counter[Hashable]]:
+def _grams(text: str, order: int, word_order: int) -> list[Counter[Any]]:
     """Count the n-grams of a text: characters, then words."""
     letters, parts = "".join(text.split()), _words(text)
     chars = [Counter(letters[i : i + n] for i in range(len(letters) - n + 1)) for n in _upto(order)]
@@ -98,7 +98,7 @@ def _words(text: str) -> list[str]:
     return found
 
 
-def _counts(ours: Sequence[Counter[Hashable]], theirs: Sequence[Counter[Hashable]]) -> np.ndarray:
+def _counts(ours: Sequence[Counter[Any]], theirs: Sequence[Counter[Any]]) -> np.ndarray:
     """Return n-grams of the translation, of the reference and in common, (orders, 3).
 
     Those of the translation count only where the reference has any of this order.

@@ -65,7 +65,8 @@ class CausalLM(Objective):
         if not self.plan.second_order and torch.is_grad_enabled() and _has_large_table(net):
             h = _compiled(_features, mode)(net, x) if compiled else net.features(x)
             share = _shares(y, batch.weight, self.ignore)
-            loss = vocabulary_loss(h.flatten(0, 1), net.table, y.flatten().long(), share.flatten())
+            known = y.flatten().long().clamp_min(0)  # what is ignored may be no token
+            loss = vocabulary_loss(h.flatten(0, 1), net.table, known, share.flatten())
             return {"loss": loss}
         if compiled:
             losses = _compiled(_network_losses, mode)(net, x, y, self.ignore)

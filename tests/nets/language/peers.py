@@ -91,3 +91,24 @@ def bart(**changes):
         **changes,
     )
     return lively(BartForConditionalGeneration(config))
+
+
+LLAMA = {
+    "vocab_size": 40,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 32,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
+
+
+def llama(kind="Llama", **changes):
+    """Return a small Llama, Mistral or Qwen2."""
+    import transformers
+
+    config = getattr(transformers, f"{kind}Config")(**{**LLAMA, **changes})
+    return lively(getattr(transformers, f"{kind}ForCausalLM")(config))

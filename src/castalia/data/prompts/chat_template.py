@@ -152,11 +152,6 @@ class ChatTemplate:
             return None
         return cls(source, special_tokens(said))
 
-    def save(self, folder: Path) -> dict[str, Any]:
-        """Write ``chat_template.jinja``; return the special tokens for a configuration."""
-        (folder / "chat_template.jinja").write_text(self.source, encoding="utf-8")
-        return dict(self.special)
-
 
 def special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the special tokens of a ``tokenizer_config.json`` by their names.

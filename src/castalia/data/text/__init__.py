@@ -1,5 +1,6 @@
 """Texts as rows of a training: packed blocks for language models, padded rows for classifiers."""
 
+from castalia.data.text.conversation_adapter import ConversationAdapter
 from castalia.data.text.document_adapter import DocumentAdapter
 from castalia.data.text.language_adapter import LanguageAdapter
 from castalia.data.text.layout_adapter import LAYOUTS, LayoutAdapter, as_choices
@@ -28,6 +29,7 @@ __all__ = [
     "LETTERS",
     "TASKS",
     "TOKENIZERS",
+    "ConversationAdapter",
     "Corpus",
     "DocumentAdapter",
     "LanguageAdapter",

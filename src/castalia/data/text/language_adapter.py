@@ -75,6 +75,16 @@ class LanguageAdapter(Adapter):
         return None if self.tokenizer is None else self.tokenizer.find_id("end")
 
     @property
+    def stops(self) -> tuple[int, ...]:
+        """Tokens that end a text that is written."""
+        return () if self.end is None else (self.end,)
+
+    @property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """What stands before and behind a text."""
+        return list(self.stops), list(self.stops)
+
+    @property
     def extra(self) -> Mapping[str, Any]:
         """What a network needs to be built."""
         return {"vocabulary": self.vocabulary, "context": self.context}
@@ -105,7 +115,8 @@ class LanguageAdapter(Adapter):
         if isinstance(X, Corpus):
             return self._file(X, owner).ids
         first, *others = self.streams(X, owner)
-        shared = int(self.end is not None)  # the end token between two texts belongs to both
+        before, after = self.frame
+        shared = len(before) if before == after else 0  # between two texts it belongs to both
         stream = np.concatenate([first, *(other[shared:] for other in others)])
         if len(stream) < 2:
             raise InvalidData(
@@ -124,7 +135,7 @@ class LanguageAdapter(Adapter):
             raise InvalidData(
                 f"{owner}: it has no tokenizer; texts must be token ids, got {words[0][:40]!r}."
             )
-        end = [] if self.end is None else [self.end]
+        before, after = self.frame
         found = iter(self.tokenizer.encode(words) if self.tokenizer is not None and words else [])
         ids = [next(found) if isinstance(text, str) else self._known(text, owner) for text in texts]
         empty = next((place for place, row in enumerate(ids) if not len(row)), None)
@@ -133,7 +144,7 @@ class LanguageAdapter(Adapter):
                 f"{owner}: a text must hold at least one token; text {empty} is empty. Leave it "
                 "out."
             )
-        return [np.concatenate([end, row, end]).astype(np.int64) for row in ids]
+        return [np.concatenate([before, row, after]).astype(np.int64) for row in ids]
 
     def _learn(self, texts: list[Any], words: list[str], owner: str) -> None:
         """Learn the tokenizer from the texts, or the number of ids from the ids."""

@@ -11,9 +11,10 @@ from sklearn.base import is_classifier
 from castalia.data.tables.schema import Column
 from castalia.errors import InvalidParameter
 from castalia.method.answer_scores import Answers
-from castalia.method.fit_plan import FitPlan
+from castalia.method.fit_plan import METRICS, FitPlan
 from castalia.method.fit_table import load_table, usable_columns
 from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns
+from castalia.method.report.column_importance import column_importance
 from castalia.method.saved_model import check_columns, unseen_categories
 from castalia.method.table_baselines import fit_baseline
 from castalia.method.table_model import DEFAULT, build_model
@@ -130,6 +131,12 @@ class Table(Kind):
             {"row": {name: _cell(values[i]) for name, values in columns.items()}}
             for i in range(len(rows))
         ]
+
+    def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
+        """Show which columns the model uses, on the rows of the first part that are tested."""
+        metric = self.plan.metric or METRICS[self.task.kind][0]
+        X, y = self.rows(self.parts[0].test)
+        return {"importance": column_importance(model, X, y, metric)}
 
     @staticmethod
     def answered_by(model: Any) -> bool:

@@ -27,7 +27,7 @@ from castalia.method.report.run_report import RunReport
 from castalia.method.report.score_formats import finite, metric_label, score
 from castalia.utils.text import plural
 
-__all__ = ["Drawing", "comparison", "curves", "diagnostics", "feature_maps"]
+__all__ = ["Drawing", "comparison", "curves", "diagnostics", "feature_maps", "guarded"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def comparison(report: RunReport) -> Drawing | None:
         alt = f"{metric_label(report.metric)} of each contender, best first: {values}."
         return Markup(to_svg(display.figure_, alt, "scores")), ""
 
-    return _guarded("Scores", draw)
+    return guarded("Scores", draw)
 
 
 def curves(report: RunReport) -> Drawing | None:
@@ -80,7 +80,7 @@ def curves(report: RunReport) -> Drawing | None:
         alt = f"Loss over {plural(len(report.history), 'epoch')}. {words}"
         return Markup(to_svg(display.figure_, alt, "curves")), words
 
-    return _guarded("Learning curves", draw)
+    return guarded("Learning curves", draw)
 
 
 def diagnostics(report: RunReport) -> list[Drawing]:
@@ -89,12 +89,12 @@ def diagnostics(report: RunReport) -> list[Drawing]:
         return []
     if report.task == "regression":
         return _regression(report) if report.y_pred else []
-    found = [_guarded("Confusion", lambda: _confusion(report))] if report.y_pred else []
+    found = [guarded("Confusion", lambda: _confusion(report))] if report.y_pred else []
     if report.probability:
         found += [
-            _guarded("Precision and recall", lambda: _precision_recall(report)),
-            _guarded("Calibration", lambda: _calibration(report)),
-            _guarded("If it may decline", lambda: _coverage(report)),
+            guarded("Precision and recall", lambda: _precision_recall(report)),
+            guarded("Calibration", lambda: _calibration(report)),
+            guarded("If it may decline", lambda: _coverage(report)),
         ]
     return found
 
@@ -102,7 +102,7 @@ def diagnostics(report: RunReport) -> list[Drawing]:
 def feature_maps(report: RunReport) -> list[Drawing]:
     """Draw what the first layers make of an image."""
     return [
-        _guarded(shown["name"].capitalize(), partial(_maps, i, shown))
+        guarded(shown["name"].capitalize(), partial(_maps, i, shown))
         for i, shown in enumerate(report.feature_maps)
     ]
 
@@ -115,7 +115,7 @@ def _maps(number: int, shown: Mapping[str, Any]) -> tuple[Markup, str]:
     return Markup(to_svg(display.figure_, alt, f"maps-{number}")), ""
 
 
-def _guarded(title: str, draw: Callable[[], tuple[Markup, str]]) -> Drawing:
+def guarded(title: str, draw: Callable[[], tuple[Markup, str]]) -> Drawing:
     """Draw, or say why not: one odd figure must not cost a finished run its report."""
     try:
         svg, words = draw()
@@ -132,7 +132,7 @@ def _regression(report: RunReport) -> list[Drawing]:
         return Markup(to_svg(display.figure_, alt, f"residuals-{kind}")), words
 
     return [
-        _guarded(
+        guarded(
             "Actual against predicted",
             lambda: draw(
                 "actual",
@@ -140,7 +140,7 @@ def _regression(report: RunReport) -> list[Drawing]:
                 "One dot per test row. On the dashed line the prediction is exact.",
             ),
         ),
-        _guarded(
+        guarded(
             "Residuals",
             lambda: draw(
                 "residual",

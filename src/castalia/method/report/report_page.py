@@ -13,6 +13,7 @@ from markupsafe import Markup
 from castalia import __version__
 from castalia.method.report import report_figures as figures
 from castalia.method.report import report_tables as views
+from castalia.method.report.column_importance import importance_figures, importance_rows
 from castalia.method.report.run_report import RunReport
 from castalia.method.report.score_formats import duration, metric_label, value
 from castalia.utils.atomic_files import atomic_write
@@ -68,6 +69,8 @@ def _context(report: RunReport) -> dict[str, Any]:
         "curves": figures.curves(report),
         "diagnostics": figures.diagnostics(report),
         "feature_maps": figures.feature_maps(report),
+        "importance": importance_figures(report),
+        "important": importance_rows(report),
         "examples": views.example_rows(report),
         "panels": views.panels(report),
         "gallery": views.gallery(report),

@@ -105,6 +105,9 @@ class RunReport:
     panels
         What there is to read about texts: title, words, and either heads and rows of a table, or
         samples, each with ``prompt`` and ``text``.
+    importance
+        Of tables, what ``column_importance`` gives: columns, values, intervals, metric, score,
+        rows, effects.
 
     Examples
     --------
@@ -139,6 +142,7 @@ class RunReport:
     examples: list[dict[str, Any]] = field(default_factory=list)
     feature_maps: list[dict[str, Any]] = field(default_factory=list)
     panels: list[dict[str, Any]] = field(default_factory=list)
+    importance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for each in fields(self):

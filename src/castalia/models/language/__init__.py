@@ -1,6 +1,7 @@
 """Language models, word vectors, and tasks by prompting."""
 
 from castalia.models.language.causal.gpt_language_model import GPTLanguageModel
+from castalia.models.language.causal.llama_language_model import LlamaLanguageModel
 from castalia.models.language.causal.rnn_language_model import RNNLanguageModel
 from castalia.models.language.causal.window_language_model import WindowLanguageModel
 from castalia.models.language.embeddings.fasttext import FastText
@@ -33,6 +34,7 @@ __all__ = [
     "GPTClassifier",
     "GPTLanguageModel",
     "GloVe",
+    "LlamaLanguageModel",
     "NGramLanguageModel",
     "RNNLanguageModel",
     "RoBERTa",

@@ -77,7 +77,7 @@ def stretch(frequencies: Tensor, scaling: Mapping[str, Any] | None) -> Tensor:
         )
     rule, names = KINDS[kind]
     given = {name: value for name, value in scaling.items() if name != "rope_type"}
-    if set(given) != set(names) or not all(_is_positive(value) for value in given.values()):
+    if set(given) != set(names) or not all(is_positive(value) for value in given.values()):
         raise InvalidParameter(
             f"Rotary: scaling by '{kind}' must have {listing(names, 'and')}, numbers above 0; got "
             f"{given!r}."
@@ -85,5 +85,6 @@ def stretch(frequencies: Tensor, scaling: Mapping[str, Any] | None) -> Tensor:
     return rule(frequencies, **given)
 
 
-def _is_positive(value: Any) -> bool:
+def is_positive(value: Any) -> bool:
+    """Say whether it is a finite number above 0."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from castalia.base import Estimator, Interval, NoTarget, Target, TargetCodec
 from castalia.data.adapter_base import Reads
-from castalia.data.text import LanguageAdapter
+from castalia.data.text import LanguageAdapter, TokenRows
+from castalia.data.text.conversation_adapter import IGNORED, answer_lengths
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.language.causal.token_scores import token_log_probabilities
@@ -39,8 +40,10 @@ class NextTokenCodec(NoTarget):
     """The next token of each, (N, T), out of the blocks; any y is not used."""
 
     def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:
-        """Return the next tokens; blocks of a corpus hold theirs themselves."""
-        return X[:, 1:] if isinstance(X, np.ndarray) else super().check(est, adapter, X, y)
+        """Return the next tokens; blocks of a corpus and conversations hold theirs themselves."""
+        if not isinstance(X, np.ndarray):
+            return super().check(est, adapter, X, y)
+        return X[:, 1:] if X.ndim == 2 else np.ascontiguousarray(X[:, 1])
 
     def check_weight(self, est: Any, X: Any, weight: Any) -> None:
         """Refuse weights: a block of tokens holds pieces of several texts."""
@@ -51,8 +54,11 @@ class NextTokenCodec(NoTarget):
             )
 
     def encode(self, est: Any, y: np.ndarray) -> Target:
-        """Return them as they are."""
-        return Target(torch.from_numpy(y), 1)
+        """Return them as they are; of conversations, as long as their rows."""
+        found = torch.from_numpy(y)
+        if y.ndim == 2 and (y == IGNORED).any():
+            return Target(TokenRows(found, answer_lengths(found)), 1)
+        return Target(found, 1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -201,7 +207,6 @@ class NeuralLanguageModel(Estimator):
         cut = stop_words(stop, name)
         several = _is_several(prompt)
         prompts = [self._prompt(text) for text in (prompt if several else [prompt])]
-        end = self.adapter_.end
         new = generate(
             self.module_,
             prompts,
@@ -210,7 +215,7 @@ class NeuralLanguageModel(Estimator):
             top_k=top_k,
             top_p=top_p,
             repetition_penalty=repetition_penalty,
-            stop=() if end is None else end,
+            stop=self.adapter_.stops,
             pad=-1,
             cached=self._cached,
             slide=True,
@@ -222,17 +227,18 @@ class NeuralLanguageModel(Estimator):
 
     def _worded(self, prompt: Any, new: list[int], stop: list[str]) -> Any:
         """Return a prompt and what was written behind it, up to the first end."""
-        ends = (-1, self.adapter_.end)
+        ends = (-1, *self.adapter_.stops)
         new = [i for i in new if i not in ends]
         if not isinstance(prompt, str):
             return [*map(int, prompt), *new]
         made: Any = self.tokenizer_
+        new = [i for i in new if i < len(made)]  # a network may have more ids, without a meaning
         return prompt + cut_behind(continuation(made, made.encode(prompt), new), stop)
 
     def _prompt(self, prompt: Any) -> list[int]:
-        """Return the ids of a prompt behind the end token, which begins every text."""
+        """Return the ids of a prompt behind what begins every text."""
         name, adapter = f"{type(self).__name__}.generate", self.adapter_
-        begin = [] if adapter.end is None else [adapter.end]
+        begin = adapter.frame[0]
         if not isinstance(prompt, str):
             found = [*begin, *adapter._known(_as_ids(prompt, name), name).tolist()]
             return self._begun(found, name)

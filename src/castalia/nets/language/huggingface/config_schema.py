@@ -204,6 +204,27 @@ ENCODER = {
     "tie_word_embeddings": flag(True),
 }
 
+MAPPING = Field("a mapping of names to values", lambda value: isinstance(value, dict), None)
+LLAMA = {
+    **EVERYWHERE,
+    "vocab_size": TOKENS,
+    "max_position_embeddings": CONTEXT,
+    "hidden_size": WIDTH,
+    "num_hidden_layers": DEPTH,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": replace(HEADS, default=None),
+    "head_dim": whole(2, 2**16, None),
+    "intermediate_size": WIDTH,
+    "attention_dropout": number(0, 1, 0.0),
+    "hidden_act": word(ACTIVATIONS, "silu"),
+    "rms_norm_eps": number(0, 1, 1e-6),
+    "rope_theta": number(1, 1e12, 10000.0),
+    "rope_scaling": MAPPING,
+    "rope_parameters": MAPPING,
+    "tie_word_embeddings": flag(False),
+    "is_encoder_decoder": only(False),
+}
+
 SCHEMAS: dict[str, Schema] = {
     "gpt2": Schema(
         {
@@ -302,5 +323,22 @@ SCHEMAS: dict[str, Schema] = {
             ("d_model", "decoder_attention_heads"),
         ),
         depths=("encoder_layers", "decoder_layers"),
+    ),
+    "llama": Schema(
+        {**LLAMA, "attention_bias": flag(False), "mlp_bias": flag(False)},
+        depths=("num_hidden_layers",),
+    ),
+    "mistral": Schema(
+        {**LLAMA, "sliding_window": whole(1, 2**24, None)}, depths=("num_hidden_layers",)
+    ),
+    "qwen2": Schema(
+        {
+            **LLAMA,
+            "use_sliding_window": flag(False),
+            "sliding_window": whole(1, 2**24, 4096),
+            "max_window_layers": whole(0, 512, 28),
+            "layer_types": Field("a list of names", lambda value: isinstance(value, list), None),
+        },
+        depths=("num_hidden_layers",),
     ),
 }

@@ -22,6 +22,7 @@ from castalia.nets.language.huggingface.checkpoint_folder import (
 )
 from castalia.nets.language.huggingface.config_schema import check_depth, checked_config
 from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
+from castalia.nets.language.huggingface.llama_checkpoint import LlamaFolder, Mistral, Qwen2
 from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
 from castalia.nets.language.huggingface.tensor_names import ours, theirs
 from castalia.utils.atomic_files import atomic_write, writing
@@ -29,17 +30,16 @@ from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["load_pretrained", "save_pretrained"]
 
-KNOWN: dict[str, Architecture] = {
-    kind.model_type: kind for kind in (GPT2(), Bert(), Roberta(), T5Folder(), Bart())
-}
+ALL = (GPT2(), Bert(), Roberta(), T5Folder(), Bart(), LlamaFolder(), Mistral(), Qwen2())
+KNOWN: dict[str, Architecture] = {kind.model_type: kind for kind in ALL}
 SHARD = 5 * 10**9  # bytes
 
 
 def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn.Module:
     """Return the network of a Hugging Face folder, in evaluation mode, with equal logits.
 
-    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, RoBERTa, T5
-    and BART. Pickles are refused and no code of the folder is run.
+    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, RoBERTa,
+    T5, BART, Llama, Mistral and Qwen2. Pickles are refused and no code of the folder is run.
 
     Parameters
     ----------
@@ -66,6 +66,7 @@ def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn
         given = {name: tensor for name, tensor in given.items() if name in wanted}
     net.load_state_dict(ours(rules, given, net), strict=True, assign=True)
     _check_vocabulary(path, int(net.vocabulary))  # type: ignore[arg-type]
+    net.model_type = kind.model_type  # type: ignore[assignment]
     return net.eval()
 
 
@@ -81,7 +82,7 @@ def save_pretrained(
     Parameters
     ----------
     net
-        A ``GPT``, ``BERT``, ``RoBERTa``, ``T5`` or ``BART``.
+        A ``GPT``, ``BERT``, ``RoBERTa``, ``T5``, ``BART`` or ``Llama``.
     path
         The folder; it is made where it is not there.
     tokenizer
@@ -89,11 +90,13 @@ def save_pretrained(
     shard_bytes
         Size above which the weights are split into several files.
     """
-    kind = next((kind for kind in KNOWN.values() if kind.owns(net)), None)
+    read = KNOWN.get(getattr(net, "model_type", ""))  # one of several that it could be
+    kind = next((kind for kind in (read, *ALL) if kind is not None and kind.owns(net)), None)
     if kind is None:
         raise InvalidParameter(
             "save_pretrained: `net` must be a GPT (pre-norm, with learned positions and biases), "
-            f"BERT, RoBERTa, T5 or BART; got {type(net).__name__} that is none of them."
+            "BERT, RoBERTa, T5, BART or Llama with the biases and windows of Llama, Mistral or "
+            f"Qwen2; got {type(net).__name__} that is none of them."
         )
     folder = Path(path)
     with writing("save_pretrained", folder):
