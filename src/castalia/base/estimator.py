@@ -39,7 +39,8 @@ from castalia.train import (
     step_work,
     train,
 )
-from castalia.utils.devices import cpu_scope, resolve_device
+from castalia.utils.devices import cpu_scope, forked_threads, resolve_device
+from castalia.utils.plain_torch import plain_torch
 from castalia.utils.seeds import derive, seed_from, seed_scope
 from castalia.utils.tensor_trees import leaves, map_tree
 
@@ -137,7 +138,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = self.warm_start and hasattr(self, "module_")
         read = self._further_rows if again else self._first_rows
         vars(self).pop("_optimizers", None)
-        return self._train(*read(X, y, sample_weight), training, self.epochs, again=again)
+        with plain_torch():
+            return self._train(*read(X, y, sample_weight), training, self.epochs, again=again)
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -167,7 +169,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = hasattr(self, "module_")
         self.codec.check_classes(self, y, classes, first=not again)
         read = self._further_rows if again else self._first_rows
-        return self._train(*read(X, y, sample_weight, classes), training, 1, again=again, keep=True)
+        with plain_torch():
+            rows = read(X, y, sample_weight, classes)
+            return self._train(*rows, training, 1, again=again, keep=True)
 
     def _resolved_training(self, **changes: Any) -> Training:
         """Return how the loop runs, after checking every parameter."""
@@ -305,12 +309,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         if not len(held) or not self.codec.judges:
             return None, None
         device = next(self.module_.parameters()).device
+        most = evaluation_rows(self.adapter_.shape, 8192)
         outputs, targets = [], []
-        for window, order in held.windows(None, 0):
-            for index in order.split(evaluation_rows(self.adapter_.shape, 8192)):
-                batch = window.batch(index)
-                outputs.append(self.module_(batch.to(device).x).cpu())
-                targets.append(batch.y)
+        with cpu_scope(device, step_work(self.module_, self.adapter_.shape, self.batch_size)):
+            for window, order in held.windows(None, 0):
+                for index in order.split(most):
+                    batch = window.batch(index)
+                    outputs.append(self.module_(batch.to(device).x).cpu())
+                    targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
     def _forward(self, X: Any) -> Iterator[Any]:
@@ -324,10 +330,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _through(self, X: Any) -> Iterator[Any]:
         parameter = next(self.module_.parameters())
         device, dtype = parameter.device, parameter.dtype
+        forked_threads()
         self.module_.eval()
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
-            with torch.inference_mode(), cpu_scope(device, work):
+            with torch.inference_mode(), cpu_scope(device, work, wait=False):
                 outputs = self.module_(Batch(block).to(device).x)
                 outputs = map_tree(lambda part: part.detach().cpu(), outputs)
             yield outputs
