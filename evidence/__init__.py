@@ -8,15 +8,27 @@ NAMES = (
     "doctor",
     "doctor_repair",
     "pictures",
+    "cifar10",
     "camvid",
     "bccd",
     "ngrams",
     "word_vectors",
     "shakespeare",
+    "muon",
     "penn_treebank",
     "sentiment",
     "multi30k",
     "huggingface",
 )
 # Those of them that are trained on a GPU, in one call.
-GPU = ("pictures", "camvid", "bccd", "shakespeare", "penn_treebank", "sentiment", "multi30k")
+GPU = (
+    "pictures",
+    "cifar10",
+    "camvid",
+    "bccd",
+    "shakespeare",
+    "muon",
+    "penn_treebank",
+    "sentiment",
+    "multi30k",
+)

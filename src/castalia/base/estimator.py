@@ -23,6 +23,7 @@ from castalia.base.params import (
     check_parameters,
     check_tokens,
 )
+from castalia.base.recipe import Recipe
 from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.targets import Target, TargetCodec
@@ -86,6 +87,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     adapter: ClassVar[Any] = TableAdapter  # an ``Adapter``, or what makes one: ``Reads``
     codec: ClassVar[TargetCodec]
+    recipe: ClassVar[Recipe] = Recipe()  # of settings that depend on the data
     usual_training: ClassVar[Training] = Training()  # where ``training`` is None
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
@@ -139,7 +141,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         read = self._further_rows if again else self._first_rows
         vars(self).pop("_optimizers", None)
         with plain_torch():
-            return self._train(*read(X, y, sample_weight), training, self.epochs, again=again)
+            return self._train(*read(X, y, sample_weight), training, again=again)
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -171,7 +173,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         read = self._further_rows if again else self._first_rows
         with plain_torch():
             rows = read(X, y, sample_weight, classes)
-            return self._train(*rows, training, 1, again=again, keep=True)
+            return self._train(*rows, training, epochs=1, again=again, keep=True)
 
     def _resolved_training(self, **changes: Any) -> Training:
         """Return how the loop runs, after checking every parameter."""
@@ -223,8 +225,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         y: Any,
         target: Target,
         training: Training,
-        epochs: int,
         *,
+        epochs: int | None = None,
         again: bool = False,
         keep: bool = False,
     ) -> Estimator:
@@ -234,28 +236,27 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
         drawn = derive(drawn, len(past)) % 2**31 if past else drawn
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn, again=again)
-        seed = recorder.seed
+        seed, amounts = recorder.seed, self.recipe.amounts(self)
+        amounts = amounts if epochs is None else amounts._replace(epochs=epochs)
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             if again:
                 net.load_state_dict(self.module_.state_dict())
-            work = step_work(net, self.adapter_.shape, self.batch_size)
+            work = step_work(net, self.adapter_.shape, amounts.batch_size)
             rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
             samples = self._samples(X, target, precision.dtype)
             validation = self._validation(training.validation, precision.dtype)
             kept, held = self.adapter_.split(samples, validation, seed, target.labels)
             stages = _stages(self._objective(self.spec_))
-            steps = epochs * kept.n_batches(self.batch_size)
+            steps = amounts.epochs * kept.n_batches(amounts.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
                 net,
                 [replace(stages[-1], epochs=None)] if keep else stages,
                 kept,
                 training,
-                epochs=epochs,
-                batch_size=self.batch_size,
-                lr=self.lr,
+                **amounts._asdict(),
                 seed=seed,
                 device=device,
                 precision=precision,
@@ -274,7 +275,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.best_ = state.best
         self.stopped_ = state.stopped
         counts = {"rows": len(kept), "validation_rows": len(held)}
-        self.settings_ = {**state.settings, "seed": seed, **counts}
+        self.settings_ = {**state.settings, "seed": seed, **counts, **amounts._asdict()}
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         remember(self, doctor)
         self.codec.conclude(self, *self._validation_outputs(held))
@@ -335,7 +336,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
             with torch.inference_mode(), cpu_scope(device, work, wait=False):
-                outputs = self.module_(Batch(block).to(device).x)
+                outputs = self.codec.outputs(self, Batch(block).to(device).x)
                 outputs = map_tree(lambda part: part.detach().cpu(), outputs)
             yield outputs
 

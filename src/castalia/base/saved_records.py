@@ -16,6 +16,7 @@ from castalia.data.text import (
     SpanAdapter,
     StreamAdapter,
     TextAdapter,
+    TwinAdapter,
     WordAdapter,
 )
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
@@ -35,15 +36,18 @@ register(ImageAdapter, "ImageAdapter")
 for _transform in (
     augment.Augment,
     augment.Crop,
+    augment.CutMix,
     augment.Cutout,
     augment.Flip,
     augment.LabelNoise,
     augment.Mask,
     augment.Mixup,
     augment.Noise,
+    augment.RandAugment,
     augment.Recolor,
     augment.Rotate,
     augment.Shift,
+    augment.TrivialAugment,
     augment.WithBoxes,
     augment.WithMasks,
     augment.Zoom,
@@ -57,6 +61,7 @@ register(ChatTemplate, "ChatTemplate")
 register(TextAdapter, "TextAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
+register(TwinAdapter, "TwinAdapter")
 register(WordAdapter, "WordAdapter")
 register(SpanAdapter, "SpanAdapter")
 register(LayoutAdapter, "LayoutAdapter")

@@ -6,6 +6,7 @@ from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
 from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
+from castalia.objectives.in_batch_contrast import InBatchContrast
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
@@ -78,6 +79,7 @@ __all__ = [
     "Denoising",
     "GaussianLikelihood",
     "Hinge",
+    "InBatchContrast",
     "LaplaceLikelihood",
     "Layered",
     "Likelihood",

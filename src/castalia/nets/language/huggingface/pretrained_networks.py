@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.nets.language.huggingface.architecture import Architecture
 from castalia.nets.language.huggingface.bart_checkpoint import Bart
 from castalia.nets.language.huggingface.bert_checkpoint import Bert, Roberta
+from castalia.nets.language.huggingface.bert_variants import DistilBert, XLMRoberta
 from castalia.nets.language.huggingface.checkpoint_folder import (
     read_config,
     read_weights,
@@ -23,14 +25,32 @@ from castalia.nets.language.huggingface.checkpoint_folder import (
 from castalia.nets.language.huggingface.config_schema import check_depth, checked_config
 from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
 from castalia.nets.language.huggingface.llama_checkpoint import LlamaFolder, Mistral, Qwen2
+from castalia.nets.language.huggingface.seq2seq_variants import MT5, Marian
 from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
 from castalia.nets.language.huggingface.tensor_names import ours, theirs
+from castalia.nn.adaptation.bottleneck_adapters import Bottleneck
+from castalia.nn.adaptation.lora import LoRALinear, merge_lora
+from castalia.nn.adaptation.soft_prompts import Prompted
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["load_pretrained", "save_pretrained"]
 
-ALL = (GPT2(), Bert(), Roberta(), T5Folder(), Bart(), LlamaFolder(), Mistral(), Qwen2())
+# The first that fits a network writes it, unless it was read as another.
+ALL: tuple[Architecture, ...] = (
+    GPT2(),
+    Bert(),
+    DistilBert(),
+    Roberta(),
+    XLMRoberta(),
+    T5Folder(),
+    MT5(),
+    Bart(),
+    Marian(),
+    LlamaFolder(),
+    Mistral(),
+    Qwen2(),
+)
 KNOWN: dict[str, Architecture] = {kind.model_type: kind for kind in ALL}
 SHARD = 5 * 10**9  # bytes
 
@@ -38,8 +58,9 @@ SHARD = 5 * 10**9  # bytes
 def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn.Module:
     """Return the network of a Hugging Face folder, in evaluation mode, with equal logits.
 
-    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, RoBERTa,
-    T5, BART, Llama, Mistral and Qwen2. Pickles are refused and no code of the folder is run.
+    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, DistilBERT,
+    RoBERTa, XLM-R, T5, mT5, BART, Marian, Llama, Mistral and Qwen2. Pickles are refused and no code
+    of the folder is run.
 
     Parameters
     ----------
@@ -90,6 +111,7 @@ def save_pretrained(
     shard_bytes
         Size above which the weights are split into several files.
     """
+    net = _whole(net)
     read = KNOWN.get(getattr(net, "model_type", ""))  # one of several that it could be
     kind = next((kind for kind in (read, *ALL) if kind is not None and kind.owns(net)), None)
     if kind is None:
@@ -106,6 +128,18 @@ def save_pretrained(
     write_config(folder, kind.config(net))
     write_weights(folder, theirs(kind.rules(net), net), shard_bytes)
     return folder
+
+
+def _whole(net: nn.Module) -> nn.Module:
+    """Return a network with the updates of LoRA added; other added parts have no place there."""
+    if any(isinstance(module, Bottleneck | Prompted) for module in net.modules()):
+        raise InvalidParameter(
+            f"save_pretrained: `net` must be without learnt prompts and adapters; got "
+            f"{type(net).__name__} with such parts, which Hugging Face's models have no place for."
+        )
+    if not any(isinstance(module, LoRALinear) for module in net.modules()):
+        return net
+    return merge_lora(copy.deepcopy(net))
 
 
 def _architecture(name: Any) -> Architecture:
