@@ -4,6 +4,7 @@ NAMES = (
     "tables",
     "regression",
     "classical",
+    "defaults",
     "foetal_ecg",
     "doctor",
     "doctor_repair",

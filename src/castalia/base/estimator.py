@@ -63,7 +63,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     lr
         Learning rate.
     training
-        Everything else about the loop; None takes ``Training()``.
+        Everything else about the loop; None takes the class's ``usual_training``.
     random_state
         Seed. The same seed gives the same weights; no global random state is read or changed.
     warm_start
@@ -311,7 +311,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for window, order in held.windows(None, 0):
             for index in order.split(evaluation_rows(self.adapter_.shape, 8192)):
                 batch = window.batch(index)
-                outputs.append(self.module_(batch.to(device).x).cpu())
+                outputs.append(_judged(self.module_, batch.to(device)).cpu())
                 targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
@@ -343,7 +343,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Set parameters; ``training__optimizer`` works from the default ``training=None`` too."""
         nested = any(name.startswith("training__") for name in params)
         if nested and self.training is None and "training" not in params:
-            self.training = Training()
+            self.training = replace(self.usual_training)
         return super().set_params(**params)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -352,7 +352,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = self.adapter is TableAdapter
+        kind: Any = getattr(self.adapter, "adapter", self.adapter)  # or what ``Reads`` makes
+        tags.input_tags.sparse = isinstance(kind, type) and issubclass(kind, TableAdapter)
         tags.target_tags.required = self.codec.required
         return tags
 
@@ -362,6 +363,13 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 def _stages(objective: Objective | Sequence[Stage]) -> Sequence[Stage]:
     return objective if isinstance(objective, Sequence) else [Stage("train", objective)]
+
+
+def _judged(net: Any, batch: Batch) -> Tensor:
+    """Return the outputs on held-out rows: of several networks, those that left a row out."""
+    if batch.weight is None or batch.weight.ndim == 1:
+        return net(batch.x)
+    return net.held_out_outputs(batch.x, batch.weight)
 
 
 def _cast(leaf: Any, dtype: torch.dtype) -> Any:

@@ -6,6 +6,7 @@ from castalia.data.images import ImageAdapter
 from castalia.data.prompts import ChatTemplate
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
+from castalia.data.tabular_adapter import TabularAdapter
 from castalia.data.text import (
     ConversationAdapter,
     DocumentAdapter,
@@ -30,10 +31,12 @@ __all__: list[str] = []
 register(Training, "Training")
 register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
+register(TabularAdapter, "TabularAdapter")
 register(ImageAdapter, "ImageAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (
+    augment.AlternatingFlip,
     augment.Augment,
     augment.Crop,
     augment.CutMix,

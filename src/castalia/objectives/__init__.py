@@ -20,6 +20,7 @@ from castalia.objectives.likelihood import (
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.masked import MaskedLM
+from castalia.objectives.member_loss import MemberLoss
 from castalia.objectives.next_sentence import NextSentence
 from castalia.objectives.next_token import CarriedLM, CausalLM
 from castalia.objectives.objective import BatchPenalty, Objective, Penalty, weighted_mean
@@ -86,6 +87,7 @@ __all__ = [
     "Logistic",
     "Lq",
     "MaskedLM",
+    "MemberLoss",
     "MixtureLikelihood",
     "MultinoulliLikelihood",
     "NextSentence",
