@@ -11,6 +11,7 @@ from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, Encode
 from castalia.nets.language.hierarchical import HierarchicalAttention
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
 from castalia.nets.language.llama import Llama
+from castalia.nets.language.ngram_bag import NGramBag
 from castalia.nets.language.recurrent_lm import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
 from castalia.nets.language.seq2seq import Seq2Seq
@@ -32,6 +33,7 @@ __all__ = [
     "EncoderTagger",
     "HierarchicalAttention",
     "Llama",
+    "NGramBag",
     "Picker",
     "RecurrentLM",
     "RoBERTa",
