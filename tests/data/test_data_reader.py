@@ -167,7 +167,7 @@ def test_a_folder_without_images_is_nothing(tmp_path):
 
 
 def test_a_wrong_suffix_lists_the_right_ones(write):
-    fails(write("a", "a.xlsx"), r"must end in `.csv`, `.tsv`.*got `.xlsx`")
+    fails(write("a", "a.docx"), r"must end in `.csv`, `.tsv`.*got `.docx`")
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
@@ -218,7 +218,8 @@ def test_an_open_quotation_mark_is_found(write):
 
 
 def test_undecodable_bytes_are_named_with_their_line(write):
-    fails(write(b"a,b\n1,2\n\xe9,3\n"), "must be UTF-8; got byte 0xe9 at offset 8 .line 3")
+    with pytest.warns(DataWarning, match="must be UTF-8; got byte 0xe9 at offset 8 .line 3"):
+        read(write(b"a,b\n1,2\n\xe9,3\n"))
 
 
 def test_a_first_line_of_numbers_is_warned_about(write):

@@ -17,9 +17,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from torch import Tensor, nn
 
 from castalia import __version__
+from castalia.base.pipeline_store import PIPELINE, is_pipeline, read_pipeline, write_pipeline
 from castalia.base.saved_values import Record, decode, encode, restored
 from castalia.catalog import SYSTEMS
 from castalia.errors import (
@@ -46,7 +48,7 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     est
-        An estimator of the catalogue.
+        An estimator of the catalogue, or a scikit-learn ``Pipeline`` of such and of scikit-learn's.
     path
         The folder to make. A saved model that is already there is replaced once the new one is
         whole on disk; anything else there is left alone and refused.
@@ -72,6 +74,8 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
     >>> load(path).hidden
     (8,)
     """
+    if isinstance(est, Pipeline):
+        return _save_pipeline(est, Path(path))
     record = _lookup(type(est))
     if record is None:
         raise InvalidParameter(
@@ -98,8 +102,18 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def _save_pipeline(pipeline: Pipeline, path: Path) -> Path:
+    """Save a pipeline, whole or not at all."""
+    target = path.resolve()
+    _check_target(target)
+    with writing("castalia.save", path), atomic_folder(target) as folder:
+        write_pipeline(pipeline, folder, _lookup, save)
+        _share(folder)
+    return path
+
+
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load an estimator saved with ``save``.
+    """Load an estimator or a pipeline saved with ``save``.
 
     Loading reads data only: no name in the files is imported and nothing in them is executed.
 
@@ -118,6 +132,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         When a newer version wrote it, or this version does not know its class or its records.
     """
     path = Path(path)
+    if (path / PIPELINE).is_file():
+        return read_pipeline(path, load)
     head = _read_head(path)
     tensors = _read_weights(path, head)
     record = _named_class(head["class"], path)
@@ -240,7 +256,8 @@ def _checksum(head: Mapping[str, Any]) -> str:
 
 def _share(folder: Path) -> None:
     """Give the folder, private while unfinished, the reading rights that new files get."""
-    mode = (folder / _MODEL).stat().st_mode & 0o777
+    file = next(f for f in (folder / _MODEL, folder / PIPELINE) if f.is_file())
+    mode = file.stat().st_mode & 0o777
     folder.chmod(mode | 0o700 | (mode & 0o044) >> 2)
 
 
@@ -250,6 +267,8 @@ def _check_target(path: Path) -> None:
         return
     names = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else None
     if names == [] or (names is not None and set(names) <= {_MODEL, _WEIGHTS} and _is_model(path)):
+        return
+    if names is not None and is_pipeline(path, names):
         return
     found = "a file" if names is None else f"a folder with {listing(names, 'and', most=3)}"
     raise InvalidData(

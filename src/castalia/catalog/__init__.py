@@ -2,7 +2,7 @@
 
 from castalia.catalog.course import CourseRow, course_table, load_course
 from castalia.catalog.records import System
-from castalia.catalog.systems import SYSTEMS, find, models_table, system, system_for
+from castalia.catalog.systems import SYSTEMS, find, matches, models_table, system, system_for
 
 __all__ = [
     "SYSTEMS",
@@ -11,6 +11,7 @@ __all__ = [
     "course_table",
     "find",
     "load_course",
+    "matches",
     "models_table",
     "system",
     "system_for",

@@ -16,7 +16,7 @@ from castalia.catalog.vision_tool_systems import VISION_TOOLS
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["SYSTEMS", "find", "models_table", "system", "system_for"]
+__all__ = ["SYSTEMS", "find", "matches", "models_table", "system", "system_for"]
 
 FAMILIES = (
     LINEAR,
@@ -48,6 +48,42 @@ def find(words: str) -> list[System]:
         return " ".join(words).lower()
 
     return [record for record in SYSTEMS.values() if all(word in text(record) for word in wanted)]
+
+
+# What people call systems whose names begin otherwise.
+ALIASES = {
+    "ols": "LinearRegression",
+    "logreg": "LogisticRegression",
+    "svm": "LinearSVM",
+    "svc": "LinearSVM",
+    "gmm": "GaussianMixture",
+    "gpt2": "GPTLanguageModel",
+    "boosting": "GradientBoost",
+    "xgboost": "GradientBoost",
+    "swa": "WeightAverage",
+    "mcdropout": "DropoutEnsemble",
+}
+
+
+def matches(name: str) -> list[System]:
+    """Return the systems that a person may mean by a name.
+
+    Case and dashes do not matter: a whole name, one without the word for its task, what people call
+    it otherwise, or the beginning of names.
+
+    >>> [record.name for record in matches("mlp")]
+    ['MLPClassifier', 'MLPRegressor']
+    >>> [record.name for record in matches("logreg")], [record.name for record in matches("unet")]
+    (['LogisticRegression'], ['UNetSegmenter'])
+    """
+    plain = _plain(name)
+    if not plain:
+        return []
+    found = [record for record in SYSTEMS.values() if record.name.lower() == plain]
+    found = found or [record for record in SYSTEMS.values() if plain in _forms(record.name)]
+    if not found and plain in ALIASES:
+        return [SYSTEMS[ALIASES[plain]]]
+    return found or [r for r in SYSTEMS.values() if r.name.lower().startswith(plain)]
 
 
 def system(name: str) -> System:

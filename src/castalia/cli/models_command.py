@@ -10,12 +10,13 @@ import typer
 from castalia.cli.model_description import describe
 from castalia.cli.output import AsJson, Output
 from castalia.errors import InvalidParameter
+from castalia.utils.text import listing
 
 __all__ = ["models"]
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(help="One system to describe.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A system to describe: mlp, ridge, …")] = None,
     search: Annotated[
         str | None, typer.Option("--search", "-s", help="Only systems with these words.")
     ] = None,
@@ -35,11 +36,17 @@ def models(
     as_json: AsJson = False,
 ) -> None:
     """List the systems of the catalogue, or describe one."""
-    from castalia.catalog import find, models_table, system
+    from castalia.catalog import find, matches, models_table, system
 
     out = Output(as_json)
-    if name is not None:
-        found = system(name)
+    several = [] if name is None else [record.name for record in matches(name)]
+    if name is not None and (len(several) < 2 or show):
+        if len(several) > 1:
+            raise InvalidParameter(
+                f"castalia models: --describe must be given one system; `{name}` may be "
+                f"{listing(several)}."
+            )
+        found = system(several[0] if several else name)
         table = describe(found, size, input_shape, outputs) if show else None
         record = asdict(found)
         for key, value in record.items():
@@ -57,6 +64,7 @@ def models(
         )
     wanted = None if search is None else {record.name for record in find(search)}
     rows = [row for row in models_table() if wanted is None or row["name"] in wanted]
+    rows = [row for row in rows if name is None or row["name"] in several]
     heads = ["name", "tasks", "data", "summary"]
     out.table(heads, [[row[h] for h in heads] for row in rows])
     out.data({"models": rows})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ def runs(
     ] = "castalia-runs",
     as_json: AsJson = False,
 ) -> None:
-    """List the runs kept in a folder."""
+    """List the runs kept in a folder, with the score of the model each recommends."""
     from datetime import datetime
     from pathlib import Path
 
@@ -30,17 +30,49 @@ def runs(
             "fit` makes one."
         )
     with RunStore(folder) as store:
-        found = store.runs()
+        found = [run | {"score": _score(store, run)} for run in store.runs()]
     out = Output(as_json)
-    heads = ["run", "status", "updated", "folder"]
+    heads = ["run", "status", "updated", "score", "by", "folder"]
     lines = [
         [
             run["name"],
             run["status"],
             datetime.fromtimestamp(run["updated"]).strftime("%Y-%m-%d %H:%M"),
+            *_words(run["score"]),
             str(run["folder"]),
         ]
         for run in found
     ]
     out.table(heads, lines)
     out.data({"runs": found})
+
+
+def _score(store: Any, run: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a run came to: the score of the model to use, or the last loss of a training."""
+    import json
+
+    try:
+        summary = json.loads((run["folder"] / "result.json").read_bytes())["summary"]
+        metric, models = summary["metric"], {m["name"]: m for m in summary["contenders"]}
+        name = summary.get("models", {}).get(summary.get("recommended")) or list(models)[-1]
+        return {"metric": metric, "value": models[name]["scores"][metric], "by": name}
+    except (OSError, ValueError, LookupError, TypeError):
+        return _last_loss(store, run)
+
+
+def _last_loss(store: Any, run: dict[str, Any]) -> dict[str, Any] | None:
+    from castalia.train.runs import Run
+
+    training = Run(store, run["id"], run["name"], run["config"])
+    for metric in ("val_loss", "loss"):
+        _, values = training.metric(metric)
+        if values:
+            return {"metric": metric, "value": values[-1], "by": "the last epoch"}
+    return None
+
+
+def _words(score: dict[str, Any] | None) -> list[str]:
+    if score is None:
+        return ["", ""]
+    value = "–" if score["value"] is None else f"{score['value']:.4g}"
+    return [f"{score['metric'].replace('_', ' ')} {value}", score["by"]]

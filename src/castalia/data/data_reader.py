@@ -3,37 +3,51 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
 from castalia.data.images.image_reader import read_images
-from castalia.data.tables.table_reader import read_table
-from castalia.errors import InvalidParameter
+from castalia.data.packed_files import bare_name, member
+from castalia.data.tables.table_reader import PACKED, read_table
+from castalia.data.url_files import is_url
+from castalia.errors import InvalidData, InvalidParameter
 
-__all__ = ["read"]
+__all__ = ["holds_images", "read"]
 
 IMAGES = (".zip", ".npz")
 
 
-def read(source: Any, *, target: str | None = None, stream: bool | Literal["auto"] = "auto") -> Any:
+def read(
+    source: Any,
+    *,
+    target: str | None = None,
+    stream: bool | Literal["auto"] = "auto",
+    encoding: str | None = None,
+) -> Any:
     """Read a table, or images.
 
     Parameters
     ----------
     source
-        A path (CSV, TSV, Parquet, JSON lines; CSV also gzipped), a 2-D numpy array, a pandas or
-        polars frame, an Arrow table, or a `Dataset`, which is returned as it is. The path of a
-        folder, a zip or NPZ file gives `castalia.data.images.Images`.
+        A path or an address such as ``https://…`` of a table: CSV, TSV, JSON or JSON lines, each
+        also packed (.gz, .bz2, .xz, .zip), Parquet, Excel (.xlsx). Or a 2-D numpy array, a pandas
+        or polars frame, an Arrow table, or a `Dataset`, which is returned as it is. The path of a
+        folder, an NPZ file or a zip file of images gives `castalia.data.images.Images`.
     target
         The column to predict.
     stream
         Whether the rows of a file stay on disk; "auto" does so above 512 MB.
+    encoding
+        Encoding of a text file; None: that of its byte order mark, UTF-8, or Windows-1252 with a
+        warning.
 
     Returns
     -------
     Dataset
         The table. Empty fields, NA, N/A, NaN, nan, null, None and ? in text files are missing
-        values.
+        values. Numbers such as $1,234, 12 % and 3,14, and dates such as 31/12/2020, are read as
+        what they are where a whole column is written so.
 
     Raises
     ------
@@ -47,15 +61,29 @@ def read(source: Any, *, target: str | None = None, stream: bool | Literal["auto
     >>> read(np.eye(3))
     Dataset(the 3 x 3 array: 3 rows x 3 columns)
     """
-    if isinstance(source, (str, os.PathLike)) and _holds_images(Path(source)):
+    if isinstance(source, (str, os.PathLike)) and not is_url(source) and holds_images(Path(source)):
         if target is not None:
             raise InvalidParameter(
                 "read: `target` must be None for images, whose folders say what they are; got "
                 f"{target!r}."
             )
         return read_images(source)
-    return read_table(source, target=target, stream=stream)
+    return read_table(source, target=target, stream=stream, encoding=encoding)
 
 
-def _holds_images(path: Path) -> bool:
+def holds_images(path: Path) -> bool:
+    """Whether a path is that of a folder, or of an archive of more than one packed table."""
+    if path.suffix.lower() == ".zip":
+        return not _holds_one_table(path)
     return path.suffix.lower() in IMAGES or os.path.isdir(path)
+
+
+def _holds_one_table(path: Path) -> bool:
+    """Whether a zip file is a packed table: by its name, or by the one file in it."""
+    if Path(bare_name(path)).suffix in PACKED:
+        return True
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return Path(member(archive, path).lower()).suffix in PACKED
+    except (OSError, zipfile.BadZipFile, InvalidData):
+        return False

@@ -1,26 +1,26 @@
-"""Text of UTF-8 files, gzipped or not: whole, in pieces, or line by line."""
+"""Text of UTF-8 files, packed or not: whole, in pieces, or line by line."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
-import zlib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from castalia.data.packed_files import open_bytes
+from castalia.data.text_encodings import marked_encoding
 from castalia.errors import CastaliaError, InvalidData
 
 __all__ = ["not_utf8", "read_bytes", "read_lines", "read_pieces", "read_text"]
 
 
 def read_text(path: str | Path, owner: str = "read_text") -> str:
-    """Return the whole text of a UTF-8 file, gzipped or not; a byte order mark is left out.
+    """Return the whole text of a UTF-8 file, packed or not; a byte order mark is left out.
 
     Parameters
     ----------
     path
-        The file; a name that ends in ``.gz`` is unpacked.
+        The file; one whose name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
     owner
         Whom errors name.
     """
@@ -31,14 +31,14 @@ def read_text(path: str | Path, owner: str = "read_text") -> str:
 
 
 def read_pieces(path: str | Path, owner: str = "read_pieces", size: int = 1 << 16) -> Iterator[str]:
-    """Yield the text of a UTF-8 file, gzipped or not, in pieces that end behind a line.
+    """Yield the text of a UTF-8 file, packed or not, in pieces that end behind a line.
 
     A file larger than memory will do, one long line too: that is cut before a space, or anywhere.
 
     Parameters
     ----------
     path
-        The file; a name that ends in ``.gz`` is unpacked.
+        The file; one whose name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
     owner
         Whom errors name.
     size
@@ -60,14 +60,14 @@ def read_pieces(path: str | Path, owner: str = "read_pieces", size: int = 1 << 1
 
 
 def read_lines(path: str | Path, owner: str = "read_lines") -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, gzipped or not, without their ends.
+    """Yield the lines of a UTF-8 file, packed or not, without their ends.
 
     A file larger than memory will do: little more than one line is held at a time.
 
     Parameters
     ----------
     path
-        The file; a name that ends in ``.gz`` is unpacked.
+        The file; one whose name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zip`` is unpacked.
     owner
         Whom errors name.
     """
@@ -86,19 +86,10 @@ def read_lines(path: str | Path, owner: str = "read_lines") -> Iterator[str]:
 def read_bytes(
     path: Path, owner: str, size: int = 1 << 20, *, damaged: type[CastaliaError] = InvalidData
 ) -> Iterator[bytes]:
-    """Yield the bytes of a file in pieces, unpacked where its name ends in ``.gz``."""
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            while raw := file.read(size):
-                yield raw
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise damaged(
-            f"{owner}: `{path}` must be a whole gzip file; it is damaged or cut off ({error})."
-        ) from error
-    except OSError as error:
-        raise InvalidData(
-            f"{owner}: `{path}` must be a file that can be read; got {error.strerror or error}."
-        ) from error
+    """Yield the bytes of a file in pieces, unpacked where its name says that it is packed."""
+    with open_bytes(path, owner, damaged) as file:
+        while raw := file.read(size):
+            yield raw
 
 
 def not_utf8(
@@ -116,8 +107,10 @@ def not_utf8(
         Bytes being decoded; the decoder may have kept some of those before.
     """
     before = offset - (len(error.object) - len(raw)) + error.start
+    found = (marked_encoding(error.object) if not before else None) or "latin1"
     line = lines + error.object[: error.start].count(b"\n") + 1
     return InvalidData(
         f"{owner}: `{path}` must be UTF-8; got byte {error.object[error.start]:#04x} at offset "
-        f"{before} (line {line}). Convert it first, with `iconv -f LATIN1 -t UTF-8` for instance."
+        f"{before} (line {line}). Convert it first, with `iconv -f {found.upper()} -t UTF-8` for "
+        "instance."
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate.label_columns import columns, positions, probabilities
+from castalia.evaluate.scorers import scorer_names
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = [
@@ -58,19 +59,25 @@ _PRIMARY = {"classification": "accuracy", "regression": "r2"}
 
 
 def metric(name: str) -> Metric:
-    """Look up a metric by name.
+    """Look up a metric by name; scorers of scikit-learn are known too, and higher is better.
 
     Examples
     --------
     >>> metric("roc_auc").label
     'ROC AUC'
+    >>> metric("average_precision").higher
+    True
     """
-    if name not in METRICS:
+    if name in METRICS:
+        return METRICS[name]
+    known = {scorer for task in _PRIMARY for scorer in scorer_names(task)}
+    if name not in known:
         raise InvalidParameter(
-            f"evaluate: metric must be {listing(METRICS)}; got {name!r}."
-            f"{did_you_mean(str(name), METRICS)}"
+            f"evaluate: metric must be {listing(METRICS, most=20)}, or a scorer of scikit-learn; "
+            f"got {name!r}.{did_you_mean(str(name), [*METRICS, *known])}"
         )
-    return METRICS[name]
+    share = not name.startswith(("neg_mean", "neg_root", "neg_median", "neg_max"))
+    return Metric(name, name.replace("_", " "), True, fraction=share)
 
 
 def primary_metric(task: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.data import Dataset, Schema, datasets, read
+from castalia.data.packed_files import bare_name
 from castalia.data.tables.csv_source import CsvSource
 from castalia.data.tables.table_reader import in_memory
 from castalia.data.tables.text_file import inspect
@@ -24,7 +25,11 @@ _SAY = "If it is data, say --no-header; columns are then column_1, column_2, …
 
 
 def load_table(
-    source: Any, *, target: str | None = None, header: bool = True
+    source: Any,
+    *,
+    target: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
 ) -> tuple[Dataset, list[str]]:
     """Read a table into memory; return it with remarks for people.
 
@@ -36,11 +41,17 @@ def load_table(
         The column to predict.
     header
         Whether a text file starts with column names; if not, they are column_1, column_2, ….
+    encoding
+        Of a text file; None: found out.
     """
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", CastaliaWarning)
         try:
-            data = _known(source) or (read(source, stream=False) if header else _headless(source))
+            data = _known(source) or (
+                read(source, stream=False, encoding=encoding)
+                if header
+                else _headless(source, encoding)
+            )
         except InvalidData as error:
             raise InvalidData(str(error).replace("add a header line", "say --no-header")) from error
     notes = [str(w.message).replace(_ADD, _SAY) for w in seen]
@@ -59,19 +70,19 @@ def _known(source: Any) -> Dataset | None:
     return datasets.load(source) if known and not os.path.exists(source) else None
 
 
-def _headless(source: Any) -> Dataset:
+def _headless(source: Any, encoding: str | None) -> Dataset:
     if not isinstance(source, str | os.PathLike):
         return read(source)
     path = Path(source)
-    name = path.name.lower().removesuffix(".gz")
+    name = bare_name(path)
     if not path.is_file() or not name.endswith(_TEXT):
-        return read(path, stream=False)  # says what is wrong, or has column names of its own
-    packed = path.name.lower().endswith(".gz")
-    line = inspect(path, packed).head(1)[0]
+        # Says what is wrong, or has column names of its own.
+        return read(source, stream=False, encoding=encoding)
+    line = inspect(path, encoding).head(1)[0]
     delimiter = max(",\t;|", key=line.count)
     fields = next(csv.reader([line], delimiter=delimiter))
     names = [f"column_{i}" for i in range(1, len(fields) + 1)]
-    return in_memory(Dataset(CsvSource(path, delimiter, packed=packed, names=names)))
+    return in_memory(Dataset(CsvSource(path, delimiter, names=names, encoding=encoding)))
 
 
 def usable_columns(schema: Schema, left_out: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -20,7 +20,16 @@ from castalia.nn.activations import (
     Tanh,
     activation,
 )
-from castalia.nn.adaptation.weight_transfer import CopiedWeights, copy_weights
+from castalia.nn.adaptation import (
+    BottleneckAdapters,
+    CopiedWeights,
+    LoRA,
+    LoRALinear,
+    Prompts,
+    copy_weights,
+    merge_lora,
+    unmerge_lora,
+)
 from castalia.nn.architecture import Layer, Summary, summary
 from castalia.nn.attention import (
     AdditiveAttention,
@@ -94,6 +103,12 @@ from castalia.nn.weight_initialisation import GAINS, SCHEMES, init
 from castalia.nn.words import FullSoftmax, HierarchicalSoftmax, NegativeSampling, huffman_paths
 
 __all__ = [
+    "unmerge_lora",
+    "merge_lora",
+    "Prompts",
+    "LoRALinear",
+    "LoRA",
+    "BottleneckAdapters",
     "ACTIVATIONS",
     "ELU",
     "GAINS",

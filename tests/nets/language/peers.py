@@ -57,40 +57,38 @@ def roberta(kind="RobertaForMaskedLM"):
 def t5(**changes):
     from transformers import T5Config, T5ForConditionalGeneration
 
-    config = T5Config(
-        vocab_size=40,
-        d_model=16,
-        d_kv=6,
-        d_ff=24,
-        num_layers=2,
-        num_decoder_layers=3,
-        num_heads=4,
-        relative_attention_num_buckets=8,
-        relative_attention_max_distance=10,
-        decoder_start_token_id=0,
-        eos_token_id=None,
-        **changes,
-    )
-    return lively(T5ForConditionalGeneration(config))
+    sizes = {
+        "vocab_size": 40,
+        "d_model": 16,
+        "d_kv": 6,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_decoder_layers": 3,
+        "num_heads": 4,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 10,
+        "decoder_start_token_id": 0,
+        "eos_token_id": None,
+    }
+    return lively(T5ForConditionalGeneration(T5Config(**{**sizes, **changes})))
 
 
 def bart(**changes):
     from transformers import BartConfig, BartForConditionalGeneration
 
-    config = BartConfig(
-        vocab_size=40,
-        max_position_embeddings=24,
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=3,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=24,
-        decoder_ffn_dim=24,
-        forced_eos_token_id=None,
-        **changes,
-    )
-    return lively(BartForConditionalGeneration(config))
+    sizes = {
+        "vocab_size": 40,
+        "max_position_embeddings": 24,
+        "d_model": 16,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "forced_eos_token_id": None,
+    }
+    return lively(BartForConditionalGeneration(BartConfig(**{**sizes, **changes})))
 
 
 LLAMA = {

@@ -17,6 +17,7 @@ import pyarrow.csv as pacsv
 from castalia.data.tables.column_names import check_names
 from castalia.data.tables.text_file import TextFile, inspect
 from castalia.data.tables.type_inference import FALSE, MARKERS, TRUE, Guess, Mixture
+from castalia.data.tables.value_formats import Format
 from castalia.errors import DataWarning, InvalidData
 from castalia.utils.text import plural, shorten
 
@@ -35,10 +36,10 @@ class CsvSource:
         The file.
     delimiter
         The one its suffix promises; another is taken when the first line holds only that one.
-    packed
-        Whether it is gzipped.
     names
         Column names, for a file without a header line.
+    encoding
+        Its encoding; None: found out.
     """
 
     def __init__(
@@ -46,11 +47,11 @@ class CsvSource:
         path: Path,
         delimiter: str = ",",
         *,
-        packed: bool = False,
         names: Sequence[str] | None = None,
+        encoding: str | None = None,
     ) -> None:
         self.path, self.text = path, str(path)
-        self._file = inspect(path, packed)
+        self._file = inspect(path, encoding)
         self._delimiter = _sniff(self._file, delimiter)
         self._headless, self._blank = names is not None, 0
         self._check_quotes()
@@ -65,9 +66,11 @@ class CsvSource:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order, these columns only, typed."""
-        types = dict(zip(self.names, self._types, strict=True))
-        for batch in self._stream({name: types[name] for name in columns}, []):
-            yield batch.select(list(columns))
+        readings = {name: self._readings[name] for name in columns}
+        types = {n: pa.string() if isinstance(r, Format) else r for n, r in readings.items()}
+        for batch in self._stream(types, []):
+            found = [_typed(batch.column(n), reading) for n, reading in readings.items()]
+            yield pa.RecordBatch.from_arrays(found, names=list(columns))
 
     def _header(self) -> list[str]:
         try:
@@ -90,7 +93,7 @@ class CsvSource:
         return names
 
     def _look_through(self) -> None:
-        guesses = {name: Guess() for name in self.names}
+        guesses = {name: Guess(comma=self._delimiter != ",") for name in self.names}
         ragged: list[Any] = []
         for batch in self._stream(dict.fromkeys(self.names, pa.string()), ragged):
             for guess, column in zip(guesses.values(), batch.columns, strict=True):
@@ -101,8 +104,23 @@ class CsvSource:
         if not self.rows:
             raise self._rowless()
         self._types = [guess.kind for guess in guesses.values()]
+        self._readings = {name: guess.reading for name, guess in guesses.items()}
+        self.notes = {name: guess.format_note for name, guess in guesses.items()}
         mixtures = {name: guess.mixture for name, guess in guesses.items()}
-        self.notes = {name: self._note(mixture) for name, mixture in mixtures.items() if mixture}
+        self.notes |= {name: self._note(mixture) for name, mixture in mixtures.items() if mixture}
+        self.notes = {name: note for name, note in self.notes.items() if note}
+        self._warn_of_doubts(guesses)
+
+    def _warn_of_doubts(self, guesses: dict[str, Guess]) -> None:
+        for name, guess in guesses.items():
+            if guess.doubt:
+                warnings.warn(
+                    f"read: column `{name}` of `{self.path}` may hold {guess.doubt}; it is read as "
+                    f"{guess.format_note}. Write dates as 2020-12-31 and numbers as 1234.5 to be "
+                    "sure.",
+                    DataWarning,
+                    stacklevel=6,
+                )
 
     def _note(self, mixture: Mixture) -> str:
         record = mixture.row + (1 if self._headless else 2)
@@ -145,15 +163,12 @@ class CsvSource:
 
         try:
             with (
-                self._open() as stream,
+                self._file.utf8() as stream,
                 pacsv.open_csv(stream, *self._options(types, collect)) as reader,
             ):
                 yield from reader
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             raise self._broken(str(error)) from error
-
-    def _open(self) -> Any:
-        return pa.input_stream(str(self.path), compression="gzip" if self._file.packed else None)
 
     def _options(self, types: dict[str, pa.DataType], handler: Any) -> tuple[Any, Any, Any]:
         reading = pacsv.ReadOptions(
@@ -192,6 +207,10 @@ class CsvSource:
         return InvalidData(
             f"read: `{self.path}` cannot be parsed as text with delimiters: {shorten(reason, 160)}."
         )
+
+
+def _typed(column: pa.Array, reading: pa.DataType | Format) -> pa.Array:
+    return reading.convert(column) if isinstance(reading, Format) else column
 
 
 def _sniff(file: TextFile, promised: str) -> str:

@@ -169,10 +169,35 @@ class Dataset:
         )
         if found.dtype.kind == "M":
             absent = np.isnat(found)
-        self._refuse(absent, "missing (NaN)", "Drop those rows or fill the column")
+        remedy = "Fill the column, or leave those rows out (--drop-missing, `Dataset.labelled`)"
+        self._refuse(absent, "missing (NaN)", remedy)
         if found.dtype.kind == "f":
             self._refuse(np.isinf(found), "infinite (inf)", "Correct or drop those rows")
         return found
+
+    def labelled(self) -> tuple[Dataset, int]:
+        """Return the rows whose target is there, and the number of those whose target is missing.
+
+        Examples
+        --------
+        >>> from castalia.data import read
+        >>> data, missing = read([[1.0, 0.0], [2.0, None]], target="x1").labelled()
+        >>> len(data), missing
+        (1, 1)
+        """
+        if self.target is None:
+            raise InvalidData(
+                f"Dataset.labelled: {self.source} must have a target. Read it with `target=...`."
+            )
+        there = pc.is_valid(self.select([self.target]).table().column(0))
+        kept = np.flatnonzero(there.to_numpy() & self._is_number(self.target))
+        missing = len(self) - len(kept)
+        return (self.take(kept) if missing else self), missing
+
+    def _is_number(self, name: str) -> NDArray[np.bool_]:
+        """Return where a column of floats is no NaN; everywhere for other types."""
+        found = self.column(name)
+        return ~np.isnan(found) if found.dtype.kind == "f" else np.ones(len(self), bool)
 
     def _refuse(self, bad: NDArray[np.bool_], what: str, remedy: str) -> None:
         if bad.any():

@@ -19,11 +19,10 @@ from castalia.data.tables.arrow_columns import is_number, normal, normal_type, s
 from castalia.data.tables.object_columns import from_objects
 from castalia.data.tables.text_file import inspect
 from castalia.data.tables.type_inference import MARKERS, Mixture
-from castalia.data.utf8_files import read_bytes
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
 
-__all__ = ["JsonSource"]
+__all__ = ["JsonSource", "plain"]
 
 _BLOCK = 4 << 20  # bytes
 _MARKERS = pa.array(MARKERS)
@@ -33,9 +32,9 @@ _Parsed = tuple[pa.Table, dict[str, Mixture]]
 class JsonSource:
     """A file of JSON objects, one a line; a key that is absent is a missing value."""
 
-    def __init__(self, path: Path, *, packed: bool = False) -> None:
+    def __init__(self, path: Path, encoding: str | None = None) -> None:
         self.path, self.text = path, str(path)
-        self._file = inspect(path, packed)
+        self._file = inspect(path, encoding)
         self.rows, lines = 0, 0
         types: dict[str, pa.DataType] = {}
         mixed: dict[str, Mixture] = {}
@@ -68,7 +67,7 @@ class JsonSource:
     def _blocks(self) -> Iterator[bytes]:
         """Yield bytes that end at a line's end."""
         held = b""
-        for piece in read_bytes(self.path, "read"):
+        for piece in self._file.pieces():
             held += piece
             if len(held) >= _BLOCK and (cut := held.rfind(b"\n") + 1):
                 yield held[:cut]
@@ -92,7 +91,7 @@ class JsonSource:
             if text.strip():
                 found.append(self._object(text, number))
         names = dict.fromkeys(key for row in found for key in row)
-        columns = {name: from_objects([_plain(row.get(name)) for row in found]) for name in names}
+        columns = {name: from_objects([plain(row.get(name)) for row in found]) for name in names}
         if not columns:
             raise InvalidData(f"read: `{self.path}` must hold objects with at least one key.")
         mixtures = {name: mixture for name, (_, mixture) in columns.items() if mixture}
@@ -179,7 +178,8 @@ def _unmark(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_in(column, value_set=_MARKERS), pa.scalar(None, pa.string()), column)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a JSON value as a cell: nested ones as text, words for a missing value as None."""
     if isinstance(value, (dict, list)):
         return _text(json.dumps(value))
     return (None if value in MARKERS else _text(value)) if isinstance(value, str) else value

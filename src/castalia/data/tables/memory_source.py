@@ -125,7 +125,7 @@ def _from_text(values: list[str | None]) -> tuple[pa.Array, Mixture | None]:
     )
     guess = Guess()
     guess.add(found)
-    return convert(found, guess.kind), guess.mixture
+    return convert(found, guess.reading), guess.mixture
 
 
 def from_frame(frame: Any) -> MemorySource:

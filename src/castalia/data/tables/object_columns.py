@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from castalia.data.tables.arrow_columns import normal
-from castalia.data.tables.type_inference import Mixture
+from castalia.data.tables.column_names import check_names
+from castalia.data.tables.type_inference import MARKERS, Mixture
 
-__all__ = ["from_objects", "is_missing"]
+__all__ = ["from_objects", "is_missing", "table_of"]
 
 _DATES = (datetime.date, np.datetime64)
 
@@ -44,6 +45,23 @@ def from_objects(values: Sequence[Any]) -> tuple[pa.Array, Mixture | None]:
         return normal(pa.array(present)), None
     found = pa.array([None if v is None else _written(v) for v in present], pa.string())
     return found, _mixture(present) if "number" in kinds else None
+
+
+def table_of(
+    names: Sequence[str], columns: Sequence[Sequence[Any]], source: str
+) -> tuple[pa.Table, dict[str, Mixture]]:
+    """Return columns of objects as a table, and those that mix numbers with other things."""
+    check_names(names, source)
+    found = {
+        name: from_objects([None if _is_marker(value) else value for value in column])
+        for name, column in zip(names, columns, strict=True)
+    }
+    mixtures = {name: mixture for name, (_, mixture) in found.items() if mixture}
+    return pa.table({name: array for name, (array, _) in found.items()}), mixtures
+
+
+def _is_marker(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() in MARKERS
 
 
 def _kind(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Tables from files of four formats, numpy, pandas, polars and Arrow."""
+"""Tables from files of several formats and addresses, numpy, pandas, polars and Arrow."""
 
 from __future__ import annotations
 
@@ -8,24 +8,46 @@ from typing import Any, Literal
 
 import numpy as np
 
+from castalia.data.packed_files import bare_name, is_packed
 from castalia.data.tables.csv_source import CsvSource
 from castalia.data.tables.dataset import Dataset
+from castalia.data.tables.excel_source import read_excel
+from castalia.data.tables.json_records import read_json
 from castalia.data.tables.json_source import JsonSource
 from castalia.data.tables.memory_source import MemorySource, from_array, from_frame
 from castalia.data.tables.parquet_source import ParquetSource
+from castalia.data.url_files import is_url, local_copy
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["STREAM_ABOVE", "SUFFIXES", "in_memory", "read_table"]
+__all__ = ["PACKED", "STREAM_ABOVE", "SUFFIXES", "in_memory", "read_table"]
 
 STREAM_ABOVE = 512 << 20  # bytes on disk
-SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet", ".pq", ".jsonl", ".ndjson")
+SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", ".jsonl", ".ndjson", ".xlsx")
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+PACKED = (*_DELIMITERS, ".json", ".jsonl", ".ndjson")
+_ADVICE = {
+    ".xls": "Save it as .xlsx or CSV.",
+    ".ods": "Save it as .xlsx or CSV.",
+    ".xlsm": "Save it as .xlsx or CSV.",
+    ".feather": "Write it as Parquet.",
+    ".arrow": "Write it as Parquet.",
+    ".pkl": "Write it as Parquet or CSV; pickles are programs, and are not run.",
+    ".pickle": "Write it as Parquet or CSV; pickles are programs, and are not run.",
+    ".sav": "Write it as CSV.",
+    ".dta": "Write it as CSV.",
+    ".db": "Export the table as CSV.",
+    ".sqlite": "Export the table as CSV.",
+}
 
 
 def read_table(
-    source: Any, *, target: str | None = None, stream: bool | Literal["auto"] = "auto"
+    source: Any,
+    *,
+    target: str | None = None,
+    stream: bool | Literal["auto"] = "auto",
+    encoding: str | None = None,
 ) -> Dataset:
     """Read a table; see `castalia.data.read`, which also reads images.
 
@@ -39,8 +61,10 @@ def read_table(
         raise InvalidParameter(f"read: `stream` must be True, False or 'auto'; got {stream!r}.")
     if isinstance(source, Dataset):
         return source if target is None else source.with_target(target)
+    if is_url(source):
+        return _read_url(source, target, encoding)
     if isinstance(source, (str, os.PathLike)):
-        return _read_file(Path(source), target, stream)
+        return _read_file(Path(source), target, stream, encoding)
     return Dataset(_origin(source), target=target)
 
 
@@ -65,11 +89,24 @@ def _as_array(rows: Any) -> np.ndarray:
         ) from error
 
 
-def _read_file(path: Path, target: str | None, stream: bool | Literal["auto"]) -> Dataset:
+def _read_url(url: str, target: str | None, encoding: str | None) -> Dataset:
+    """Read a table at an address into memory."""
+    with local_copy(url) as path:
+        held: Any = _read_file(path, None, False, encoding)._origin
+    held.text = url
+    return Dataset(held, target=target)
+
+
+def _read_file(
+    path: Path, target: str | None, stream: bool | Literal["auto"], encoding: str | None
+) -> Dataset:
     size = _size(path)
-    suffix, packed = _suffix(path)
-    streaming = size > STREAM_ABOVE // (4 if packed else 1) if stream == "auto" else stream
-    origin = _open(path, suffix, packed)
+    suffix = _suffix(path)
+    factor = 4 if is_packed(path) else 1
+    streaming = size > STREAM_ABOVE // factor if stream == "auto" else stream
+    origin = _open(path, suffix, encoding)
+    if isinstance(origin, MemorySource):
+        return Dataset(origin, target=target)
     data = Dataset(origin, target=target, streaming=streaming)
     return data if streaming else in_memory(data)
 
@@ -96,27 +133,34 @@ def _size(path: Path) -> int:
 
 def _near(path: Path) -> str:
     try:
-        return did_you_mean(path.name, [p.name for p in path.parent.iterdir()])
+        near = [p.name for p in path.parent.iterdir() if p.suffix == path.suffix or p.is_dir()]
+        return did_you_mean(path.name, near)
     except (OSError, ValueError):
         return ""
 
 
-def _suffix(path: Path) -> tuple[str, bool]:
-    name = path.name.lower()
-    packed = name.endswith(".gz")
-    suffix = Path(name.removesuffix(".gz")).suffix
-    known = [s.removesuffix(".gz") for s in SUFFIXES if s.endswith(".gz") or not packed]
-    if suffix not in known:
+def _suffix(path: Path) -> str:
+    packed = is_packed(path)
+    suffix = Path(bare_name(path)).suffix
+    if packed and path.suffix.lower() == ".zip" and not suffix:
+        suffix = ".csv"  # data.zip: whatever the one file in it is called
+    if suffix not in (PACKED if packed else SUFFIXES):
+        endings = listing(PACKED if packed else SUFFIXES, most=20)
+        before = " before the ending of its packing" if packed else ""
+        advice = _ADVICE.get(suffix, "Export the table as CSV, say.")
         raise InvalidData(
-            f"read: `{path}` must end in {listing(SUFFIXES)}; got `{path.suffix}`. A translator is "
-            "fitted on two files of parallel lines."
+            f"read: `{path}` must end in {endings}{before}; got `{path.suffix}`. {advice}"
         )
-    return suffix, packed
+    return suffix
 
 
-def _open(path: Path, suffix: str, packed: bool) -> Any:
+def _open(path: Path, suffix: str, encoding: str | None) -> Any:
     if suffix in (".parquet", ".pq"):
         return ParquetSource(path)
+    if suffix == ".xlsx":
+        return read_excel(path)
+    if suffix == ".json":
+        return read_json(path, encoding)
     if suffix in (".jsonl", ".ndjson"):
-        return JsonSource(path)
-    return CsvSource(path, _DELIMITERS[suffix], packed=packed)
+        return JsonSource(path, encoding)
+    return CsvSource(path, _DELIMITERS[suffix], encoding=encoding)

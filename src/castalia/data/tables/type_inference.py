@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from castalia.data.tables.value_formats import DECIMAL_COMMA, FORMATS, Format, rivals
 from castalia.utils.text import shorten
 
 __all__ = ["FALSE", "MARKERS", "TRUE", "Guess", "Mixture", "convert"]
@@ -30,8 +31,10 @@ _CANDIDATES = (
 _SAMPLE, _HEAD = 1000, 20
 
 
-def convert(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def convert(column: pa.Array, kind: pa.DataType | Format) -> pa.Array:
     """Turn text into a type, ignoring blanks around it; ``pa.ArrowInvalid`` if it does not fit."""
+    if isinstance(kind, Format):
+        return kind.convert(column)
     if pa.types.is_string(kind):
         return column
     if pa.types.is_null(kind):
@@ -62,25 +65,59 @@ class Mixture(NamedTuple):
 
 
 class Guess:
-    """The types one column may still have, and what stands in the way of its being numeric."""
+    """The types one column may still have, and what stands in the way of its being numeric.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    comma
+        Whether commas are decimal ones where both readings fit, as in files whose delimiter is
+        another.
+    """
+
+    def __init__(self, comma: bool = False) -> None:
         self.rows = self.present = self._bad = 0
         self._first: tuple[int, str] | None = None
-        self._live = list(_CANDIDATES)
+        self._live: list[pa.DataType | Format] = [*_CANDIDATES, *FORMATS]
+        if comma:
+            self._live.sort(key=lambda kind: kind == DECIMAL_COMMA, reverse=True)
+            self._live.sort(key=lambda kind: isinstance(kind, Format))
+        self._shown: set[str] = set()  # names of formats that a value could not do without
         self._count = True
 
     @property
     def kind(self) -> pa.DataType:
         """The narrowest type that fits everything seen."""
+        found = self.reading
+        return found.kind if isinstance(found, Format) else found
+
+    @property
+    def reading(self) -> pa.DataType | Format:
+        """The type, or the way of writing it, by which ``convert`` reads the column."""
         if not self.present:
             return pa.null()
-        return self._live[0] if self._live else pa.string()
+        return next((kind for kind in self._live if self._holds(kind)), pa.string())
+
+    def _holds(self, kind: pa.DataType | Format) -> bool:
+        return not isinstance(kind, Format) or kind.name in self._shown
+
+    @property
+    def format_note(self) -> str:
+        """How the values are written, where that is no plain number or date."""
+        found = self.reading
+        return found.name if isinstance(found, Format) else ""
+
+    @property
+    def doubt(self) -> str:
+        """The other way in which the whole column could be read, or nothing."""
+        found = self.reading
+        live = [k for k in self._live if isinstance(k, Format) and k.name in self._shown]
+        others = rivals(found, live) if isinstance(found, Format) else []
+        return others[0].name if others else ""
 
     @property
     def mixture(self) -> Mixture | None:
         """The mixture, if numbers and other things share the column."""
-        if self._first is None or not self._bad < self.present or self._live:
+        if self._first is None or not self._bad < self.present or self.kind != pa.string():
             return None
         return Mixture(self._bad, self.present, *self._first)
 
@@ -88,7 +125,11 @@ class Guess:
         """Take in the next chunk of text, missing values as null."""
         if column.null_count < len(column):
             self._live = [kind for kind in self._live if _fits(column, kind)]
-            if self._count and not any(pa.types.is_floating(kind) for kind in self._live):
+            plain = [kind for kind in self._live if not isinstance(kind, Format)]
+            if not plain:
+                formats = [kind for kind in self._live if isinstance(kind, Format)]
+                self._shown |= {kind.name for kind in formats if kind.is_shown_by(column)}
+            if self._count and not any(pa.types.is_floating(kind) for kind in plain):
                 self._count_words(column)
             self.present += len(column) - column.null_count
         self.rows += len(column)
@@ -107,9 +148,10 @@ class Guess:
             self._bad += count
 
 
-def _fits(column: pa.Array, kind: pa.DataType) -> bool:
+def _fits(column: pa.Array, kind: pa.DataType | Format) -> bool:
     if (
-        pa.types.is_integer(kind)
+        not isinstance(kind, Format)
+        and pa.types.is_integer(kind)
         and pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py()
     ):
         return False  # 0x1F would pass as an integer and fail as a float

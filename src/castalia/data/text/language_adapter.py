@@ -67,6 +67,7 @@ class LanguageAdapter(Adapter):
         self.asked, self.context, self.stride, self.rest = tokenizer, context, stride, rest
         self.tokenizer: Tokenizer | None = None
         self.vocabulary = 0  # number of ids
+        self.network: dict[str, Any] | None = None  # sizes of a network that is there already
         self.fitted = False
 
     @property
@@ -87,7 +88,8 @@ class LanguageAdapter(Adapter):
     @property
     def extra(self) -> Mapping[str, Any]:
         """What a network needs to be built."""
-        return {"vocabulary": self.vocabulary, "context": self.context}
+        found = {"vocabulary": self.vocabulary, "context": self.context}
+        return found if self.network is None else {**found, "network": self.network}
 
     @property
     def shape(self) -> torch.Size:

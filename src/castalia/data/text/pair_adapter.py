@@ -83,6 +83,7 @@ class PairAdapter(Adapter):
         self.vocabulary = self.padding = self.end = self.length = 0
         self.begin: int | None = 0  # None: rows have none, as T5's
         self.double = False  # whether two end tokens stand between texts, as RoBERTa has it
+        self.special = False  # whether special tokens written in texts are meant, as T5's sentinels
         self.owner = "PairAdapter"
 
     @property
@@ -135,15 +136,20 @@ class PairAdapter(Adapter):
 
     def encode(self, X: np.ndarray) -> list[list[int]]:
         """Return the ids of each row; of pairs that stay apart, first texts and then second."""
-        tokenizer: Any = self.tokenizer
         if self.apart:
-            return [row[: self.most] for row in tokenizer.encode(list(X.T.ravel()))]
+            return [row[: self.most] for row in self._ids(X.T.ravel())]
         if X.ndim == 1:
             room = self.context - 1 - len(self._before())
-            rows = tokenizer.encode(list(X))
+            rows = self._ids(X)
             return [[*self._before(), *row[:room], self.end] for row in rows]
-        first, second = (tokenizer.encode(list(column)) for column in X.T)
+        first, second = (self._ids(column) for column in X.T)
         return [self.join(a, b) for a, b in zip(first, second, strict=True)]
+
+    def _ids(self, texts: np.ndarray) -> list[list[int]]:
+        """Return the tokens of texts, without an end that is written there already."""
+        tokenizer: Any = self.tokenizer
+        rows: list[list[int]] = tokenizer.encode(list(texts), special=self.special)
+        return [row[:-1] if row[-1:] == [self.end] else row for row in rows]
 
     def join(self, first: list[int], second: list[int]) -> list[int]:
         """Return ``begin a end b end``, cut to the context."""

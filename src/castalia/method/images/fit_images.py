@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from castalia.data.data_reader import holds_images as archive_of_images
 from castalia.data.images import (
     ImageFiles,
     Images,
@@ -27,7 +28,8 @@ from castalia.data.images.file_stores import open_store
 from castalia.data.images.image_decoder import SUFFIXES
 from castalia.data.images.image_folders import image_names
 from castalia.data.images.image_reader import read_images
-from castalia.data.tables.text_file import inspect
+from castalia.data.packed_files import bare_name
+from castalia.data.tables.text_file import sample_lines
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData
 
 __all__ = ["holds_images", "names_of", "read_labelled", "read_unlabelled"]
@@ -52,7 +54,7 @@ def holds_images(data: Any) -> bool:
         return False
     path = Path(data)
     ending = path.suffix.lower()
-    if path.is_dir() or ending in _ARCHIVES or ending in SUFFIXES:
+    if path.is_dir() or (ending in _ARCHIVES and archive_of_images(path)) or ending in SUFFIXES:
         return True
     return _known(data) if not path.is_file() else _path_column(path) is not None
 
@@ -161,10 +163,10 @@ def _known(data: Any) -> bool:
 
 def _path_column(path: Path) -> str | None:
     """Return the column of a text file whose values are images that are there, or None."""
-    if not path.name.lower().removesuffix(".gz").endswith(_TABLES) or not path.is_file():
+    if not bare_name(path).endswith(_TABLES) or not path.is_file():
         return None
     try:
-        lines = inspect(path, path.name.lower().endswith(".gz")).head(SAMPLED + 1)
+        lines = sample_lines(path, SAMPLED + 1)
     except CastaliaError:  # reported when the table is read
         return None
     delimiter = max(",\t;|", key=lines[0].count) if lines else ","

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from castalia.data import Dataset, Schema
-from castalia.data.tables.text_file import inspect
+from castalia.data.packed_files import bare_name
+from castalia.data.tables.text_file import sample_lines
 from castalia.errors import CastaliaError, InvalidData, InvalidParameter
 from castalia.method.duplicate_rows import find_copies
 from castalia.method.fit_table import load_table
@@ -22,7 +23,7 @@ SENTENCE = 8  # words in the mean from which a column is read rather than left o
 SAMPLED = 50  # rows of a file that say whether a column may hold texts
 SHOWN = 5  # rows in a remark
 _TABLES = (".csv", ".tsv", ".txt")
-_OTHERS = (".parquet", ".pq", ".jsonl", ".ndjson")
+_OTHERS = (".parquet", ".pq", ".json", ".jsonl", ".ndjson", ".xlsx")
 
 
 def may_hold_texts(data: Any, target: str | None, header: bool) -> bool:
@@ -46,16 +47,15 @@ def _readable(data: Any) -> bool:
     if not isinstance(data, str | os.PathLike):
         return isinstance(data, Dataset) or hasattr(data, "columns")
     path = Path(data)
-    name = path.name.lower().removesuffix(".gz")
+    name = bare_name(path)
     return path.is_file() and name.endswith((*_TABLES, *_OTHERS))
 
 
 def _worded(path: Path) -> bool:
     """Whether the first rows of a file have values of several words."""
-    name = path.name.lower()
-    if name.endswith(_OTHERS):
+    if bare_name(path).endswith(_OTHERS):
         return True
-    lines = inspect(path, name.endswith(".gz")).head(SAMPLED + 1)
+    lines = sample_lines(path, SAMPLED + 1)
     delimiter = max(",\t;|", key=lines[0].count) if lines else ","
     rows = [row for row in csv.reader(lines, delimiter=delimiter) if row][1:]
     columns = zip(*(row for row in rows if len(row) == len(rows[0])), strict=True) if rows else ()

@@ -243,3 +243,12 @@ def test_a_text_without_the_mask_is_told_what_the_mask_is():
             model.fill(text)
     with pytest.raises(InvalidParameter, match="`top` must be a whole number at least 1; got 0"):
         model.fill("the <mask> sat", top=0)
+
+
+def test_learnt_prompts_leave_room_in_a_full_context(tmp_path):
+    texts = ["the cat eats fish and drinks milk and sleeps all day long ."] * 12
+    base = BERT(context=8, dim=16, depth=1, heads=2, epochs=1, random_state=0).fit(texts)
+    model = BERTClassifier(start=base, context=8, adapt=Prompts(3), epochs=1, random_state=0)
+    model.fit(texts, [0, 1] * 6)
+    assert model.adapter_.context == 5
+    assert len(model.predict(texts[:2])) == 2

@@ -6,13 +6,23 @@ import weakref
 
 import pytest
 import torch
+from tests.nets.language import peers
 from tests.nets.language.peers import lively
 from torch import nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.nets.language import BART, GPT, T5, Picker, Transformer, beam_search, generate
+from castalia.nets.language import (
+    BART,
+    GPT,
+    T5,
+    Picker,
+    Transformer,
+    beam_search,
+    generate,
+    load_pretrained,
+)
 from castalia.nets.language.decoding.decode_loop import Loop
 from castalia.nets.language.decoding.prompt_tensors import Reader, as_prompt
 from castalia.nets.language.decoding.token_picker import nucleus, top
@@ -489,3 +499,19 @@ def test_a_kept_recording_does_not_keep_its_network():
     del net
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("kind, start", [("t5", 0), ("bart", 2)])
+def test_beams_of_answers_are_those_of_transformers(tmp_path, kind, start, penalty):
+    ids = torch.tensor([[5, 9, 2, 30, 11, 7], [8, 3, 3, 21, 12, 19]])
+    depth = {"num_decoder_layers": 2} if kind == "t5" else {"decoder_layers": 2}
+    for seed in range(6):
+        model = peers.lively(getattr(peers, kind)(**depth), seed=seed)
+        model.save_pretrained(tmp_path)
+        given = {"decoder_start_token_id": start, "eos_token_id": 33, "pad_token_id": 0}
+        given |= {"num_beams": 4, "do_sample": False, "length_penalty": penalty}
+        found = model.generate(ids, max_new_tokens=10, forced_eos_token_id=None, **given)[:, 1:]
+        search = {"tokens": 10, "beams": 4, "length_penalty": penalty, "stop": 33, "pad": 33}
+        ours = beam_search(load_pretrained(tmp_path), ids, start=start, **search).ids[:, 0]
+        assert ours[:, : found.shape[1]].equal(found)

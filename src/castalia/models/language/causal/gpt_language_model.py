@@ -10,13 +10,25 @@ from typing import Annotated, Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from castalia.base import Interval, OneOf
-from castalia.data.adapter_base import Reads
+from castalia.base import Interval, OneOf, Trained
 from castalia.data.text import LanguageAdapter
 from castalia.data.tokenizers import Tokenizer
-from castalia.errors import CheckpointMismatch
+from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.models.language.attention_sizes import check_heads
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
+from castalia.models.language.pretrained.decoder_weights import (
+    adapted,
+    grow,
+    open_decoder,
+    room_of,
+    sizes_of,
+)
+from castalia.models.language.pretrained.encoder_parameters import Adaptation
+from castalia.models.language.pretrained.start_weights import (
+    STARTS,
+    StartReader,
+    refuse_forgetting,
+)
 from castalia.nets.language import GPT, load_pretrained, save_pretrained
 from castalia.protocols import Spec
 
@@ -46,6 +58,14 @@ class GPTLanguageModel(NeuralLanguageModel):
         Whether the output layer is the table of the tokens.
     rotary
         Whether positions turn queries and keys instead of being learnt.
+    start
+        What to continue from: a fitted ``GPTLanguageModel`` or ``GPTClassifier``, the folder of a
+        saved one, or a Hugging Face folder of GPT-2, with its tokenizer and its sizes; None: random
+        weights.
+    train
+        ``"all"``, the number of last blocks to train, or ``"head"``, an output layer of its own.
+    adapt
+        ``LoRA(…)``, ``BottleneckAdapters(…)`` or ``Prompts(…)``, trained in a frozen start.
     context
         Tokens of a training block, and the most the network ever sees.
     stride
@@ -99,7 +119,8 @@ class GPTLanguageModel(NeuralLanguageModel):
     'abababab'
     """
 
-    adapter: ClassVar[Any] = Reads(LanguageAdapter, "tokenizer", "context", "stride")
+    adapter: ClassVar[Any] = StartReader(LanguageAdapter)
+    _beam_cache: ClassVar[bool] = True
 
     dim: Annotated[int, Interval(1, whole=True)] = 128
     depth: Annotated[int, Interval(1, whole=True)] = 4
@@ -108,21 +129,56 @@ class GPTLanguageModel(NeuralLanguageModel):
     tied: Annotated[bool, OneOf(True, False)] = True
     rotary: Annotated[bool, OneOf(True, False)] = False
     stride: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
+    start: Annotated[Any, STARTS] = None
+    train: Annotated[Any, Trained()] = "all"
+    adapt: Annotated[Any, Adaptation()] = None
+
+    def _reader(self) -> LanguageAdapter:
+        """Make the adapter, with the tokenizer of the start."""
+        refuse_forgetting(self)
+        opened = self._opened = open_decoder(self.start, type(self).__name__)
+        settings = {"context": self.context, "stride": self.stride}
+        if opened is None:
+            return LanguageAdapter(self.tokenizer, **settings)
+        room = room_of(opened, self.adapt)
+        made = LanguageAdapter(None, **{**settings, "context": min(self.context, room)})
+        return _adopt(made, opened.tokenizer, opened.net)
 
     def _network(self, spec: Spec) -> nn.Module:
-        if "network" in spec.extra:  # read from a folder, with sizes of its own
-            return GPT(spec.extra["vocabulary"], **spec.extra["network"])
+        if "network" in spec.extra:  # that of a folder or a start, with sizes of its own
+            sizes = {**spec.extra["network"], "dropout": self.dropout}
+            net = GPT(spec.extra["vocabulary"], **sizes)
+            opened = getattr(self, "_opened", None)
+            self._opened = None
+            return self._finished(net if opened is None else grow(net, opened.net, None))
         check_heads(self)
-        return GPT(
-            spec.extra["vocabulary"],
-            context=spec.extra["context"],
-            dim=self.dim,
-            depth=self.depth,
-            heads=self.heads,
-            dropout=self.dropout,
-            tied=self.tied,
-            rotary=self.rotary,
+        return self._finished(
+            GPT(
+                spec.extra["vocabulary"],
+                context=spec.extra["context"],
+                dim=self.dim,
+                depth=self.depth,
+                heads=self.heads,
+                dropout=self.dropout,
+                tied=self.tied,
+                rotary=self.rotary,
+            )
         )
+
+    def _finished(self, net: GPT) -> nn.Module:
+        """Return the network with what is not trained frozen."""
+        if self.train == "head" and net.output is None:
+            raise InvalidParameter(
+                "GPTLanguageModel: `train` must be 'all' or a number of blocks, for the output "
+                "layer is the table of the tokens; got 'head'."
+            )
+        whole: nn.Module = adapted(self, net)
+        if self.train == "head" and net.output is not None:
+            net.output.requires_grad_(True)
+        return whole
+
+    def _caches(self) -> bool:
+        return isinstance(self.module_, GPT)  # learnt prompts are read with every token
 
     @classmethod
     def from_pretrained(
@@ -160,22 +216,10 @@ class GPTLanguageModel(NeuralLanguageModel):
             context=net.context,
             tokenizer=tokenizer,
         )
-        adapter = LanguageAdapter(tokenizer, context=net.context)
-        adapter.tokenizer, adapter.vocabulary, adapter.fitted = tokenizer, net.vocabulary, True
-        network = {
-            "dim": net.dim,
-            "depth": len(net.blocks),
-            "heads": net.heads,
-            "context": net.context,
-            "hidden": net.hidden,
-            "dropout": net.dropout.p,
-            "activation": net.activation,
-            "tied": net.output is None,
-            "eps": net.eps,
-        }
-        made.adapter_, made.module_ = adapter, net
-        made.spec_ = Spec(1, 1, extra={**adapter.extra, "network": network})
-        made.history_, made.n_iter_ = [], 0
+        made.adapter_ = _adopt(LanguageAdapter(tokenizer, context=net.context), tokenizer, net)
+        made.adapter_.fitted = True
+        made.module_, made.spec_ = net, Spec(1, 1, extra=made.adapter_.extra)
+        made.history_, made.n_iter_, made.pretrained_ = [], 0, True
         return made
 
     def save_pretrained(self, directory: str | os.PathLike[str]) -> Path:
@@ -190,3 +234,15 @@ class GPTLanguageModel(NeuralLanguageModel):
         made = self.tokenizer_
         text = None if made is None else made.backend_.to_str(pretty=True)
         return save_pretrained(self.module_, directory, tokenizer=text)
+
+    def __sklearn_clone__(self) -> Any:
+        copy = super().__sklearn_clone__()
+        copy.start = self.start  # a clone of it would have forgotten what is wanted here
+        return copy
+
+
+def _adopt(adapter: LanguageAdapter, tokenizer: Tokenizer | None, net: GPT) -> LanguageAdapter:
+    """Let an adapter read as a network that is there already does."""
+    adapter.tokenizer, adapter.vocabulary = tokenizer, net.vocabulary
+    adapter.network = sizes_of(net)
+    return adapter

@@ -27,7 +27,7 @@ from castalia.models.language.generated_text import (
 )
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.models.language.word_corpus import kind_of
-from castalia.nets.language import generate
+from castalia.nets.language import beam_search, generate
 from castalia.objectives import CausalLM
 from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
@@ -72,6 +72,7 @@ class NeuralLanguageModel(Estimator):
     codec: ClassVar[TargetCodec] = NextTokenCodec()
     _bounded: ClassVar[bool] = True  # whether the network reads only so many tokens at once
     _cached: ClassVar[bool] = True  # whether generation keeps what the network saw
+    _beam_cache: ClassVar[bool] = False  # and whether beams can share it
 
     context: Annotated[int, Interval(1, whole=True)] = 128
     tokenizer: Annotated[Any, TokenizerChoice()] = None
@@ -172,6 +173,9 @@ class NeuralLanguageModel(Estimator):
         top_k: int | None = None,
         top_p: float = 1.0,
         repetition_penalty: float = 1.0,
+        beams: int = 1,
+        length_penalty: float = 0.0,
+        special: bool = False,
         stop: str | Sequence[str] | None = None,
         random_state: Any = None,
     ) -> Any:
@@ -195,6 +199,13 @@ class NeuralLanguageModel(Estimator):
             Draw among the fewest tokens that hold this much probability, above 0 and at most 1.
         repetition_penalty
             Above 1, tokens that occurred become less probable.
+        beams
+            Above 1, nothing is drawn: the most probable of the texts that stay among the best so
+            many, as in transformers.
+        length_penalty
+            The exponent a of log p / n^a, by which texts of n new tokens compete in such a search.
+        special
+            Whether special tokens written in a prompt, such as ``<|endoftext|>``, are meant.
         stop
             A piece of text that ends the writing, or several.
         random_state
@@ -204,26 +215,36 @@ class NeuralLanguageModel(Estimator):
         name = f"{type(self).__name__}.generate"
         check_setting("tokens", tokens, Interval(1, whole=True), name)
         check_setting("temperature", temperature, Interval(0), name)
+        check_setting("beams", beams, Interval(1, whole=True), name)
         cut = stop_words(stop, name)
         several = _is_several(prompt)
-        prompts = [self._prompt(text) for text in (prompt if several else [prompt])]
-        new = generate(
-            self.module_,
-            prompts,
-            tokens=tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            repetition_penalty=repetition_penalty,
-            stop=self.adapter_.stops,
-            pad=-1,
-            cached=self._cached,
-            slide=True,
-            random_state=self.random_state if random_state is None else random_state,
-        ).tolist()
+        prompts = [self._prompt(text, special) for text in (prompt if several else [prompt])]
+        settings = {"tokens": tokens, "stop": self.adapter_.stops, "pad": -1}
+        drawn = {
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "repetition_penalty": repetition_penalty,
+        }
+        if beams > 1:
+            check_setting("length_penalty", length_penalty, Interval(0), name)
+            _refuse_draws(drawn, name)
+            search = {**settings, "beams": beams, "length_penalty": length_penalty}
+            fits = max(map(len, prompts)) + tokens <= (self._window() or 0)
+            cached = self._beam_cache and self._caches() and fits
+            found = beam_search(self.module_, prompts, **search, cached=cached).ids[:, 0]
+        else:
+            seed = self.random_state if random_state is None else random_state
+            how = {"cached": self._caches(), "slide": True, "random_state": seed}
+            found = generate(self.module_, prompts, **settings, **drawn, **how)
+        new = found.tolist()
         if not several:
             return self._worded(prompt, new[0], cut)
         return [self._worded(text, row, cut) for text, row in zip(prompt, new, strict=True)]
+
+    def _caches(self) -> bool:
+        """Whether the network keeps what it saw while it writes."""
+        return self._cached
 
     def _worded(self, prompt: Any, new: list[int], stop: list[str]) -> Any:
         """Return a prompt and what was written behind it, up to the first end."""
@@ -235,7 +256,7 @@ class NeuralLanguageModel(Estimator):
         new = [i for i in new if i < len(made)]  # a network may have more ids, without a meaning
         return prompt + cut_behind(continuation(made, made.encode(prompt), new), stop)
 
-    def _prompt(self, prompt: Any) -> list[int]:
+    def _prompt(self, prompt: Any, special: bool = False) -> list[int]:
         """Return the ids of a prompt behind what begins every text."""
         name, adapter = f"{type(self).__name__}.generate", self.adapter_
         begin = adapter.frame[0]
@@ -247,7 +268,8 @@ class NeuralLanguageModel(Estimator):
                 f"{name}: it was fitted on token ids; the prompt must be a list of them, got "
                 f"{shorten(repr(prompt), 40)}."
             )
-        ids = adapter.tokenizer.encode(prompt)
+        ids = adapter.tokenizer.encode(prompt, special=special)
+        begin = [] if special and ids[:1] == begin else begin  # it is written there
         self._tell_unknown(prompt, ids)
         return self._begun([*begin, *ids], name)
 
@@ -278,6 +300,16 @@ class NeuralLanguageModel(Estimator):
         tags.input_tags.two_d_array = False
         tags.no_validation = True
         return tags
+
+
+def _refuse_draws(drawn: dict[str, Any], name: str) -> None:
+    """Refuse settings of draws beside beams, which draw nothing."""
+    usual = {"temperature": (0, 1), "top_k": (None,), "top_p": (1,), "repetition_penalty": (1,)}
+    for key, value in drawn.items():
+        if value not in usual[key]:
+            raise InvalidParameter(
+                f"{name}: `{key}` must be left out with beams, which draw nothing; got {value!r}."
+            )
 
 
 def _is_several(prompt: Any) -> bool:

@@ -201,6 +201,7 @@ class MaskedEncoder(EncoderSizes, Estimator):
         extra = {**made.adapter_.extra, "vocabulary": net.vocabulary}
         made.spec_ = Spec(1, 0, extra=extra)
         made.module_, made.history_, made.n_iter_ = net, [], 0
+        made.pretrained_ = True
         return made
 
     def save_pretrained(self, path: str | os.PathLike[str]) -> Path:

@@ -15,10 +15,19 @@ from castalia.models.language.pretrained.start_weights import read_start
 from castalia.nets import language as nets
 from castalia.nn.adaptation.bottleneck_adapters import Bottleneck
 from castalia.nn.adaptation.lora import merge_lora
-from castalia.nn.adaptation.soft_prompts import Prompted
+from castalia.nn.adaptation.soft_prompts import Prompted, Prompts
 from castalia.utils.text import plural
 
-__all__ = ["OpenedDecoder", "decoder_rates", "freeze_decoder", "grow", "open_decoder"]
+__all__ = [
+    "OpenedDecoder",
+    "adapted",
+    "decoder_rates",
+    "freeze_decoder",
+    "grow",
+    "open_decoder",
+    "room_of",
+    "sizes_of",
+]
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,31 @@ def grow(net: nets.GPT, start: nets.GPT, end: int | None) -> nets.GPT:
             given[name] = rows
     net.load_state_dict(given)
     return net
+
+
+def room_of(opened: OpenedDecoder, adapt: Any) -> int:
+    """Return how many tokens a start reads beside learnt prompts."""
+    return int(opened.net.context) - (adapt.count if isinstance(adapt, Prompts) else 0)
+
+
+def adapted(est: Any, decoder: nets.GPT) -> Any:
+    """Return a decoder with what an estimator does not train frozen, by ``train`` and ``adapt``."""
+    name = type(est).__name__
+    if est.start is None and (est.train != "all" or est.adapt is not None):
+        raise InvalidParameter(
+            f"{name}: `train` must be 'all' and `adapt` None without a `start`, or random weights "
+            f"would be kept; got {est.train!r} and {est.adapt!r}. Give a `start`."
+        )
+    if est.adapt is not None:
+        if est.train != "all":
+            raise InvalidParameter(
+                f"{name}: `train` must be 'all' with `adapt`, which freezes the network; got "
+                f"{est.train!r}."
+            )
+        return est.adapt.apply(decoder)
+    if est.train != "all":
+        freeze_decoder(decoder, 0 if est.train == "head" else est.train, name)
+    return decoder
 
 
 def freeze_decoder(decoder: nets.GPT, trained: int, owner: str) -> None:

@@ -18,7 +18,12 @@ from castalia.base import Constraint, Interval, Trained
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidParameter
-from castalia.models.language.pretrained.start_weights import STARTS, StartReader, read_start
+from castalia.models.language.pretrained.start_weights import (
+    STARTS,
+    StartReader,
+    read_start,
+    refuse_forgetting,
+)
 from castalia.models.language.tokenizer_parameter import TokenizerChoice, make_tokenizer
 from castalia.nets import language as nets
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
@@ -111,6 +116,7 @@ class EncoderSizes:
 
     def _reader(self, **settings: Any) -> PairAdapter:
         """Make the adapter, with the tokenizer of the start."""
+        refuse_forgetting(self)
         opened = self._opened = open_start(self.start, type(self).__name__)
         if opened is None:
             return PairAdapter(self._unfitted_tokenizer(), context=self.context, **settings)
@@ -120,7 +126,9 @@ class EncoderSizes:
                 f"({self.start!r} holds no tokenizer.json)."
             )
         known = opened.tokenizer or self.tokenizer
-        made = PairAdapter(known, context=min(self.context, opened.net.context), **settings)
+        adapt = getattr(self, "adapt", None)
+        room = opened.net.context - (adapt.count if isinstance(adapt, Prompts) else 0)
+        made = PairAdapter(known, context=min(self.context, room), **settings)
         made.double = opened.net.offset > 0
         return made
 

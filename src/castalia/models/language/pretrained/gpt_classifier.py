@@ -15,17 +15,17 @@ from castalia.data.text.layout_adapter import ADDED
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.language.attention_sizes import check_heads
 from castalia.models.language.pretrained.decoder_weights import (
+    adapted,
     decoder_rates,
-    freeze_decoder,
     grow,
     open_decoder,
+    room_of,
     sizes_of,
 )
 from castalia.models.language.pretrained.encoder_parameters import Adaptation, as_wide
 from castalia.models.language.pretrained.start_weights import STARTS, StartReader
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets.language import GPT, CausalClassifier
-from castalia.nn.adaptation.soft_prompts import Prompts
 from castalia.objectives import AuxiliaryLM, Layered, Objective, class_loss
 from castalia.protocols import Spec
 
@@ -169,11 +169,9 @@ class GPTClassifier(Classifier, Estimator):
             raise InvalidParameter(
                 f"{name}: `tokenizer` must be given, for `start` has none ({self.start!r})."
             )
-        room = opened.net.context
-        room -= self.adapt.count if isinstance(self.adapt, Prompts) else 0
         return LayoutAdapter(
             tokenizer,
-            context=min(self.context, room),
+            context=min(self.context, room_of(opened, self.adapt)),
             layout=self.layout,
             vocabulary=opened.known,
         )
@@ -217,23 +215,9 @@ class GPTClassifier(Classifier, Estimator):
 
     def _finished(self, net: Any) -> nn.Module:
         """Return the network with what is not trained frozen."""
-        if self.start is None and (self.train != "all" or self.adapt is not None):
-            raise InvalidParameter(
-                "GPTClassifier: `train` must be 'all' and `adapt` None without a `start`, or "
-                f"random weights would be kept; got {self.train!r} and {self.adapt!r}. Give a "
-                "`start`."
-            )
-        if self.adapt is not None:
-            if self.train != "all":
-                raise InvalidParameter(
-                    "GPTClassifier: `train` must be 'all' with `adapt`, which freezes the "
-                    f"network; got {self.train!r}."
-                )
-            net.decoder = self.adapt.apply(net.decoder)
-        elif self.train != "all":
-            trained = 0 if self.train == "head" else self.train
-            freeze_decoder(net.decoder, trained, type(self).__name__)
-        return net
+        net.decoder = adapted(self, net.decoder)
+        whole: nn.Module = net
+        return whole
 
     def _objective(self, spec: Spec) -> Objective:
         task = class_loss(self.multilabel_, self.label_smoothing)

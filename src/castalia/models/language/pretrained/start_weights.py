@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Start, load
 from castalia.data.tokenizers import Tokenizer
+from castalia.errors import InvalidParameter
 from castalia.nets import language as nets
 
-__all__ = ["STARTS", "Given", "StartReader", "read_start"]
+__all__ = ["STARTS", "Given", "StartReader", "read_start", "refuse_forgetting"]
 
 STARTS = Start("a fitted model, the folder of a saved one or of Hugging Face's libraries")
 
@@ -56,6 +57,19 @@ def read_start(start: Any) -> Given | None:
         start = load(folder)
     check_is_fitted(start, "module_")
     return Given(start.module_, start.adapter_.tokenizer, start)
+
+
+def refuse_forgetting(est: Any) -> None:
+    """Refuse a fit that would silently replace the weights of a folder by random ones."""
+    if est.start is not None:
+        vars(est).pop("pretrained_", None)
+    elif getattr(est, "pretrained_", False):
+        name = type(est).__name__
+        raise InvalidParameter(
+            f"{name}: `start` must be given to fit a model that was read from a folder, or its "
+            f"weights would be lost; got None. Use {name}(start=folder), or clone it to learn from "
+            "scratch."
+        )
 
 
 class StartReader:

@@ -16,7 +16,12 @@ from castalia.base import Estimator, Interval, Target, TargetCodec
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import sentinels
 from castalia.errors import InvalidParameter
-from castalia.models.language.pretrained.start_weights import STARTS, Given, read_start
+from castalia.models.language.pretrained.start_weights import (
+    STARTS,
+    Given,
+    read_start,
+    refuse_forgetting,
+)
 from castalia.models.language.seq2seq.text_to_text import AnswerCodec, TextToText
 from castalia.nets import language as nets
 from castalia.objectives import Denoising, Objective, SequenceCrossEntropy, SpanCorruption
@@ -89,6 +94,7 @@ class Denoiser(TextToText, Estimator):
         raise NotImplementedError
 
     def _reader(self) -> PairAdapter:
+        refuse_forgetting(self)
         self._opened = self._open()
         made = super()._reader()
         if self._opened is not None:
@@ -135,10 +141,12 @@ class Denoiser(TextToText, Estimator):
         given: Any = made._open()
         net, made.start = given.net, None
         made.adapter_ = PairAdapter(context=made.context).adopt(given.tokenizer)
+        made.adapter_.special = cls._special_meant
         made.sizes_ = made._sizes_of(net)
         made.spec_ = Spec(1, 0, extra={**made.adapter_.extra, "vocabulary": net.vocabulary})
         made.module_, made.history_, made.n_iter_ = net, [], 0
         made.answer_tokens_, made.pretraining_ = made.context, True
+        made.pretrained_ = True
         return made
 
     def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
@@ -195,6 +203,8 @@ class T5(Denoiser):
     Notes
     -----
     Texts are read as ``text </s>``; an answer begins with padding, as in the published weights.
+    Sentinels and ``</s>`` written in a text are meant, and an answer to a text with sentinels, such
+    as ``"The <extra_id_0> walks."``, names those that it fills.
 
     References
     ----------
@@ -218,6 +228,7 @@ class T5(Denoiser):
 
     _kind: ClassVar[type] = nets.T5
     _special: ClassVar[tuple[str, ...]] = ("<pad>", "</s>", "<unk>", *sentinels(SENTINELS))
+    _special_meant: ClassVar[bool] = True
 
     dim: Annotated[int, Interval(1, whole=True)] = 256
     depth: Annotated[int, Interval(1, whole=True)] = 3
@@ -229,6 +240,13 @@ class T5(Denoiser):
 
     def _start_of(self, adapter: PairAdapter) -> int:
         return adapter.padding
+
+    def _words(self, adapter: PairAdapter, ids: list[int], source: str) -> str:
+        """Return an answer, with its sentinels where the text has some."""
+        tokenizer: Any = adapter.tokenizer
+        kept = "<extra_id_" in source
+        words: str = tokenizer.decode([i for i in ids if i != adapter.padding], special=kept)
+        return words
 
     def _sizes(self, spec: Spec) -> dict[str, Any]:
         own = ("dim", "depth", "heads", "head_dim", "hidden")

@@ -68,7 +68,9 @@ class AnswerCodec(TextCodec):
 def answer_rows(est: Any, tokenizer: Tokenizer, y: np.ndarray) -> list[list[int]]:
     """Return the tokens of answers, each with its end."""
     end = tokenizer.id_of("end")
-    return [[*row[: est.context - 1], end] for row in tokenizer.encode(list(y))]
+    rows = tokenizer.encode(list(y), special=est._special_meant)
+    rows = [row[:-1] if row[-1:] == [end] else row for row in rows]
+    return [[*row[: est.context - 1], end] for row in rows]
 
 
 def padded_answers(tokenizer: Tokenizer, rows: list[list[int]]) -> TensorRows:
@@ -87,6 +89,7 @@ class TextToText:
     codec: ClassVar[TargetCodec] = AnswerCodec()
     _default_tokenizer: ClassVar[str] = "bpe"
     _special: ClassVar[tuple[str, ...]] = ("<pad>", "<unk>", "<s>", "</s>")
+    _special_meant: ClassVar[bool] = False  # whether special tokens written in texts are meant
 
     tokenizer: Annotated[Any, TokenizerChoice()] = None
     context: Annotated[int, Interval(2, whole=True)] = 128
@@ -97,7 +100,9 @@ class TextToText:
     def _reader(self) -> PairAdapter:
         """Make the adapter."""
         asked = make_tokenizer(self.tokenizer, self._default_tokenizer, self._special)
-        return PairAdapter(asked, context=self.context)
+        made = PairAdapter(asked, context=self.context)
+        made.special = self._special_meant
+        return made
 
     def _start_of(self, adapter: PairAdapter) -> int:
         """Return the id that an answer begins with."""
@@ -160,8 +165,14 @@ class TextToText:
             for place, row in zip(index, ids.tolist(), strict=True):
                 row = row[: row.index(adapter.end)] if adapter.end in row else row
                 known = [token for token in row if token < len(adapter.tokenizer)]
-                found[place] = adapter.tokenizer.decode(known)
+                found[place] = self._words(adapter, known, texts[place])
         return found
+
+    def _words(self, adapter: PairAdapter, ids: list[int], source: str) -> str:
+        """Return the answer that some tokens are."""
+        tokenizer: Any = adapter.tokenizer
+        words: str = tokenizer.decode(ids)
+        return words
 
     def _by_length(
         self, adapter: PairAdapter, texts: np.ndarray

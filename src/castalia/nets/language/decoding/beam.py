@@ -1,12 +1,15 @@
 """Beam search: the most probable text among those whose beginnings stay among the best.
 
 The score of a text y of length n is log p(y) / n^a; with a = 0 it is the log-probability. A text
-ends with a stop token or at the longest length.
-Shapes: B batch, K beams, V vocabulary, N new tokens.
+ends with a stop token or at the longest length; one that ends counts if it is among the K best
+continuations of its step. A row is over when its best living text, scored at its present length,
+does not beat the worst of K ended ones: the rules of transformers, and its tokens.
+Shapes: B batch, K beams, C candidates, V vocabulary, N new tokens.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -40,12 +43,13 @@ def beam_search(
     start: int | None = None,
     pad: int = 0,
     keep: Tensor | None = None,
+    cached: bool = True,
 ) -> Beams:
     """Return the best texts found after each prompt.
 
     Parameters
     ----------
-    net, ids, stop, start, pad, keep
+    net, ids, stop, start, pad, keep, cached
         As for ``generate``.
     tokens
         The longest text.
@@ -77,16 +81,23 @@ def beam_search(
         rows = len(read.first.ids)
         read.repeat(beams)
         search = _Search(rows, beams, tokens, length_penalty, stops, pad, device)
-        cache = read.cache(tokens)
-        given = read.first.ids
+        cache = read.cache(tokens) if cached else None
+        room = getattr(net, "context", None) or sys.maxsize  # without a cache, old ones fall out
+        given, real = read.first.ids, read.first.keep
+        if cache is None:
+            given, real = given[:, -room:], None if real is None else real[:, -room:]
         for length in range(1, tokens + 1):
-            logits = read(given, None, cache)
+            logits = read(given, real, cache)
             source = search.extend(_log_probabilities(logits), length)
             if length == tokens or search.settled(length):
                 break
-            cache.reorder(source)
-            given = search.last
-        return search.result(length)
+            if cache is not None:
+                cache.reorder(source)
+                given = search.last
+            else:
+                given = torch.cat([read.first.ids, search.written(length)], dim=1)[:, -room:]
+                real = None if real is None else F.pad(real, (0, 1), value=True)[:, -room:]
+        return search.result()
 
 
 def _log_probabilities(logits: Tensor) -> Tensor:
@@ -112,6 +123,8 @@ class _Search:
     ) -> None:
         self.rows, self.beams, self.tokens, self.penalty = rows, beams, tokens, penalty
         self.stop = torch.tensor(stop, dtype=torch.long, device=device)
+        self.candidates = max(2, 1 + len(stop)) * beams  # K of them do not end
+        self.open = torch.ones(rows, dtype=torch.bool, device=device)
         shape = (rows, beams, tokens)
         self.alive = torch.full(shape, pad, dtype=torch.long, device=device)
         self.ended = torch.full(shape, pad, dtype=torch.long, device=device)
@@ -127,42 +140,44 @@ class _Search:
         """The newest token of each living text, (B K, 1)."""
         return self.newest.view(-1, 1)
 
+    def written(self, length: int) -> Tensor:
+        """The tokens of each living text, (B K, length)."""
+        return self.alive[..., :length].flatten(0, 1)
+
     def extend(self, log_p: Tensor, length: int) -> Tensor:  # (B K, V)
         """Continue every text by every token; return the row each living one comes from, (B K,)."""
         vocabulary = log_p.shape[-1]
         total = self.logs[..., None] + log_p.view(self.rows, self.beams, -1).to(self.logs.dtype)
-        if len(self.stop):
-            self._end(total[..., self.stop], length)  # (B, K, stops)
-            total[..., self.stop] = -torch.inf
-        flat = total.flatten(1)
-        self.logs, best = _best(flat, self.beams)
-        parents, self.newest = best // vocabulary, best % vocabulary  # (B, K)
-        self.alive = self.alive.gather(1, parents[..., None].expand_as(self.alive)).clone()
-        self.alive[..., length - 1] = self.newest
-        return (self.offset + parents).flatten()
+        logs, best = _best(total.flatten(1), self.candidates)  # (B, C)
+        parents, tokens = best // vocabulary, best % vocabulary
+        texts = _taken(self.alive, parents)
+        texts[..., length - 1] = tokens
+        ends = torch.isin(tokens, self.stop) | (length == self.tokens)
+        self._end(logs.masked_fill(~ends, -torch.inf), texts, length)
+        self.logs, rank = _best(logs.masked_fill(ends, -torch.inf), self.beams)
+        self.alive, self.newest = _taken(texts, rank), tokens.gather(1, rank)
+        return (self.offset + parents.gather(1, rank)).flatten()
 
-    def _end(self, logs: Tensor, length: int) -> None:
-        """Let texts that end here compete with those that ended before."""
-        scores = (logs / length**self.penalty).flatten(1)  # (B, K * stops)
-        new = self.alive[:, :, None].repeat(1, 1, len(self.stop), 1)
-        new[..., length - 1] = self.stop
-        pool = torch.cat([self.ended, new.flatten(1, 2)], dim=1)
-        self.ended_scores, best = _best(torch.cat([self.ended_scores, scores], dim=1), self.beams)
-        self.ended = pool.gather(1, best[..., None].expand_as(self.ended))
+    def _end(self, logs: Tensor, texts: Tensor, length: int) -> None:  # (B, C), (B, C, N)
+        """Let texts that end here among the first K compete with those that ended before."""
+        logs = logs[:, : self.beams].masked_fill(~self.open[:, None], -torch.inf)
+        scores = torch.cat([self.ended_scores, logs / length**self.penalty], dim=1)
+        self.ended_scores, best = _best(scores, self.beams)
+        self.ended = _taken(torch.cat([self.ended, texts[:, : self.beams]], dim=1), best)
 
     def settled(self, length: int) -> bool:
-        """Say whether no living text can still beat an ended one: log p only falls."""
-        if not len(self.stop):
-            return False
-        hope = self.logs[:, 0] / self.tokens**self.penalty
-        return bool((self.ended_scores[:, -1] >= hope).all())
+        """Close rows whose living texts no longer beat the ended ones; say whether all are."""
+        self.open &= self.ended_scores[:, -1] < self.logs[:, 0] / length**self.penalty
+        return not bool(self.open.any())
 
-    def result(self, length: int) -> Beams:
-        """Return ended texts and those cut at the longest length, best first."""
-        scores = torch.cat([self.ended_scores, self.logs / length**self.penalty], dim=1)
-        texts = torch.cat([self.ended, self.alive], dim=1)
-        scores, best = _best(scores, self.beams)
-        return Beams(texts.gather(1, best[..., None].expand_as(self.alive)), scores)
+    def result(self) -> Beams:
+        """Return the ended texts, best first."""
+        return Beams(self.ended, self.ended_scores)
+
+
+def _taken(texts: Tensor, index: Tensor) -> Tensor:  # (B, C, N), (B, K)
+    """Return a copy of some texts of each row, (B, K, N)."""
+    return texts.gather(1, index[..., None].expand(-1, -1, texts.shape[-1]))
 
 
 def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

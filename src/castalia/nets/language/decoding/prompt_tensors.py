@@ -125,7 +125,8 @@ class Reader:
     def __call__(self, ids: Tensor, keep: Tensor | None, cache: Cache | None) -> Tensor:
         """Return the scores of the token after the last, (B, V), in single or double precision."""
         if self.memory is None:
-            h = self.net.features(ids, keep=None if cache is not None else keep, cache=cache)
+            seen = {"keep": keep} if cache is None else {"cache": cache}
+            h = self.net.features(ids, **seen)
         else:
             h = self.net.decode(ids, self.memory, memory_keep=self.memory_keep, cache=cache)
         logits: Tensor = self.net.head(h[:, -1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
 from castalia.nets.language.huggingface.llama_checkpoint import LlamaFolder, Mistral, Qwen2
 from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
 from castalia.nets.language.huggingface.tensor_names import ours, theirs
+from castalia.nn.adaptation.bottleneck_adapters import Bottleneck
+from castalia.nn.adaptation.lora import LoRALinear, merge_lora
+from castalia.nn.adaptation.soft_prompts import Prompted
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing, shorten
 
@@ -90,6 +94,7 @@ def save_pretrained(
     shard_bytes
         Size above which the weights are split into several files.
     """
+    net = _whole(net)
     read = KNOWN.get(getattr(net, "model_type", ""))  # one of several that it could be
     kind = next((kind for kind in (read, *ALL) if kind is not None and kind.owns(net)), None)
     if kind is None:
@@ -106,6 +111,18 @@ def save_pretrained(
     write_config(folder, kind.config(net))
     write_weights(folder, theirs(kind.rules(net), net), shard_bytes)
     return folder
+
+
+def _whole(net: nn.Module) -> nn.Module:
+    """Return a network with the updates of LoRA added; other added parts have no place there."""
+    if any(isinstance(module, Bottleneck | Prompted) for module in net.modules()):
+        raise InvalidParameter(
+            f"save_pretrained: `net` must be without learnt prompts and adapters; got "
+            f"{type(net).__name__} with such parts, which Hugging Face's models have no place for."
+        )
+    if not any(isinstance(module, LoRALinear) for module in net.modules()):
+        return net
+    return merge_lora(copy.deepcopy(net))
 
 
 def _architecture(name: Any) -> Architecture:
