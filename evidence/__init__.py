@@ -15,6 +15,7 @@ NAMES = (
     "shakespeare",
     "penn_treebank",
     "sentiment",
+    "small_texts",
     "multi30k",
     "huggingface",
 )

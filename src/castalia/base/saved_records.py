@@ -11,6 +11,7 @@ from castalia.data.text import (
     DocumentAdapter,
     LanguageAdapter,
     LayoutAdapter,
+    NGramAdapter,
     PairAdapter,
     SentenceAdapter,
     SpanAdapter,
@@ -55,6 +56,7 @@ register(StreamAdapter, "StreamAdapter")
 register(ConversationAdapter, "ConversationAdapter")
 register(ChatTemplate, "ChatTemplate")
 register(TextAdapter, "TextAdapter")
+register(NGramAdapter, "NGramAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
 register(WordAdapter, "WordAdapter")

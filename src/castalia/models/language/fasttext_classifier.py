@@ -101,13 +101,13 @@ class FastTextClassifier(Classifier, Estimator):
     adapter: ClassVar[Any] = Reads(NGramAdapter, "words", "characters", "min_count", "buckets")
     usual_training: ClassVar[Training] = Training(schedule="cosine", validation=0)
 
-    epochs: Annotated[int, Interval(1, whole=True)] = 20
+    epochs: Annotated[int, Interval(1, whole=True)] = 10
     batch_size: Annotated[int, Interval(1, whole=True)] = 32
     lr: Annotated[float, Interval(0, closed="neither")] = 0.05
     words: Annotated[int, Interval(1, whole=True)] = 2
     characters: Annotated[tuple[int, int] | None, PieceSizes()] = (3, 6)
     dim: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
-    l2: Annotated[float, Interval(0)] = 0.2
+    l2: Annotated[float, Interval(0)] = 0.3
     min_count: Annotated[int, Interval(1, whole=True)] = 1
     buckets: Annotated[int, Interval(1, whole=True)] = 2**22
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
