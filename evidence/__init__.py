@@ -4,15 +4,18 @@ NAMES = (
     "tables",
     "regression",
     "classical",
+    "defaults",
     "foetal_ecg",
     "doctor",
     "doctor_repair",
     "pictures",
+    "cifar10",
     "camvid",
     "bccd",
     "ngrams",
     "word_vectors",
     "shakespeare",
+    "muon",
     "penn_treebank",
     "sentiment",
     "small_texts",
@@ -20,4 +23,14 @@ NAMES = (
     "huggingface",
 )
 # Those of them that are trained on a GPU, in one call.
-GPU = ("pictures", "camvid", "bccd", "shakespeare", "penn_treebank", "sentiment", "multi30k")
+GPU = (
+    "pictures",
+    "cifar10",
+    "camvid",
+    "bccd",
+    "shakespeare",
+    "muon",
+    "penn_treebank",
+    "sentiment",
+    "multi30k",
+)

@@ -2,11 +2,15 @@
 
 import argparse
 import importlib
+import sys
 
 from evidence import GPU, NAMES
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["defaults"]:  # it has options of its own
+        importlib.import_module("evidence.defaults").run(words=sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="python -m evidence", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="few seeds and epochs: a trial run")

@@ -91,11 +91,11 @@ def inputs(family: str, config: Any) -> dict[str, Any]:
     allowed = [i for i in range(VOCABULARY) if i != config.pad_token_id]
     ids = torch.tensor(allowed)[torch.randint(len(allowed), (2, TOKENS))]
     real = torch.tensor([[1] * TOKENS, [1] * (TOKENS - 2) + [0] * 2]).bool()
-    if family == "roberta":
+    if "roberta" in family:
         ids = torch.where(real, ids, config.pad_token_id)
     theirs = {"input_ids": ids, "attention_mask": real.long()}
     ours: tuple[Tensor, ...] = (ids,)
-    if family in ("t5", "bart"):
+    if family in ("t5", "bart", "mt5", "marian"):
         answers = torch.tensor(allowed)[torch.randint(len(allowed), (2, 4))]
         ours, theirs = (ids, answers), {**theirs, "decoder_input_ids": answers}
     return {"ours": ours, "keep": {"keep": real}, "theirs": theirs, "real": real}
@@ -105,6 +105,8 @@ def lively(model: Any) -> Any:
     """Draw all weights: new models have biases of zero and gains of one."""
     with torch.no_grad():
         for name, tensor in model.named_parameters():
+            if not tensor.requires_grad:  # fixed by an equation
+                continue
             gain = tensor.ndim == 1 and name.endswith("weight")
             tensor.copy_(float(gain) + 0.25 * torch.randn(tensor.shape))
     return model.eval()
@@ -216,4 +218,111 @@ def _bart(draw: random.Random) -> tuple[str, Any]:
     return "BartForConditionalGeneration", config
 
 
-FAMILIES = {"gpt2": _gpt2, "bert": _bert, "roberta": _roberta, "t5": _t5, "bart": _bart}
+def _llama(draw: random.Random) -> dict[str, Any]:
+    heads = draw.choice([2, 4])
+    scaling = {
+        "linear": {"factor": 2.0},
+        "llama3": {
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": draw.choice([2.0, 4.0]),
+            "original_max_position_embeddings": draw.choice([4, 16]),
+        },
+        "yarn": {"factor": 2.0},
+    }
+    kind = draw.choice(["default", "default", *scaling])
+    rotary = {"rope_type": kind, "rope_theta": draw.choice([10.0, 1e4]), **scaling.get(kind, {})}
+    return {
+        "vocab_size": VOCABULARY,
+        "max_position_embeddings": draw.randint(8, 30),
+        "hidden_size": heads * draw.choice([2, 3, 4, 6]),
+        "num_attention_heads": heads,
+        "num_key_value_heads": draw.choice([1, 2, heads]),
+        "num_hidden_layers": draw.randint(1, 3),
+        "intermediate_size": draw.choice([5, 24]),
+        "hidden_act": draw.choice(["silu", *ACTIVATIONS]),
+        "rms_norm_eps": draw.choice([1e-6, 1e-2]),
+        "rope_parameters": rotary,
+        "tie_word_embeddings": draw.random() < 0.5,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+
+
+def _plain_llama(draw: random.Random) -> tuple[str, Any]:
+    biases = {"attention_bias": draw.random() < 0.3, "mlp_bias": draw.random() < 0.3}
+    width = {"head_dim": draw.choice([None, 2, 6])}
+    return "LlamaForCausalLM", _transformers().LlamaConfig(**_llama(draw), **biases, **width)
+
+
+def _mistral(draw: random.Random) -> tuple[str, Any]:
+    window = {"sliding_window": draw.choice([None, 1, 3, 50])}
+    return "MistralForCausalLM", _transformers().MistralConfig(**_llama(draw), **window)
+
+
+def _qwen2(draw: random.Random) -> tuple[str, Any]:
+    window = {
+        "use_sliding_window": draw.random() < 0.5,
+        "sliding_window": draw.choice([2, 4]),
+        "max_window_layers": draw.choice([0, 1, 9]),
+    }
+    return "Qwen2ForCausalLM", _transformers().Qwen2Config(**_llama(draw), **window)
+
+
+def _distilbert(draw: random.Random) -> tuple[str, Any]:
+    dim, heads, depth = _sizes(draw)
+    config = _transformers().DistilBertConfig(
+        vocab_size=VOCABULARY,
+        max_position_embeddings=draw.randint(12, 30),
+        dim=dim,
+        n_heads=heads,
+        n_layers=depth,
+        hidden_dim=draw.choice([5, 24]),
+        activation=draw.choice(ACTIVATIONS),
+        sinusoidal_pos_embds=draw.random() < 0.2,
+        tie_word_embeddings=draw.random() < 0.8,
+        pad_token_id=draw.choice([0, 3]),
+    )
+    return "DistilBertForMaskedLM", config
+
+
+def _xlm_roberta(draw: random.Random) -> tuple[str, Any]:
+    given = {**_encoder(draw), "pad_token_id": draw.choice([0, 1, 2, 4])}
+    return "XLMRobertaForMaskedLM", _transformers().XLMRobertaConfig(**given)
+
+
+def _mt5(draw: random.Random) -> tuple[str, Any]:
+    _, like = _t5(draw)
+    names = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers")
+    more = ("num_heads", "relative_attention_num_buckets", "relative_attention_max_distance")
+    kept = (*names, *more, "feed_forward_proj", "layer_norm_epsilon", "decoder_start_token_id")
+    config = _transformers().MT5Config(**{name: getattr(like, name) for name in kept})
+    return "MT5ForConditionalGeneration", config
+
+
+def _marian(draw: random.Random) -> tuple[str, Any]:
+    _, like = _bart(draw)
+    names = ("vocab_size", "max_position_embeddings", "d_model", "activation_function")
+    kept = (*names, "scale_embedding", "tie_word_embeddings", "pad_token_id")
+    halves = [f"{h}_{n}" for h in ("encoder", "decoder") for n in ("layers", "ffn_dim")]
+    halves += [f"{half}_attention_heads" for half in ("encoder", "decoder")]
+    given = {name: getattr(like, name) for name in (*kept, *halves)}
+    shared = {"share_encoder_decoder_embeddings": draw.random() < 0.8}
+    config = _transformers().MarianConfig(**given, **shared, forced_eos_token_id=None)
+    return "MarianMTModel", config
+
+
+FAMILIES = {
+    "gpt2": _gpt2,
+    "bert": _bert,
+    "distilbert": _distilbert,
+    "roberta": _roberta,
+    "xlm-roberta": _xlm_roberta,
+    "t5": _t5,
+    "mt5": _mt5,
+    "bart": _bart,
+    "marian": _marian,
+    "llama": _plain_llama,
+    "mistral": _mistral,
+    "qwen2": _qwen2,
+}

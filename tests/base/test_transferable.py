@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 import castalia
+from castalia import Training
 from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.models.sequence import ConvNet1dClassifier
 from castalia.models.vision import (
@@ -109,7 +110,8 @@ def test_signals_transfer_too():
 
 def test_early_layers_move_less_with_rates_that_fall_with_depth(source):
     def moved(decay):
-        model = ResNetClassifier(start=source, lr_decay=decay, **SMALL).fit(X, Y)
+        adam = Training(watch=False)
+        model = ResNetClassifier(start=source, lr_decay=decay, training=adam, **SMALL).fit(X, Y)
         new, old = model.module_.features, source.module_.features
         name = "stem.conv.weight"
         gap = new.get_parameter(name).detach() - old.get_parameter(name).detach()

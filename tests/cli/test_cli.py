@@ -430,7 +430,7 @@ def test_ctrl_c_says_how_to_go_on(table, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     words = ("fit", table, "--target", "kind", "--run", tmp_path / "r", *QUICK)
-    monkeypatch.setattr(castalia.MLPClassifier, "fit", interrupted)
+    monkeypatch.setattr(castalia.TabularClassifier, "fit", interrupted)
     done = call(*words)
     assert done.exit_code == 2
     said = f"castalia: Interrupted; run the same command to continue (run folder {tmp_path / 'r'})."

@@ -44,7 +44,7 @@ def test_the_diagnosis_of_a_run_is_printed_and_written(run, tmp_path):
     page, file = tmp_path / "d.html", tmp_path / "d.json"
     done = call("diagnose", run[0], "--html", page, "--json", file)
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("Diagnosis of MLPClassifier: 1 error.")
+    assert done.output.startswith("Diagnosis of TabularClassifier: 1 error.")
     assert "CST102" in page.read_text()
     assert Diagnosis.from_json(file.read_text()).findings[0].code == "CST102"
 

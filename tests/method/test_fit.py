@@ -39,7 +39,7 @@ def test_a_run_leaves_a_model_a_page_and_results(finished):
         "Guessing",
         "Logistic regression",
         "Gradient boosting",
-        "MLPClassifier",
+        "TabularClassifier",
     ]
     assert finished.summary["rows"] == {"all": 80, "tested": 16}
 
@@ -89,7 +89,7 @@ def cut_in_epoch(monkeypatch, training, epoch):
             if state.epoch == epoch and state.step == 1:
                 raise KeyboardInterrupt
 
-    count, fit = [0], castalia.MLPClassifier.fit
+    count, fit = [0], castalia.TabularClassifier.fit
 
     def counted(self, X, y=None, sample_weight=None):
         count[0] += 1
@@ -97,7 +97,7 @@ def cut_in_epoch(monkeypatch, training, epoch):
             self.training.callbacks = (Cut(),)
         return fit(self, X, y, sample_weight)
 
-    monkeypatch.setattr(castalia.MLPClassifier, "fit", counted)
+    monkeypatch.setattr(castalia.TabularClassifier, "fit", counted)
     monkeypatch.setattr(module, "CHECKPOINT_STEPS", 3)
 
 
@@ -175,7 +175,7 @@ def test_a_wrong_setting_is_refused_before_any_work(table, tmp_path):
     plan = quick_plan(table, run=tmp_path / "run", settings={"hiden": 3})
     with pytest.raises(
         InvalidParameter,
-        match="`hiden` must be a setting of MLPClassifier .* Did you mean `hidden`",
+        match="`hiden` must be a setting of TabularClassifier .* Did you mean `hidden`",
     ):
         run(plan)
     assert not (tmp_path / "run").exists()

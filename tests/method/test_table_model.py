@@ -1,5 +1,7 @@
 """Any system of the catalogue that does the task: which is meant, how it is set, what it leaves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,6 +74,21 @@ def test_ensembles_wrap_a_network_for_the_task_and_settings_find_their_place(tab
         built(table, "price", model="bagging", settings={"hiden": 3})
     with pytest.raises(InvalidParameter, match=r"setting of Ridge \(`.*\)\. Did you mean `alpha`"):
         built(table, "price", model="ridge", settings={"alhpa": 3})
+
+
+@pytest.mark.parametrize("name", [None, "mlp"])
+@pytest.mark.parametrize("target", ["kind", "price"])
+def test_a_fit_trains_what_python_code_gets_without_a_setting(table, target, name):
+    model = built(table, target, model=name)
+    usual = type(model)()
+    same = {"random_state", "training"}
+    found, wanted = model.get_params(deep=False), usual.get_params(deep=False)
+    assert {k: v for k, v in found.items() if k not in same} == {
+        k: v for k, v in wanted.items() if k not in same
+    }
+    loop = replace(model.training, device="auto", verbose="auto")
+    assert loop == usual.usual_training
+    assert type(model).__name__.startswith("Tabular" if name is None else "MLP")
 
 
 def test_boosting_is_a_classifier_where_classes_are_asked_for(table):

@@ -13,6 +13,7 @@ from castalia.base.params import (
     check_parameters,
     fields_for,
 )
+from castalia.base.recipe import Amounts, Recipe
 from castalia.base.regressor import Regressor
 from castalia.base.store import load, save
 from castalia.base.targets import NoTarget, Target, TargetCodec
@@ -21,6 +22,7 @@ from castalia.base.warm_start import Start, Trained
 from castalia.utils.moved_names import moved_names
 
 __all__ = [
+    "Amounts",
     "Classifier",
     "Constraint",
     "DirectEstimator",
@@ -29,6 +31,7 @@ __all__ = [
     "NoTarget",
     "OneOf",
     "RandomState",
+    "Recipe",
     "Regressor",
     "Sizes",
     "Start",

@@ -23,6 +23,7 @@ from castalia.base.params import (
     check_parameters,
     check_tokens,
 )
+from castalia.base.recipe import Recipe
 from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.targets import Target, TargetCodec
@@ -62,7 +63,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     lr
         Learning rate.
     training
-        Everything else about the loop; None takes ``Training()``.
+        Everything else about the loop; None takes the class's ``usual_training``.
     random_state
         Seed. The same seed gives the same weights; no global random state is read or changed.
     warm_start
@@ -85,6 +86,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     adapter: ClassVar[Any] = TableAdapter  # an ``Adapter``, or what makes one: ``Reads``
     codec: ClassVar[TargetCodec]
+    recipe: ClassVar[Recipe] = Recipe()  # of settings that depend on the data
     usual_training: ClassVar[Training] = Training()  # where ``training`` is None
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
@@ -137,7 +139,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = self.warm_start and hasattr(self, "module_")
         read = self._further_rows if again else self._first_rows
         vars(self).pop("_optimizers", None)
-        return self._train(*read(X, y, sample_weight), training, self.epochs, again=again)
+        return self._train(*read(X, y, sample_weight), training, again=again)
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -167,7 +169,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = hasattr(self, "module_")
         self.codec.check_classes(self, y, classes, first=not again)
         read = self._further_rows if again else self._first_rows
-        return self._train(*read(X, y, sample_weight, classes), training, 1, again=again, keep=True)
+        rows = read(X, y, sample_weight, classes)
+        return self._train(*rows, training, epochs=1, again=again, keep=True)
 
     def _resolved_training(self, **changes: Any) -> Training:
         """Return how the loop runs, after checking every parameter."""
@@ -219,8 +222,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         y: Any,
         target: Target,
         training: Training,
-        epochs: int,
         *,
+        epochs: int | None = None,
         again: bool = False,
         keep: bool = False,
     ) -> Estimator:
@@ -230,28 +233,27 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
         drawn = derive(drawn, len(past)) % 2**31 if past else drawn
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn, again=again)
-        seed = recorder.seed
+        seed, amounts = recorder.seed, self.recipe.amounts(self)
+        amounts = amounts if epochs is None else amounts._replace(epochs=epochs)
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             if again:
                 net.load_state_dict(self.module_.state_dict())
-            work = step_work(net, self.adapter_.shape, self.batch_size)
+            work = step_work(net, self.adapter_.shape, amounts.batch_size)
             rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
             samples = self._samples(X, target, precision.dtype)
             validation = self._validation(training.validation, precision.dtype)
             kept, held = self.adapter_.split(samples, validation, seed, target.labels)
             stages = _stages(self._objective(self.spec_))
-            steps = epochs * kept.n_batches(self.batch_size)
+            steps = amounts.epochs * kept.n_batches(amounts.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
                 net,
                 [replace(stages[-1], epochs=None)] if keep else stages,
                 kept,
                 training,
-                epochs=epochs,
-                batch_size=self.batch_size,
-                lr=self.lr,
+                **amounts._asdict(),
                 seed=seed,
                 device=device,
                 precision=precision,
@@ -270,7 +272,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self.best_ = state.best
         self.stopped_ = state.stopped
         counts = {"rows": len(kept), "validation_rows": len(held)}
-        self.settings_ = {**state.settings, "seed": seed, **counts}
+        self.settings_ = {**state.settings, "seed": seed, **counts, **amounts._asdict()}
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         remember(self, doctor)
         self.codec.conclude(self, *self._validation_outputs(held))
@@ -309,7 +311,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for window, order in held.windows(None, 0):
             for index in order.split(evaluation_rows(self.adapter_.shape, 8192)):
                 batch = window.batch(index)
-                outputs.append(self.module_(batch.to(device).x).cpu())
+                outputs.append(_judged(self.module_, batch.to(device)).cpu())
                 targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
@@ -328,7 +330,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
             with torch.inference_mode(), cpu_scope(device, work):
-                outputs = self.module_(Batch(block).to(device).x)
+                outputs = self.codec.outputs(self, Batch(block).to(device).x)
                 outputs = map_tree(lambda part: part.detach().cpu(), outputs)
             yield outputs
 
@@ -341,7 +343,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Set parameters; ``training__optimizer`` works from the default ``training=None`` too."""
         nested = any(name.startswith("training__") for name in params)
         if nested and self.training is None and "training" not in params:
-            self.training = Training()
+            self.training = replace(self.usual_training)
         return super().set_params(**params)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -350,7 +352,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = self.adapter is TableAdapter
+        kind: Any = getattr(self.adapter, "adapter", self.adapter)  # or what ``Reads`` makes
+        tags.input_tags.sparse = isinstance(kind, type) and issubclass(kind, TableAdapter)
         tags.target_tags.required = self.codec.required
         return tags
 
@@ -360,6 +363,13 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 def _stages(objective: Objective | Sequence[Stage]) -> Sequence[Stage]:
     return objective if isinstance(objective, Sequence) else [Stage("train", objective)]
+
+
+def _judged(net: Any, batch: Batch) -> Tensor:
+    """Return the outputs on held-out rows: of several networks, those that left a row out."""
+    if batch.weight is None or batch.weight.ndim == 1:
+        return net(batch.x)
+    return net.held_out_outputs(batch.x, batch.weight)
 
 
 def _cast(leaf: Any, dtype: torch.dtype) -> Any:

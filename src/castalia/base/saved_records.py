@@ -6,6 +6,7 @@ from castalia.data.images import ImageAdapter
 from castalia.data.prompts import ChatTemplate
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
+from castalia.data.tabular_adapter import TabularAdapter
 from castalia.data.text import (
     ConversationAdapter,
     DocumentAdapter,
@@ -17,6 +18,7 @@ from castalia.data.text import (
     SpanAdapter,
     StreamAdapter,
     TextAdapter,
+    TwinAdapter,
     WordAdapter,
 )
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
@@ -30,21 +32,25 @@ __all__: list[str] = []
 register(Training, "Training")
 register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
+register(TabularAdapter, "TabularAdapter")
 register(ImageAdapter, "ImageAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (
     augment.Augment,
     augment.Crop,
+    augment.CutMix,
     augment.Cutout,
     augment.Flip,
     augment.LabelNoise,
     augment.Mask,
     augment.Mixup,
     augment.Noise,
+    augment.RandAugment,
     augment.Recolor,
     augment.Rotate,
     augment.Shift,
+    augment.TrivialAugment,
     augment.WithBoxes,
     augment.WithMasks,
     augment.Zoom,
@@ -59,6 +65,7 @@ register(TextAdapter, "TextAdapter")
 register(NGramAdapter, "NGramAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
+register(TwinAdapter, "TwinAdapter")
 register(WordAdapter, "WordAdapter")
 register(SpanAdapter, "SpanAdapter")
 register(LayoutAdapter, "LayoutAdapter")

@@ -40,7 +40,8 @@ class SklearnCallbacks(Callback):
 
     def on_fit_start(self, state: TrainState) -> None:
         """Open the root task."""
-        self.root = self.estimator._init_callback_context(max_subtasks=self.estimator.epochs)
+        epochs = self.estimator.recipe.amounts(self.estimator).epochs
+        self.root = self.estimator._init_callback_context(max_subtasks=epochs)
         self.root.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
     def on_epoch_start(self, state: TrainState) -> None:

@@ -132,6 +132,18 @@ LANGUAGE_PRETRAINED = (
         rows=("PRE-18", "PRE-35"),
     ),
     System(
+        name="SentenceEncoder",
+        path="castalia.models.language:SentenceEncoder",
+        family="language",
+        tasks=("embedding", "retrieval"),
+        data="text",
+        summary="Transformer encoder that gives texts vectors, for search and similarity",
+        reference="2019, Reimers, Gurevych, Sentence-BERT, arXiv 1908.10084",
+        small={**_TINY, "context": 8, "epochs": 20, "batch_size": 20, "lr": 5e-3},
+        toy="paraphrases",
+        pass_mark=0.9,
+    ),
+    System(
         name="Transformer",
         path="castalia.models.language:Transformer",
         family="language",

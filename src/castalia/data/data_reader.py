@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
+from castalia.data.images.coco import is_coco, read_coco
 from castalia.data.images.image_reader import read_images
 from castalia.data.packed_files import bare_name, member
 from castalia.data.tables.table_reader import PACKED, read_table
@@ -33,7 +34,8 @@ def read(
         A path or an address such as ``https://…`` of a table: CSV, TSV, JSON or JSON lines, each
         also packed (.gz, .bz2, .xz, .zip), Parquet, Excel (.xlsx). Or a 2-D numpy array, a pandas
         or polars frame, an Arrow table, or a `Dataset`, which is returned as it is. The path of a
-        folder, an NPZ file or a zip file of images gives `castalia.data.images.Images`.
+        folder, an NPZ file or a zip file of images gives `castalia.data.images.Images`,
+        and COCO's JSON, which lies beside its images, those with their boxes.
     target
         The column to predict.
     stream
@@ -67,15 +69,15 @@ def read(
                 "read: `target` must be None for images, whose folders say what they are; got "
                 f"{target!r}."
             )
-        return read_images(source)
+        return read_coco(source) if is_coco(source) else read_images(source)
     return read_table(source, target=target, stream=stream, encoding=encoding)
 
 
 def holds_images(path: Path) -> bool:
-    """Whether a path is that of a folder, or of an archive of more than one packed table."""
+    """Whether a path is that of a folder, an archive of more than one table, or COCO's JSON."""
     if path.suffix.lower() == ".zip":
         return not _holds_one_table(path)
-    return path.suffix.lower() in IMAGES or os.path.isdir(path)
+    return path.suffix.lower() in IMAGES or os.path.isdir(path) or is_coco(path)
 
 
 def _holds_one_table(path: Path) -> bool:

@@ -23,7 +23,7 @@ from castalia.data.row_splits import holdout
 from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaWarning
 from castalia.objectives import SquaredError
-from castalia.train import Callback, Training
+from castalia.train import Callback
 from castalia.train.state import TrainState
 from castalia.utils.text import number
 
@@ -122,7 +122,7 @@ class _Trial:
     ) -> Any:
         """Train a clone for some steps, on all rows and without a run folder."""
         model = clone(self.estimator)
-        settings = model.training if model.training is not None else Training()
+        settings = model.training if model.training is not None else model.usual_training
         size = batch_size or min(model.batch_size, len(y))
         training = replace(
             settings,

@@ -1,11 +1,11 @@
-"""The model for a table: any system of the catalogue that does the task, sized for its rows."""
+"""The model for a table: any system of the catalogue that does the task, with its defaults."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from sklearn.base import is_classifier
 
 from castalia.base import Estimator
@@ -17,11 +17,9 @@ from castalia.train import Training
 
 __all__ = ["DEFAULT", "VALIDATION", "build_model", "built", "is_network", "loop"]
 
-MOST_STEPS = 20_000
-DEFAULT = {"classification": "MLPClassifier", "regression": "MLPRegressor"}
+DEFAULT = {"classification": "TabularClassifier", "regression": "TabularRegressor"}
+MEMBER = {"classification": "MLPClassifier", "regression": "MLPRegressor"}  # of ensembles
 VALIDATION = 0.15
-# (up to this many rows, widths, rows of a batch)
-SIZES = ((2_000, (64, 64), 32), (20_000, (128, 128), 128), (float("inf"), (256, 256), 512))
 OF_TREES = ("AdaBoost", "GradientBoost")  # other ensembles are of networks
 
 
@@ -31,23 +29,21 @@ def is_network(model: Any) -> bool:
 
 
 def build_model(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
-    """Return an unfitted estimator with sensible sizes for so many training rows.
+    """Return an unfitted estimator with its own defaults, those that Python code gets too.
 
-    Small tables get a small network, weight decay, a little dropout, averaged weights and early
-    stopping. Ensembles of networks get a plainer one, as they end and average trainings in their
-    own way; models with a direct solver are taken as they come. ``plan.settings`` overrides any of
-    it.
+    Ensembles wrap a perceptron; models with a direct solver are taken as they come.
+    ``plan.settings`` overrides any of it.
     """
     record = system_for(task.kind, plan.model or DEFAULT[task.kind])
     model = made(record)
     own: dict[str, Any] = {"random_state": seed}
     if is_network(model):
-        own |= _sizes(rows, 300, Training(**loop(plan), average="ema", patience=20))
+        own["training"] = _training(model, plan)
     else:
         own["device"] = plan.device
     if record.family == "ensemble" and record.name not in OF_TREES:
-        inner = made(system_for(task.kind, DEFAULT[task.kind]))
-        own["estimator"] = with_known(inner, _sizes(rows, 60, Training(**loop(plan))))
+        own["estimator"] = made(system_for(task.kind, MEMBER[task.kind]))
+        own["estimator"].training = Training(device=plan.device, verbose=False)
     elif task.kind == "classification" and not is_classifier(model):
         own["loss"] = "logistic"  # GradientBoost: its trees are regressors in both tasks
     return apply_settings(with_known(model, own), plan.settings)
@@ -82,14 +78,6 @@ def loop(plan: FitPlan) -> dict[str, Any]:
     }
 
 
-def _sizes(rows: int, most_epochs: int, training: Training) -> dict[str, Any]:
-    hidden, batch = next((h, b) for most, h, b in SIZES if rows <= most)
-    steps = max(1, -(-int(rows * (1 - VALIDATION)) // batch))
-    return {
-        "hidden": hidden,
-        "dropout": 0.1,
-        "batch_size": batch,
-        "lr": 3e-3 if batch == 32 else 1e-3,
-        "epochs": int(np.clip(MOST_STEPS // steps, 20, most_epochs)),
-        "training": training,
-    }
+def _training(model: Estimator, plan: FitPlan) -> Training:
+    """Return the model's usual training, on the device asked for."""
+    return replace(model.usual_training, device=plan.device, verbose=False)

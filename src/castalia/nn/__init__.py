@@ -83,6 +83,7 @@ from castalia.nn.layers.ode_block import ODEBlock
 from castalia.nn.layers.residual import Residual, residual_block
 from castalia.nn.layers.scalar_mix import ScalarMix
 from castalia.nn.layers.sparse_linear import SparseLinear
+from castalia.nn.layers.table_features import TableFeatures, smooth_clip
 from castalia.nn.layers.threshold_unit import ThresholdUnit
 from castalia.nn.network_modes import evaluating, uncompiled
 from castalia.nn.recurrent import (
@@ -171,6 +172,7 @@ __all__ = [
     "Summary",
     "Swish",
     "TableEmbedding",
+    "TableFeatures",
     "Tanh",
     "ThresholdUnit",
     "TransformerDecoderBlock",
@@ -213,6 +215,7 @@ __all__ = [
     "running_statistics",
     "saturation",
     "scale_weights",
+    "smooth_clip",
     "strided",
     "summary",
     "suppress",

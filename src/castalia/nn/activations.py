@@ -112,6 +112,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
     "selu": nn.SELU,
     "gelu": nn.GELU,
     "swish": Swish,
+    "mish": nn.Mish,
     "softplus": Softplus,
     "cosine": Cosine,
     "clipped": Clipped,

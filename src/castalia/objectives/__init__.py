@@ -6,6 +6,7 @@ from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
 from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
+from castalia.objectives.in_batch_contrast import InBatchContrast
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
@@ -19,6 +20,7 @@ from castalia.objectives.likelihood import (
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.masked import MaskedLM
+from castalia.objectives.member_loss import MemberLoss
 from castalia.objectives.next_sentence import NextSentence
 from castalia.objectives.next_token import CarriedLM, CausalLM
 from castalia.objectives.objective import BatchPenalty, Objective, Penalty, weighted_mean
@@ -78,12 +80,14 @@ __all__ = [
     "Denoising",
     "GaussianLikelihood",
     "Hinge",
+    "InBatchContrast",
     "LaplaceLikelihood",
     "Layered",
     "Likelihood",
     "Logistic",
     "Lq",
     "MaskedLM",
+    "MemberLoss",
     "MixtureLikelihood",
     "MultinoulliLikelihood",
     "NextSentence",

@@ -5,7 +5,9 @@ from castalia.optim.build import (
     base_rate,
     build_optimizer,
     closure_kind,
+    hidden_matrices,
     optimizer_class,
+    optimizer_name,
 )
 from castalia.optim.clip import clip_by_norm, clip_by_value, clip_gradients, gradient_norm
 from castalia.optim.conjugate_gradient import ConjugateGradient
@@ -15,6 +17,8 @@ from castalia.optim.fused_adam import fused_step
 from castalia.optim.gradient_flow import GradientFlow, gradient_flow
 from castalia.optim.hessian_free import HessianFree
 from castalia.optim.linesearch import Point, exact_line_search, strong_wolfe
+from castalia.optim.lion import Lion
+from castalia.optim.muon import Muon, orthogonalise
 from castalia.optim.newton_methods import GaussNewton, Newton
 from castalia.optim.quadratic_models import GaussNewtonModel, HessianModel
 from castalia.optim.range_test import LRRangeTest, lr_range_test
@@ -50,6 +54,8 @@ __all__ = [
     "HessianFree",
     "HessianModel",
     "LRRangeTest",
+    "Lion",
+    "Muon",
     "Newton",
     "Point",
     "Schedule",
@@ -69,12 +75,15 @@ __all__ = [
     "fused_step",
     "gradient_flow",
     "gradient_norm",
+    "hidden_matrices",
     "inverse_sqrt",
     "inverse_time",
     "linear_decay",
     "lr_range_test",
     "one_cycle",
     "optimizer_class",
+    "optimizer_name",
+    "orthogonalise",
     "plateau",
     "recommend",
     "step",

@@ -1,11 +1,12 @@
 """Optimizers by name: torch's, fused where torch has a fused kernel, and the library's own."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from inspect import signature
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from castalia.errors import InvalidParameter
@@ -13,10 +14,24 @@ from castalia.optim.conjugate_gradient import ConjugateGradient
 from castalia.optim.delta_bar_delta import DeltaBarDelta
 from castalia.optim.dynamo import without_dynamo
 from castalia.optim.hessian_free import HessianFree
+from castalia.optim.lion import Lion
+from castalia.optim.muon import Muon
 from castalia.optim.newton_methods import GaussNewton, Newton
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["OPTIMIZERS", "base_rate", "build_optimizer", "closure_kind", "optimizer_class"]
+__all__ = [
+    "OPTIMIZERS",
+    "Kind",
+    "base_rate",
+    "build_optimizer",
+    "closure_kind",
+    "hidden_matrices",
+    "optimizer_class",
+    "optimizer_name",
+]
+
+# A name, a name and arguments, or what makes an optimizer of parameters and a rate.
+Kind = str | tuple[str, dict[str, Any]] | Callable[..., Optimizer]
 
 # name: (class, its own arguments)
 OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
@@ -28,6 +43,8 @@ OPTIMIZERS: dict[str, tuple[type[Optimizer], dict[str, Any]]] = {
     "adagrad": (torch.optim.Adagrad, {}),
     "rmsprop": (torch.optim.RMSprop, {}),
     "adadelta": (torch.optim.Adadelta, {}),
+    "lion": (Lion, {}),
+    "muon": (Muon, {}),
     "lbfgs": (torch.optim.LBFGS, {"line_search_fn": "strong_wolfe"}),
     "delta_bar_delta": (DeltaBarDelta, {}),
     "conjugate_gradient": (ConjugateGradient, {"iterations": 5}),
@@ -44,16 +61,29 @@ FUSED: dict[type[Optimizer], tuple[str, ...]] = {
     torch.optim.AdamW: ("cpu", "cuda"),
     torch.optim.Adagrad: ("cpu",),
 }
+# Layers whose weights are matrices between hidden units.
+HIDDEN = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.MultiheadAttention)
 SHARDED_FUSED = (torch.optim.Adam, torch.optim.AdamW)  # DTensor has no rule for the other kernels
 CAPTURABLE = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adadelta)
 
 
-def optimizer_class(kind: str | Callable[..., Optimizer]) -> type[Optimizer] | None:
+def optimizer_name(kind: Any) -> Any:
+    """Return the name in a setting: of ``("muon", {"momentum": 0.9})`` it is ``"muon"``.
+
+    >>> optimizer_name(("muon", {"momentum": 0.9})), optimizer_name("adam")
+    ('muon', 'adam')
+    """
+    pair = isinstance(kind, tuple | list) and len(kind) == 2 and isinstance(kind[1], dict)
+    return kind[0] if pair else kind
+
+
+def optimizer_class(kind: Kind) -> type[Optimizer] | None:
     """Return the class that a setting names, or None for a function, which only its call shows.
 
     >>> optimizer_class("newton").__name__
     'Newton'
     """
+    kind = optimizer_name(kind)
     if isinstance(kind, str):
         return OPTIMIZERS[kind][0] if kind in OPTIMIZERS else None
     made: Any = kind.func if isinstance(kind, functools.partial) else kind
@@ -73,7 +103,7 @@ def closure_kind(cls: type[Optimizer] | None) -> str | None:
     return getattr(cls, "closure", None)
 
 
-def base_rate(kind: str | Callable[..., Optimizer], lr: float) -> float:
+def base_rate(kind: Kind, lr: float) -> float:
     """Return the rate to build an optimizer with: 1 if it finds the length of its steps.
 
     >>> base_rate("adam", 1e-3), base_rate("newton", 1e-3)
@@ -82,8 +112,29 @@ def base_rate(kind: str | Callable[..., Optimizer], lr: float) -> float:
     return 1.0 if getattr(optimizer_class(kind), "finds_length", False) else lr
 
 
+def hidden_matrices(net: nn.Module) -> list[Tensor]:
+    """Return the weight matrices and filters of the hidden layers, which Muon makes orthogonal.
+
+    They are those of linear, convolutional, attention and recurrent layers. The last layer gives
+    the scores and is none, unless another has its shape, as where scores come from the embeddings.
+
+    Examples
+    --------
+    >>> net = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    >>> [tuple(weight.shape) for weight in hidden_matrices(net)]
+    [(3, 4)]
+    """
+    layers = [layer for layer in net.modules() if isinstance(layer, HIDDEN)]
+    found = [p for layer in layers for p in layer.parameters(recurse=False) if p.ndim >= 2]
+    embeddings = [layer for layer in net.modules() if isinstance(layer, nn.Embedding)]
+    tied = {id(p) for layer in embeddings for p in layer.parameters()}
+    if found and found[-1].shape not in [p.shape for p in found[:-1]]:
+        found.pop()
+    return [p for p in found if id(p) not in tied]
+
+
 def build_optimizer(
-    kind: str | Callable[..., Optimizer],
+    kind: Kind,
     parameters: Sequence[Tensor],
     *,
     lr: float,
@@ -91,13 +142,15 @@ def build_optimizer(
     decayed: Sequence[bool] | None = None,
     weight_decay: float = 0.0,
     capture: bool = False,
+    hidden: Collection[Tensor] | None = None,
 ) -> Optimizer:
     """Make an optimizer for a list of parameters.
 
     Parameters
     ----------
     kind
-        A name from ``OPTIMIZERS`` or a callable ``(parameters, lr=…) -> Optimizer``.
+        A name from ``OPTIMIZERS``, a pair of a name and arguments, or a callable ``(parameters,
+        lr=…) -> Optimizer``.
     parameters
         What it updates.
     lr
@@ -112,6 +165,8 @@ def build_optimizer(
     capture
         Make its step safe to record in a CUDA graph: the rate is a tensor, the counters live on the
         device.
+    hidden
+        What Muon makes orthogonal, see ``hidden_matrices``; None: whatever has two or more axes.
 
     Examples
     --------
@@ -126,13 +181,16 @@ def build_optimizer(
         )
     if callable(kind):
         return kind(parameters if lr_scale == 1 else _by_scale(parameters, lr_scale, lr), lr=lr)
-    if kind not in OPTIMIZERS:
+    name = optimizer_name(kind)
+    if name not in OPTIMIZERS:
         raise InvalidParameter(
             f"Training: `optimizer` must be {listing(OPTIMIZERS)} or a callable; got {kind!r}."
-            f"{did_you_mean(str(kind), OPTIMIZERS)}"
+            f"{did_you_mean(str(name), OPTIMIZERS)}"
         )
     cls: Any
-    cls, arguments = OPTIMIZERS[kind]
+    cls, arguments = OPTIMIZERS[name]
+    own: Any = kind[1] if name is not kind else {}
+    arguments = {**arguments, **own}
     device = parameters[0].device
     sharded = any(hasattr(p, "full_tensor") for p in parameters)
     if device.type in FUSED.get(cls, ()) and (not sharded or cls in SHARDED_FUSED):
@@ -143,11 +201,26 @@ def build_optimizer(
         decayed = [p.ndim >= 2 for p in parameters]
     heavy = {id(p) for p, decays in zip(parameters, decayed, strict=True) if decays}
     groups = _by_decay(cls, _by_scale(parameters, lr_scale, lr), weight_decay, heavy)
+    if cls is Muon and hidden is not None:
+        groups = _by_place(groups, {id(p) for p in hidden})
     rate: Any = torch.tensor(lr, device=device) if capture else lr
     for group in [group for group in groups if capture and "lr" in group]:
         group["lr"] = torch.tensor(group["lr"], device=device)
     with without_dynamo():
-        return cls(groups, lr=rate, **arguments)
+        return _made(name, cls, groups, rate, arguments)
+
+
+def _made(name: str, cls: Any, groups: Any, rate: Any, arguments: dict[str, Any]) -> Optimizer:
+    """Call a class; an argument it does not have is named."""
+    known = set(signature(cls).parameters) - {"params", "lr", "self"}
+    unknown = [argument for argument in arguments if argument not in known]
+    if unknown:
+        raise InvalidParameter(
+            f"Training: the arguments of optimizer {name!r} must be {listing(sorted(known))}; got "
+            f"{unknown[0]!r}.{did_you_mean(unknown[0], known)}"
+        )
+    made: Optimizer = cls(groups, lr=rate, **arguments)
+    return made
 
 
 def _by_scale(
@@ -164,6 +237,20 @@ def _by_scale(
         {"params": members, "lr": lr * factor, "lr_scale": factor}
         for factor, members in groups.items()
     ]
+
+
+def _by_place(groups: list[dict[str, Any]], hidden: set[int]) -> list[dict[str, Any]]:
+    """Split groups into what Muon makes orthogonal and what it does not."""
+    split = [
+        {
+            **group,
+            "params": [p for p in group["params"] if (id(p) in hidden) == orthogonal],
+            "orthogonal": orthogonal,
+        }
+        for group in groups
+        for orthogonal in (True, False)
+    ]
+    return [group for group in split if group["params"]]
 
 
 def _by_decay(

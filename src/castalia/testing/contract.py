@@ -247,7 +247,7 @@ def check_bad_input(record: Any) -> None:
         _refused(record, lambda: _answers(model, [np.nan]), f"{name}: a text must be .*got nan")
         return
     other, said = np.concatenate([X, X], axis=1), f"X has {2 * X.shape[1]} features"
-    rows = getattr(load_class(record), "adapter", TableAdapter) is TableAdapter
+    rows = isinstance(getattr(model, "adapter_", None), TableAdapter | None)
     if record.data == "image" or not rows:
         said = rf"{name}: \w+ must have"
     if record.data == "image":  # another size may be welcome; another number of channels is not

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from castalia.errors import InvalidParameter
-from castalia.optim import build_optimizer, closure_kind
+from castalia.optim import build_optimizer, closure_kind, hidden_matrices
 from castalia.protocols import Objective, Phase, StepPlan
 from castalia.train.precision import Precision
 from castalia.train.strategy import Single
@@ -101,6 +101,7 @@ class StepParts:
             decayed=phase.decayed,
             weight_decay=self.training.weight_decay,
             capture=self.capture,
+            hidden=hidden_matrices(self.net),
         )
 
     def optimizer_states(self) -> list[dict[str, Any]]:

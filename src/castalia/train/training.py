@@ -19,7 +19,8 @@ class Training:
     Parameters
     ----------
     optimizer
-        Name (``castalia.optim.OPTIMIZERS``) or a callable ``(parameters, lr=…) -> Optimizer``.
+        Name (``castalia.optim.OPTIMIZERS``), a name and arguments, such as ``("muon", {"momentum":
+        0.9})``, or a callable ``(parameters, lr=…) -> Optimizer``.
         ``"conjugate_gradient"``, ``"newton"``, ``"gauss_newton"`` and ``"hessian_free"`` find the
         length of their steps, so ``lr`` is not used; they want large batches.
     schedule
@@ -74,7 +75,7 @@ class Training:
     1.0
     """
 
-    optimizer: str | Callable[..., Any] = "adam"
+    optimizer: str | tuple[str, dict[str, Any]] | Callable[..., Any] = "adam"
     schedule: Any = None
     weight_decay: float = 0.0
     clip: float | tuple[str, float] | None = None

@@ -6,7 +6,13 @@ import os
 from typing import Any
 
 from castalia.errors import InvalidParameter
-from castalia.optim import OPTIMIZERS, build_schedule, closure_kind, optimizer_class
+from castalia.optim import (
+    OPTIMIZERS,
+    build_schedule,
+    closure_kind,
+    optimizer_class,
+    optimizer_name,
+)
 from castalia.train.callbacks import Callback
 from castalia.train.training import Training
 from castalia.utils.devices import resolve_device
@@ -26,7 +32,7 @@ def check_training(training: Training) -> None:
         raise InvalidParameter(
             f"Estimator: `training` must be a castalia.Training or None; got {training!r}."
         )
-    _choice("optimizer", training.optimizer, OPTIMIZERS, callables=True)
+    _choice("optimizer", optimizer_name(training.optimizer), OPTIMIZERS, callables=True)
     _choice("precision", training.precision, PRECISIONS)
     _choice("strategy", training.strategy, STRATEGIES)
     _choice("step", training.step, STEPS)
@@ -62,7 +68,8 @@ def check_closure(training: Training, optimizer: type | None) -> None:
     kind = closure_kind(optimizer)
     if optimizer is None or kind is None:
         return
-    name = training.optimizer if isinstance(training.optimizer, str) else optimizer.__name__
+    name = optimizer_name(training.optimizer)
+    name = name if isinstance(name, str) else optimizer.__name__
     if training.step == "plain":
         raise InvalidParameter(
             f"Training: `step` must be 'auto' with optimizer {name!r}, which evaluates a batch "

@@ -37,6 +37,7 @@ class PruneByEpoch(Callback):
 
 def watched(model: Any, callback: Callback) -> Any:
     """Add a callback to a trained estimator's settings, leaving the user's record alone."""
-    training = copy.copy(model.training) if model.training is not None else Training()
+    usual = getattr(model, "usual_training", Training())
+    training = copy.copy(model.training if model.training is not None else usual)
     training.callbacks = (*training.callbacks, callback)
     return model.set_params(training=training)

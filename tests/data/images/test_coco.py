@@ -5,7 +5,9 @@ import json
 import pytest
 from PIL import Image
 
+from castalia.data import read
 from castalia.data.images import read_coco
+from castalia.data.images.coco import is_coco
 from castalia.errors import DataWarning, InvalidData
 
 
@@ -63,3 +65,12 @@ def test_missing_images_and_lists_are_named(tmp_path):
     file.write_text("[1,")
     with pytest.raises(InvalidData, match="must be a JSON file"):
         read_coco(file)
+
+
+def test_read_knows_annotations_by_their_lists(tmp_path):
+    images = read(coco(tmp_path, [mark(1, 8, [2, 3, 4, 5])]))
+    assert images.target[0].labels.tolist() == ["cat"]
+    other = tmp_path / "rows.json"
+    other.write_text('{"images": 3, "y": 1}')
+    assert not is_coco(other)
+    assert not is_coco(tmp_path / "none.json")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from castalia.data.images import image_datasets as files
-from castalia.data.images import load_images, read_idx
+from castalia.data.images import load_images, read_cifar, read_idx
 from castalia.errors import DamagedFile, InvalidData, InvalidParameter
 
 
@@ -72,3 +72,22 @@ def test_images_are_found_by_their_checksum(tmp_path, monkeypatch):
     known = dict(zip(names, files._SHA256["mnist", "test"], strict=True))
     assert load_images("mnist", "test")[0].shape == (2, 28, 28)
     assert load_images("mnist", "test")[1].tolist() == [3, 5]
+
+
+def test_a_file_of_cifar_gives_its_images_with_channels_last(tmp_path):
+    planes = np.arange(2 * 3072, dtype=np.int64).reshape(2, 3, 32, 32) % 251
+    rows = np.concatenate([[[7], [2]], planes.reshape(2, -1)], axis=1).astype(np.uint8)
+    path = tmp_path / "batch.bin"
+    path.write_bytes(rows.tobytes())
+    images, labels = read_cifar(path)
+    assert labels.tolist() == [7, 2]
+    np.testing.assert_array_equal(images, planes.transpose(0, 2, 3, 1))
+    path.write_bytes(rows.tobytes()[:-1])
+    with pytest.raises(DamagedFile, match="must hold 3,073 bytes an image; got 6,145 bytes"):
+        read_cifar(path)
+
+
+def test_cifar10_says_which_file_to_put_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("CASTALIA_DATA", str(tmp_path))
+    with pytest.raises(InvalidData, match=r"`cifar10` must lie at .*test_batch.bin"):
+        load_images("cifar10", "test")

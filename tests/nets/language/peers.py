@@ -110,3 +110,53 @@ def llama(kind="Llama", **changes):
 
     config = getattr(transformers, f"{kind}Config")(**{**LLAMA, **changes})
     return lively(getattr(transformers, f"{kind}ForCausalLM")(config))
+
+
+def mistral():
+    return llama("Mistral", sliding_window=4)
+
+
+def qwen2():
+    return llama("Qwen2")
+
+
+def distilbert(kind="DistilBertForMaskedLM", **changes):
+    import transformers
+
+    sizes = {"vocab_size": 40, "max_position_embeddings": 24, "dim": 16, "n_layers": 2}
+    sizes |= {"n_heads": 4, "hidden_dim": 24, **changes}
+    return lively(getattr(transformers, kind)(transformers.DistilBertConfig(**sizes)))
+
+
+def xlm_roberta(kind="XLMRobertaForMaskedLM"):
+    import transformers
+
+    sizes = {"max_position_embeddings": 26, "type_vocab_size": 1, "pad_token_id": 1}
+    return lively(getattr(transformers, kind)(transformers.XLMRobertaConfig(**sizes, **SIZES)))
+
+
+def mt5():
+    from transformers import MT5Config, MT5ForConditionalGeneration
+
+    sizes = {"vocab_size": 40, "d_model": 16, "d_kv": 6, "d_ff": 24, "num_layers": 2}
+    sizes |= {"num_heads": 4, "relative_attention_num_buckets": 8, "eos_token_id": None}
+    config = MT5Config(**sizes, relative_attention_max_distance=10)
+    return lively(MT5ForConditionalGeneration(config))
+
+
+def marian(**changes):
+    from transformers import MarianConfig, MarianMTModel
+
+    sizes = {"vocab_size": 40, "max_position_embeddings": 24, "d_model": 16}
+    for half in ("encoder", "decoder"):
+        sizes |= {f"{half}_layers": 2, f"{half}_attention_heads": 4, f"{half}_ffn_dim": 24}
+    special = {"pad_token_id": 39, "decoder_start_token_id": 39, "forced_eos_token_id": None}
+    config = MarianConfig(**{**sizes, **special, "eos_token_id": None, **changes})
+    model = MarianMTModel(config)
+    tables = [
+        half.embed_positions.weight.clone() for half in (model.model.encoder, model.model.decoder)
+    ]
+    lively(model)
+    for half, table in zip((model.model.encoder, model.model.decoder), tables, strict=True):
+        half.embed_positions.weight.data.copy_(table)  # an equation's, not weights
+    return model

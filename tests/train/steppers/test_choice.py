@@ -65,6 +65,9 @@ class Hungry(SquaredError):
     [
         ("fused", SquaredError(), {"optimizer": "adam"}),
         ("fused", SquaredError(), {"optimizer": "sgd", "clip": 0.1}),
+        ("fused", SquaredError(), {"optimizer": "muon", "weight_decay": 0.1}),
+        ("fused", SquaredError(), {"optimizer": ("muon", {"rest": "nesterov"}), "clip": 0.1}),
+        ("fused", SquaredError(), {"optimizer": "lion"}),
         ("fused, micro-batches", SquaredError(), {"accumulate": 3}),
         ("fused, micro-batches", Hungry(), {}),
         ("fused", SquaredError(), {"optimizer": "adamw", "weight_decay": 0.1, "average": "ema"}),

@@ -83,6 +83,10 @@ class TargetCodec:
     def conclude(self, est: Any, outputs: Any, targets: Any) -> None:
         """Learn from the outputs of the validation rows after training, None without any."""
 
+    def outputs(self, est: Any, x: Any) -> Any:
+        """Return the network's outputs for a batch of inputs."""
+        return est.module_(x)
+
     def decode(self, est: Any, outputs: Any) -> Any:
         """Turn outputs into predictions."""
         raise NotImplementedError

@@ -6,7 +6,8 @@ it in training.
 
 from castalia.data.augment.augmentation import Augment, Augmentation, Geometric, geometry, warp
 from castalia.data.augment.geometric_augmentations import Crop, Flip, Rotate, Shift, Zoom
-from castalia.data.augment.label_augmentations import LabelNoise, Mixup
+from castalia.data.augment.label_augmentations import CutMix, LabelNoise, Mixup
+from castalia.data.augment.policy_augmentations import RandAugment, TrivialAugment
 from castalia.data.augment.target_augmentations import WithBoxes, WithMasks
 from castalia.data.augment.value_augmentations import Cutout, Mask, Noise, Recolor
 
@@ -14,6 +15,7 @@ __all__ = [
     "Augment",
     "Augmentation",
     "Crop",
+    "CutMix",
     "Cutout",
     "Flip",
     "Geometric",
@@ -21,9 +23,11 @@ __all__ = [
     "Mask",
     "Mixup",
     "Noise",
+    "RandAugment",
     "Recolor",
     "Rotate",
     "Shift",
+    "TrivialAugment",
     "WithBoxes",
     "WithMasks",
     "Zoom",

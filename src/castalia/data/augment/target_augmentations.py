@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from castalia.data.augment.augmentation import Augment, Augmentation, Generator, Pair, warp
-from castalia.data.augment.label_augmentations import LabelNoise, Mixup
+from castalia.data.augment.label_augmentations import CutMix, LabelNoise, Mixup
 from castalia.errors import InvalidParameter, ShapeMismatch
 
 __all__ = ["WithBoxes", "WithMasks"]
@@ -91,7 +91,7 @@ class WithBoxes(Augmentation):
         if not 0 <= self.least <= 1:
             raise InvalidParameter(f"WithBoxes: `least` must be from 0 to 1; got {self.least}.")
         for step in Augment([self.augment]).steps:
-            if isinstance(step, Mixup | LabelNoise):
+            if isinstance(step, Mixup | CutMix | LabelNoise):
                 raise InvalidParameter(
                     f"WithBoxes: `augment` must leave labels alone; got {step!r}."
                 )

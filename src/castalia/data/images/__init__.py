@@ -9,7 +9,12 @@ from castalia.data.images.image_adapter import ImageAdapter
 from castalia.data.images.image_arrays import read_arrays
 from castalia.data.images.image_boxes import Boxes
 from castalia.data.images.image_collection import Images, as_images
-from castalia.data.images.image_datasets import available_images, load_images, read_idx
+from castalia.data.images.image_datasets import (
+    available_images,
+    load_images,
+    read_cifar,
+    read_idx,
+)
 from castalia.data.images.image_file_rows import FileRows
 from castalia.data.images.image_files import ImageFiles
 from castalia.data.images.image_folders import decodable, read_folder, read_table_of_paths
@@ -33,6 +38,7 @@ __all__ = [
     "load_images",
     "parse_voc",
     "read_arrays",
+    "read_cifar",
     "read_coco",
     "read_folder",
     "read_idx",

@@ -6,7 +6,9 @@ Reference: 2014, Lin et al., Microsoft COCO: common objects in context, arXiv 14
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import re
 from collections import defaultdict
 from os import PathLike
 from typing import Any
@@ -18,7 +20,19 @@ from castalia.data.images.image_collection import Images
 from castalia.data.images.image_files import Broken
 from castalia.errors import InvalidData
 
-__all__ = ["read_coco"]
+__all__ = ["is_coco", "read_coco"]
+
+_LISTS = tuple(rb'"%s"\s*:\s*\[' % name for name in (b"images", b"annotations", b"categories"))
+
+
+def is_coco(path: str | PathLike[str]) -> bool:
+    """Whether a JSON file has COCO's three lists; it is searched, not parsed."""
+    if not os.fspath(path).lower().endswith(".json") or not os.path.isfile(path):
+        return False
+    if not os.path.getsize(path):
+        return False
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return all(re.search(pattern, text) for pattern in _LISTS)
 
 
 def read_coco(

@@ -26,6 +26,7 @@ NUMBERS = 1 << 25  # of all of them together; where they would hold more, fewer 
 FEWEST = 256  # but not fewer than these, and
 COUNTED = 1 << 22  # of them count, pixels that are spread evenly over each image
 BLOCK = 1 << 20  # numbers of a block when predicting: a network's maps take some 64 times as many
+PATCHED = 200  # images of which patches are cut
 SCALES = 20  # times: values that differ so much from those of fit are on another scale
 MEDIAN_MULTIPLE, LARGEST = 32, 224  # pixels: size chosen for images of several sizes
 
@@ -40,6 +41,9 @@ class ImageAdapter(Adapter):
     size
         Height and width, or one number for both. None keeps the size that all images have;
         images of several sizes are brought to their median size.
+    patch
+        Height and width of patches whose covariance is learnt, for networks that whiten them; None:
+        of none.
 
     Examples
     --------
@@ -48,18 +52,20 @@ class ImageAdapter(Adapter):
     (1, {'size': [8, 8]})
     """
 
-    def __init__(self, size: int | Sequence[int] | None = None) -> None:
+    def __init__(self, size: int | Sequence[int] | None = None, patch: int | None = None) -> None:
         size = (size, size) if isinstance(size, int) else size
         self.wanted: tuple[int, int] | None = None if size is None else (size[0], size[1])
         self.size: tuple[int, int] | None = None
         self.resizes = self.wanted is not None
         self.inputs = 0
         self.mean = self.deviation = np.zeros(0)
+        self.patch, self.covariance = patch, np.zeros((0, 0))
 
     @property
     def extra(self) -> Mapping[str, Any]:
         """What a network needs beyond the number of channels."""
-        return {"size": [int(n) for n in self.size or ()]}
+        found: dict[str, Any] = {"size": [int(n) for n in self.size or ()]}
+        return found | ({} if self.patch is None else {"covariance": self.covariance.tolist()})
 
     @property
     def shape(self) -> torch.Size:
@@ -122,7 +128,17 @@ class ImageAdapter(Adapter):
         self.mean = middle.numpy()
         constant = deviation <= 1e-6 * middle.abs()  # but for rounding
         self.deviation = torch.where(constant, 1.0, deviation).numpy()
+        if self.patch is not None:
+            some = chosen[:: max(1, len(chosen) // PATCHED)]
+            self.covariance = self._patch_covariance(X, some, self.patch)
         return self
+
+    def _patch_covariance(self, X: Images, index: np.ndarray, side: int) -> np.ndarray:
+        """Return the covariance of normalised patches of some images, (C P P, C P P)."""
+        x = self._rows(X, index, np.float32).take(torch.arange(len(index)))
+        patches = x.unfold(2, side, 1).unfold(3, side, 1).permute(1, 4, 5, 0, 2, 3)
+        patches = patches.reshape(x.shape[1] * side**2, -1).double()  # (C P P, patches)
+        return (patches @ patches.mT / patches.shape[1]).numpy()
 
     def _choose_size(self, X: Images) -> tuple[tuple[int, int], bool]:
         """Return the size of rows, and whether images are brought to it."""

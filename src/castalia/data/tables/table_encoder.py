@@ -79,6 +79,11 @@ class TableEncoder:
         return len(self._numeric) + len(self._flagged) + len(self._words)
 
     @property
+    def numbers(self) -> int:
+        """How many leading columns hold standardised numbers."""
+        return len(self._numeric)
+
+    @property
     def categories(self) -> tuple[int, ...]:
         """Number of codes of each categorical column, code 0 included."""
         return tuple(len(words) + 1 for words in self._words.values())

@@ -16,6 +16,7 @@ from castalia.data.text.text_tasks import TASKS, TextTask, text_task, translatio
 from castalia.data.text.token_corpus import Corpus
 from castalia.data.text.token_label_adapters import SpanAdapter, WordAdapter, as_sentences
 from castalia.data.text.token_rows import TokenRows, cut_blocks, real_lengths
+from castalia.data.text.twin_adapter import TwinAdapter
 from castalia.data.text.web_text import (
     clean_lines,
     clean_page,
@@ -43,6 +44,7 @@ __all__ = [
     "TextAdapter",
     "TextTask",
     "TokenRows",
+    "TwinAdapter",
     "WordAdapter",
     "as_choices",
     "as_pairs",

@@ -73,8 +73,7 @@ def check(estimator: Any, owner: str) -> Any:
 
 def watches_validation(estimator: Any) -> bool:
     """Whether rows are held out while it is trained, so that patience means something."""
-    training = estimator.training or Training()
-    return isinstance(estimator, Estimator) and training.validation != 0
+    return isinstance(estimator, Estimator) and current(estimator, "training__validation") != 0
 
 
 def has_setting(estimator: Any, name: str) -> bool:
@@ -89,7 +88,5 @@ def current(estimator: Any, name: str) -> Any:
     first, _, rest = name.partition("__")
     if not rest:
         return getattr(estimator, first)
-    training = estimator.training
-    if training is None and not isinstance(estimator, Estimator):
-        training = Training(optimizer="sgd", validation=0)
-    return getattr(training or Training(), rest)
+    usual = getattr(estimator, "usual_training", Training(optimizer="sgd", validation=0))
+    return getattr(estimator.training or usual, rest)

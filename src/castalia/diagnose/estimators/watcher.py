@@ -258,7 +258,10 @@ class Watcher(Callback):
             for batch in _some(state.validation, state.stepper.parts.device):
                 outputs = net(batch.x)
                 self.validating.forward(False, None)
-                self.validating.batch(None, outputs, batch.y, _dense(batch.x))
+                # What one member leaves out, others train on: such rows say nothing of leaks.
+                shared = batch.weight is not None and batch.weight.ndim == 2
+                inputs = None if shared else _dense(batch.x)
+                self.validating.batch(None, outputs, batch.y, inputs)
         net.train(was)
 
     def _conclude(self, state: TrainState) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
 from castalia.evaluate.displays.figure_style import COLOURS, INK, start
 from castalia.evaluate.layer_gradient_norms import layer_names
-from castalia.train import ParameterNorms, Training
+from castalia.train import ParameterNorms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +111,7 @@ class UpdateRatios:
             )
         kept = ParameterNorms(every)
         copy = clone(estimator)
-        training = copy.training if copy.training is not None else Training()
+        training = copy.training if copy.training is not None else replace(copy.usual_training)
         copy.set_params(training=training)
         copy.set_params(training__callbacks=[*training.callbacks, kept])
         copy.set_params(training__run=None, training__checkpoint_every=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import nn
 
@@ -11,6 +11,7 @@ from castalia.base import Estimator, Interval, OneOf, Sizes, fields_for
 from castalia.nets.dense import MLP
 from castalia.nn import ACTIVATIONS
 from castalia.protocols import Spec
+from castalia.train import Training
 
 __all__ = ["Dense"]
 
@@ -18,6 +19,8 @@ __all__ = ["Dense"]
 @dataclass(kw_only=True, eq=False, repr=False)
 class Dense(Estimator):
     """Base of estimators whose network is a multi-layer perceptron."""
+
+    usual_training: ClassVar[Training] = Training(patience=20)
 
     hidden: Annotated[tuple[int, ...], Sizes()] = (64, 64)
     activation: Annotated[str, OneOf(*ACTIVATIONS)] = "relu"

@@ -17,7 +17,9 @@ from castalia.base.input_checks import check_matrix, check_X
 from castalia.base.targets import encode_classes, numeric_target
 from castalia.data import Dataset
 from castalia.errors import InvalidParameter
+from castalia.models.dense.dense_parameters import Dense
 from castalia.models.ensemble.bootstrap import by_content, row_codes
+from castalia.train import Training
 from castalia.utils.seeds import derive, seed_from
 
 __all__ = ["Ensemble", "Learner", "class_codes", "merge_repeats", "take"]
@@ -135,6 +137,8 @@ class Ensemble(DirectEstimator):
         new: dict[str, Any] = {
             name: own for name in settings if name.split("__")[-1] == "random_state"
         }
+        if isinstance(made, Dense) and made.training is None:
+            made.training = Training()  # all epochs: averaging mends what early stopping would
         if self.device != "auto":
             new |= {
                 name: self.device for name in ("device", "training__device") if name in settings

@@ -15,6 +15,7 @@ from castalia.models.language.pretrained.bert_token_tasks import BERTQuestionAns
 from castalia.models.language.pretrained.elmo_estimator import ELMo
 from castalia.models.language.pretrained.elmo_tasks import ELMoClassifier, ELMoTagger
 from castalia.models.language.pretrained.gpt_classifier import GPTClassifier
+from castalia.models.language.pretrained.sentence_encoder import SentenceEncoder
 from castalia.models.language.prompts.prompt_answers import answer, choose, ending_scores
 from castalia.models.language.seq2seq.denoisers import BART, T5
 from castalia.models.language.seq2seq.translators import Seq2Seq, Transformer
@@ -40,6 +41,7 @@ __all__ = [
     "NGramLanguageModel",
     "RNNLanguageModel",
     "RoBERTa",
+    "SentenceEncoder",
     "Seq2Seq",
     "Transformer",
     "TransformerClassifier",

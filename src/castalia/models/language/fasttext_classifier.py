@@ -10,6 +10,7 @@ from torch import nn
 from castalia.base import Classifier, Constraint, Estimator, Interval, Sizes
 from castalia.data.adapter_base import Reads
 from castalia.data.text import NGramAdapter
+from castalia.models.language.text_tags import ReadsTexts
 from castalia.nets.language import NGramBag
 from castalia.objectives import L2, class_loss
 from castalia.objectives.objective import Objective
@@ -32,7 +33,7 @@ class PieceSizes(Constraint):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FastTextClassifier(Classifier, Estimator):
+class FastTextClassifier(ReadsTexts, Classifier, Estimator):
     """Weighted bag of words, runs of words and pieces of words, hashed, and a linear layer.
 
     Cross-entropy plus a penalty on squared weights is minimised. The right start for few texts,
@@ -117,10 +118,3 @@ class FastTextClassifier(Classifier, Estimator):
 
     def _objective(self, spec: Spec) -> Objective:
         return class_loss(self.multilabel_, self.label_smoothing) + L2(self.l2 / spec.rows)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
-        return tags

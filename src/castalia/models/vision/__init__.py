@@ -8,6 +8,7 @@ from castalia.models.vision.convolutional_classifiers import (
     ResNetClassifier,
     VGGClassifier,
 )
+from castalia.models.vision.fast_convnet_classifier import FastConvNetClassifier
 from castalia.models.vision.fully_convolutional import FullyConvolutional
 from castalia.models.vision.image_captioner import ImageCaptioner
 from castalia.models.vision.segmenters import (
@@ -29,6 +30,7 @@ __all__ = [
     "ConvNetClassifier",
     "DilatedSegmenter",
     "FCNSegmenter",
+    "FastConvNetClassifier",
     "FullyConvolutional",
     "GoogLeNetClassifier",
     "ImageCaptioner",

@@ -10,6 +10,7 @@ from torch import nn
 from castalia.base import Interval, OneOf, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
+from castalia.models.vision.recipe_fields import ByRecipe
 from castalia.nets.vision import VGG, AlexNet, ConvNet, GoogLeNet, LeNet, ResNet
 from castalia.nn import ACTIVATIONS
 from castalia.protocols import Spec
@@ -46,7 +47,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
         Widths of dense layers before the scores; empty: the last map is averaged over its places.
     dropout
         Probability of zeroing an input of each dense layer in training.
-    image_size, augment, label_smoothing, class_weight, calibrate
+    image_size, augment, label_smoothing, views, class_weight, calibrate
         How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
@@ -115,7 +116,7 @@ class LeNetClassifier(Transferable, ImageClassifier):
         Non-linearity, a name from ``castalia.nn.ACTIVATIONS``; the paper's is ``"tanh"``.
     partial
         Join the maps of the second convolution to the first by the paper's table.
-    image_size, augment, label_smoothing, class_weight, calibrate
+    image_size, augment, label_smoothing, views, class_weight, calibrate
         How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
@@ -179,7 +180,7 @@ class AlexNetClassifier(Transferable, ImageClassifier):
         Factor on all widths; below 1 for small problems.
     dropout
         Probability of zeroing an input of the hidden dense layers in training.
-    image_size, augment, label_smoothing, class_weight, calibrate
+    image_size, augment, label_smoothing, views, class_weight, calibrate
         How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
@@ -248,7 +249,7 @@ class VGGClassifier(Transferable, ImageClassifier):
         Factor on all widths; below 1 for small problems.
     dropout
         Probability of zeroing an output of the hidden dense layers in training.
-    image_size, augment, label_smoothing, class_weight, calibrate
+    image_size, augment, label_smoothing, views, class_weight, calibrate
         How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
@@ -315,7 +316,7 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
         Factor on all widths; below 1 for small problems.
     dropout
         Probability of zeroing an input of the last layer in training.
-    image_size, augment, label_smoothing, class_weight, calibrate
+    image_size, augment, label_smoothing, views, class_weight, calibrate
         How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.
@@ -367,7 +368,7 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ResNetClassifier(Transferable, ImageClassifier):
+class ResNetClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore[misc]
     """Residual network: each block learns what to add to its input, x + F(x).
 
     Cross-entropy is minimised. The network to take for images of any size when there are
@@ -394,7 +395,10 @@ class ResNetClassifier(Transferable, ImageClassifier):
     stem
         ``"imagenet"`` shrinks images by four at once, ``"small"`` does not, ``"auto"`` decides by
         their size: small up to 64 pixels.
-    image_size, augment, label_smoothing, class_weight, calibrate
+    epochs, batch_size, lr, training, augment
+        How it is trained; unset, by the number, size and colours of the images: see
+        ``castalia.models.vision.image_recipe``.
+    image_size, label_smoothing, views, class_weight, calibrate
         How images and labels are used; see ``ImageClassifier``.
     start, train, lr_decay
         Where the weights begin and which of them are trained; see ``Transferable``.

@@ -10,19 +10,23 @@ from castalia.data.adapter_base import Reads
 from castalia.data.images import ImageAdapter
 from castalia.models.vision.image_size import ImageSize
 
-__all__ = ["ImageEstimator"]
+__all__ = ["ImageEstimator", "Transform"]
 
 
 class Transform(Constraint):
-    """A random change of images, or None."""
+    """A random change of images, None, or one of some words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
 
     def rule(self) -> str:
         """Say so."""
-        return "a transform of castalia.data.augment, such as Flip() | Shift(0.1), or None"
+        words = "".join(f"{word!r}, " for word in self.words)
+        return f"{words}a transform of castalia.data.augment, such as Flip() | Shift(0.1), or None"
 
     def holds(self, value: Any) -> bool:
         """Whether it can be called."""
-        return value is None or callable(value)
+        return value is None or callable(value) or value in self.words
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -72,7 +72,7 @@ class MLP(nn.Module):
         return (
             self.embed is None
             and all(type(linear) is nn.Linear and linear.bias is not None for linear in layers[::2])
-            and all(type(g) in _WRITTEN_OUT for g in layers[1::2])
+            and all(type(g) in WRITTEN_OUT for g in layers[1::2])
             and len({id(p) for linear in layers[::2] for p in (linear.weight, linear.bias)})
             == 2 * len(layers[::2])  # each used in one place
         )
@@ -95,7 +95,7 @@ class MLP(nn.Module):
         """
         layers: list[Any] = list(self.layers)
         weights = [(linear.weight, linear.bias) for linear in layers[::2]]
-        rules = [_WRITTEN_OUT[type(g)] for g in layers[1::2]]
+        rules = [WRITTEN_OUT[type(g)] for g in layers[1::2]]
         h = [x]  # h(l), the input of layer l + 1
         for (weight, bias), (g, _) in zip(weights, rules, strict=False):
             h.append(g(F.linear(h[-1], weight, bias)))
@@ -110,7 +110,7 @@ class MLP(nn.Module):
 
 
 # Activation: g in place, and delta times g'(a) written by h = g(a).
-_WRITTEN_OUT: dict[type[nn.Module], tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+WRITTEN_OUT: dict[type[nn.Module], tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     nn.ReLU: (torch.relu_, lambda delta, h: torch.ops.aten.threshold_backward(delta, h, 0)),
     nn.Tanh: (torch.tanh_, torch.ops.aten.tanh_backward),
     nn.Sigmoid: (torch.sigmoid_, torch.ops.aten.sigmoid_backward),

@@ -7,7 +7,12 @@ from castalia.nets.language.decoding import Beams, Picker, beam_search, generate
 from castalia.nets.language.elmo import ELMo, ELMoReader, SpelledTokens
 from castalia.nets.language.encoder import TransformerEncoder
 from castalia.nets.language.gpt import GPT
-from castalia.nets.language.heads import EncoderClassifier, EncoderSpans, EncoderTagger
+from castalia.nets.language.heads import (
+    EncoderClassifier,
+    EncoderSpans,
+    EncoderTagger,
+    SentenceVectors,
+)
 from castalia.nets.language.hierarchical import HierarchicalAttention
 from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
 from castalia.nets.language.llama import Llama
@@ -37,6 +42,7 @@ __all__ = [
     "Picker",
     "RecurrentLM",
     "RoBERTa",
+    "SentenceVectors",
     "Seq2Seq",
     "SpelledTokens",
     "Transformer",

@@ -1,9 +1,11 @@
 """BART: an encoder and a decoder that restore damaged text.
 
 Post-norm blocks; h_0 = norm(W_e[ids] + W_p[positions + 2]) in each half; logits = h W_e' + c.
+Marian's translators have h_0 = sqrt(d) W_e[ids] + (sin, cos)(positions), without a norm.
 
 Shapes: B batch, S tokens of the source, T tokens of the answer, V vocabulary.
-Reference: 2020, Lewis et al., BART: denoising sequence-to-sequence pre-training, arXiv 1910.13461.
+References: 2020, Lewis et al., BART: denoising sequence-to-sequence pre-training, arXiv 1910.13461;
+2018, Junczys-Dowmunt et al., Marian: fast neural machine translation in C++, arXiv 1804.00344.
 
 | published size (V = 50,265) | dim | depth | heads | hidden | parameters |
 |---|---|---|---|---|---|
@@ -36,6 +38,23 @@ __all__ = ["BART"]
 OFFSET = 2  # rows of a position table before position zero, as in the published weights
 
 
+class WavePositions(nn.Module):
+    """Fixed vectors, sines in the first half and cosines in the second."""
+
+    table: Tensor
+
+    def __init__(self, length: int, dim: int) -> None:
+        super().__init__()
+        with torch.device("cpu"):  # a network without memory of its own has them all the same
+            i = torch.arange(0, dim, 2, dtype=torch.float64)
+            angles = torch.arange(length)[:, None] * 10000 ** (-i / dim)
+            found = torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
+        self.register_buffer("table", found, persistent=False)
+
+    def forward(self, places: Tensor) -> Tensor:  # (..., T)
+        return self.table[places]  # (..., T, dim)
+
+
 class BART(EncoderDecoder):
     """Encoder and decoder with learned positions.
 
@@ -61,6 +80,10 @@ class BART(EncoderDecoder):
         Probability for embeddings, attention weights and the output of each part.
     scaled
         Whether the vectors of the tokens are multiplied by sqrt(dim).
+    sinusoidal
+        Whether positions are fixed waves, as Marian's, instead of learnt.
+    embedding_norm
+        Whether there is a norm before the first block; Marian has none.
 
     Examples
     --------
@@ -84,16 +107,22 @@ class BART(EncoderDecoder):
         activation: str = "gelu",
         dropout: float = 0.0,
         scaled: bool = False,
+        sinusoidal: bool = False,
+        embedding_norm: bool = True,
     ) -> None:
         super().__init__()
         self.vocabulary, self.context, self.dim = vocabulary, context, dim
         self.heads, self.head_dim = heads, dim // heads
         self.activation, self.hidden, self.scaled = activation, hidden or 4 * dim, scaled
         self.tokens = nn.Embedding(vocabulary, dim)
+        self.sinusoidal, self.offset = sinusoidal, 0 if sinusoidal else OFFSET
+        kind: type[Any] = WavePositions if sinusoidal else LearnedPositions
         self.encoder_positions, self.decoder_positions = (
-            LearnedPositions(context + OFFSET, dim) for _ in range(2)
+            kind(context + self.offset, dim) for _ in range(2)
         )
-        self.encoder_norm, self.decoder_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.encoder_norm, self.decoder_norm = (
+            nn.LayerNorm(dim) if embedding_norm else nn.Identity() for _ in range(2)
+        )
         self.dropout = nn.Dropout(dropout)
         block: dict[str, Any] = {"hidden": hidden, "activation": activation, "dropout": dropout}
         self.encoder = nn.ModuleList(
@@ -118,7 +147,7 @@ class BART(EncoderDecoder):
     def encode(self, ids: Tensor, *, keep: Tensor | None = None) -> Tensor:  # (B, S)
         """Return a vector for each token of the source, (B, S, dim)."""
         self._check_room(ids.shape[1])
-        h = self._embed(ids) + self.encoder_positions(token_positions(ids, keep) + OFFSET)
+        h = self._embed(ids) + self.encoder_positions(token_positions(ids, keep) + self.offset)
         h = self.dropout(self.encoder_norm(h))
         mask = None if keep is None else padding(keep)
         for block in self.encoder:
@@ -130,7 +159,7 @@ class BART(EncoderDecoder):
     ) -> tuple[Tensor, Tensor | None]:  # (B, T)
         self._check_room(ids.shape[1] + (cache.seen if cache is not None else 0))
         places = token_positions(ids, keep) if cache is None else cache.positions()
-        h = self._embed(ids) + self.decoder_positions(places + OFFSET)
+        h = self._embed(ids) + self.decoder_positions(places + self.offset)
         return self.dropout(self.decoder_norm(h)), None
 
     def head(self, h: Tensor) -> Tensor:  # (B, T, dim)

@@ -48,6 +48,15 @@ class MaskedHead(nn.Module):
         return F.linear(self.norm(self.activation(self.dense(h))), table, self.bias)  # (B, T, V)
 
 
+class NoSegments(nn.Module):
+    """What stands in the place of a table of segments where there are none."""
+
+    num_embeddings = 0
+
+    def forward(self, segments: Tensor) -> Tensor:
+        return torch.zeros((), device=segments.device)
+
+
 class BERT(nn.Module):
     """Bidirectional encoder with segments, a pooler and two heads.
 
@@ -66,7 +75,7 @@ class BERT(nn.Module):
     hidden
         Units of the position-wise networks; None: 4 ``dim``.
     segments
-        Kinds of sentences: 2 for pairs.
+        Kinds of sentences: 2 for pairs; DistilBERT knows none, 0.
     dropout
         Probability for embeddings, attention weights and the output of each part.
     activation
@@ -122,7 +131,9 @@ class BERT(nn.Module):
         self.activation, self.hidden, self.eps = activation, hidden or 4 * dim, eps
         self.masked_activation, self.offset = masked_activation or activation, offset
         self.tokens = nn.Embedding(vocabulary, dim)
-        self.segments = nn.Embedding(segments, dim)
+        self.segments: nn.Embedding | NoSegments = NoSegments()
+        if segments:
+            self.segments = nn.Embedding(segments, dim)
         self.positions = LearnedPositions(context + offset, dim)
         self.norm = nn.LayerNorm(dim, eps=eps)
         self.dropout = nn.Dropout(dropout)

@@ -1,20 +1,23 @@
-"""Networks for tasks on an encoder: one label a text, a label a token, a stretch of a text.
+"""Networks for tasks on an encoder: a label or a vector of a text, labels of tokens, a stretch.
 
 The encoder reads ``begin a end b end`` with padding behind; from the ids alone it follows which
 tokens are real and which belong to the second text.
 Shapes: B batch, T tokens, K outputs.
-Reference: 2019, Devlin, Chang, Lee, Toutanova, BERT, arXiv 1810.04805, 4.
+References: 2019, Devlin, Chang, Lee, Toutanova, BERT, arXiv 1810.04805, 4; 2019, Reimers, Gurevych,
+Sentence-BERT: sentence embeddings using siamese BERT-networks, arXiv 1908.10084.
 """
 
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from castalia.errors import InvalidParameter
 from castalia.nets.language.bert import BERT
 from castalia.nn.attention import masked_mean
 
-__all__ = ["EncoderClassifier", "EncoderSpans", "EncoderTagger", "segments_of"]
+__all__ = ["EncoderClassifier", "EncoderSpans", "EncoderTagger", "SentenceVectors", "segments_of"]
 
 
 def segments_of(ids: Tensor, *, end: int, padding: int) -> Tensor:
@@ -159,3 +162,37 @@ class EncoderSpans(_OnEncoder):
         allowed = x[:, 2] > 0
         allowed = torch.cat([torch.ones_like(allowed[:, :1]), allowed[:, 1:]], dim=1)
         return scores.masked_fill(~allowed[..., None], -1e5)
+
+
+class SentenceVectors(_OnEncoder):
+    """An encoder that gives one unit vector for a text.
+
+    Parameters
+    ----------
+    encoder
+        The network that reads.
+    end, padding
+        Ids of the end of a text and of padding.
+    pool
+        ``"mean"`` of the real tokens, or the ``"first"`` token, without a layer on it.
+
+    Examples
+    --------
+    >>> net = SentenceVectors(BERT(50, context=8, dim=8, depth=1, heads=2), end=2, padding=0)
+    >>> round(net(torch.tensor([[1, 7, 2, 0]])).norm(dim=1).item(), 4)
+    1.0
+    """
+
+    def __init__(self, encoder: BERT, *, end: int, padding: int, pool: str = "mean") -> None:
+        super().__init__(encoder, end=end, padding=padding)
+        if pool not in ("mean", "first"):
+            raise InvalidParameter(
+                f"SentenceVectors: `pool` must be 'mean' or 'first'; got {pool!r}."
+            )
+        self.pool = pool
+
+    def forward(self, ids: Tensor) -> Tensor:  # (B, T)
+        """Return the vectors, (B, dim)."""
+        h = self.features(ids)  # (B, T, dim)
+        found = h[:, 0] if self.pool == "first" else masked_mean(h, ids != self.padding)
+        return F.normalize(found, dim=1)

@@ -5,6 +5,7 @@ from castalia.nets.vision.anchor_yolo import AnchorYOLO
 from castalia.nets.vision.captioner import Captioner
 from castalia.nets.vision.convnet import ConvNet, ConvNet1d
 from castalia.nets.vision.dilated import DilatedNet
+from castalia.nets.vision.fast_convnet import FastConvNet
 from castalia.nets.vision.fcn import FCN
 from castalia.nets.vision.googlenet import GoogLeNet
 from castalia.nets.vision.inner_maps import Taps, scale_layers
@@ -27,6 +28,7 @@ __all__ = [
     "ConvNet",
     "ConvNet1d",
     "DilatedNet",
+    "FastConvNet",
     "GoogLeNet",
     "LeNet",
     "ResNet",

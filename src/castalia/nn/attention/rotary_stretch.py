@@ -41,6 +41,7 @@ def _llama3(
     return (1 - g) * f / factor + g * f
 
 
+LARGEST = 1e12  # of the numbers of a rule
 KINDS: dict[str, tuple[Callable[..., Tensor], tuple[str, ...]]] = {
     "linear": (_linear, ("factor",)),
     "llama3": (
@@ -86,5 +87,5 @@ def stretch(frequencies: Tensor, scaling: Mapping[str, Any] | None) -> Tensor:
 
 
 def is_positive(value: Any) -> bool:
-    """Say whether it is a finite number above 0."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+    """Say whether it is a number above 0 of a size that makes sense."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST

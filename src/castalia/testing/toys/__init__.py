@@ -11,6 +11,7 @@ from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, 
 from castalia.testing.toys.toy_texts import (
     chain,
     opinions,
+    paraphrases,
     questions,
     reversal,
     reviews,
@@ -28,6 +29,7 @@ __all__ = [
     "echo",
     "moons",
     "opinions",
+    "paraphrases",
     "plane",
     "questions",
     "reversal",
@@ -61,6 +63,7 @@ TOYS: dict[str, Callable[[], Any]] = {
     "reviews": reviews,
     "reversal": reversal,
     "opinions": opinions,
+    "paraphrases": paraphrases,
     "tagged": tagged,
     "questions": questions,
 }

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
-__all__ = ["chain", "opinions", "questions", "reversal", "reviews", "tagged", "topics"]
+__all__ = [
+    "chain",
+    "opinions",
+    "paraphrases",
+    "questions",
+    "reversal",
+    "reviews",
+    "tagged",
+    "topics",
+]
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -48,6 +59,23 @@ def topics(n: int = 400, seed: int = 0) -> tuple[list[str], None]:
         words = random.integers(8, size=8)
         texts.append(" ".join(f"{'abcd'[t]}{w}" for t, w in zip(drawn, words, strict=True)))
     return texts, None
+
+
+def paraphrases(n: int = 200, seed: int = 0) -> tuple[list[tuple[str, str]], None]:
+    """Pairs of texts that say three of twelve things in two languages, each in its own order.
+
+    No word occurs in both texts, and no two pairs say the same.
+
+    >>> paraphrases()[0][0]
+    ('b h i', 't u n')
+    """
+    random = np.random.default_rng(seed)
+    meanings = list(combinations("abcdefghijkl", 3))
+    pairs = []
+    for place in random.permutation(len(meanings))[:n]:
+        one, other = (random.permutation(list(meanings[place])).tolist() for _ in range(2))
+        pairs.append((" ".join(one), " ".join(chr(ord(letter) + 12) for letter in other)))
+    return pairs, None
 
 
 def reviews(n: int = 300, seed: int = 0) -> tuple[list[str], np.ndarray]:

@@ -26,7 +26,7 @@ from castalia.train.window import Draw, Window
 __all__ = ["CapturedStep", "own_stream"]
 
 WARM_UP = 3  # eager steps before recording, as torch asks for
-BUSY = 1.25  # a device that works so many times as long as launching takes needs no graph
+BUSY = 2.0  # a device that works so many times as long as launching takes needs no graph
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from castalia.nets.language import (
     BART,
     GPT,
     T5,
+    Llama,
     Picker,
     Transformer,
     beam_search,
@@ -32,10 +33,13 @@ SMALL = {"dim": 16, "depth": 2, "heads": 4, "hidden": 24}
 ONE_PART = {
     "gpt": lambda: GPT(30, context=32, **SMALL),
     "rotary": lambda: GPT(30, context=32, rotary=True, **SMALL),
+    "llama": lambda: Llama(30, context=32, kv_heads=2, **SMALL),
+    "window": lambda: Llama(30, context=32, kv_heads=1, window=4, unwindowed=1, **SMALL),
 }
 TWO_PARTS = {
     "t5": lambda: T5(30, head_dim=6, **SMALL),
     "bart": lambda: BART(30, context=32, **SMALL),
+    "marian": lambda: BART(30, context=32, sinusoidal=True, embedding_norm=False, **SMALL),
     "transformer": lambda: Transformer(30, **SMALL),
     "pre-norm": lambda: Transformer(30, pre_norm=True, **SMALL),
 }

@@ -20,14 +20,9 @@ from castalia.data.text import ConversationAdapter
 from castalia.data.text.conversation_adapter import IGNORED
 from castalia.errors import CheckpointMismatch, InvalidData, InvalidParameter
 from castalia.models.language.attention_sizes import check_heads
-from castalia.models.language.causal.llama_start import (
-    LowRank,
-    freeze_llama,
-    merged,
-    open_llama,
-    weights_of,
-)
+from castalia.models.language.causal.llama_start import LowRank, merged, open_llama, weights_of
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
+from castalia.models.language.pretrained.decoder_weights import adapted
 from castalia.models.language.pretrained.start_weights import STARTS, StartReader
 from castalia.nets.language import Llama, generate, load_pretrained, save_pretrained
 from castalia.objectives import CausalLM
@@ -96,8 +91,8 @@ class LlamaLanguageModel(NeuralLanguageModel):
         Hugging Face folder of Llama, Mistral or Qwen2, whose sizes replace those given here; None:
         random weights.
     train
-        What of a start to train: ``"all"``, ``"head"`` (the output layer and the norm before it),
-        or the number of last blocks besides.
+        What of a start to train: ``"all"``, ``"head"`` (the output layer, be it the table of the
+        tokens or its own), or the number of last blocks besides.
     adapt
         ``LoRA(…)``, trained in a frozen start.
 
@@ -146,6 +141,7 @@ class LlamaLanguageModel(NeuralLanguageModel):
     """
 
     adapter: ClassVar[Any] = StartReader(ConversationAdapter)
+    _beam_cache: ClassVar[bool] = True
 
     dim: Annotated[int, Interval(1, whole=True)] = 128
     depth: Annotated[int, Interval(1, whole=True)] = 4
@@ -182,7 +178,7 @@ class LlamaLanguageModel(NeuralLanguageModel):
 
     def _network(self, spec: Spec) -> nn.Module:
         loading = hasattr(self, "n_iter_") and not hasattr(self, "module_")
-        opened = vars(self).pop("_opened", None)
+        opened, self._opened = getattr(self, "_opened", None), None
         if opened is not None:
             self.decoder_ = {**opened.net.sizes, "dropout": self.dropout}
         elif self.start is None and not loading:
@@ -208,23 +204,13 @@ class LlamaLanguageModel(NeuralLanguageModel):
         own = ("dim", "depth", "heads", "kv_heads", "hidden", "dropout", "tied", "window")
         return {"context": spec.extra["context"], **{name: getattr(self, name) for name in own}}
 
-    def _finished(self, net: Llama) -> nn.Module:
-        """Return the network with what is not trained frozen."""
-        name = type(self).__name__
-        if self.start is None and (self.train != "all" or self.adapt is not None):
-            raise InvalidParameter(
-                f"{name}: `train` must be 'all' and `adapt` None without a `start`, or random "
-                f"weights would be kept; got {self.train!r} and {self.adapt!r}. Give a `start`."
-            )
-        if self.adapt is None:
-            return freeze_llama(net, self.train, name)
-        if self.train != "all":
-            raise InvalidParameter(
-                f"{name}: `train` must be 'all' with `adapt`, which freezes the network; got "
-                f"{self.train!r}."
-            )
-        adapted: nn.Module = self.adapt.apply(net)
-        return adapted
+    def _finished(self, net: Any) -> nn.Module:
+        """Return the network with what is not trained frozen; the output layer always is."""
+        whole: nn.Module = adapted(self, net)
+        head = net.tokens if net.output is None and self.train == "head" else net.output
+        if self.adapt is None and head is not None:
+            head.requires_grad_(True)
+        return whole
 
     def _objective(self, spec: Spec) -> Objective:
         return CausalLM(ignore=IGNORED if spec.extra["answers"] else None)
@@ -324,7 +310,7 @@ class LlamaLanguageModel(NeuralLanguageModel):
             start=str(directory),
         )
         made.adapter_ = made._reader()
-        vars(made).pop("_opened")
+        made._opened = None
         made.adapter_.fitted = True
         made.decoder_, made.module_ = net.sizes, net
         made.spec_ = Spec(1, 1, extra=dict(made.adapter_.extra))
@@ -346,6 +332,7 @@ class LlamaLanguageModel(NeuralLanguageModel):
         text = None if made is None else made.backend_.to_str(pretty=True)
         folder = save_pretrained(merged(self.module_), directory, tokenizer=text)
         adapter = self.adapter_
+        said: dict[str, Any]
         with writing("save_pretrained", folder):
             if adapter.stops:
                 said = {"eos_token_id": list(adapter.stops)}

@@ -1,4 +1,4 @@
-"""What a Llama begins with: weights, tokenizer, chat template, and which part is trained."""
+"""What a Llama begins with: weights, tokenizer, chat template, and tokens that end a text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from castalia.errors import DamagedFile, InvalidParameter
 from castalia.models.language.pretrained.start_weights import read_start
 from castalia.nets.language import Llama, read_config
 from castalia.nn.adaptation.lora import LoRA, merge_lora
-from castalia.utils.text import plural
 
-__all__ = ["LlamaStart", "LowRank", "freeze_llama", "merged", "open_llama"]
+__all__ = ["LlamaStart", "LowRank", "merged", "open_llama", "weights_of"]
 
 
 class LowRank(Constraint):
@@ -98,32 +97,3 @@ def weights_of(net: nn.Module) -> dict[str, torch.Tensor]:
     """Return the weights of a network, low-rank updates added to them."""
     whole = merged(net).state_dict()
     return {name: value for name, value in whole.items() if ".lora_" not in name}
-
-
-def freeze_llama(net: Llama, train: Any, owner: str) -> Llama:
-    """Keep a network but for its last blocks, the norm behind them and the output layer.
-
-    Parameters
-    ----------
-    net
-        Changed in place.
-    train
-        ``"all"``; a number of blocks; ``"head"``: none of them, and the table where it is the
-        output layer.
-    owner
-        Whom errors name.
-    """
-    if train == "all":
-        return net
-    depth, count = len(net.blocks), 0 if train == "head" else int(train)
-    if count > depth:
-        raise InvalidParameter(
-            f"{owner}: `train` must be at most {depth}, for the network has "
-            f"{plural(depth, 'block')}; got {train!r}. 'all' trains the embeddings too."
-        )
-    net.requires_grad_(False)
-    head = net.tokens if net.output is None and train == "head" else net.output
-    for part in (*list(net.blocks)[depth - count :], net.norm, head):
-        if part is not None:
-            part.requires_grad_(True)
-    return net

@@ -47,7 +47,12 @@ class Bart(Architecture):
             activation=ACTIVATIONS[config["activation_function"]],
             dropout=config["dropout"],
             scaled=config["scale_embedding"],
+            **self._options(config),
         )
+
+    def _options(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return further arguments of a variant."""
+        return {}
 
     def config(self, net: BART) -> dict[str, Any]:
         """Return the configuration of a ``BART``."""
@@ -102,8 +107,8 @@ class Bart(Architecture):
         return rules + pair(f"{a}.norm{len(parts) + 1}", f"{b}.final_layer_norm")
 
     def owns(self, net: nn.Module) -> bool:
-        """Whether it is a ``BART``."""
-        return isinstance(net, BART)
+        """Whether it is a ``BART`` with learned positions."""
+        return isinstance(net, BART) and not net.sinusoidal
 
     def tidy(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Add the zeros that a body without head lacks; drop copies of the token table."""

@@ -119,7 +119,9 @@ class Bert(Architecture):
 
     def owns(self, net: nn.Module) -> bool:
         """Whether it is a ``BERT`` whose positions begin at row zero."""
-        return isinstance(net, BERT) and not net.offset and self._has_head(net, net.activation)
+        if not isinstance(net, BERT) or net.offset or not net.segments.num_embeddings:
+            return False
+        return self._has_head(net, net.activation)
 
     def _has_head(self, net: BERT, activation: str) -> bool:
         return net.masked is None or net.masked_activation == activation

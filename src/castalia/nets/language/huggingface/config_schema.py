@@ -324,6 +324,24 @@ SCHEMAS: dict[str, Schema] = {
         ),
         depths=("encoder_layers", "decoder_layers"),
     ),
+    "distilbert": Schema(
+        {
+            **ENCODER,
+            "type_vocab_size": only(0),
+            "layer_norm_eps": only(1e-12),
+            "max_position_embeddings": replace(CONTEXT, default=512),
+        },
+        aliases={
+            "dim": "hidden_size",
+            "n_layers": "num_hidden_layers",
+            "n_heads": "num_attention_heads",
+            "hidden_dim": "intermediate_size",
+            "activation": "hidden_act",
+            "dropout": "hidden_dropout_prob",
+        },
+        multiples=(("hidden_size", "num_attention_heads"),),
+        depths=("num_hidden_layers",),
+    ),
     "llama": Schema(
         {**LLAMA, "attention_bias": flag(False), "mlp_bias": flag(False)},
         depths=("num_hidden_layers",),
@@ -342,3 +360,23 @@ SCHEMAS: dict[str, Schema] = {
         depths=("num_hidden_layers",),
     ),
 }
+SCHEMAS["xlm-roberta"] = SCHEMAS["roberta"]
+SCHEMAS["mt5"] = replace(
+    SCHEMAS["t5"],
+    fields={
+        **SCHEMAS["t5"].fields,
+        "feed_forward_proj": replace(
+            SCHEMAS["t5"].fields["feed_forward_proj"], default="gated-gelu"
+        ),
+    },
+)
+SCHEMAS["marian"] = replace(
+    SCHEMAS["bart"],
+    fields={
+        **SCHEMAS["bart"].fields,
+        "decoder_vocab_size": replace(TOKENS, default=None),
+        "share_encoder_decoder_embeddings": only(True),
+        "normalize_embedding": only(False),
+        "static_position_embeddings": only(True),
+    },
+)

@@ -14,6 +14,7 @@ from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.nets.language.huggingface.architecture import Architecture
 from castalia.nets.language.huggingface.bart_checkpoint import Bart
 from castalia.nets.language.huggingface.bert_checkpoint import Bert, Roberta
+from castalia.nets.language.huggingface.bert_variants import DistilBert, XLMRoberta
 from castalia.nets.language.huggingface.checkpoint_folder import (
     read_config,
     read_weights,
@@ -24,6 +25,7 @@ from castalia.nets.language.huggingface.checkpoint_folder import (
 from castalia.nets.language.huggingface.config_schema import check_depth, checked_config
 from castalia.nets.language.huggingface.gpt2_checkpoint import GPT2
 from castalia.nets.language.huggingface.llama_checkpoint import LlamaFolder, Mistral, Qwen2
+from castalia.nets.language.huggingface.seq2seq_variants import MT5, Marian
 from castalia.nets.language.huggingface.t5_checkpoint import T5Folder
 from castalia.nets.language.huggingface.tensor_names import ours, theirs
 from castalia.nn.adaptation.bottleneck_adapters import Bottleneck
@@ -34,7 +36,21 @@ from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["load_pretrained", "save_pretrained"]
 
-ALL = (GPT2(), Bert(), Roberta(), T5Folder(), Bart(), LlamaFolder(), Mistral(), Qwen2())
+# The first that fits a network writes it, unless it was read as another.
+ALL: tuple[Architecture, ...] = (
+    GPT2(),
+    Bert(),
+    DistilBert(),
+    Roberta(),
+    XLMRoberta(),
+    T5Folder(),
+    MT5(),
+    Bart(),
+    Marian(),
+    LlamaFolder(),
+    Mistral(),
+    Qwen2(),
+)
 KNOWN: dict[str, Architecture] = {kind.model_type: kind for kind in ALL}
 SHARD = 5 * 10**9  # bytes
 
@@ -42,8 +58,9 @@ SHARD = 5 * 10**9  # bytes
 def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn.Module:
     """Return the network of a Hugging Face folder, in evaluation mode, with equal logits.
 
-    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, RoBERTa,
-    T5, BART, Llama, Mistral and Qwen2. Pickles are refused and no code of the folder is run.
+    Reads ``config.json`` and ``model.safetensors``, whole or in shards, of GPT-2, BERT, DistilBERT,
+    RoBERTa, XLM-R, T5, mT5, BART, Marian, Llama, Mistral and Qwen2. Pickles are refused and no code
+    of the folder is run.
 
     Parameters
     ----------

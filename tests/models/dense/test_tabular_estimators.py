@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.datasets import make_classification, make_regression
+
+import castalia
+from castalia import MLPClassifier, TabularClassifier, TabularRegressor, Training
+from castalia.data.tabular_adapter import member_folds
+
+QUICK = {"hidden": (8,), "members": 4, "epochs": 3, "random_state": 0}
+LOOP = Training(optimizer="adamw", validation=0.25, device="cpu")
+
+
+def rows(n=120):
+    return make_classification(n, 5, class_sep=0.5, random_state=0)
+
+
+def test_a_member_never_learns_from_rows_it_leaves_out():
+    X, y = rows()
+    other = np.where(np.arange(len(y)) == 7, 1 - y, y)
+    held, fits = member_folds(len(y), 4, 0.25, seed=0), []
+    for labels in (y, other):
+        model = TabularClassifier(**QUICK, training=LOOP)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("castalia.data.tabular_adapter.member_folds", lambda *a, **k: held)
+            fits.append(model.fit(X, labels).module_.layers[0].weight)
+    same = [torch.equal(a, b) for a, b in zip(*fits, strict=True)]
+    assert same == held[7].tolist()
+
+
+def test_what_validates_is_the_loss_of_members_on_rows_they_leave_out():
+    X, y = rows()
+    model = TabularClassifier(**QUICK, training=LOOP).fit(X, y)
+    held = torch.from_numpy(member_folds(120, 4, 0.25, seed=model.settings_["seed"], labels=y))
+    inputs = torch.from_numpy(model.adapter_.encoder.encode(X))
+    outputs = model.module_.member_outputs(inputs).log_softmax(2)  # (M, B, K)
+    losses = -outputs[:, torch.arange(120), torch.from_numpy(y)]
+    np.testing.assert_allclose(
+        model.history_[-1]["val_loss"], losses.T[held].mean().item(), rtol=1e-5
+    )
+
+
+def test_training_ends_when_rows_left_out_say_so():
+    X, noise = rows()[0], np.random.default_rng(0).integers(0, 2, 120)
+    model = TabularClassifier(random_state=0).fit(X, noise)
+    assert model.n_iter_ < model.epochs
+    assert model.best_["epoch"] < model.n_iter_ - 1
+
+
+def test_confidence_is_that_of_members_which_left_a_row_out():
+    X, noise = rows()[0], np.random.default_rng(0).integers(0, 2, 120)
+    model = TabularClassifier(**QUICK | {"epochs": 150, "lr": 0.05}, training=LOOP, calibrate=True)
+    assert model.fit(X, noise).score(X, noise) > 0.8  # learnt by heart
+    assert model.temperature_ > 3  # and found out
+
+
+def test_validation_rows_can_be_given_and_rows_can_be_sparse():
+    X, y = make_regression(200, 5, random_state=0)
+    model = TabularRegressor(**QUICK).fit(X[:150], y[:150], validation=(X[150:], y[150:]))
+    assert model.settings_["validation_rows"] == 50
+    thin = csr_matrix(np.where(np.abs(X) > 1, X, 0))
+    dense = TabularRegressor(**QUICK).fit(thin.toarray(), y).predict(thin.toarray())
+    np.testing.assert_allclose(TabularRegressor(**QUICK).fit(thin, y).predict(thin), dense)
+
+
+def test_the_doctor_sees_no_leak_in_folds():
+    X, y = rows(400)
+    model = TabularClassifier(random_state=0).set_params(training__watch=True).fit(X, y)
+    assert "CST206" not in {finding.code for finding in model.diagnosis_}
+
+
+def test_numbers_without_a_scale_still_teach():
+    rng = np.random.default_rng(0)
+    X = np.exp(3 * rng.normal(size=(400, 2)))  # a few rows lie a hundred deviations away
+    y = (X[:, 0] > 1).astype(int)
+    assert TabularClassifier(random_state=0).fit(X, y).score(X, y) > 0.97
+
+
+def test_a_saved_ensemble_goes_on_where_it_ended(tmp_path):
+    X, y = rows()
+    model = TabularClassifier(**QUICK, warm_start=True).fit(X, y)
+    again = castalia.load(castalia.save(model, tmp_path / "model"))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert len(again.fit(X, y).history_) > len(model.history_)
+
+
+def test_a_perceptron_uses_the_rows_it_holds_out():
+    X, noise = rows(200)[0], np.random.default_rng(0).integers(0, 2, 200)
+    model = MLPClassifier(lr=0.01, random_state=0).fit(X, noise)
+    assert model.best_["epoch"] + 21 == model.n_iter_ < model.epochs
+    plain = MLPClassifier(lr=0.01, random_state=0, training=Training()).fit(X, noise)
+    assert plain.n_iter_ == plain.epochs
