@@ -172,7 +172,7 @@ def test_errors_name_the_values():
         mean_average_precision(boxes, boxes, kind="VOC")
     with pytest.raises(InvalidParameter, match="`iou` must be above 0 and at most 1; got 50"):
         mean_average_precision(boxes, boxes, iou=50)
-    with pytest.raises(ShapeMismatch, match="one entry an image, 1 as `targets` does; got 2"):
+    with pytest.raises(ShapeMismatch, match="one entry an image, 1 as `y_true` does; got 2"):
         mean_average_precision(boxes, boxes * 2)
     with pytest.raises(InvalidData, match="must have `scores`"):
         mean_average_precision(boxes, boxes)

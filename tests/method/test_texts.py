@@ -255,7 +255,7 @@ def test_measures_of_text_are_means_over_seeds():
     wanted = np.array(["the cat sat on the mat", "a dog ran away today"], dtype=object)
     said = ["the cat sat on a mat", "a dog ran off today"]
     counts = stacked(wanted, [Answers(np.array(said))])
-    assert measure("bleu")(wanted, counts) == pytest.approx(bleu(said, list(wanted)).score)
+    assert measure("bleu")(wanted, counts) == pytest.approx(bleu(list(wanted), said).score)
 
 
 def test_the_most_informative_words_are_those_of_the_classes():
@@ -392,7 +392,7 @@ def test_two_files_are_fitted_against_copying_the_source(translated, pairs):
     report, kind = translated.report, open_data(text_plan(pairs, TINY_TRANSLATOR))
     assert [c.name for c in report.contenders] == ["Copying the source", "Transformer"]
     test = kind.parts[0].test
-    expected = bleu(list(kind.X[test]), list(kind.task.y[test])).score
+    expected = bleu(list(kind.task.y[test]), list(kind.X[test])).score
     assert report.contenders[0].scores["bleu"] == pytest.approx(expected)
     assert report.reproduce.startswith(f"castalia fit {pairs[0]} {pairs[1]} ")
     assert report.outcome == "none"  # after one epoch; nobody is advised to copy

@@ -37,6 +37,7 @@ register(ImageAdapter, "ImageAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (
+    augment.AlternatingFlip,
     augment.Augment,
     augment.Crop,
     augment.CutMix,

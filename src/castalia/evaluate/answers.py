@@ -16,6 +16,7 @@ import numpy as np
 
 from castalia.data.text import TextTask, text_task
 from castalia.errors import InvalidData, ShapeMismatch
+from castalia.utils.renamed_arguments import renamed
 
 __all__ = ["answer_f1", "exact_match", "normal_answer", "task_scores"]
 
@@ -32,14 +33,15 @@ def normal_answer(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", plain).split())
 
 
-def exact_match(y_true: Any, prediction: Any) -> float:
+@renamed(prediction="y_pred")
+def exact_match(y_true: Any, y_pred: Any) -> float:
     """Return the share of answers that equal one of the right ones.
 
     Parameters
     ----------
     y_true
         For each question the right answer, or several; empty, or an empty text: there is none.
-    prediction
+    y_pred
         One answer a question, an empty text for none.
 
     Examples
@@ -47,10 +49,11 @@ def exact_match(y_true: Any, prediction: Any) -> float:
     >>> exact_match(["Paris", ("the cat", "a cat")], ["paris.", "Cat"])
     1.0
     """
-    return _best(y_true, prediction, lambda a, b: float(a == b), "exact_match")
+    return _best(y_true, y_pred, lambda a, b: float(a == b), "exact_match")
 
 
-def answer_f1(y_true: Any, prediction: Any) -> float:
+@renamed(prediction="y_pred")
+def answer_f1(y_true: Any, y_pred: Any) -> float:
     """Return the mean F1 over words of each answer and the right one nearest to it.
 
     F1 = 2 c / (n + m) for c words in common of n and m, each counted as often as it stands there;
@@ -61,7 +64,7 @@ def answer_f1(y_true: Any, prediction: Any) -> float:
     >>> answer_f1(["the red cat"], ["red dog"])
     0.5
     """
-    return _best(y_true, prediction, _word_f1, "answer_f1")
+    return _best(y_true, y_pred, _word_f1, "answer_f1")
 
 
 def _word_f1(said: str, true: str) -> float:
@@ -71,13 +74,13 @@ def _word_f1(said: str, true: str) -> float:
     return 2 * (Counter(one) & Counter(other)).total() / (len(one) + len(other))
 
 
-def _best(y_true: Any, prediction: Any, like: Callable[[str, str], float], owner: str) -> float:
-    if len(y_true) != len(prediction) or not len(y_true):
+def _best(y_true: Any, y_pred: Any, like: Callable[[str, str], float], owner: str) -> float:
+    if len(y_true) != len(y_pred) or not len(y_true):
         raise ShapeMismatch(
-            f"{owner}: `y_true` and `prediction` must have one entry a question; got "
-            f"{len(y_true):,} and {len(prediction):,}."
+            f"{owner}: `y_true` and `y_pred` must have one entry a question; got "
+            f"{len(y_true):,} and {len(y_pred):,}."
         )
-    pairs = zip(y_true, prediction, strict=True)
+    pairs = zip(y_true, y_pred, strict=True)
     found = [
         max(like(normal_answer(str(said)), normal_answer(r)) for r in _references(true))
         for true, said in pairs
@@ -91,7 +94,8 @@ def _references(true: Any) -> Sequence[str]:
     return [str(answer) for answer in true] or [""]
 
 
-def task_scores(task: TextTask | str, y_true: Any, prediction: Any) -> dict[str, float]:
+@renamed(prediction="y_pred")
+def task_scores(task: TextTask | str, y_true: Any, y_pred: Any) -> dict[str, float]:
     """Score predictions as a benchmark does; the first score is the one that decides.
 
     Parameters
@@ -101,7 +105,7 @@ def task_scores(task: TextTask | str, y_true: Any, prediction: Any) -> dict[str,
     y_true
         Labels or numbers; for questions the answers that count as right
         (``TextTask.references``).
-    prediction
+    y_pred
         One a row.
 
     Examples
@@ -111,13 +115,13 @@ def task_scores(task: TextTask | str, y_true: Any, prediction: Any) -> dict[str,
     (0.667, 0.5)
     """
     task = text_task(task) if isinstance(task, str) else task
-    if len(y_true) != len(prediction) or not len(y_true):
+    if len(y_true) != len(y_pred) or not len(y_true):
         raise ShapeMismatch(
-            f"task_scores: `y_true` and `prediction` must have one entry per row; got "
-            f"{len(y_true):,} and {len(prediction):,}."
+            f"task_scores: `y_true` and `y_pred` must have one entry per row; got "
+            f"{len(y_true):,} and {len(y_pred):,}."
         )
     positive = task.labels[-1] if task.labels else None
-    return {name: _MEASURES[name](y_true, prediction, positive) for name in task.metrics}
+    return {name: _MEASURES[name](y_true, y_pred, positive) for name in task.metrics}
 
 
 def _accuracy(y: Any, said: Any, positive: Any) -> float:

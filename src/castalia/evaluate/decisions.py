@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
+from castalia.utils.renamed_arguments import renamed
 from castalia.utils.text import listing
 
 __all__ = ["expected_cost", "f_beta", "optimal_threshold", "precision_recall"]
 
 
-def precision_recall(y_true: Any, prediction: Any, positive: Any = 1) -> tuple[float, float]:
+@renamed(prediction="y_pred")
+def precision_recall(y_true: Any, y_pred: Any, positive: Any = 1) -> tuple[float, float]:
     """Return precision and recall of one class; nan where there is nothing to divide by.
 
     Examples
@@ -26,7 +28,7 @@ def precision_recall(y_true: Any, prediction: Any, positive: Any = 1) -> tuple[f
     >>> precision_recall([1, 0, 0], [0, 0, 0])
     (nan, 0.0)
     """
-    true, said = _pair(y_true, prediction, positive, "precision_recall")
+    true, said = _pair(y_true, y_pred, positive, "precision_recall")
     hits = int(((true == positive) & (said == positive)).sum())
     return _ratio(hits, int((said == positive).sum())), _ratio(hits, int((true == positive).sum()))
 
@@ -58,9 +60,10 @@ def f_beta(precision: float, recall: float, beta: float = 1.0) -> float:
     return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
 
 
+@renamed(prediction="y_pred")
 def expected_cost(
     y_true: Any,
-    prediction: Any,
+    y_pred: Any,
     *,
     false_positive: float = 1.0,
     false_negative: float = 1.0,
@@ -70,7 +73,7 @@ def expected_cost(
 
     Parameters
     ----------
-    y_true, prediction
+    y_true, y_pred
         One label per row.
     false_positive, false_negative
         Cost of a false alarm and of a miss.
@@ -83,7 +86,7 @@ def expected_cost(
     2.75
     """
     _costs(false_positive, false_negative, "expected_cost")
-    true, said = _pair(y_true, prediction, positive, "expected_cost")
+    true, said = _pair(y_true, y_pred, positive, "expected_cost")
     alarms = ((true != positive) & (said == positive)).mean()
     misses = ((true == positive) & (said != positive)).mean()
     return float(false_positive * alarms + false_negative * misses)
@@ -112,11 +115,11 @@ def _costs(false_positive: float, false_negative: float, owner: str) -> None:
         )
 
 
-def _pair(y_true: Any, prediction: Any, positive: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
-    true, said = np.asarray(y_true), np.asarray(prediction)
+def _pair(y_true: Any, y_pred: Any, positive: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
+    true, said = np.asarray(y_true), np.asarray(y_pred)
     if true.shape != said.shape or true.ndim != 1 or not len(true):
         raise ShapeMismatch(
-            f"{owner}: `y_true` and `prediction` must have one entry per row, one row or more; got "
+            f"{owner}: `y_true` and `y_pred` must have one entry per row, one row or more; got "
             f"shapes {true.shape} and {said.shape}."
         )
     labels = {*true.tolist(), *said.tolist()}

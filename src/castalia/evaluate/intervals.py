@@ -12,6 +12,7 @@ import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate.sums import Sums, sums_of
+from castalia.utils.renamed_arguments import renamed
 
 __all__ = ["Interval", "Score", "bootstrap", "interval", "paired_difference"]
 
@@ -91,10 +92,11 @@ def interval(values: Sequence[float], level: float = 0.95) -> Interval:
     return Interval(mean, mean - reach, mean + reach, n)
 
 
+@renamed(prediction="y_pred")
 def bootstrap(
     score: Score,
     y_true: Any,
-    prediction: Any,
+    y_pred: Any,
     level: float = 0.95,
     rounds: int = 500,
     random_state: int = 0,
@@ -105,9 +107,9 @@ def bootstrap(
     ----------
     score
         A name (``"accuracy"``, ``"balanced_accuracy"``, ``"r2"``, ``"mse"``, ``"rmse"``,
-        ``"mae"``) or a function of ``(y_true, prediction)``. Names, and scikit-learn's functions
+        ``"mae"``) or a function of ``(y_true, y_pred)``. Names, and scikit-learn's functions
         of the same meaning, need no Python loop over resamples.
-    y_true, prediction
+    y_true, y_pred
         One entry per row.
     level
         Probability mass between the bounds, between 0 and 1.
@@ -124,7 +126,7 @@ def bootstrap(
     >>> round(found.mean, 2), found.low < 0.9 < found.high
     (0.9, True)
     """
-    y, (a,) = _aligned("bootstrap", y_true, prediction)
+    y, (a,) = _aligned("bootstrap", y_true, y_pred)
     whole, (draws,) = _resampled("bootstrap", score, y, [a], rounds, random_state)
     return _percentiles("bootstrap", whole[0], draws, level, len(y))
 

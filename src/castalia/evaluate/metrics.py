@@ -11,6 +11,7 @@ import numpy as np
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.scorers import scorer_names
+from castalia.utils.renamed_arguments import renamed
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = [
@@ -107,10 +108,11 @@ def higher_is_better(name: str) -> bool:
     return metric(name).higher
 
 
+@renamed(prediction="y_pred")
 def scores(
     task: str,
     y_true: Any,
-    prediction: Any,
+    y_pred: Any,
     probability: Any = None,
     classes: Sequence[Any] | None = None,
 ) -> dict[str, float]:
@@ -120,7 +122,7 @@ def scores(
     ----------
     task
         ``"classification"`` or ``"regression"``.
-    y_true, prediction
+    y_true, y_pred
         One label or number per row.
     probability
         Class probabilities, (n, K), or (n,) for the second of two classes. Adds ``log_loss``,
@@ -137,14 +139,14 @@ def scores(
     0.5
     """
     primary_metric(task)  # refuses unknown tasks
-    if len(y_true) != len(prediction):
+    if len(y_true) != len(y_pred):
         raise ShapeMismatch(
-            f"scores: `prediction` must have one entry per row of `y_true` ({len(y_true)}); "
-            f"got {len(prediction)}."
+            f"scores: `y_pred` must have one entry per row of `y_true` ({len(y_true)}); "
+            f"got {len(y_pred)}."
         )
     if task == "regression":
-        return _regression(np.asarray(y_true, dtype=float), np.asarray(prediction, dtype=float))
-    found = _decisions(np.asarray(y_true), np.asarray(prediction))
+        return _regression(np.asarray(y_true, dtype=float), np.asarray(y_pred, dtype=float))
+    found = _decisions(np.asarray(y_true), np.asarray(y_pred))
     if probability is not None:
         table = probabilities(probability, "scores")
         labels = columns(y_true, table.shape[1], classes, "scores")
@@ -232,9 +234,8 @@ def _calibration_error(code: np.ndarray, table: np.ndarray, bins: int) -> float:
     return float(np.abs(gap).sum() / len(code))
 
 
-def coverage_accuracy(
-    y_true: Any, prediction: Any, confidence: Any
-) -> tuple[np.ndarray, np.ndarray]:
+@renamed(prediction="y_pred")
+def coverage_accuracy(y_true: Any, y_pred: Any, confidence: Any) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy on the rows the model is surest of, for every share of rows it could answer.
 
     Rows of equal confidence are answered together or not at all, so there is one point per
@@ -242,7 +243,7 @@ def coverage_accuracy(
 
     Parameters
     ----------
-    y_true, prediction
+    y_true, y_pred
         One label per row.
     confidence
         One number per row; larger is surer.
@@ -259,11 +260,11 @@ def coverage_accuracy(
     ([0.5, 0.75, 1.0], [1.0, 1.0, 0.75])
     """
     sure = np.asarray(confidence, dtype=float)
-    hit = np.asarray(y_true) == np.asarray(prediction)
+    hit = np.asarray(y_true) == np.asarray(y_pred)
     if np.shape(hit) != sure.shape or sure.ndim != 1:
         raise ShapeMismatch(
-            f"coverage_accuracy: `y_true`, `prediction` and `confidence` must have one entry per "
-            f"row; got shapes {np.shape(y_true)}, {np.shape(prediction)} and {sure.shape}."
+            f"coverage_accuracy: `y_true`, `y_pred` and `confidence` must have one entry per "
+            f"row; got shapes {np.shape(y_true)}, {np.shape(y_pred)} and {sure.shape}."
         )
     if len(sure) == 0 or np.isnan(sure).any():
         raise InvalidData("coverage_accuracy: `confidence` must hold numbers, at least one.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
+from castalia.utils.renamed_arguments import renamed
 
 __all__ = ["Mistake", "worst_mistakes"]
 
@@ -39,9 +40,10 @@ class Mistake:
     row: Mapping[str, Any] = field(default_factory=dict)
 
 
+@renamed(prediction="y_pred")
 def worst_mistakes(
     y_true: Any,
-    prediction: Any,
+    y_pred: Any,
     loss: Any,
     rows: Any = None,
     most: int = 10,
@@ -54,7 +56,7 @@ def worst_mistakes(
 
     Parameters
     ----------
-    y_true, prediction, loss
+    y_true, y_pred, loss
         One entry per row.
     rows
         The inputs: a data frame, a mapping of columns, a 2-D array or a sequence of mappings.
@@ -71,10 +73,10 @@ def worst_mistakes(
     """
     if most < 0:
         raise InvalidParameter(f"worst_mistakes: `most` must not be negative; got {most!r}.")
-    truth, said, cost = np.asarray(y_true), np.asarray(prediction), np.asarray(loss, dtype=float)
+    truth, said, cost = np.asarray(y_true), np.asarray(y_pred), np.asarray(loss, dtype=float)
     if not len(truth) == len(said) == len(cost):
         raise ShapeMismatch(
-            f"worst_mistakes: `y_true`, `prediction` and `loss` must have one entry per row; "
+            f"worst_mistakes: `y_true`, `y_pred` and `loss` must have one entry per row; "
             f"got {len(truth)}, {len(said)} and {len(cost)}."
         )
     order = np.argsort(-np.nan_to_num(cost, nan=np.inf), kind="stable")

@@ -11,12 +11,15 @@ BLEU scores, arXiv 1804.08771.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
+from typing import Any
 
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.utils.renamed_arguments import renamed
 
 __all__ = ["Bleu", "bleu", "bleu_of_counts", "count_matches", "tokenize_13a"]
 
@@ -70,9 +73,10 @@ def tokenize_13a(text: str) -> list[str]:
     return _DASH.sub(r"\1 \2 ", text).split()
 
 
+@renamed(translations="y_pred", references="y_true")
 def bleu(
-    translations: Sequence[str],
-    references: Sequence[str] | Sequence[Sequence[str]],
+    y_true: Sequence[str] | Sequence[Sequence[str]],
+    y_pred: Sequence[str],
     *,
     order: int = 4,
     smoothing: str = "exp",
@@ -82,10 +86,10 @@ def bleu(
 
     Parameters
     ----------
-    translations
-        N texts.
-    references
-        N texts, or N lists of alternatives.
+    y_true
+        N references, or N lists of alternatives.
+    y_pred
+        N translations.
     order
         Longest n-grams.
     smoothing
@@ -96,7 +100,7 @@ def bleu(
 
     Examples
     --------
-    >>> round(bleu(["the cat sat on the mat"], ["the cat sat on a mat"]).score, 2)
+    >>> round(bleu(["the cat sat on a mat"], ["the cat sat on the mat"]).score, 2)
     53.73
     """
     if smoothing not in ("exp", "none"):
@@ -105,9 +109,10 @@ def bleu(
         raise InvalidParameter(
             f"bleu: `order` must be a whole number of at least 1; got {order!r}."
         )
-    _check(translations, references)
+    y_true, y_pred = _in_order(y_true, y_pred)
+    _check(y_pred, y_true)
     totals = [0] * (2 * order + 2)
-    for text, alternatives in zip(translations, references, strict=True):
+    for text, alternatives in zip(y_pred, y_true, strict=True):
         counts = count_matches(text, alternatives, order=order, lowercase=lowercase)
         totals = [a + b for a, b in zip(totals, counts, strict=True)]
     return bleu_of_counts(totals, smoothing)
@@ -172,6 +177,19 @@ def _words(text: str, lowercase: bool) -> list[str]:
 
 def _ngrams(words: list[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[i:] for i in range(n)), strict=False))
+
+
+def _in_order(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Take arguments in the order of earlier versions, where alternatives show which is which."""
+    if not isinstance(y_pred, str) and any(isinstance(text, list | tuple) for text in y_pred):
+        warnings.warn(
+            "bleu: `y_true`, the references, now comes before `y_pred`, the translations; the old "
+            "order is understood for one version, where there are alternatives.",
+            FutureWarning,
+            stacklevel=4,
+        )
+        return y_pred, y_true
+    return y_true, y_pred
 
 
 def _check(translations: Sequence[str], references: Sequence[object]) -> None:

@@ -15,6 +15,7 @@ from castalia.data.text.named_tokenizers import choose_tokenizer, padding_of
 from castalia.data.text.text_inputs import as_texts, first_row, refuse_empty
 from castalia.data.text.token_rows import TokenRows, real_lengths
 from castalia.data.tokenizers import Tokenizer, pad_batch
+from castalia.data.tokenizers.special_frame import Frame, framed
 from castalia.errors import InvalidData
 from castalia.protocols import Rows
 
@@ -128,6 +129,14 @@ class PairAdapter(Adapter):
             self.double = len(frame.between) == 2
         self.length = self.most
         return self
+
+    def exported(self) -> str:
+        """Return the ``tokenizer.json`` of a folder, which says what stands around texts."""
+        tokenizer: Any = self.tokenizer
+        if tokenizer.frame is not None:
+            return str(tokenizer.backend_.to_str())
+        between = (self.end, self.end) if self.double else (self.end,)
+        return framed(tokenizer.backend_, Frame(tuple(self._before()), between, (self.end,)))
 
     @property
     def most(self) -> int:

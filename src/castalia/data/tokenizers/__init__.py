@@ -10,6 +10,7 @@ from castalia.data.tokenizers.text_normalisation import NORMALISATIONS, normalis
 from castalia.data.tokenizers.token_batch import TokenBatch, pad_batch
 from castalia.data.tokenizers.tokenizer import Tokenizer
 from castalia.data.tokenizers.unigram import UnigramTokenizer
+from castalia.data.tokenizers.vocabulary_files import has_tokenizer
 from castalia.data.tokenizers.word_tokenizers import (
     RuleTokenizer,
     WhitespaceTokenizer,
@@ -36,6 +37,7 @@ __all__ = [
     "WordPunctTokenizer",
     "apply_merges",
     "character_ngrams",
+    "has_tokenizer",
     "learn_merges",
     "normalise",
     "pad_batch",

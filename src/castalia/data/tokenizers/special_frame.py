@@ -10,7 +10,7 @@ import tokenizers as rust
 
 from castalia.errors import DamagedFile
 
-__all__ = ["Frame", "frame_of"]
+__all__ = ["Frame", "frame_of", "framed"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,22 @@ def frame_of(backend: Any) -> Frame | None:
             f"size of the vocabulary; got {max(i for run in used for i in run):,}."
         )
     return frame if any(used) else None
+
+
+def framed(backend: Any, frame: Frame) -> str:
+    """Return the JSON of a backend with a post-processor that puts special tokens around texts."""
+    copy = rust.Tokenizer.from_str(backend.to_str())
+    before, between, after = (
+        [str(copy.id_to_token(i)) for i in part]
+        for part in (frame.before, frame.between, frame.after)
+    )
+    used = {*frame.before, *frame.between, *frame.after}
+    copy.post_processor = rust.processors.TemplateProcessing(
+        single=[*before, "$A", *after],
+        pair=[*before, "$A", *between, "$B:1", *(f"{token}:1" for token in after)],
+        special_tokens=[(str(copy.id_to_token(i)), i) for i in sorted(used)],
+    )
+    return str(copy.to_str())
 
 
 def _runs(encoding: Any) -> list[tuple[int, ...]]:

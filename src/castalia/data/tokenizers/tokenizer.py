@@ -19,11 +19,13 @@ import numpy as np
 import tokenizers as rust
 from sklearn.exceptions import NotFittedError
 
+from castalia.data.tokenizers.backend_guard import guarded, read_backend
 from castalia.data.tokenizers.special_frame import Frame, frame_of
 from castalia.data.tokenizers.special_tokens import check_special, token_of
 from castalia.data.tokenizers.text_normalisation import check_steps, normaliser
 from castalia.data.tokenizers.token_batch import TokenBatch, pad_batch
 from castalia.data.tokenizers.tokenizer_sources import texts_of
+from castalia.data.tokenizers.vocabulary_files import backend_of_files, has_tokenizer
 from castalia.errors import (
     CheckpointMismatch,
     DamagedFile,
@@ -123,7 +125,8 @@ class Tokenizer(ABC):
         texts = [text] if isinstance(text, str) else list(text)
         self._fitted().encode_special_tokens = not special
         try:
-            found = self._encode_all(texts)
+            with guarded(type(self).__name__):
+                found = self._encode_all(texts)
             if not special and self._mentions_special(texts):
                 found = [self._without_special(ids) for ids in found]
         except (TypeError, AttributeError, UnicodeError) as error:
@@ -279,20 +282,18 @@ class Tokenizer(ABC):
     def load(cls, path: str | Path) -> Any:
         """Read a tokenizer back; ``Tokenizer.load`` finds the class by itself.
 
-        A ``tokenizer.json`` of another library becomes a ``PretrainedTokenizer``.
+        A ``tokenizer.json`` of another library becomes a ``PretrainedTokenizer``, and so does a
+        folder that holds only ``vocab.txt``, or ``vocab.json`` and ``merges.txt``.
         """
         path = Path(path)
         file = path / _FILE if path.is_dir() else path
-        config = file.with_name(_CONFIG)
-        try:
-            text = file.read_text(encoding="utf-8")
-            said = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
-        except FileNotFoundError:
-            raise InvalidData(f"Tokenizer.load: there must be a file at `{file}`.") from None
-        except (UnicodeDecodeError, ValueError) as error:
-            raise DamagedFile(
-                f"Tokenizer.load: `{file}` must be JSON in UTF-8; {error}."
-            ) from error
+        said = _read_json(file.with_name(_CONFIG)) if file.with_name(_CONFIG).is_file() else {}
+        if path.is_dir() and not file.is_file() and has_tokenizer(path):
+            text = str(backend_of_files(path, said).to_str())
+        elif file.is_file():
+            text = _read_text(file)
+        else:
+            raise InvalidData(f"Tokenizer.load: there must be a file at `{file}`.")
         name = said.get("castalia_class")
         default = "PretrainedTokenizer" if cls is Tokenizer else cls.__name__
         parameters = said.get("castalia_parameters", {}) if name else {}
@@ -300,7 +301,9 @@ class Tokenizer(ABC):
         try:
             made = Tokenizer.from_state(state)
         except DamagedFile as error:
-            raise DamagedFile(f"Tokenizer.load: `{file}` is damaged or no tokenizer's.") from error
+            raise DamagedFile(
+                f"Tokenizer.load: `{file}` is damaged or no tokenizer's ({error})."
+            ) from error
         if not isinstance(made, cls):
             raise CheckpointMismatch(
                 f"{cls.__name__}.load: `{file}` must hold a {cls.__name__}; it holds a "
@@ -321,18 +324,15 @@ class Tokenizer(ABC):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Tokenizer:
         """Return a tokenizer from its saved state."""
-        kind = Tokenizer._kinds.get(state["class"])
-        if kind is None:
+        kind = Tokenizer._kinds.get(str(state["class"]))
+        if kind is None or not isinstance(state["parameters"], dict):
             raise CheckpointMismatch(
                 f"Tokenizer: `{shorten(state['class'])}` is not a tokenizer of this version."
                 f"{did_you_mean(str(state['class']), Tokenizer._kinds)}"
             )
         if state["backend"] is None:  # it was not fitted
             return kind(**{name: _frozen(value) for name, value in state["parameters"].items()})
-        try:
-            backend = rust.Tokenizer.from_str(state["backend"])
-        except Exception as error:  # the package raises bare ones
-            raise DamagedFile(f"Tokenizer: its JSON must be a tokenizer's; {error}.") from error
+        backend = read_backend(state["backend"])
         known = {f.name for f in fields(kind)}
         parameters = {name: _frozen(v) for name, v in state["parameters"].items() if name in known}
         if "special" not in parameters:
@@ -447,6 +447,23 @@ class Tokenizer(ABC):
         else:
             said = "it could not be read"
         return InvalidData(f"{type(self).__name__}.encode: every text must be Unicode; {said}.")
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DamagedFile(f"Tokenizer.load: `{file}` must be JSON in UTF-8; {error}.") from None
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(_read_text(file))
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"Tokenizer.load: `{file}` must be JSON in UTF-8; {error}.") from None
+    if not isinstance(found, dict):
+        raise DamagedFile(f"Tokenizer.load: `{file}` must hold a JSON object.")
+    return found
 
 
 def _frozen(value: Any) -> Any:

@@ -68,7 +68,7 @@ def translations(
     sources: np.ndarray, references: np.ndarray, said: Sequence[str], names: tuple[str, str]
 ) -> list[dict[str, Any]]:
     """Show some translations, and the worst of them, beside their references."""
-    scores = np.array([bleu([a], [b]).score for a, b in zip(said, references, strict=True)])
+    scores = np.array([bleu([b], [a]).score for a, b in zip(said, references, strict=True)])
     some = np.unique(np.linspace(0, len(said) - 1, SHOWN).round().astype(int))
     worst = np.lexsort((-np.array([len(text) for text in sources]), scores))[: SHOWN // 2]
     heads = [names[0], f"{names[1]}, reference", f"{names[1]}, translated", "BLEU"]

@@ -20,6 +20,7 @@ import torch
 from castalia.data.images import Boxes
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.nn.bounding_boxes import iou_matrix
+from castalia.utils.renamed_arguments import renamed
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = [
@@ -92,17 +93,18 @@ class DetectionScores:
         return "\n".join([*lines, f"{'mean':<16} {self.mean:>6.3f}"])
 
 
+@renamed(targets="y_true", predictions="y_pred")
 def mean_average_precision(
-    targets: Sequence[Any], predictions: Sequence[Any], *, iou: float = 0.5, kind: str = "voc"
+    y_true: Sequence[Any], y_pred: Sequence[Any], *, iou: float = 0.5, kind: str = "voc"
 ) -> float:
     """Return the mean over classes of the average precision.
 
     Parameters
     ----------
-    targets
+    y_true
         True boxes of each image: ``castalia.data.Boxes``, or an array (M, 5) of class, x1, y1, x2,
         y2. Finding a difficult box counts neither for nor against.
-    predictions
+    y_pred
         Boxes with scores of each image: ``Boxes``, or an array (P, 6) whose last column is the
         score.
     iou
@@ -128,11 +130,12 @@ def mean_average_precision(
     >>> mean_average_precision(true, found)
     0.5
     """
-    return detection_scores(targets, predictions, iou=iou, kind=kind).mean
+    return detection_scores(y_true, y_pred, iou=iou, kind=kind).mean
 
 
+@renamed(targets="y_true", predictions="y_pred")
 def detection_scores(
-    targets: Sequence[Any], predictions: Sequence[Any], *, iou: float = 0.5, kind: str = "voc"
+    y_true: Sequence[Any], y_pred: Sequence[Any], *, iou: float = 0.5, kind: str = "voc"
 ) -> DetectionScores:
     """Return the average precision of every class; see ``mean_average_precision``.
 
@@ -154,13 +157,13 @@ def detection_scores(
         raise InvalidParameter(
             f"mean_average_precision: `iou` must be above 0 and at most 1; got {iou!r}."
         )
-    if len(targets) != len(predictions):
+    if len(y_true) != len(y_pred):
         raise ShapeMismatch(
-            "mean_average_precision: `predictions` must hold one entry an image, "
-            f"{len(targets)} as `targets` does; got {len(predictions)}."
+            "mean_average_precision: `y_pred` must hold one entry an image, "
+            f"{len(y_true)} as `y_true` does; got {len(y_pred)}."
         )
-    true = [as_boxes(item, "mean_average_precision") for item in targets]
-    found = [as_boxes(item, "mean_average_precision", scored=True) for item in predictions]
+    true = [as_boxes(item, "mean_average_precision") for item in y_true]
+    found = [as_boxes(item, "mean_average_precision", scored=True) for item in y_pred]
     overlaps = COCO_OVERLAPS if kind == "coco" else (float(iou),)
     named = [boxes.labels for boxes in (*true, *found) if len(boxes)]
     labels = np.unique(np.concatenate(named)) if named else np.zeros(0)

@@ -263,7 +263,7 @@ class ImageCaptioner(ImageEstimator):
 
     def score(self, X: Any, y: Any) -> float:
         """Return the BLEU of the captions, from 0 to 100, as sacreBLEU computes it."""
-        return bleu(list(self.predict(X)), as_texts(y, type(self).__name__)).score
+        return bleu(as_texts(y, type(self).__name__), list(self.predict(X))).score
 
     def _written(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield images block by block, and the tokens of their captions, (B, T)."""

@@ -14,7 +14,14 @@ from castalia.nets.language.heads import (
     SentenceVectors,
 )
 from castalia.nets.language.hierarchical import HierarchicalAttention
-from castalia.nets.language.huggingface import load_pretrained, read_config, save_pretrained
+from castalia.nets.language.huggingface import (
+    TaskFolder,
+    load_pretrained,
+    load_task,
+    read_config,
+    save_pretrained,
+    save_task,
+)
 from castalia.nets.language.llama import Llama
 from castalia.nets.language.ngram_bag import NGramBag
 from castalia.nets.language.recurrent_lm import RecurrentLM
@@ -45,12 +52,15 @@ __all__ = [
     "SentenceVectors",
     "Seq2Seq",
     "SpelledTokens",
+    "TaskFolder",
     "Transformer",
     "TransformerEncoder",
     "WindowNetwork",
     "beam_search",
     "generate",
     "load_pretrained",
+    "load_task",
     "read_config",
     "save_pretrained",
+    "save_task",
 ]

@@ -40,7 +40,7 @@ class _OnEncoder(nn.Module):
     def features(self, ids: Tensor) -> Tensor:  # (B, T)
         """Return a vector for each token, (B, T, dim)."""
         segments = None
-        if self.encoder.segments.num_embeddings > 1:
+        if self.encoder.segments.num_embeddings > 1 and not self.encoder.offset:
             segments = segments_of(ids, end=self.end, padding=self.padding)
         return self.encoder.features(ids, segments, keep=ids != self.padding)
 

@@ -153,7 +153,7 @@ def test_predictions_are_texts_scored_by_bleu_and_survive_saving(name, tmp_path)
     said = model.predict(X[80:90])
     assert said.shape == (10,)
     assert all(isinstance(text, str) for text in said)
-    assert model.score(X[80:90], Y[80:90]) == bleu(list(said), list(Y[80:90])).score
+    assert model.score(X[80:90], Y[80:90]) == bleu(list(Y[80:90]), list(said)).score
     castalia.save(model, tmp_path / "m")
     assert_array_equal(castalia.load(tmp_path / "m").predict(X[80:90]), said)
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from castalia.base import Interval, OneOf, Trained
 from castalia.data.text import LanguageAdapter
-from castalia.data.tokenizers import Tokenizer
+from castalia.data.tokenizers import Tokenizer, has_tokenizer
 from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.models.language.attention_sizes import check_heads
 from castalia.models.language.causal.neural_language_model import NeuralLanguageModel
@@ -137,11 +137,10 @@ class GPTLanguageModel(NeuralLanguageModel):
         """Make the adapter, with the tokenizer of the start."""
         refuse_forgetting(self)
         opened = self._opened = open_decoder(self.start, type(self).__name__)
-        settings = {"context": self.context, "stride": self.stride}
         if opened is None:
-            return LanguageAdapter(self.tokenizer, **settings)
-        room = room_of(opened, self.adapt)
-        made = LanguageAdapter(None, **{**settings, "context": min(self.context, room)})
+            return LanguageAdapter(self.tokenizer, context=self.context, stride=self.stride)
+        room = min(self.context, room_of(opened, self.adapt))
+        made = LanguageAdapter(None, context=room, stride=self.stride)
         return _adopt(made, opened.tokenizer, opened.net)
 
     def _network(self, spec: Spec) -> nn.Module:
@@ -205,8 +204,7 @@ class GPTLanguageModel(NeuralLanguageModel):
                 f"GPTLanguageModel.from_pretrained: `{folder}` must hold a GPT-2; it holds a "
                 f"{type(net).__name__}."
             )
-        has_tokenizer = (folder / "tokenizer.json").is_file()
-        tokenizer = Tokenizer.load(folder) if has_tokenizer else None
+        tokenizer = Tokenizer.load(folder) if has_tokenizer(folder) else None
         made = cls(
             dim=net.dim,
             depth=len(net.blocks),

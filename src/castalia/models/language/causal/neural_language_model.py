@@ -219,8 +219,8 @@ class NeuralLanguageModel(Estimator):
         cut = stop_words(stop, name)
         several = _is_several(prompt)
         prompts = [self._prompt(text, special) for text in (prompt if several else [prompt])]
-        settings = {"tokens": tokens, "stop": self.adapter_.stops, "pad": -1}
-        drawn = {
+        settings: dict[str, Any] = {"tokens": tokens, "stop": self.adapter_.stops, "pad": -1}
+        drawn: dict[str, Any] = {
             "temperature": temperature,
             "top_k": top_k,
             "top_p": top_p,
@@ -235,7 +235,7 @@ class NeuralLanguageModel(Estimator):
             found = beam_search(self.module_, prompts, **search, cached=cached).ids[:, 0]
         else:
             seed = self.random_state if random_state is None else random_state
-            how = {"cached": self._caches(), "slide": True, "random_state": seed}
+            how: dict[str, Any] = {"cached": self._caches(), "slide": True, "random_state": seed}
             found = generate(self.module_, prompts, **settings, **drawn, **how)
         new = found.tolist()
         if not several:

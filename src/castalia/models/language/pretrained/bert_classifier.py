@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, ClassVar
 
 from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf
-from castalia.models.language.pretrained.encoder_parameters import Startable
-from castalia.nets.language import EncoderClassifier
+from castalia.errors import CheckpointMismatch, InvalidParameter
+from castalia.models.language.pretrained.encoder_parameters import Startable, classes_of
+from castalia.nets.language import EncoderClassifier, TaskFolder
 from castalia.objectives import Objective, class_loss
 from castalia.protocols import Spec
 
@@ -94,6 +97,8 @@ class BERTClassifier(Startable, Classifier, Estimator):
     array([1, 0])
     """
 
+    _task: ClassVar[str] = "SequenceClassification"
+
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     pool: Annotated[str, OneOf("first", "mean")] = "first"
 
@@ -110,6 +115,24 @@ class BERTClassifier(Startable, Classifier, Estimator):
                 pool=self.pool,
             )
         )
+
+    def _name_outputs(self, found: TaskFolder) -> None:
+        if len(found.labels) < 2:
+            raise CheckpointMismatch(
+                "BERTClassifier.from_pretrained: the head must have two outputs or more, one a "
+                f"class; got {len(found.labels)}, a regression."
+            )
+        self.classes_, self.multilabel_ = classes_of(found.labels), found.several
+        self.temperature_, self.confidence_ = 1.0, None
+
+    def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
+        """Write network, head and tokenizer as a folder that Hugging Face's libraries read."""
+        if self.pool != "first":
+            raise InvalidParameter(
+                "BERTClassifier.save_pretrained: `pool` must be 'first', as Hugging Face's models "
+                f"have it; got {self.pool!r}."
+            )
+        return super().save_pretrained(path)
 
     def _objective(self, spec: Spec) -> Objective:
         return class_loss(self.multilabel_, self.label_smoothing)

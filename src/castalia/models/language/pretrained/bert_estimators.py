@@ -77,7 +77,7 @@ class MaskedEncoder(EncoderSizes, Estimator):
 
     def _segments(self, ids: Tensor) -> Tensor | None:
         net: Any = self.module_
-        if net.segments.num_embeddings == 1:
+        if net.segments.num_embeddings == 1 or net.offset:  # RoBERTa has none
             return None
         return segments_of(ids, end=self.adapter_.end, padding=self.adapter_.padding)
 
@@ -207,7 +207,7 @@ class MaskedEncoder(EncoderSizes, Estimator):
     def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
         """Write network and tokenizer as a folder that Hugging Face's libraries read."""
         check_is_fitted(self, "module_")
-        tokenizer = self.adapter_.tokenizer.backend_.to_str()
+        tokenizer = self.adapter_.exported()
         return nets.save_pretrained(self.module_, path, tokenizer=tokenizer)
 
 

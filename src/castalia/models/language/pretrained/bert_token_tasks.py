@@ -12,11 +12,11 @@ from torch import nn
 from castalia.base import Estimator, Interval, Target, TargetCodec
 from castalia.base.input_checks import same_rows
 from castalia.data.text import SpanAdapter, WordAdapter
-from castalia.errors import InvalidData
+from castalia.errors import CheckpointMismatch, InvalidData
 from castalia.models.language.pretrained.encoder_parameters import Startable
 from castalia.models.language.pretrained.start_weights import StartReader
 from castalia.models.language.word_tagger import WordTagger
-from castalia.nets.language import EncoderSpans, EncoderTagger
+from castalia.nets.language import EncoderSpans, EncoderTagger, TaskFolder
 from castalia.objectives import Objective, SpanCrossEntropy
 from castalia.protocols import Spec
 
@@ -74,11 +74,16 @@ class BERTTagger(Startable, WordTagger):
     """
 
     adapter: ClassVar[Any] = StartReader(WordAdapter)
+    _task: ClassVar[str] = "TokenClassification"
 
     def _network(self, spec: Spec) -> nn.Module:
         encoder = self._encoder(spec, masked=False, pooler=False, next_sentence=False)
         ids = {"end": spec.extra["end"], "padding": spec.extra["padding"]}
         return self._finished(EncoderTagger(encoder, spec.outputs, **ids, dropout=self.dropout))
+
+    def _name_outputs(self, found: TaskFolder) -> None:
+        self.classes_ = np.array(found.labels)
+        self.commonest_ = "O" if "O" in found.labels else found.labels[0]
 
 
 class SpanCodec(TargetCodec):
@@ -153,6 +158,7 @@ class BERTQuestionAnswerer(Startable, Estimator):
 
     adapter: ClassVar[Any] = StartReader(SpanAdapter)
     codec: ClassVar[TargetCodec] = SpanCodec()
+    _task: ClassVar[str] = "QuestionAnswering"
 
     longest: Annotated[int, Interval(1, whole=True)] = 30
     threshold: Annotated[float, Interval(-np.inf)] = 0.0
@@ -164,6 +170,16 @@ class BERTQuestionAnswerer(Startable, Estimator):
 
     def _objective(self, spec: Spec) -> Objective:
         return SpanCrossEntropy()
+
+    def _labels(self) -> list[str]:
+        return ["LABEL_0", "LABEL_1"]
+
+    def _name_outputs(self, found: TaskFolder) -> None:
+        if len(found.labels) != 2:
+            raise CheckpointMismatch(
+                "BERTQuestionAnswerer.from_pretrained: the head must have two outputs, the first "
+                f"and the last token of an answer; got {len(found.labels)}."
+            )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return by how much the best answer scores above no answer, (n,)."""

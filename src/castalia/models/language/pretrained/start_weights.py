@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Start, load
-from castalia.data.tokenizers import Tokenizer
+from castalia.data.tokenizers import Tokenizer, has_tokenizer
 from castalia.errors import InvalidParameter
 from castalia.nets import language as nets
 
@@ -51,9 +51,8 @@ def read_start(start: Any) -> Given | None:
     if isinstance(start, str | os.PathLike):
         folder = Path(start)
         if not (folder / "model.json").exists():
-            has_tokenizer = (folder / "tokenizer.json").is_file()
             net = nets.load_pretrained(folder, extra="ignore")
-            return Given(net, Tokenizer.load(folder) if has_tokenizer else None)
+            return Given(net, Tokenizer.load(folder) if has_tokenizer(folder) else None)
         start = load(folder)
     check_is_fitted(start, "module_")
     return Given(start.module_, start.adapter_.tokenizer, start)

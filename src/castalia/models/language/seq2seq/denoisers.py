@@ -152,7 +152,7 @@ class Denoiser(TextToText, Estimator):
     def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
         """Write network and tokenizer as a folder that Hugging Face's libraries read."""
         check_is_fitted(self, "module_")
-        tokenizer = self.adapter_.tokenizer.backend_.to_str()
+        tokenizer = self.adapter_.exported()
         return nets.save_pretrained(self.module_, path, tokenizer=tokenizer)
 
 

@@ -212,7 +212,7 @@ class TextToText:
     def score(self, X: Any, y: Any) -> float:
         """Return the BLEU of the answers, from 0 to 100, as sacreBLEU computes it."""
         said = list(self.predict(X))
-        return bleu(said, as_texts(y, type(self).__name__)).score
+        return bleu(as_texts(y, type(self).__name__), said).score
 
     def _ids(self, spec: Spec) -> dict[str, int]:
         """Return what an objective on answers needs."""

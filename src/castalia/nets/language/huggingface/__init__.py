@@ -2,5 +2,13 @@
 
 from castalia.nets.language.huggingface.checkpoint_folder import read_config
 from castalia.nets.language.huggingface.pretrained_networks import load_pretrained, save_pretrained
+from castalia.nets.language.huggingface.task_folders import TaskFolder, load_task, save_task
 
-__all__ = ["load_pretrained", "read_config", "save_pretrained"]
+__all__ = [
+    "TaskFolder",
+    "load_pretrained",
+    "load_task",
+    "read_config",
+    "save_pretrained",
+    "save_task",
+]

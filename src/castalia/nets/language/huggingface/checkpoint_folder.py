@@ -54,10 +54,10 @@ def read_weights(folder: str | os.PathLike[str]) -> dict[str, Tensor]:
 
 
 def vocabulary_size(folder: str | os.PathLike[str]) -> int | None:
-    """Return how many tokens ``tokenizer.json`` needs, or None where there is none."""
+    """Return how many tokens the tokenizer of a folder needs, or None where there is none."""
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
-        return None
+        return _listed(Path(folder))
     found = _json(file)
     try:
         vocabulary = found["model"]["vocab"]  # a mapping to numbers; for Unigram a list of pairs
@@ -66,6 +66,17 @@ def vocabulary_size(folder: str | os.PathLike[str]) -> int | None:
         return int(max([-1, *numbers, *added])) + 1
     except (AttributeError, KeyError, TypeError, ValueError):
         raise DamagedFile(f"load_pretrained: '{file}' must be a tokenizer's JSON.") from None
+
+
+def _listed(folder: Path) -> int | None:
+    """Return the size of a vocabulary in ``vocab.txt`` or ``vocab.json``."""
+    if (folder / "vocab.txt").is_file():
+        with (folder / "vocab.txt").open("rb") as lines:
+            return sum(1 for _ in lines)
+    if not (folder / "vocab.json").is_file():
+        return None
+    numbers = _json(folder / "vocab.json").values()
+    return max((i for i in numbers if type(i) is int), default=-1) + 1
 
 
 def write_config(folder: Path, config: Mapping[str, Any]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from castalia.errors import CheckpointMismatch, InvalidParameter
 from castalia.nets.language.huggingface.architecture import Architecture
@@ -34,7 +35,15 @@ from castalia.nn.adaptation.soft_prompts import Prompted
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean, listing, shorten
 
-__all__ = ["load_pretrained", "save_pretrained"]
+__all__ = [
+    "built",
+    "load_pretrained",
+    "opened",
+    "owner_of",
+    "save_pretrained",
+    "whole",
+    "write_folder",
+]
 
 # The first that fits a network writes it, unless it was read as another.
 ALL: tuple[Architecture, ...] = (
@@ -74,11 +83,30 @@ def load_pretrained(path: str | os.PathLike[str], *, extra: str = "error") -> nn
         raise InvalidParameter(
             f"load_pretrained: `extra` must be 'error' or 'ignore'; got {extra!r}."
         )
+    kind, _, checked, given = opened(path)
+    return built(kind, checked, given, path, extra)
+
+
+def opened(
+    path: str | os.PathLike[str],
+) -> tuple[Architecture, dict[str, Any], dict[str, Any], dict[str, Tensor]]:
+    """Return what a folder holds: its kind, all of its configuration, the checked part, tensors."""
     config = read_config(path)
     kind = _architecture(config.get("model_type"))
     checked = checked_config(config, kind.model_type)
     given = kind.tidy(read_weights(path))
     check_depth(checked, kind.model_type, len(given))
+    return kind, config, checked, given
+
+
+def built(
+    kind: Architecture,
+    checked: Mapping[str, Any],
+    given: Mapping[str, Tensor],
+    path: str | os.PathLike[str],
+    extra: str,
+) -> nn.Module:
+    """Return the network of a configuration with the tensors of a folder."""
     with torch.device("meta"):
         net = kind.build(checked, given)
     rules = kind.rules(net)
@@ -111,7 +139,14 @@ def save_pretrained(
     shard_bytes
         Size above which the weights are split into several files.
     """
-    net = _whole(net)
+    net = whole(net)
+    kind = owner_of(net)
+    weights = theirs(kind.rules(net), net)
+    return write_folder(path, kind.config(net), weights, tokenizer, shard_bytes)
+
+
+def owner_of(net: nn.Module) -> Architecture:
+    """Return the architecture of theirs that a network of ours is."""
     read = KNOWN.get(getattr(net, "model_type", ""))  # one of several that it could be
     kind = next((kind for kind in (read, *ALL) if kind is not None and kind.owns(net)), None)
     if kind is None:
@@ -120,17 +155,28 @@ def save_pretrained(
             "BERT, RoBERTa, T5, BART or Llama with the biases and windows of Llama, Mistral or "
             f"Qwen2; got {type(net).__name__} that is none of them."
         )
+    return kind
+
+
+def write_folder(
+    path: str | os.PathLike[str],
+    config: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    tokenizer: str | None = None,
+    shard_bytes: int = SHARD,
+) -> Path:
+    """Write a configuration, tensors and the text of a tokenizer; return the folder."""
     folder = Path(path)
     with writing("save_pretrained", folder):
         folder.mkdir(parents=True, exist_ok=True)
         if tokenizer is not None:
             atomic_write(folder / "tokenizer.json", tokenizer)
-    write_config(folder, kind.config(net))
-    write_weights(folder, theirs(kind.rules(net), net), shard_bytes)
+    write_config(folder, config)
+    write_weights(folder, weights, shard_bytes)
     return folder
 
 
-def _whole(net: nn.Module) -> nn.Module:
+def whole(net: nn.Module) -> nn.Module:
     """Return a network with the updates of LoRA added; other added parts have no place there."""
     if any(isinstance(module, Bottleneck | Prompted) for module in net.modules()):
         raise InvalidParameter(
@@ -155,6 +201,6 @@ def _check_vocabulary(path: str | os.PathLike[str], vocabulary: int) -> None:
     needed = vocabulary_size(path)
     if needed is not None and needed > vocabulary:
         raise CheckpointMismatch(
-            f"load_pretrained: `tokenizer.json` must have at most {vocabulary:,} tokens, those of "
-            f"the weights; got {needed:,}. Tokenizer and weights belong to different models."
+            f"load_pretrained: the tokenizer must have at most {vocabulary:,} tokens, those of the "
+            f"weights; got {needed:,}. Tokenizer and weights belong to different models."
         )
