@@ -12,6 +12,7 @@ from castalia.data.text import (
     DocumentAdapter,
     LanguageAdapter,
     LayoutAdapter,
+    NGramAdapter,
     PairAdapter,
     SentenceAdapter,
     SpanAdapter,
@@ -62,6 +63,7 @@ register(StreamAdapter, "StreamAdapter")
 register(ConversationAdapter, "ConversationAdapter")
 register(ChatTemplate, "ChatTemplate")
 register(TextAdapter, "TextAdapter")
+register(NGramAdapter, "NGramAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
 register(TwinAdapter, "TwinAdapter")
