@@ -18,6 +18,7 @@ NAMES = (
     "muon",
     "penn_treebank",
     "sentiment",
+    "small_texts",
     "multi30k",
     "huggingface",
 )

@@ -121,7 +121,8 @@ class Reach:
             for test in row.tests:
                 self.objects[test].add(row.object)
         self.items: list[pytest.Item] = []
-        self.by_fixture: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.of_fixture: dict[tuple[str, str], dict[str, Target]] = {}  # what its users name
+        self.by_fixture: dict[tuple[str, str], set[str]] = defaultdict(set)  # what it has entered
         self.passed: set[str] = set()
         self.found: set[tuple[str, str]] = set()  # test, object
 
@@ -131,10 +132,14 @@ class Reach:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
-        """Watch a fixture for the objects of all tests that use it."""
+        """Watch a fixture of ours for the objects of all tests that use it."""
+        if not fixturedef.baseid:  # pytest's own, such as tmp_path
+            return (yield)
         place = fixturedef.argname, fixturedef.baseid
-        users = [i for i in self.items if self._uses(i, *place)]
-        with watched(self._targets(users), self.by_fixture[place]):
+        if place not in self.of_fixture:
+            users = [i for i in self.items if self._uses(i, *place)]
+            self.of_fixture[place] = self._targets(users)
+        with watched(self.of_fixture[place], self.by_fixture[place]):
             return (yield)
 
     @pytest.hookimpl(wrapper=True)

@@ -115,10 +115,13 @@ class StepPlan:
         Whether the optimizer differentiates the loss twice.
     compile
         Mode in which a compiled network is compiled; None is torch's default.
+    rows
+        Training rows of an epoch; 0 where that is not known.
     """
 
     second_order: bool = True
     compile: str | None = None
+    rows: int = 0
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,12 @@ def conform(model):
 @pytest.mark.parametrize("record", TABLES, ids=lambda record: record.name)
 def test_scikit_learn_finds_no_fault(record):
     model = make(record)
-    conform(model.set_params(epochs=30) if hasattr(model, "epochs") else model)
+    conform(model.set_params(epochs=15) if hasattr(model, "epochs") else model)
 
 
 @pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "gaussian"])
 def test_scikit_learn_finds_no_fault_with_this_likelihood(likelihood):
-    conform(DistributionRegressor(likelihood=likelihood, hidden=(16,), lr=1e-2))
+    conform(DistributionRegressor(likelihood=likelihood, hidden=(16,), lr=1e-2, epochs=30))
 
 
 # ---- the checks notice a fault ----

@@ -23,9 +23,9 @@ def test_a_planted_fault_is_found_and_repaired(fault):
 
 @pytest.mark.slow
 def test_most_planted_faults_are_repaired():
-    """Every third is enough here; ``python -m evidence doctor_repair`` treats them all."""
+    """Every sixth is enough here; ``python -m evidence doctor_repair`` treats them all."""
     repaired = []
-    for fault in FAULTS[::3]:
+    for fault in FAULTS[::6]:
         healthy, _, treated, _ = fault.treat()
         repaired.append(treated >= ENOUGH * healthy)
     assert len(FAULTS) >= 24

@@ -1,5 +1,6 @@
 """Every experiment of the lab: its numbers are those of the course, and its figure is drawn."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from castalia import lab
 from castalia.cli import app
 from castalia.data import read
 from castalia.errors import InvalidParameter
+from castalia.evaluate import LossLandscape
 from castalia.lab import char_generation_experiment as char_generation
 from castalia.lab import conv_features_experiment as conv_features
 from castalia.lab import double_descent_experiment as double_descent
+from castalia.lab import loss_landscape_experiment as loss_landscape
 from castalia.lab import noise_cancelling_experiment as noise_cancelling
 from castalia.lab.digits import digits
 
@@ -363,3 +366,25 @@ def test_plays_are_read_from_the_cache_or_come_with_the_library(tmp_path, monkey
     assert test.startswith("First Citizen:\nBefore we proceed any further, hear me speak.")
     monkeypatch.setattr(char_generation, "load_text", lambda name: "to be or not to be " * 9)
     assert char_generation.plays(8, 6) == ("tiny Shakespeare", "or not t", "to be ")
+
+
+def test_samples_end_with_a_whole_word():
+    assert char_generation.whole_words("the more and the belly a", 20) == "the more and the …"
+    assert char_generation.whole_words("Wb!lverettnfmgOW", 8) == "Wb!lvere …"
+
+
+def test_maps_have_the_colours_of_the_house_and_images_are_grey():
+    folder = Path(char_generation.__file__).parent
+    named = [re.findall(r'cmap="(\w+)"', file.read_text()) for file in folder.rglob("*.py")]
+    assert {name for names in named for name in names} <= {"gray", "gray_r"}
+
+
+def test_the_panels_of_the_landscape_share_a_scale_and_a_cut_shows_the_difference():
+    steps = np.linspace(-1, 1, 5)
+    bowl = np.add.outer(steps**2, steps**2)
+    found = {"low": LossLandscape(bowl + 0.01, steps), "high": LossLandscape(bowl + 0.5, steps)}
+    first, second, cut, bar = loss_landscape._figure(found, 8).axes
+    limits = [ax.collections[0].get_clim() for ax in (first, second)]
+    assert limits[0] == limits[1]
+    assert [min(line.get_ydata()) for line in cut.lines] == [0.01, 0.5]
+    assert bar.get_ylabel() == "loss"

@@ -25,11 +25,12 @@ from castalia.method.answer_scores import Answers, measure, stacked
 from castalia.method.cure_plan import cure_plan
 from castalia.method.fit_result import FitResult
 from castalia.method.kinds import LabelledTexts, ParallelTexts, Prose, Table, open_data
+from castalia.method.texts import text_model
 from castalia.method.texts.passages import Passages, cut_passages
 from castalia.method.texts.surprisal import surprises
 from castalia.method.texts.text_baselines import informative_words, word_model
 from castalia.method.texts.text_column import without_copies
-from castalia.method.texts.text_model import classifier_size
+from castalia.method.texts.text_model import choose_classifier, classifier_size
 from castalia.models.language import NGramLanguageModel
 
 
@@ -324,25 +325,29 @@ def test_what_cannot_be_saved_is_not_handed_over(classified):
     assert "It is saved" not in classified.verdict
 
 
-def test_few_texts_get_a_bag_of_words_and_many_on_a_gpu_attention(table):
+def test_few_texts_get_a_bag_of_n_grams_and_many_on_a_gpu_attention(table, monkeypatch):
     sizes = [classifier_size(n, gpu=False) for n in (100, 2_000, 20_000, 200_000)]
-    assert [size.depth for size in sizes] == [0, 0, 0, 0]
     assert [size.batch for size in sizes] == sorted({size.batch for size in sizes})
     assert [size.min_count for size in sizes] == [1, 1, 2, 2]
-    assert classifier_size(50_000, gpu=True).depth == 0
-    assert classifier_size(50_001, gpu=True).depth > 0
+    assert classifier_size(50_001, gpu=True).depth > classifier_size(50_000, gpu=True).depth
+    monkeypatch.setattr(text_model, "on_gpu", lambda device: device == "cuda")
+    assert choose_classifier(50_001, "cuda", {}) == "TransformerClassifier"
+    assert choose_classifier(50_000, "cuda", {}) == "FastTextClassifier"
+    assert choose_classifier(50_001, "cpu", {"lr": 0.1}) == "FastTextClassifier"
     bag = open_data(text_plan(str(table), {}, "label"))
     model = bag.build(60)
-    assert (model.depth, model.positions, model.pool) == (0, "none", "sum")
+    assert type(model).__name__ == "FastTextClassifier"
     assert (model.training.validation, model.training.patience) == (0.0, None)
-    assert bag.build(501).training.patience  # more texts can spare some for validation
-    assert "weighs words and not their order" in " ".join(bag.notes)
+    assert bag.build(5_001).epochs < model.epochs
+    assert "not their order" in " ".join(bag.notes)
     asked = open_data(text_plan(str(table), {"depth": 2}, "label"))
     model = asked.build(60)
     assert (model.depth, model.positions, model.pool) == (2, "sinusoidal", "mean")
     assert (model.dim, model.dropout) == (64, 0.3)
     assert model.training.patience
-    assert "weighs words" not in " ".join(asked.notes)
+    assert "not their order" not in " ".join(asked.notes)
+    single = open_data(text_plan(str(table), {"depth": 0}, "label")).build(60)
+    assert (single.depth, single.positions, single.pool) == (0, "none", "sum")
 
 
 def test_the_default_classifier_keeps_up_with_weighed_words(place):
@@ -358,7 +363,7 @@ def test_the_default_classifier_keeps_up_with_weighed_words(place):
             out.writerow([" ".join(words[drawn]), "yes" if lean[drawn].sum() > 0 else "no"])
     found = run(text_plan(str(path), {}, "label", run=place / "runs" / "leaning"))
     score = {c.name: c.scores["accuracy"] for c in found.report.contenders}
-    assert score["TransformerClassifier"] > score["Logistic regression"] - 0.05
+    assert score["FastTextClassifier"] > score["Logistic regression"] - 0.05
 
 
 def test_folds_of_a_text_test_every_passage_once(book):

@@ -11,7 +11,7 @@ import pytest
 from castalia.train import RunStore
 
 SCRIPT = Path(__file__).with_name("lives.py")
-KILLS = 20
+KILLS = {1: 20, 2: 8}  # by number of processes
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["single", "ddp"])
@@ -25,7 +25,7 @@ def lives(request, tmp_path_factory):
         "GLOO_SOCKET_IFNAME": "lo",
     }
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder), str(request.param), str(KILLS)],
+        [sys.executable, str(SCRIPT), str(folder), str(request.param), str(KILLS[request.param])],
         env=environment,
         capture_output=True,
         text=True,
@@ -42,13 +42,13 @@ def record(folder, run, rank):
     return found
 
 
-def test_twenty_kills_happened_inside_epochs_and_inside_checkpoint_writes(lives):
+def test_the_kills_happened_inside_epochs_and_inside_checkpoint_writes(lives):
     _, report, processes = lives
-    kills = report["kills"]
-    assert [kill["codes"] for kill in kills] == [[-9] * processes] * KILLS
-    assert sum(kill["inside"] > 0 for kill in kills) >= 10
-    assert sum(kill["writing"] for kill in kills) >= 3
-    assert len({kill["step"] for kill in kills}) >= 10
+    kills, number = report["kills"], KILLS[processes]
+    assert [kill["codes"] for kill in kills] == [[-9] * processes] * number
+    assert sum(kill["inside"] > 0 for kill in kills) >= number / 2
+    assert sum(kill["writing"] for kill in kills) >= number / 8
+    assert len({kill["step"] for kill in kills}) >= number / 2
     assert report["last"] == [0] * processes
 
 

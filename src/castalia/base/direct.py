@@ -23,6 +23,7 @@ from castalia.base.params import RandomState, check_parameters
 from castalia.base.watched import Watched, without_record
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
+from castalia.utils.plain_torch import plain_torch
 from castalia.utils.shared_arrays import shared_tensor
 
 __all__ = ["DirectEstimator"]
@@ -85,7 +86,8 @@ class DirectEstimator(BaseEstimator):
         X, y = split_target(X, y) if wanted else (X, None)
         X = self._matrix(X, reset=True)
         weight = check_weight(self, X, sample_weight)
-        self._solve(X, check_target(self, X, y) if wanted else None, weight)
+        with plain_torch():
+            self._solve(X, check_target(self, X, y) if wanted else None, weight)
         return self
 
     def set_params(self, **params: Any) -> DirectEstimator:

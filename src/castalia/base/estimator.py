@@ -40,7 +40,8 @@ from castalia.train import (
     step_work,
     train,
 )
-from castalia.utils.devices import cpu_scope, resolve_device
+from castalia.utils.devices import cpu_scope, forked_threads, resolve_device
+from castalia.utils.plain_torch import plain_torch
 from castalia.utils.seeds import derive, seed_from, seed_scope
 from castalia.utils.tensor_trees import leaves, map_tree
 
@@ -139,7 +140,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = self.warm_start and hasattr(self, "module_")
         read = self._further_rows if again else self._first_rows
         vars(self).pop("_optimizers", None)
-        return self._train(*read(X, y, sample_weight), training, again=again)
+        with plain_torch():
+            return self._train(*read(X, y, sample_weight), training, again=again)
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -169,8 +171,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         again = hasattr(self, "module_")
         self.codec.check_classes(self, y, classes, first=not again)
         read = self._further_rows if again else self._first_rows
-        rows = read(X, y, sample_weight, classes)
-        return self._train(*rows, training, epochs=1, again=again, keep=True)
+        with plain_torch():
+            rows = read(X, y, sample_weight, classes)
+            return self._train(*rows, training, epochs=1, again=again, keep=True)
 
     def _resolved_training(self, **changes: Any) -> Training:
         """Return how the loop runs, after checking every parameter."""
@@ -307,12 +310,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         if not len(held) or not self.codec.judges:
             return None, None
         device = next(self.module_.parameters()).device
+        most = evaluation_rows(self.adapter_.shape, 8192)
         outputs, targets = [], []
-        for window, order in held.windows(None, 0):
-            for index in order.split(evaluation_rows(self.adapter_.shape, 8192)):
-                batch = window.batch(index)
-                outputs.append(_judged(self.module_, batch.to(device)).cpu())
-                targets.append(batch.y)
+        with cpu_scope(device, step_work(self.module_, self.adapter_.shape, self.batch_size)):
+            for window, order in held.windows(None, 0):
+                for index in order.split(most):
+                    batch = window.batch(index)
+                    outputs.append(_judged(self.module_, batch.to(device)).cpu())
+                    targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
     def _forward(self, X: Any) -> Iterator[Any]:
@@ -326,10 +331,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _through(self, X: Any) -> Iterator[Any]:
         parameter = next(self.module_.parameters())
         device, dtype = parameter.device, parameter.dtype
+        forked_threads()
         self.module_.eval()
         for block in self.adapter_.blocks(X, _NUMPY[dtype]):
             work = step_work(self.module_, self.adapter_.shape, len(next(leaves(block))))
-            with torch.inference_mode(), cpu_scope(device, work):
+            with torch.inference_mode(), cpu_scope(device, work, wait=False):
                 outputs = self.codec.outputs(self, Batch(block).to(device).x)
                 outputs = map_tree(lambda part: part.detach().cpu(), outputs)
             yield outputs

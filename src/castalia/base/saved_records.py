@@ -12,6 +12,7 @@ from castalia.data.text import (
     DocumentAdapter,
     LanguageAdapter,
     LayoutAdapter,
+    NGramAdapter,
     PairAdapter,
     SentenceAdapter,
     SpanAdapter,
@@ -36,6 +37,7 @@ register(ImageAdapter, "ImageAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (
+    augment.AlternatingFlip,
     augment.Augment,
     augment.Crop,
     augment.CutMix,
@@ -61,6 +63,7 @@ register(StreamAdapter, "StreamAdapter")
 register(ConversationAdapter, "ConversationAdapter")
 register(ChatTemplate, "ChatTemplate")
 register(TextAdapter, "TextAdapter")
+register(NGramAdapter, "NGramAdapter")
 register(DocumentAdapter, "DocumentAdapter")
 register(PairAdapter, "PairAdapter")
 register(TwinAdapter, "TwinAdapter")

@@ -155,6 +155,18 @@ LANGUAGE = (
         },
     ),
     System(
+        name="FastTextClassifier",
+        path="castalia.models.language:FastTextClassifier",
+        family="language",
+        tasks=("classification",),
+        data="text",
+        summary="Weighted bag of hashed n-grams of words and characters with a linear layer",
+        reference="2017, Joulin et al., Bag of tricks for text classification, arXiv 1607.01759",
+        small={"words": 3, "characters": None, "buckets": 4096, "l2": 1e-3, "epochs": 30},
+        toy="reviews",
+        pass_mark=0.9,
+    ),
+    System(
         name="TransformerClassifier",
         path="castalia.models.language:TransformerClassifier",
         family="language",

@@ -37,6 +37,7 @@ from castalia.evaluate.displays import (
 )
 from castalia.evaluate.explanations import (
     Attributions,
+    GradCAM,
     PartialDependence,
     PermutationImportance,
     integrated_gradients,
@@ -96,6 +97,7 @@ __all__ = [
     "DoubleDescent",
     "EffectiveModelComplexity",
     "FeatureMaps",
+    "GradCAM",
     "GradientNorms",
     "Interval",
     "LearningCurve",

@@ -29,7 +29,7 @@ from castalia.train import Training
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["known_words", "plays", "run", "samples"]
+__all__ = ["known_words", "plays", "run", "samples", "whole_words"]
 
 ORDERS = (1, 2, 3, 5)
 TEMPERATURES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
@@ -91,6 +91,17 @@ def known_words(text: str, made: list[str]) -> float:
     return float(np.mean([word in known for word in words])) if words else 0.0
 
 
+def whole_words(text: str, most: int) -> str:
+    r"""Return the beginning of a sample without the word that its end cuts off.
+
+    >>> whole_words("to be or\nnot to b", 12)
+    'to be or …'
+    """
+    line = " ".join(text.split())[:most]
+    whole, _, _ = line.rpartition(" ")
+    return f"{whole or line} …"
+
+
 def run(*, quick: bool = False) -> Outcome:
     """Fit the models, compare their losses, and let them write at several temperatures."""
     name, text, test = plays(*((12_000, 3_000) if quick else (100_000, 15_000)))
@@ -133,8 +144,17 @@ def _draw_losses(ax: Axes, fitted: dict[str, Any], losses: dict[str, float]) -> 
         ax.plot(range(1, len(curve) + 1), curve, "o-", ms=3.5, color=colour, label=kind)
     grams = [loss for kind, loss in losses.items() if kind.endswith("gram")]
     for n, loss in zip(ORDERS, grams, strict=True):
-        ax.axhline(loss, color=COLOURS[0], lw=0.9, alpha=0.7, label="n-gram" if n == 1 else None)
-        ax.text(0.8, loss, str(n), color=COLOURS[0], size=8.5, va="bottom")
+        ax.axhline(loss, color=COLOURS[0], lw=0.9, alpha=0.7)
+        ax.text(
+            0.99,
+            loss,
+            f"{n}-gram",
+            color=COLOURS[0],
+            size=8.5,
+            va="bottom",
+            ha="right",
+            transform=ax.get_yaxis_transform(),
+        )
     ax.set(xlabel="epoch", ylabel="loss on a new scene, nats a character")
     whole_ticks(ax.xaxis)
     caption(ax)
@@ -145,7 +165,7 @@ def _draw_texts(ax: Axes, made: dict[str, dict[float, list[str]]]) -> None:
     rows = [(kind, t, texts[t][0]) for kind, texts in made.items() for t in SHOWN]
     for i, (kind, t, text) in enumerate(rows):
         colour = COLOURS[i // len(SHOWN)]
-        line = " ".join(text.replace("$", "").split())[: LONG - 12]
+        line = whole_words(text.replace("$", ""), LONG - 10)
         ax.text(0, -i - 0.1, f"{kind}, {t:g}", color=INK, size=8, va="bottom")
         ax.text(0, -i - 0.15, line, color=colour, size=7.8, va="top", family="monospace")
     for i in range(len(SHOWN), len(rows), len(SHOWN)):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.figure_style import COLOURS, caption
+from castalia.evaluate.displays.figure_style import COLOURS, caption, heat
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.nets.language import Seq2Seq, generate
@@ -119,7 +119,7 @@ def run(*, quick: bool = False) -> Outcome:
     ):
         weights = alignment(net, task)
         numbers[f"{name}: places for each answer"] = slope(weights)
-        ax.imshow(weights.numpy(), cmap="viridis")
+        ax.imshow(weights.numpy(), cmap=heat())
         ax.set(title=name, xlabel="place in the source", ylabel="place in the answer")
         ax.grid(False)
     long = LENGTHS[-1]

@@ -11,15 +11,21 @@ NeurIPS, arXiv 1712.09913.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from castalia.evaluate.displays import LossLandscape
-from castalia.evaluate.displays.figure_style import INK
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, heat, log_scale
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.vision import ResNetClassifier
 from castalia.train import Training
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["run", "rugged", "trained"]
 
@@ -71,20 +77,46 @@ def run(*, quick: bool = False) -> Outcome:
             f"{name}: ruggedness": rugged(seen.loss),
             f"{name}: share right": float(model.score(_images(data.x_test, 8), data.y_test)),
         }
-    figure, axes = panels(2, (9.0, 4.3))
-    together = np.concatenate([seen.loss.ravel() for seen in found.values()])
-    low, high = max(together.min(), 1e-3), np.quantile(together, 0.98)
-    levels = np.geomspace(low, high, 15).tolist()
-    for ax, (name, seen) in zip(axes, found.items(), strict=True):
-        seen.plot(ax, levels=levels, name=f"{depth} layers, {name}")
-        ax.set_title(f"{depth} layers, {name}", color=INK, size=10.5)
-        ax.grid(False)
+    figure = _figure(found, depth)
     said = (
         f"{depth} layers end at a loss of {numbers['with shortcuts: loss']:.3f} with shortcuts and "
         f"{numbers['without: loss']:.3f} without, and around them it rises by "
         f"{numbers['with shortcuts: rise']:.3g} and {numbers['without: rise']:.3g} on average."
     )
     return Outcome(figure, numbers, said)
+
+
+def _figure(found: dict[str, LossLandscape], depth: int) -> Figure:
+    """Draw both on one scale of colours, and a cut through each along the first direction."""
+    figure, axes = panels(3, (13.2, 4.2))
+    together = np.concatenate([seen.loss.ravel() for seen in found.values()])
+    levels = np.geomspace(max(together.min(), 1e-3), np.quantile(together, 0.8), 15)
+    for i, (name, seen) in enumerate(found.items()):
+        filled = _draw_map(axes[i], seen, levels)
+        axes[i].set_title(f"{depth} layers, {name}")
+        axes[2].plot(seen.steps, seen.loss[:, len(seen.steps) // 2], color=COLOURS[i], label=name)
+    bar = figure.colorbar(filled, ax=axes[1], ticks=10.0 ** np.arange(-3, 4))
+    bar.set_label("loss", color=INK)
+    bar.outline.set_edgecolor(INK)
+    bar.ax.tick_params(colors=INK, labelsize=8.5)
+    log_scale(axes[2])
+    axes[2].set(xlabel="first direction", ylabel="loss, second direction 0")
+    caption(axes[2])
+    return figure
+
+
+def _draw_map(ax: Axes, seen: LossLandscape, levels: np.ndarray) -> Any:
+    from matplotlib.colors import LogNorm
+
+    look: dict[str, Any] = {"levels": levels, "norm": LogNorm(levels[0], levels[-1])}
+    where = seen.steps, seen.steps, seen.loss.T
+    filled = ax.contourf(*where, cmap=heat(), extend="both", **look)
+    ax.contour(*where, colors=INK, linewidths=0.5, alpha=0.6, **look)
+    ax.plot(0, 0, marker="+", ms=9, mew=1.6, color=INK)
+    ax.set(xlabel="first direction", ylabel="second direction", aspect="equal")
+    ax.set(xticks=np.linspace(-RADIUS, RADIUS, 5), yticks=np.linspace(-RADIUS, RADIUS, 5))
+    ax.grid(False)
+    return filled
 
 
 def _images(x: np.ndarray, side: int) -> np.ndarray:

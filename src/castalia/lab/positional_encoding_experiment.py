@@ -127,7 +127,7 @@ def run(*, quick: bool = False) -> Outcome:
     code = SinusoidalPositions(DIM)
     codes = code(torch.arange(LENGTH))
     later = code(torch.arange(LENGTH) + BACK)
-    figure, axes = panels(4, (13.5, 3.4))
+    figure, axes = panels(2, (9.6, 7.2), rows=2)
     _draw_codes(axes[0], codes.numpy())
     _draw_turns(axes[1], float(code.frequencies[2]))
     trained = {kind: right_by_place(kind, *((160, 15) if quick else (500, 20))) for kind in KINDS}
@@ -148,7 +148,7 @@ def run(*, quick: bool = False) -> Outcome:
     axes[3].set(xlabel="place in the text; grey: trained", ylabel=f"right {BACK} places back")
     axes[3].set(ylim=(0, 1.03), xlim=(0, LENGTH))
     caption(axes[2])
-    caption(axes[3], across=2)
+    caption(axes[3], across=4)
     numbers = {
         "error of the rotation": float((turned(codes, BACK, code.frequencies) - later).abs().max()),
         **{f"{kind}: spread of cosines": value for kind, value in spread.items()},
@@ -188,5 +188,5 @@ def _draw_turns(ax: Axes, frequency: float) -> None:
             ax.plot(*at, "o", ms=5, color=colour)
             ax.text(1.2 * at[0], 1.2 * at[1], str(place), color=colour, ha="center", va="center")
     ax.set(xlabel="cos(w k)", ylabel="sin(w k)", xlim=(-1.35, 1.35), ylim=(-1.35, 1.35))
-    ax.set_title(f"{BACK} places further: the angle {BACK} w")
+    ax.set_title(f"{BACK} places on: a turn by {BACK} w")
     ax.set_aspect("equal")

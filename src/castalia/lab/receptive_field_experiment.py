@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
+from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, heat, whole_ticks
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.nn import influence, receptive_field
@@ -108,7 +108,7 @@ def run(*, quick: bool = False) -> Outcome:
 
 def _draw(ax: Axes, seen: np.ndarray, field: int, title: str) -> None:
     middle, kept = len(seen) // 2, holding(seen)
-    ax.imshow(np.sqrt(seen), cmap="magma_r")
+    ax.imshow(np.sqrt(seen), cmap=heat())
     for side, look in ((field, "-"), (kept, (0, (3, 2)))):
         corner = middle - side / 2
         xs = np.array([0, 1, 1, 0, 0]) * side + corner

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from castalia.evaluate.displays.figure_style import COLOURS
+from castalia.evaluate.displays.figure_style import COLOURS, heat
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
@@ -146,7 +146,7 @@ def _draw(
     axes[0].legend(
         frameon=False, fontsize=8.5, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2
     )
-    axes[1].imshow(scores, cmap="magma_r")
+    axes[1].imshow(scores, cmap=heat())
     for ax in axes[:2]:
         ax.set(xticks=[], yticks=[])
         ax.grid(False)

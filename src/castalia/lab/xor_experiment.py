@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castalia.evaluate.displays.figure_style import COLOURS
+from castalia.evaluate.displays.figure_style import COLOURS, signed
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPClassifier
@@ -73,7 +73,7 @@ def _accuracy(angle: float, shift: float) -> float:
 
 def _draw(ax: Axes, values: np.ndarray, name: str) -> None:
     ax.imshow(
-        values, origin="lower", extent=(-0.4, 1.4, -0.4, 1.4), cmap="RdBu", vmin=-0.2, vmax=1.2
+        values, origin="lower", extent=(-0.4, 1.4, -0.4, 1.4), cmap=signed(), vmin=-0.2, vmax=1.2
     )
     # 1 is blue on the map, too
     ax.scatter(X[:, 0], X[:, 1], c=[COLOURS[1 - i] for i in Y], edgecolors="white", s=60, zorder=3)

@@ -3,15 +3,18 @@
 E_t J(t(x), t(y)) over random transforms t, one draw a step; the loop needs to know nothing of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from castalia.objectives.objective import Objective, Wrapped
-from castalia.protocols import Batch
+from castalia.protocols import Batch, StepPlan
 
 __all__ = ["Augmented"]
+
+SEEN = "augmented.seen"  # rows so far, in the state of the objective
 
 
 class Augmented(Wrapped):
@@ -44,10 +47,39 @@ class Augmented(Wrapped):
     ) -> None:
         super().__init__(objective)
         self.transform = transform
+        self.rows = 0
+        self.seen: Tensor | None = None
+
+    def prepare(self, plan: StepPlan) -> None:
+        """Receive how many rows an epoch has, and hand the plan on."""
+        self.rows = plan.rows
+        super().prepare(plan)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Add how many rows were seen, where changes go by epochs."""
+        own = {} if self.seen is None else {SEEN: self.seen}
+        return {**super().state_dict(), **own}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on counting, and hand the rest on."""
+        self.seen = state.get(SEEN)
+        super().load_state_dict({name: value for name, value in state.items() if name != SEEN})
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the objective's terms, in training on changed rows."""
         if net.training:
-            x, y = self.transform(batch.x, batch.y)
+            x, y = self._of_this_epoch(batch)(batch.x, batch.y)
             batch = batch._replace(x=x, y=y)
         return self.objective.terms(net, batch, phase)
+
+    def _of_this_epoch(self, batch: Batch) -> Callable[[Any, Any], tuple[Any, Any]]:
+        """Return the transform; one that goes by epochs as it is in this one."""
+        transform: Any = self.transform
+        if not self.rows or not getattr(transform, "alternates", False):
+            return self.transform
+        if self.seen is None:
+            self.seen = torch.zeros((), dtype=torch.long, device=batch.x.device)
+        epoch = self.seen // self.rows
+        self.seen += len(batch.x)  # in place, so that a recorded step goes on counting
+        found: Callable[[Any, Any], tuple[Any, Any]] = transform.at(epoch)
+        return found

@@ -266,6 +266,7 @@ class _Loop:
             self.precision,
             self.strategy,
             capture=capture,
+            rows=len(self.data),
             **listeners,
         )
         state.settings["precision"] = parts.precision.name

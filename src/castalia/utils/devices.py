@@ -13,8 +13,16 @@ from typing import Any
 import torch
 
 from castalia.errors import InvalidParameter
+from castalia.utils.process_lock import exclusive, is_forked
 
-__all__ = ["cpu_scope", "has_triton", "piecewise", "resolve_device", "wait_policy"]
+__all__ = [
+    "cpu_scope",
+    "forked_threads",
+    "has_triton",
+    "piecewise",
+    "resolve_device",
+    "wait_policy",
+]
 
 # Below this many multiply-adds a step, a second thread costs more in waiting than it computes, and
 # oneDNN's dispatch more than it saves (on ARM it breaks even at about 5e7).
@@ -69,38 +77,57 @@ def wait_policy() -> str:
     return "passive" if passive else "default"
 
 
+def forked_threads() -> None:
+    """Keep torch to one thread in a forked process, where it would wait for threads not there."""
+    if is_forked() and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
 @contextmanager
-def cpu_scope(device: torch.device, work: float) -> Iterator[dict[str, Any]]:
+def cpu_scope(device: torch.device, work: float, *, wait: bool = True) -> Iterator[dict[str, Any]]:
     """Run small CPU steps on one thread and on plain BLAS; restore both afterwards.
 
     A spinning second thread slows a small step many times over when another process wants the core,
-    and the oneDNN dispatch costs more than a small matrix product.
+    and the oneDNN dispatch costs more than a small matrix product. oneDNN is switched for the whole
+    process, so one thread at a time may do it.
+
+    Parameters
+    ----------
+    device
+        Where the steps run; nothing changes on other devices than the CPU.
+    work
+        Multiply-adds of a step.
+    wait
+        Whether to wait for a thread inside such a scope; if not, oneDNN stays as it is there, as
+        suits predictions beside a training.
 
     Yields
     ------
     dict
         The choice made, for the run's settings.
     """
-    threads, onednn = torch.get_num_threads(), torch._C._get_mkldnn_enabled()
     small = device.type == "cpu" and work < SMALL_STEP
-    try:
-        if small:
-            if threads != 1:
+    with exclusive(wait=wait) as held:
+        threads, onednn = torch.get_num_threads(), torch._C._get_mkldnn_enabled()
+        try:
+            if small and threads != 1:
                 torch.set_num_threads(1)
-            torch._C._set_mkldnn_enabled(False)
-        yield {
-            "threads": torch.get_num_threads(),
-            "onednn": onednn and not small,
-            "waiting": wait_policy(),
-        }
-    finally:
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        torch._C._set_mkldnn_enabled(onednn)
+            if small and held:
+                torch._C._set_mkldnn_enabled(False)
+            yield {
+                "threads": torch.get_num_threads(),
+                "onednn": torch._C._get_mkldnn_enabled(),
+                "waiting": wait_policy(),
+            }
+        finally:
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+            if held:
+                torch._C._set_mkldnn_enabled(onednn)
 
 
 @contextmanager
-def piecewise(device: torch.device) -> Iterator[Callable[..., Iterable[Any]]]:
+def piecewise(device: torch.device, *, wait: bool = True) -> Iterator[Callable[..., Iterable[Any]]]:
     """Yield a ``map`` for work on pieces of rows; on a CPU it spreads them over torch's threads.
 
     A thread that takes whole pieces waits for the others once a pass. Threads inside torch wait
@@ -111,9 +138,11 @@ def piecewise(device: torch.device) -> Iterator[Callable[..., Iterable[Any]]]:
     ----------
     device
         Where the pieces are; on other devices than the CPU they come one after the other.
+    wait
+        As for ``cpu_scope``.
     """
     threads = torch.get_num_threads()
-    with cpu_scope(device, 0):
+    with cpu_scope(device, 0, wait=wait):
         if device.type != "cpu" or threads == 1:
             yield map
         else:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter
+from castalia.utils.process_lock import exclusive
 
 if TYPE_CHECKING:
     import torch
@@ -73,11 +74,11 @@ def generator(seed: int, *path: int, device: Any = "cpu") -> torch.Generator:
 
 @contextmanager
 def seed_scope(seed: int, device: Any = "cpu") -> Iterator[None]:
-    """Seed torch inside the scope and put every generator back afterwards."""
+    """Seed torch inside the scope and put every generator back afterwards; one thread at a time."""
     import torch
 
     devices = [device] if torch.device(device).type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    with exclusive(), torch.random.fork_rng(devices=devices):
         torch.default_generator.manual_seed(seed)
         if devices:
             torch.cuda.manual_seed(seed)

@@ -110,9 +110,11 @@ def test_reviews_come_with_labels_and_judged_phrases(tmp_path, monkeypatch):
     texts, labels = load_reviews("sst-2", parts_too=True)
     judged = {"lovely": 1, "lovely film": 1, "a lovely film": 1, "bad": 0}  # the neutral left out
     assert dict(zip(texts, labels.tolist(), strict=True)) == judged
+    texts, labels = load_reviews("sst-5")
+    assert (texts, labels.tolist()) == (["a lovely film", "bad"], [4, 1])
     for side, line in (("negative", b"dull . \n"), ("positive", b"fine . \nrare \n")):
         raw = gzip.compress(line, mtime=0)
         put(tmp_path, monkeypatch, f"mr-{side}", "train", f"m/{side}.txt.gz", raw)
     assert [*map(list, load_reviews("mr"))] == [["dull .", "fine .", "rare"], [0, 1, 1]]
-    with pytest.raises(InvalidParameter, match="'mr' or 'sst-2'"):
+    with pytest.raises(InvalidParameter, match="'mr', 'sst-2' or 'sst-5'"):
         load_reviews("imdb")

@@ -36,6 +36,12 @@ Generator = torch.Generator | None
 class Augmentation:
     """A random change of rows; ``a | b`` does a, then b."""
 
+    alternates: ClassVar[bool] = False  # whether it changes a row by the number of the epoch
+
+    def at(self, epoch: Tensor) -> Augmentation:
+        """Return the change of an epoch, whose number is a tensor; most are the same in all."""
+        return self
+
     def __call__(self, x: Tensor, y: Tensor | None = None, *, generator: Generator = None) -> Pair:
         """Return changed inputs and targets.
 
@@ -108,6 +114,11 @@ class Augment(Augmentation):
                 raise InvalidParameter(f"Augment: every step must be a transform; got {step!r}.")
             flat += step.steps if isinstance(step, Augment) else [step]
         self.steps = tuple(flat)
+        self.alternates = any(step.alternates for step in flat)  # type: ignore[misc]
+
+    def at(self, epoch: Tensor) -> Augment:
+        """Return the changes of an epoch."""
+        return Augment([step.at(epoch) for step in self.steps])
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.steps)) or "Augment([])"

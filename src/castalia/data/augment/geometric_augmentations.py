@@ -12,10 +12,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from castalia.data.augment.augmentation import Generator, Geometric, uniform
+from castalia.data.augment.augmentation import Augmentation, Generator, Geometric, uniform
 from castalia.errors import InvalidParameter
 
-__all__ = ["Crop", "Flip", "Rotate", "Shift", "Zoom"]
+__all__ = ["AlternatingFlip", "Crop", "Flip", "Rotate", "Shift", "Zoom"]
+
+HASH = 256.0  # times the sum of its pixels, an image has a whole number whose last bit is a coin
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,50 @@ class Flip(Geometric):
         flipped = uniform(x, 0, 1, generator) < self.chance
         maps, place = _identity(x), 0 if self.axis == "horizontal" else 1
         maps[:, place, place] = 1 - 2 * flipped.to(x.dtype)
+        return maps
+
+
+@dataclass(frozen=True)
+class AlternatingFlip(Geometric):
+    """Mirrors left and right in every other epoch: half of the images in even ones, half in odd.
+
+    A random mirror shows an image the same way twice in a row as often as not; this one shows every
+    image from both sides in any two epochs. Which come first is decided by their pixels. Outside of
+    a training, which counts its epochs, it is a random `Flip`.
+
+    References
+    ----------
+    2024, Jordan, 94% on CIFAR-10 in 3.29 seconds on a single GPU, arXiv 2404.00498.
+
+    Examples
+    --------
+    >>> x = torch.rand(4, 1, 8, 8)
+    >>> even, odd = (AlternatingFlip().at(torch.tensor(i))(x)[0] for i in (0, 1))
+    >>> torch.equal(even, odd.flip(-1))
+    True
+    """
+
+    whole: ClassVar[bool] = True
+    alternates: ClassVar[bool] = True
+
+    def at(self, epoch: Tensor) -> Augmentation:
+        """Return the mirror of an epoch."""
+        return _FlipAt(padding=self.padding, epoch=epoch)
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        """Return reflections of some images."""
+        return Flip().matrices(x, generator=generator)
+
+
+@dataclass(frozen=True, eq=False)
+class _FlipAt(Geometric):
+    whole: ClassVar[bool] = True
+    epoch: Tensor
+
+    def matrices(self, x: Tensor, *, generator: Generator = None) -> Tensor:
+        maps = _identity(x)
+        early = (x.flatten(1).sum(dim=1) * HASH).floor().long()  # its last bit is a fair coin
+        maps[:, 0, 0] = 1 - 2 * ((early + self.epoch) % 2).to(x.dtype)
         return maps
 
 

@@ -5,6 +5,7 @@ from castalia.data.text.document_adapter import DocumentAdapter
 from castalia.data.text.language_adapter import LanguageAdapter
 from castalia.data.text.layout_adapter import LAYOUTS, LayoutAdapter, as_choices
 from castalia.data.text.named_tokenizers import TOKENIZERS, choose_tokenizer
+from castalia.data.text.ngram_adapter import NGramAdapter
 from castalia.data.text.pair_adapter import PairAdapter, as_pairs, sentence_pairs
 from castalia.data.text.sentence_adapter import LETTERS, SentenceAdapter, spell
 from castalia.data.text.stream_adapter import StreamAdapter
@@ -35,6 +36,7 @@ __all__ = [
     "DocumentAdapter",
     "LanguageAdapter",
     "LayoutAdapter",
+    "NGramAdapter",
     "PairAdapter",
     "SentenceAdapter",
     "SpanAdapter",

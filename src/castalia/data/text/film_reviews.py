@@ -25,13 +25,15 @@ def load_reviews(
 ) -> tuple[list[str], np.ndarray]:
     """Load sentences and their labels, 1 for praise, from the cache of ``castalia.data.datasets``.
 
+    Labels of ``"sst-5"`` run from 0, very bad, to 4.
+
     Parameters
     ----------
     name
         ``"mr"``: 10,662 sentences without parts. ``"sst-2"``: the treebank's sentences, the
-        neutral ones left out.
+        neutral ones left out. ``"sst-5"``: all of them, judged in five steps.
     part
-        ``"train"``, ``"validation"`` or ``"test"`` of ``"sst-2"``.
+        ``"train"``, ``"validation"`` or ``"test"`` of the treebank.
     parts_too
         Return every phrase that was judged, and not neutral, instead of whole sentences only.
     """
@@ -40,8 +42,13 @@ def load_reviews(
         return [line.strip() for side in sides for line in side], np.repeat(
             [0, 1], [len(side) for side in sides]
         )
+    if name == "sst-5":
+        whole = [[*phrases(tree)][-1] for tree in load_text("sst-trees", part).split("\n")]
+        return [text.lower() for text, _ in whole], np.array([label for _, label in whole])
     if name != "sst-2":
-        raise InvalidParameter(f"load_reviews: `name` must be 'mr' or 'sst-2'; got {name!r}.")
+        raise InvalidParameter(
+            f"load_reviews: `name` must be 'mr', 'sst-2' or 'sst-5'; got {name!r}."
+        )
     if parts_too:
         judged = dict(
             pair for tree in load_text("sst-trees", part).split("\n") for pair in phrases(tree)

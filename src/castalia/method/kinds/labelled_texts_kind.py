@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from castalia.data import Dataset
-from castalia.data.text import DocumentAdapter, PairAdapter, TextAdapter
+from castalia.data.text import DocumentAdapter, NGramAdapter, PairAdapter, TextAdapter
 from castalia.data.text.text_inputs import as_texts
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
@@ -29,7 +29,7 @@ from castalia.method.texts.text_column import (
     others,
     without_copies,
 )
-from castalia.method.texts.text_model import build_classifier
+from castalia.method.texts.text_model import build_classifier, choose_classifier
 from castalia.method.texts.text_panels import word_weights
 from castalia.method.train_test_split import LEAST_ROWS, Part, hold_validation, make_parts
 from castalia.method.verdict import Verdict
@@ -103,10 +103,10 @@ class LabelledTexts(Kind):
     def _read(self) -> list[str]:
         """Say how the network reads, and how many texts are longer than that."""
         model, found = self.build(len(self)), []
-        if getattr(model, "depth", 1) == 0 and "depth" not in self.plan.settings:
+        if self.system.name == "FastTextClassifier" and self.plan.model is None:
             found.append(
-                "The network weighs words and not their order, which pays on more texts or a GPU "
-                "(--set depth=2 reads it)."
+                "The network weighs words, pairs and pieces of words and not their order, which "
+                "pays on more texts or a GPU (--model transformer reads it)."
             )
         context = getattr(model, "context", None)
         cut = 0 if context is None else int((self.lengths > context).sum())
@@ -167,8 +167,8 @@ class LabelledTexts(Kind):
         return notes.get(key) or super().baseline_note(key)
 
     def usual_model(self) -> str:
-        """Return a transformer encoder."""
-        return "TransformerClassifier"
+        """Return weighted n-grams, or a transformer encoder where there is much text."""
+        return choose_classifier(len(self), self.plan.device, self.plan.settings)
 
     def build(self, rows: int, seed: int = 0) -> Any:
         """Return an unfitted classifier, sized for so many texts."""
@@ -221,7 +221,7 @@ class LabelledTexts(Kind):
     @staticmethod
     def answered_by(model: Any) -> bool:
         """Whether a model says what a text is."""
-        adapters = (TextAdapter, DocumentAdapter, PairAdapter)
+        adapters = (TextAdapter, DocumentAdapter, NGramAdapter, PairAdapter)
         return is_classifier(model) and isinstance(getattr(model, "adapter_", None), adapters)
 
     @staticmethod

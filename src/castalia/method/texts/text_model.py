@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from castalia.data.tokenizers import BPETokenizer, WordPunctTokenizer
 from castalia.method.fit_plan import FitPlan
 from castalia.method.table_model import VALIDATION, built, loop
 from castalia.method.texts.text_baselines import LETTERS
+from castalia.models.language import FastTextClassifier, TransformerClassifier
 from castalia.train import Training
 from castalia.utils.devices import resolve_device
 
@@ -20,6 +22,7 @@ __all__ = [
     "build_classifier",
     "build_language_model",
     "build_translator",
+    "choose_classifier",
     "choose_language_model",
     "classifier_size",
     "on_gpu",
@@ -104,37 +107,53 @@ def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int =
 
 
 class Size(NamedTuple):
-    """Sizes of a classifier of texts; without blocks it is a bag of words."""
+    """Sizes of a classifier that reads texts in order."""
 
     texts: float  # up to so many
     depth: int
     dim: int
-    dropout: float
     min_count: int
     batch: int
     lr: float
 
 
 CLASSIFIERS = (
-    Size(500, 0, 256, 0.5, 1, 16, 2e-3),  # none can be spared for validation
-    Size(5_000, 0, 64, 0.5, 1, 32, 2e-3),
-    Size(50_000, 0, 128, 0.5, 2, 64, 2e-3),
-    Size(float("inf"), 0, 256, 0.3, 2, 128, 2e-3),
+    Size(500, 2, 64, 1, 16, 2e-3),
+    Size(5_000, 2, 64, 1, 32, 2e-3),
+    Size(50_000, 2, 64, 2, 64, 2e-3),
+    Size(float("inf"), 2, 64, 2, 128, 2e-3),
 )
-BLIND = 15  # epochs of a bag of words without validation
-WITH_BLOCKS = Size(float("inf"), 4, 256, 0.3, 2, 64, 5e-4)  # on a GPU, for more than the third
+WITH_BLOCKS = Size(float("inf"), 4, 256, 2, 64, 5e-4)  # on a GPU, for more than the third
+BAG_STEPS = {5_000: (10, 32), float("inf"): (5, 64)}  # epochs and texts of a step, by texts
+
+
+def choose_classifier(texts: int, device: str, settings: Mapping[str, Any]) -> str:
+    """Return the classifier that suits so many texts and the settings asked for.
+
+    Weighted n-grams are hard to beat from scratch: blocks of attention, which read their order,
+    come in where there is much text and a GPU, or where their settings are asked for.
+
+    Examples
+    --------
+    >>> choose_classifier(2_000, "cpu", {}), choose_classifier(2_000, "cpu", {"heads": 2})
+    ('FastTextClassifier', 'TransformerClassifier')
+    """
+    bag, reader = (
+        {field.name for field in fields(kind)}
+        for kind in (FastTextClassifier, TransformerClassifier)
+    )
+    if (texts > CLASSIFIERS[-2].texts and on_gpu(device)) or set(settings) & (reader - bag):
+        return "TransformerClassifier"
+    return "FastTextClassifier"
 
 
 def classifier_size(texts: int, gpu: bool) -> Size:
-    """Return the sizes that suit so many texts.
-
-    Words and their weights are hard to beat from scratch: blocks of attention, which read their
-    order, come in where there is much text and a GPU.
+    """Return the sizes of a network that reads so many texts.
 
     Examples
     --------
     >>> classifier_size(2_000, gpu=True).depth, classifier_size(100_000, gpu=True).depth
-    (0, 4)
+    (2, 4)
     """
     if gpu and texts > CLASSIFIERS[-2].texts:
         return WITH_BLOCKS
@@ -143,14 +162,15 @@ def classifier_size(texts: int, gpu: bool) -> Size:
 
 def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed: int = 0) -> Any:
     """Return an unfitted classifier of texts of so many words; the plan overrides its settings."""
+    if system.name == "FastTextClassifier":
+        epochs, batch = next(steps for most, steps in BAG_STEPS.items() if rows <= most)
+        free = {"validation": 0.0, "optimizer": "adam", "weight_decay": 0.0}
+        training = Training(**loop(plan) | free, schedule="cosine")
+        own = {"epochs": epochs, "batch_size": batch, "random_state": seed, "training": training}
+        return built(system, own, plan)
     gpu = on_gpu(plan.device)
     size = classifier_size(rows, gpu)
-    blocks = plan.settings.get("depth", size.depth)
-    bag = not blocks and system.name == "TransformerClassifier"
-    if not bag and not size.depth:  # another network was asked for
-        size = size._replace(depth=2, dim=64, dropout=0.3)
-    blind = bag and rows <= CLASSIFIERS[0].texts
-    ending = {"validation": 0.0} if blind else {"validation": VALIDATION, "patience": 6}
+    bag = not plan.settings.get("depth", size.depth) and system.name == "TransformerClassifier"
     own = {
         "random_state": seed,
         "depth": size.depth,
@@ -159,14 +179,19 @@ def build_classifier(plan: FitPlan, system: System, rows: int, words: int, seed:
         "heads": 4,
         "positions": "none" if bag else "sinusoidal",
         "pool": "sum" if bag else "mean",
-        "dropout": size.dropout,
+        "dropout": 0.3,
         "label_smoothing": 0.1,
         "context": int(np.clip(-(-words // 8) * 8, 16, 512 if gpu else 256)),
         "tokenizer": WordPunctTokenizer(min_count=size.min_count, normalise=("nfc", "lowercase")),
         "batch_size": size.batch,
         "lr": size.lr,
-        "epochs": BLIND if blind else _epochs(rows, size.batch, gpu, 4, 40),
-        "training": Training(**loop(plan) | ending, schedule="warmup_cosine", clip=1.0),
+        "epochs": _epochs(rows, size.batch, gpu, 4, 40),
+        "training": Training(
+            **loop(plan) | {"validation": VALIDATION},
+            schedule="warmup_cosine",
+            clip=1.0,
+            patience=6,
+        ),
     }
     return built(system, own, plan)
 

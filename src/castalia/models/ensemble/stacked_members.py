@@ -357,7 +357,7 @@ def stacked_outputs(members: Sequence[Any], X: Any) -> Tensor:
     device, dtype = parameter.device, parameter.dtype
     stack = Stack([member.module_ for member in members], device, dtype).eval()
     found = []
-    with cpu_scope(device, 0.0):
+    with cpu_scope(device, 0.0, wait=False):
         for block in head.adapter_.blocks(X, _NUMPY[dtype]):
             for rows in block.split(1024):
                 found.append(stack(rows.to(device).expand(len(members), -1, -1)).cpu())

@@ -179,20 +179,20 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Di
     def predict(self, X: Any) -> np.ndarray:
         """Return the nearest centre's number for each row, (N,)."""
         points, centers = self._around(X)
-        with piecewise(points.origin.device) as points.spread:
+        with piecewise(points.origin.device, wait=False) as points.spread:
             return nearest(points, centers).cpu().numpy()
 
     def transform(self, X: Any) -> Any:
         """Return the distance from each centre, (N, K); a tensor where X was one."""
         points, centers = self._around(X)
-        with piecewise(points.origin.device) as points.spread:
+        with piecewise(points.origin.device, wait=False) as points.spread:
             found = distances(points, centers).T
         return found if isinstance(X, Tensor) else np.ascontiguousarray(found.cpu().numpy())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the inertia of the rows: the higher the better."""
         points, centers = self._around(X)
-        with piecewise(points.origin.device) as points.spread:
+        with piecewise(points.origin.device, wait=False) as points.spread:
             squares = points.squares(centers, nearest(points, centers)).cpu().double().numpy()
         weight = check_weight(self, squares[:, None], sample_weight)
         return -float(squares.sum() if weight is None else squares @ weight)

@@ -198,7 +198,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
         def look(rows: slice) -> tuple[Tensor, Tensor]:
             return posterior(components.log_densities(components.seen(points.block(rows))))
 
-        with piecewise(points.origin.device) as spread:
+        with piecewise(points.origin.device, wait=False) as spread:
             found = list(spread(look, points.chunks(components.width)))
         log_norms, shares = zip(*found, strict=True)
         return torch.cat(log_norms), torch.cat(shares, dim=1).T

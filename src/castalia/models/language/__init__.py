@@ -7,6 +7,7 @@ from castalia.models.language.causal.window_language_model import WindowLanguage
 from castalia.models.language.embeddings.fasttext import FastText
 from castalia.models.language.embeddings.glove import GloVe
 from castalia.models.language.embeddings.word2vec import Word2Vec
+from castalia.models.language.fasttext_classifier import FastTextClassifier
 from castalia.models.language.ngrams.ngram_language_model import NGramLanguageModel
 from castalia.models.language.pretrained.bert_classifier import BERTClassifier
 from castalia.models.language.pretrained.bert_estimators import BERT, RoBERTa
@@ -32,6 +33,7 @@ __all__ = [
     "ELMoClassifier",
     "ELMoTagger",
     "FastText",
+    "FastTextClassifier",
     "GPTClassifier",
     "GPTLanguageModel",
     "GloVe",

@@ -13,6 +13,7 @@ from castalia.base import Classifier, Estimator, Interval, OneOf, fields_for
 from castalia.data.adapter_base import Reads
 from castalia.data.text import DocumentAdapter, TextAdapter
 from castalia.models.language.attention_sizes import check_heads
+from castalia.models.language.text_tags import ReadsTexts
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets.language import HierarchicalAttention, TransformerEncoder
 from castalia.objectives import class_loss
@@ -23,7 +24,7 @@ __all__ = ["AttentionClassifier", "TextClassifier", "TransformerClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TextClassifier(Classifier, Estimator):
+class TextClassifier(ReadsTexts, Classifier, Estimator):
     """Base of networks that say what a text is; a subclass gives adapter and network.
 
     Parameters
@@ -40,13 +41,6 @@ class TextClassifier(Classifier, Estimator):
 
     def _objective(self, spec: Spec) -> Objective:
         return class_loss(self.multilabel_, self.label_smoothing)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.no_validation = True
-        return tags
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,6 +11,7 @@ from castalia.models.vision.convolutional_classifiers import (
 from castalia.models.vision.fast_convnet_classifier import FastConvNetClassifier
 from castalia.models.vision.fully_convolutional import FullyConvolutional
 from castalia.models.vision.image_captioner import ImageCaptioner
+from castalia.models.vision.patch_classifiers import ConvNeXtClassifier, ViTClassifier
 from castalia.models.vision.segmenters import (
     DilatedSegmenter,
     FCNSegmenter,
@@ -27,6 +28,7 @@ from castalia.utils.moved_names import moved_names
 
 __all__ = [
     "AlexNetClassifier",
+    "ConvNeXtClassifier",
     "ConvNetClassifier",
     "DilatedSegmenter",
     "FCNSegmenter",
@@ -40,6 +42,7 @@ __all__ = [
     "StyleTransfer",
     "UNetSegmenter",
     "VGGClassifier",
+    "ViTClassifier",
     "YOLODetector",
     "freeze",
     "load_weights",

@@ -9,7 +9,7 @@ from torch import nn
 
 from castalia.base import Amounts, Interval, OneOf, Recipe, Sizes, fields_for
 from castalia.data.adapter_base import Reads
-from castalia.data.augment import Crop, Flip
+from castalia.data.augment import AlternatingFlip, Crop
 from castalia.data.images import ImageAdapter
 from castalia.models.vision.image_classifier import ImageClassifier
 from castalia.models.vision.image_estimator import Transform
@@ -24,6 +24,7 @@ __all__ = ["FastConvNetClassifier"]
 
 STEPS, LARGEST, SMALLEST = 25, 2_000, 32  # of an epoch; rows of a batch
 
+AUGMENT = AlternatingFlip(padding="reflection") | Crop(2, padding="reflection")
 MUON = {
     "momentum": 0.6,
     "iterations": 3,
@@ -116,7 +117,7 @@ class FastConvNetClassifier(ImageClassifier):
     epochs: Annotated[int, Interval(1, whole=True)] = 12
     batch_size: Annotated[int | None, Interval(1, whole=True, optional=True)] = None  # type: ignore[assignment]
     lr: Annotated[float, Interval(0, closed="neither")] = 0.24
-    augment: Annotated[Any, Transform()] = Flip() | Crop(2, padding="reflection")
+    augment: Annotated[Any, Transform()] = AUGMENT
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.2
     views: Annotated[str, OneOf("one", "flip", "shift")] = "shift"
     widths: Annotated[tuple[int, ...], Sizes()] = (64, 256, 256)

@@ -23,6 +23,7 @@ from castalia.nets.language.huggingface import (
     save_task,
 )
 from castalia.nets.language.llama import Llama
+from castalia.nets.language.ngram_bag import NGramBag
 from castalia.nets.language.recurrent_lm import RecurrentLM
 from castalia.nets.language.roberta import RoBERTa
 from castalia.nets.language.seq2seq import Seq2Seq
@@ -44,6 +45,7 @@ __all__ = [
     "EncoderTagger",
     "HierarchicalAttention",
     "Llama",
+    "NGramBag",
     "Picker",
     "RecurrentLM",
     "RoBERTa",

@@ -18,9 +18,11 @@ from torch import Tensor, nn
 
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidData, InvalidParameter
 from castalia.nets.vision.alexnet import AlexNet
+from castalia.nets.vision.convnext import ConvNeXt
 from castalia.nets.vision.googlenet import GoogLeNet
 from castalia.nets.vision.resnet import ResNet
 from castalia.nets.vision.vgg import VGG
+from castalia.nets.vision.vit import ViT
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
@@ -39,10 +41,62 @@ _RESNET: Rules = (
     (r"\.shortcut\.norm", ".downsample.1"),
     (r"^head\.classes", "fc"),
 )
+_VIT: Rules = (
+    (r"^features\.patches\.token", "class_token"),
+    (r"^features\.patches\.project", "conv_proj"),
+    (r"^features\.patches\.places", "encoder.pos_embedding"),
+    (r"^features\.block(\d+)\.", r"encoder.layers.encoder_layer_\1."),
+    (r"\.norm([12])\.", r".ln_\1."),
+    (r"\.attention\.", ".self_attention."),
+    (r"\.up\.", ".mlp.0."),
+    (r"\.down\.", ".mlp.3."),
+    (r"^features\.norm", "encoder.ln"),
+    (r"^head\.classes", "heads.head"),
+)
+_TIMM_VIT: Rules = (
+    (r"^features\.patches\.token", "cls_token"),
+    (r"^features\.patches\.project", "patch_embed.proj"),
+    (r"^features\.patches\.places", "pos_embed"),
+    (r"^features\.block(\d+)\.", r"blocks.\1."),
+    (r"\.attention\.in_proj_", ".attn.qkv."),
+    (r"\.attention\.out_proj", ".attn.proj"),
+    (r"\.up\.", ".mlp.fc1."),
+    (r"\.down\.", ".mlp.fc2."),
+    (r"^features\.norm", "norm"),
+    (r"^head\.classes", "head"),
+)
+_CONVNEXT: Rules = (
+    (r"^features\.stem\.conv", "features.0.0"),
+    (r"^features\.stem\.norm", "features.0.1"),
+    *((rf"^features\.shrink{i}\.norm", f"features.{2 * i - 2}.0") for i in range(2, 5)),
+    *((rf"^features\.shrink{i}\.conv", f"features.{2 * i - 2}.1") for i in range(2, 5)),
+    *((rf"^features\.stage{i}\.", f"features.{2 * i - 1}.") for i in range(1, 5)),
+    (r"\.depthwise\.", ".block.0."),
+    (r"^(features\.\d\.\d+)\.norm\.", r"\1.block.2."),
+    (r"\.up\.", ".block.3."),
+    (r"\.down\.", ".block.5."),
+    (r"\.scale$", ".layer_scale"),
+    (r"^head\.norm", "classifier.0"),
+    (r"^head\.classes", "classifier.2"),
+)
+_TIMM_CONVNEXT: Rules = (
+    (r"^features\.stem\.conv", "stem.0"),
+    (r"^features\.stem\.norm", "stem.1"),
+    *((rf"^features\.shrink{i}\.norm", f"stages.{i - 1}.downsample.0") for i in range(2, 5)),
+    *((rf"^features\.shrink{i}\.conv", f"stages.{i - 1}.downsample.1") for i in range(2, 5)),
+    *((rf"^features\.stage{i}\.", f"stages.{i - 1}.blocks.") for i in range(1, 5)),
+    (r"\.depthwise\.", ".conv_dw."),
+    (r"\.up\.", ".mlp.fc1."),
+    (r"\.down\.", ".mlp.fc2."),
+    (r"\.scale$", ".gamma"),
+    (r"^head\.classes", "head.fc"),
+)
 # Patterns in our names and what others write there. Layers of `features` in AlexNet and VGG have
 # numbers with them, which ``_numbered`` puts in before.
 _RULES: dict[type[nn.Module], dict[str, Rules]] = {
     ResNet: {"torchvision": _RESNET, "timm": _RESNET},
+    ViT: {"torchvision": _VIT, "timm": _TIMM_VIT},
+    ConvNeXt: {"torchvision": _CONVNEXT, "timm": _TIMM_CONVNEXT},
     GoogLeNet: {
         "torchvision": ((r"^features\.", ""), (r"\.norm", ".bn"), (r"^head\.classes", "fc"))
     },
@@ -165,6 +219,8 @@ def save_weights(net: nn.Module, path: str | os.PathLike[str], naming: str = "ca
     """Write a network's weights as a safetensors file, under the names of another library."""
     table = names(net, naming)
     tensors = {table[name]: value.contiguous() for name, value in net.state_dict().items()}
+    if naming == "timm" and isinstance(net, ConvNeXt):
+        tensors = {n: v.flatten() if n.endswith("gamma") else v for n, v in tensors.items()}
     if naming == "timm" and isinstance(net, VGG):
         tensors = {name: _as_convolution(net, name, value) for name, value in tensors.items()}
     with writing("save_weights", Path(path)):
@@ -215,7 +271,8 @@ def _faults(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor], skip: set
     for k in [k for k in wanted if k in found and k not in skip]:
         ours, theirs = tuple(wanted[k].shape), tuple(found[k].shape)
         flat = tuple(found[k].flatten(1).shape) if len(theirs) == 4 else theirs
-        if ours not in (theirs, flat):
+        factors = wanted[k].shape[1:].numel() == 1 and ours[:1] == theirs  # (C,) for (C, 1, 1)
+        if ours not in (theirs, flat) and not factors:
             faults.append(f"`{k}` must be {ours}, got {theirs}")
     return sorted(faults, key=lambda fault: "must be" not in fault)
 

@@ -49,7 +49,7 @@ def token_log_probabilities(
     windows = [w for i, stream in enumerate(streams) for w in _windows(i, stream, context)]
     work = float(sum(p.numel() for p in net.parameters())) * TOKENS
     net.eval()
-    with torch.inference_mode(), cpu_scope(device, work):
+    with torch.inference_mode(), cpu_scope(device, work, wait=False):
         for batch in _batches(sorted(windows, key=lambda window: len(window.ids))):
             width = len(batch[-1].ids)
             ids = np.zeros((len(batch), width), dtype=np.int64)  # padding behind is never seen
