@@ -79,7 +79,15 @@ def test_mt5_is_t5_gated_and_not_scaled(tmp_path, tied):
     close(again(input_ids=IDS, **given).logits, logits)
 
 
-@pytest.mark.parametrize("changes", [{}, {"scale_embedding": True, "activation_function": "swish"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"scale_embedding": True, "activation_function": "swish"},
+        {"d_model": 15, "encoder_attention_heads": 3, "decoder_attention_heads": 3},
+    ],
+    ids=["plain", "scaled", "odd width"],
+)
 def test_marian_is_bart_with_fixed_positions(tmp_path, changes):
     model = peers.marian(**changes)
     model.final_logits_bias.copy_(torch.linspace(-1, 1, 40))

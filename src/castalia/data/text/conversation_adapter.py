@@ -108,12 +108,12 @@ class ConversationAdapter(LanguageAdapter):
         """Return texts as blocks of ids, (N, T + 1), or conversations, (N, 2, T)."""
         if not is_conversations(X):
             return super().check(X, owner)
-        written = [self._writer().spans(talk) for talk in as_conversations(X, owner)]
         if self.vocabulary == 0:
-            self._learn_marks([text for text, _ in written], owner)
+            talks = as_conversations(X, owner)
+            self._learn_marks([self._writer().render(talk) for talk in talks], owner)
         if not self.fitted:
             self.answers = True
-        rows = [self._marked(text, spans, owner) for text, spans in written]
+        rows = list(zip(*self.marked(X, owner), strict=True))
         return _stacked(rows, self.context, self._writer().answers, owner)
 
     def _learn_marks(self, texts: list[str], owner: str) -> None:
@@ -143,12 +143,15 @@ class ConversationAdapter(LanguageAdapter):
             place = stop
         return ids, inside
 
+    def marked(self, X: Any, owner: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return the ids of conversations, and which of them belong to answers."""
+        written = [self._writer().spans(talk) for talk in as_conversations(X, owner)]
+        rows = [self._marked(text, spans, owner) for text, spans in written]
+        return [np.array(ids) for ids, _ in rows], [np.array(inside) for _, inside in rows]
+
     def streams(self, X: Any, owner: str) -> list[np.ndarray]:
         """Return each text by itself as it is framed; conversations as they are written."""
-        if not is_conversations(X):
-            return super().streams(X, owner)
-        written = [self._writer().spans(talk) for talk in as_conversations(X, owner)]
-        return [np.array(self._marked(*each, owner)[0], dtype=np.int64) for each in written]
+        return self.marked(X, owner)[0] if is_conversations(X) else super().streams(X, owner)
 
     def rows(self, X: Any, dtype: Any) -> Rows:
         """Return the inputs as rows of a training, (N, T)."""
@@ -181,14 +184,14 @@ def answer_lengths(targets: Tensor) -> Tensor:
 
 
 def _stacked(
-    rows: list[tuple[list[int], list[bool]]], context: int, role: str, owner: str
+    rows: list[tuple[np.ndarray, np.ndarray]], context: int, role: str, owner: str
 ) -> np.ndarray:
     """Return conversations as inputs and targets, (N, 2, T)."""
     length = min(context, max(len(ids) for ids, _ in rows) - 1)
     found = np.zeros((len(rows), 2, length), dtype=np.int32)
     found[:, 1] = IGNORED
     for place, (ids, inside) in enumerate(rows):
-        some, counted = np.array(ids[: length + 1]), np.array(inside[: length + 1])
+        some, counted = ids[: length + 1], inside[: length + 1]
         found[place, 0, : len(some) - 1] = some[:-1]
         found[place, 1, : len(some) - 1] = np.where(counted[1:], some[1:], IGNORED)
         if not counted[1:].any():

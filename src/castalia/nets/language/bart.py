@@ -48,7 +48,8 @@ class WavePositions(nn.Module):
         with torch.device("cpu"):  # a network without memory of its own has them all the same
             i = torch.arange(0, dim, 2, dtype=torch.float64)
             angles = torch.arange(length)[:, None] * 10000 ** (-i / dim)
-            found = torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
+            waves = torch.cat([angles.sin(), angles[:, : dim // 2].cos()], dim=1)
+            found = waves.to(torch.get_default_dtype())
         self.register_buffer("table", found, persistent=False)
 
     def forward(self, places: Tensor) -> Tensor:  # (..., T)

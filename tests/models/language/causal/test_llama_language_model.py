@@ -199,7 +199,18 @@ def test_generation_and_end_tokens_of_a_folder_are_checked(folder, tmp_path):
         LlamaLanguageModel.from_pretrained(tmp_path)
 
 
-def test_conversations_are_scored_whole(folder):
-    path, _, _ = folder
+def test_conversations_are_scored_by_their_answers(folder):
+    path, model, _ = folder
     ours = LlamaLanguageModel.from_pretrained(path)
-    assert np.isfinite(ours.score_samples([talk("hi", "hello"), talk("bye", "ciao")])).all()
+    talks = [talk("hi", "hello"), [*talk("bye", "ciao"), *talk("hi", "hello")]]
+    total, count = 0.0, 0
+    for row in talks:
+        X = ours.adapter_.check([row], "score")
+        x, y = (torch.from_numpy(X[:, k]).long() for k in (0, 1))
+        logs = -torch.nn.functional.cross_entropy(model(x).logits[0], y[0], reduction="sum")
+        total, count = total + logs.item(), count + int((y != IGNORED).sum())
+    assert ours.score(talks) == pytest.approx(total / count, rel=1e-5)
+    assert ours.perplexity(talks) == pytest.approx(np.exp(-total / count), rel=1e-5)
+    whole = ours.token_log_probabilities(talks)
+    assert ours.score_samples(talks) == pytest.approx([logs.sum() for logs in whole])
+    assert len(whole[0]) == len(ours.adapter_.streams(talks[:1], "score")[0]) - 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -216,6 +217,23 @@ class LlamaLanguageModel(NeuralLanguageModel):
         return CausalLM(ignore=IGNORED if spec.extra["answers"] else None)
 
     # -- conversations -------------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of a token, in nats; of conversations, of an answer's.
+
+        Parameters
+        ----------
+        X
+            Texts, read one behind the other, or conversations, each by itself.
+        y
+            Not used.
+        """
+        check_is_fitted(self, "module_")
+        if not is_conversations(X):
+            return super().score(X)
+        ids, inside = self.adapter_.marked(X, type(self).__name__)
+        pairs = zip(self._logs(ids), inside, strict=True)
+        return float(np.concatenate([logs[counted[1:]] for logs, counted in pairs]).mean())
 
     def chat(
         self,
