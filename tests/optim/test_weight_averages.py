@@ -65,3 +65,26 @@ def test_a_saved_average_goes_on_where_it_was():
 def test_an_unknown_average_is_named(kind):
     with pytest.raises(InvalidParameter, match="`average` must be None, 'ema', 'swa'"):
         build_average(kind, [])
+
+
+def test_lookahead_goes_back_to_the_average_every_fifth_step():
+    parameter = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    average = build_average(("lookahead", 0.75), [parameter])
+    slow, fast = 0.0, 0.0
+    for t in range(1, 13):
+        fast += t
+        parameter.data += t
+        average.after_step()
+        if t % 5 == 0:
+            slow = fast = slow + 0.25 * (fast - slow)
+        assert parameter.item() == pytest.approx(fast)
+    average.swap()
+    assert parameter.item() == pytest.approx(slow)
+
+
+def test_lookahead_of_fewer_steps_keeps_the_weights():
+    parameter = torch.zeros(1, requires_grad=True)
+    average = build_average("lookahead", [parameter])
+    walk(average, parameter, [1.0, 2.0])
+    average.swap()
+    assert parameter.item() == 2

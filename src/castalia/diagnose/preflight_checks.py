@@ -29,6 +29,7 @@ from castalia.utils.text import number
 
 __all__ = ["CHECKS", "Check", "preflight"]
 
+BATCH = 64  # rows, where the model's own number follows the data
 MOST_ROWS = 2000
 MOST_IMAGES = 256
 TINY_ROWS = 24
@@ -123,7 +124,7 @@ class _Trial:
         """Train a clone for some steps, on all rows and without a run folder."""
         model = clone(self.estimator)
         settings = model.training if model.training is not None else model.usual_training
-        size = batch_size or min(model.batch_size, len(y))
+        size = batch_size or min(model.batch_size or BATCH, len(y))  # None: by the rows
         training = replace(
             settings,
             validation=0,

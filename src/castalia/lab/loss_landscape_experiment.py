@@ -39,7 +39,9 @@ def trained(data: Digits, depth: int, epochs: int, *, shortcut: bool) -> ResNetC
         width=4,
         shortcut=shortcut,
         epochs=epochs,
+        batch_size=64,
         lr=3e-3,
+        augment=None,
         training=Training(validation=0, verbose=False),
         random_state=0,
     )

@@ -3,6 +3,8 @@
 EMA: s <- d s + (1 - d) w after every step, with d = min(decay, (1 + t) / (10 + t)).
 SWA: the plain mean of the weights at the end of each epoch of the last quarter (Izmailov et al.
 2018, arXiv 1803.05407).
+Lookahead: every fifth step s <- s + a (w - s) and w <- s; training goes on from the average (2019,
+Zhang, Lucas, Hinton, Ba, arXiv 1907.08610).
 """
 
 from collections.abc import Sequence
@@ -15,6 +17,8 @@ from castalia.errors import InvalidParameter
 
 __all__ = ["Average", "build_average"]
 
+AHEAD = 5  # steps that lookahead takes before it goes back
+
 
 class Average:
     """A running average of a list of parameters.
@@ -22,11 +26,11 @@ class Average:
     Parameters
     ----------
     kind
-        ``"ema"`` or ``"swa"``.
+        ``"ema"``, ``"swa"`` or ``"lookahead"``.
     parameters
         The live parameters.
     decay
-        Of the exponential average.
+        Of the exponential average; with lookahead, 1 - a.
     start
         Fraction of the epochs after which SWA begins.
     """
@@ -46,6 +50,12 @@ class Average:
             decay = min(self.decay, (1 + self.count) / (10 + self.count))
             torch._foreach_lerp_(self.shadow, [p.detach() for p in self.live], 1 - decay)
             self.count += 1
+        elif self.kind == "lookahead":
+            self.count += 1
+            if self.count % AHEAD == 0:
+                live = [p.detach() for p in self.live]
+                torch._foreach_lerp_(self.shadow, live, 1 - self.decay)
+                torch._foreach_copy_(live, self.shadow)
 
     @torch.no_grad()
     def after_epoch(self, epoch: int, epochs: int) -> None:
@@ -57,7 +67,7 @@ class Average:
     @torch.no_grad()
     def swap(self) -> None:
         """Exchange live weights and average; call again to undo."""
-        if self.count:
+        if self.count >= (AHEAD if self.kind == "lookahead" else 1):
             for live, shadow in zip(self.live, self.shadow, strict=True):
                 kept = live.detach().clone()
                 live.copy_(shadow)
@@ -76,13 +86,15 @@ class Average:
 
 
 def build_average(kind: Any, parameters: Sequence[Tensor]) -> Average | None:
-    """Return the average named by ``Training.average``: None, "ema", "swa" or ("ema", decay)."""
+    """Return the average that ``Training.average`` names, with or without its decay."""
     if kind is None:
         return None
-    if isinstance(kind, tuple) and len(kind) == 2 and kind[0] == "ema" and 0 < kind[1] < 1:
-        return Average("ema", parameters, decay=float(kind[1]))
-    if kind in ("ema", "swa"):
-        return Average(kind, parameters)
-    raise InvalidParameter(
-        f"Training: `average` must be None, 'ema', 'swa' or ('ema', decay); got {kind!r}."
-    )
+    name, decay = kind if isinstance(kind, tuple) and len(kind) == 2 else (kind, None)
+    usual = {"ema": 0.999, "lookahead": 0.5, "swa": None}
+    fits = decay is None or (isinstance(decay, float) and 0 < decay < 1 and name != "swa")
+    if not isinstance(name, str) or name not in usual or not fits:
+        raise InvalidParameter(
+            "Training: `average` must be None, 'ema', 'swa', 'lookahead', ('ema', decay) or "
+            f"('lookahead', decay); got {kind!r}."
+        )
+    return Average(name, parameters, decay=decay or usual[name] or 0.0)

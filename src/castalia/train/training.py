@@ -34,6 +34,7 @@ class Training:
         Number of micro-batches a batch is cut into; the step equals that of the whole batch.
     average
         ``"ema"``, ``("ema", decay)`` or ``"swa"``: train on, predict with averaged weights.
+        ``"lookahead"`` or ``("lookahead", decay)``: go back to the average every fifth step.
     patience
         Stop after this many epochs without a better validation loss, and restore the best weights.
     validation

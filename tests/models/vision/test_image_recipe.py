@@ -1,5 +1,7 @@
 """Classifiers without arguments: what the recipe chooses, and that arguments win."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -50,6 +52,9 @@ def test_unset_settings_follow_the_images_and_set_ones_win():
     other = ResNetClassifier(epochs=1, batch_size=60, training=own, **SMALL).fit(X, y)
     assert other.settings_["batch_size"] == 60
     assert other.settings_["lr"] == 1e-3
+    quiet = replace(ResNetClassifier.usual_training, watch=False)
+    same = ResNetClassifier(epochs=1, training=quiet, **SMALL).fit(X, y)
+    assert same.settings_["lr"] == model.settings_["lr"]
     assert model.get_params()["epochs"] == 1
     assert ResNetClassifier().get_params()["epochs"] is None
 

@@ -107,7 +107,7 @@ class SnapshotEnsemble(Averaged):
                     f"SnapshotEnsemble: `{name}` of the estimator's training must be None; got "
                     f"{getattr(training, name)!r}. The cycles set the rate and end the members."
                 )
-        if member.epochs < self.members:
+        if (member.epochs or 0) < self.members:  # None: by a recipe, which cycles do not follow
             raise InvalidParameter(
                 f"SnapshotEnsemble: `epochs` of the estimator must be at least `members`, one for "
                 f"each cycle; got {member.epochs} for {self.members}."

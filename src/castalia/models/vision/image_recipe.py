@@ -69,7 +69,7 @@ class ImageRecipe(Recipe):
         """Return what is set, and what the number of images asks for elsewhere."""
         started = getattr(est, "start", None) is not None
         usual = image_amounts(est.spec_.rows, est.batch_size, started=started)
-        if est.training is not None:
+        if est.training is not None and est.training.optimizer != TRAINING.optimizer:
             usual = usual._replace(lr=PLAIN)
         given = {"epochs": est.epochs, "lr": est.lr}
         return usual._replace(**{name: value for name, value in given.items() if value is not None})
