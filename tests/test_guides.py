@@ -54,3 +54,12 @@ def test_the_python_of_the_page_on_text_runs(tmp_path, monkeypatch):
     for block in blocks("text.md", "python"):
         exec(compile(block, "text.md", "exec"), names)
     assert names["result"].report.metric == "bits_per_character"
+
+
+def test_the_python_of_the_page_on_explanations_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks("explain.md", "python"):
+        exec(compile(block, "explain.md", "exec"), names)
+    assert (tmp_path / "importance.png").is_file()
+    assert names["why"].gap < 1e-6

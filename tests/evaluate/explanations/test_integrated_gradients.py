@@ -5,15 +5,25 @@ import torch
 from sklearn.linear_model import LinearRegression
 from torch import nn
 
-from castalia import MLPClassifier, MLPRegressor
+from castalia import MLPClassifier, MLPRegressor, TabularClassifier, Training
 from castalia.data import read
 from castalia.errors import InvalidParameter
 from castalia.evaluate import integrated_gradients, shapley_values
 from castalia.evaluate.explanations.integrated_gradients import path_integral
 
+PLAIN = Training(validation=0, verbose=False)
+MODELS = {
+    "embedded": MLPClassifier(
+        hidden=(16,), activation="gelu", epochs=30, lr=1e-2, random_state=0, training=PLAIN
+    ),
+    "one-hot": TabularClassifier(
+        hidden=(16,), activation="gelu", members=2, epochs=15, random_state=0, training=PLAIN
+    ),
+}
 
-@pytest.fixture(scope="module")
-def mixed():
+
+@pytest.fixture(scope="module", params=MODELS)
+def mixed(request):
     """A table of numbers with gaps and two categories, and a classifier trained on it."""
     random = np.random.default_rng(0)
     n = 120
@@ -28,13 +38,12 @@ def mixed():
     frame.loc[::7, "age"] = np.nan
     y = (frame["colour"] == "red") ^ (frame["size in cm"] > 10)
     data = read(frame)
-    model = MLPClassifier(hidden=(16,), activation="gelu", epochs=30, lr=1e-2, random_state=0)
-    return data, model.fit(data, np.where(y, "yes", "no"))
+    return data, MODELS[request.param].fit(data, np.where(y, "yes", "no"))
 
 
 def test_values_add_up_to_the_output_minus_that_of_the_baseline(mixed):
     data, model = mixed
-    found = integrated_gradients(model, data.take(np.arange(6)), data.take([20]))
+    found = integrated_gradients(model, data.take(np.arange(6)), data.take([20]), tolerance=1e-4)
     said = model.predict_proba(data.take(np.arange(6)))
     base = model.predict_proba(data.take([20]))[0]
     place = said.argmax(axis=1)
