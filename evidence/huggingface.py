@@ -1,15 +1,18 @@
-"""Random configurations of each family of Hugging Face folders: equal logits, or refused.
+"""Hugging Face folders: random configurations have equal logits or are refused; edits are safe.
 
 A folder is written by transformers, with weights that are all drawn at random; what transformers
 reads from it is the reference. A load that is neither refused by an error of this library nor equal
-to 1e-5 of the largest logit is wrong.
+to 1e-5 of the largest logit is wrong. Then every field of each ``config.json`` is edited, one at a
+time, and everything that is not loaded or refused by an error of this library is counted.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import resource
 import tempfile
+import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -20,6 +23,7 @@ from torch import Tensor
 
 from castalia.errors import CastaliaError
 from castalia.nets.language import load_pretrained
+from castalia.nets.language.huggingface.config_schema import SCHEMAS
 from evidence.rows import print_table
 
 CLOSE = 1e-5
@@ -27,6 +31,12 @@ VOCABULARY, TOKENS = 40, 7
 ACTIVATIONS = (
     *("gelu", "relu", "gelu_new", "silu", "tanh", "gelu_fast", "gelu_python", "sigmoid"),
     *("quick_gelu", "mish", "relu6", "linear", "leaky_relu", "relu2"),
+)
+
+
+EDITS = (
+    *(..., None, True, False, -1, 0, 1, 512, 10**6, 10**12, 10**400, 0.5, -0.5, float("nan")),
+    *(float("inf"), "", "x", "10", [], [2], {}, {"a": 1}, [[[]]]),
 )
 
 
@@ -44,6 +54,35 @@ def run(quick: bool = False) -> None:
         rows.append([family, *counts, f"{worst:.1e}"])
     columns = ["family", "equal", "refused", "wrong", "largest difference of those equal"]
     print_table("Hugging Face folders: random configurations", columns, rows)
+    columns = ["family", "edits", "loaded", "refused", "other errors", "slowest", "memory"]
+    rows = [edits(family, quick) for family in FAMILIES]
+    print_table("Hugging Face folders: edited fields", columns, rows)
+
+
+def edits(family: str, quick: bool = False) -> list[str]:
+    """Return the row of a family: what one-field edits of its configuration did."""
+    found, slowest = Counter[str](), 0.0
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.json"
+        peer(family, random.Random(f"{family} 0"), Path(folder), reread=False)
+        config = file.read_text()
+        names = sorted({*json.loads(config), *SCHEMAS[family].fields, *SCHEMAS[family].aliases})
+        for name in names[:: 10 if quick else 1]:
+            for value in EDITS:
+                file.write_text(edited(config, name, value))
+                start = time.perf_counter()
+                try:
+                    load_pretrained(folder)
+                    found["loaded"] += 1
+                except CastaliaError:
+                    found["refused"] += 1
+                except Exception:
+                    found["other"] += 1
+                slowest = max(slowest, time.perf_counter() - start)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    counts = [str(found[key]) for key in ("loaded", "refused", "other")]
+    return [family, f"{found.total():,}", *counts, f"{slowest:.2f} s", f"+{grown:.0f} MB"]
 
 
 def compare(family: str, seed: int, *, reread: bool = True) -> tuple[str, float]:

@@ -297,6 +297,23 @@ def test_missing_tensors_are_named(folder):
         load_pretrained(folder, extra="ignore")
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64, torch.float8_e5m2])
+def test_tensors_that_hold_no_real_numbers_are_named(folder, dtype):
+    table = load_file(folder / "model.safetensors")["transformer.wte.weight"].to(dtype)
+    change_weights(folder, **{"transformer.wte.weight": table})
+    with pytest.raises(CheckpointMismatch, match=r"wte.weight` must hold real numbers"):
+        load_pretrained(folder)
+
+
+def test_tensors_of_several_types_all_get_the_widest(folder):
+    before = load_pretrained(folder)
+    table = load_file(folder / "model.safetensors")["transformer.ln_f.bias"].half()
+    change_weights(folder, **{"transformer.ln_f.bias": table})
+    net = load_pretrained(folder)
+    assert {p.dtype for p in net.parameters()} == {torch.float32}
+    assert_close(net(IDS), before(IDS), atol=1e-2, rtol=1e-2)
+
+
 def test_a_pickle_is_refused_with_what_to_do(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(CheckpointMismatch, match=r"`pytorch_model.bin`, a pickle.*save_pretrained"):

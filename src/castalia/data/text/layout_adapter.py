@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import tokenizers as rust
 import torch
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from castalia.data.text.pair_adapter import as_pairs
 from castalia.data.text.text_inputs import as_texts, first_row
 from castalia.data.text.token_rows import TokenRows
 from castalia.data.tokenizers import Tokenizer, pad_batch
+from castalia.data.tokenizers.special_frame import Frame, framed
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.protocols import Rows
 from castalia.utils.text import listing, shorten
@@ -140,6 +142,7 @@ class LayoutAdapter(Adapter):
         self.tokenizer: Tokenizer | None = None
         self.known = 0 if vocabulary is None else vocabulary
         self.length = self.answers = 0
+        self.plain = False  # whether texts are read without start and extract, as others do it
         self.owner = "LayoutAdapter"
 
     @property
@@ -202,6 +205,8 @@ class LayoutAdapter(Adapter):
     def encode(self, X: np.ndarray) -> list[list[int]]:
         """Return the sequences of all rows, those of a row one behind the other."""
         tokenizer: Any = self.tokenizer
+        if self.plain:
+            return [ids[: self.context] or [0] for ids in tokenizer.encode(list(X))]
         if X.ndim == 1:
             start, _, extract, _ = self._added()
             room = self.context - 2
@@ -220,6 +225,21 @@ class LayoutAdapter(Adapter):
         a = min(len(first), max(room // 2, room - len(second)))
         b = min(len(second), room - a)
         return [start, *first[:a], delimiter, *second[:b], extract]
+
+    def exported(self) -> str:
+        """Return the ``tokenizer.json`` of a folder, with the tokens that are added to texts."""
+        tokenizer: Any = self.tokenizer
+        if self.plain:
+            return str(tokenizer.backend_.to_str())
+        if len(tokenizer) != self.known:
+            raise InvalidParameter(
+                f"LayoutAdapter: the tokenizer must have as many tokens as the network knows, "
+                f"{self.known:,}, for others to be added; got {len(tokenizer):,}."
+            )
+        copy = rust.Tokenizer.from_str(tokenizer.backend_.to_str())
+        copy.add_special_tokens([f"<|{name}|>" for name in ADDED])
+        start, delimiter, extract, _ = self._added()
+        return framed(copy, Frame((start,), (delimiter,), (extract,)))
 
     def _added(self) -> range:
         return range(self.known, self.known + len(ADDED))

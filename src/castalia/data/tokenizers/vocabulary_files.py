@@ -71,8 +71,8 @@ def _wordpiece(folder: Path, said: dict[str, Any]) -> Any:
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
     made.add_special_tokens([name for name in BERT if name in vocabulary])
-    ends = [(name, vocabulary[name]) for name in ("[SEP]", "[CLS]")]
-    made.post_processor = processors.BertProcessing(*ends)
+    end, begin = ((name, vocabulary[name]) for name in ("[SEP]", "[CLS]"))
+    made.post_processor = processors.BertProcessing(end, begin)
     return made
 
 
@@ -96,8 +96,8 @@ def _byte_bpe(folder: Path, said: dict[str, Any]) -> Any:
             if name in vocabulary
         ]
     )
-    ends = [(name, vocabulary[name]) for name in ("</s>", "<s>")]
-    made.post_processor = processors.RobertaProcessing(*ends, add_prefix_space=space)
+    end, begin = ((name, vocabulary[name]) for name in ("</s>", "<s>"))
+    made.post_processor = processors.RobertaProcessing(end, begin, add_prefix_space=space)
     return made
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "open_decoder",
     "room_of",
     "sizes_of",
+    "with_bias",
 ]
 
 
@@ -113,6 +114,36 @@ def grow(net: nets.GPT, start: nets.GPT, end: int | None) -> nets.GPT:
             given[name] = rows
     net.load_state_dict(given)
     return net
+
+
+@torch.no_grad()
+def with_bias(decoder: nets.GPT, head: nn.Linear, kept: int) -> nets.GPT:
+    """Return a copy with its first tokens, whose last norm adds what the head's bias adds.
+
+    W (v + d) = W v + b for any d with W d = b: Hugging Face's head for GPT-2 has no bias.
+
+    Parameters
+    ----------
+    decoder
+        Below the head.
+    head
+        W and b.
+    kept
+        How many tokens.
+    """
+    made = nets.GPT(kept, **sizes_of(decoder))
+    cut = {"tokens.weight", "output.weight"}
+    given = {k: v[:kept] if k in cut else v for k, v in decoder.state_dict().items()}
+    made.to(decoder.tokens.weight.dtype).load_state_dict(given)
+    bias = head.bias.double()[:, None]
+    shift = torch.linalg.lstsq(head.weight.double(), bias, driver="gelsd").solution
+    if (head.weight.double() @ shift - bias).abs().max() > 1e-6 * bias.abs().max().clamp(min=1):
+        raise InvalidParameter(
+            "GPTClassifier.save_pretrained: the head must have weights of full rank, for its bias "
+            f"must go into the last norm; got {tuple(head.weight.shape)} of a smaller one."
+        )
+    made.norm.bias.add_(shift[:, 0].to(made.norm.bias.dtype))  # type: ignore[operator, union-attr]
+    return made.eval()
 
 
 def room_of(opened: OpenedDecoder, adapt: Any) -> int:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf, Target, Trained
 from castalia.base.targets import ClassCodec
 from castalia.data.text import LAYOUTS, LayoutAdapter
 from castalia.data.text.layout_adapter import ADDED
-from castalia.errors import InvalidData, InvalidParameter
+from castalia.data.tokenizers import Tokenizer
+from castalia.errors import CheckpointMismatch, InvalidData, InvalidParameter
 from castalia.models.language.attention_sizes import check_heads
 from castalia.models.language.pretrained.decoder_weights import (
     adapted,
@@ -21,11 +26,21 @@ from castalia.models.language.pretrained.decoder_weights import (
     open_decoder,
     room_of,
     sizes_of,
+    with_bias,
 )
-from castalia.models.language.pretrained.encoder_parameters import Adaptation, as_wide
-from castalia.models.language.pretrained.start_weights import STARTS, StartReader
+from castalia.models.language.pretrained.encoder_parameters import (
+    Adaptation,
+    as_wide,
+    classes_of,
+)
+from castalia.models.language.pretrained.start_weights import (
+    STARTS,
+    StartReader,
+    refuse_forgetting,
+)
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
-from castalia.nets.language import GPT, CausalClassifier
+from castalia.nets.language import GPT, CausalClassifier, TaskFolder, load_task, save_task
+from castalia.nets.language.huggingface.pretrained_networks import whole
 from castalia.objectives import AuxiliaryLM, Layered, Objective, class_loss
 from castalia.protocols import Spec
 
@@ -161,6 +176,7 @@ class GPTClassifier(Classifier, Estimator):
     def _reader(self) -> LayoutAdapter:
         """Make the adapter, with the tokenizer of the start."""
         name = type(self).__name__
+        refuse_forgetting(self)
         opened = self._opened = open_decoder(self.start, name)
         if opened is None:
             return LayoutAdapter(self.tokenizer, context=self.context, layout=self.layout)
@@ -175,6 +191,59 @@ class GPTClassifier(Classifier, Estimator):
             layout=self.layout,
             vocabulary=opened.known,
         )
+
+    # -- folders -------------------------------------------------------------------------------
+
+    @classmethod
+    def from_pretrained(cls, path: str | os.PathLike[str]) -> GPTClassifier:
+        """Return the fitted model of a Hugging Face folder, ``GPT2ForSequenceClassification``.
+
+        Texts are read as they are, without start and extract tokens; the last one decides.
+        """
+        found = load_task(path, "SequenceClassification")
+        net: Any = found.net
+        if not isinstance(net, GPT) or len(found.labels) < 2:
+            raise CheckpointMismatch(
+                f"GPTClassifier.from_pretrained: `{path}` must hold a GPT-2 with two classes or "
+                f"more; it holds a {type(net).__name__} with {len(found.labels)}."
+            )
+        made = cls(context=net.context, dim=net.dim, depth=len(net.blocks), heads=net.heads)
+        tokenizer = Tokenizer.load(Path(path))
+        adapter = LayoutAdapter(
+            tokenizer, context=net.context, layout="text", vocabulary=net.vocabulary
+        )
+        adapter.tokenizer, adapter.plain, adapter.length = tokenizer, True, net.context
+        made.adapter_, made.decoder_ = adapter, sizes_of(net)
+        made.spec_ = Spec(1, len(found.labels), extra=adapter.extra)
+        made.n_iter_, made.history_, made.pretrained_ = 0, [], True
+        made.classes_, made.multilabel_ = classes_of(found.labels), found.several
+        made.temperature_, made.confidence_ = 1.0, None
+        module: Any = made._network(made.spec_).eval()
+        grow(module.decoder, net, tokenizer.find_id("end"))
+        bias = torch.zeros(len(found.labels)) if found.bias is None else found.bias
+        module.head.to(found.weight.dtype)
+        module.head.load_state_dict({"weight": found.weight, "bias": bias})
+        made.module_ = module
+        return made
+
+    def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
+        """Write network, head and tokenizer as a ``GPT2ForSequenceClassification`` folder."""
+        check_is_fitted(self, "module_")
+        adapter: Any = self.adapter_
+        if adapter.layout not in ("text", "pair"):
+            raise InvalidParameter(
+                "GPTClassifier.save_pretrained: `layout` must be 'text' or 'pair', for "
+                f"Hugging Face's model reads one sequence; got {adapter.layout!r}."
+            )
+        net: Any = whole(self.module_)
+        kept = adapter.known if adapter.plain else net.decoder.vocabulary
+        decoder = with_bias(net.decoder, net.head, kept)
+        labels = tuple(str(name) for name in self.classes_)
+        found = TaskFolder(decoder, net.head.weight, None, labels, self.multilabel_)
+        padding = adapter.tokenizer.find_id("pad") if adapter.plain else adapter.padding
+        settings = {"pad_token_id": padding}
+        text = adapter.exported()
+        return save_task(found, "SequenceClassification", path, tokenizer=text, settings=settings)
 
     # -- the network ---------------------------------------------------------------------------
 

@@ -80,7 +80,8 @@ def load_task(path: str | os.PathLike[str], task: str) -> TaskFolder:
     """
     kind, config, checked, given = opened(path)
     layer = _layer(kind.model_type, task)
-    if f"{layer}.weight" not in given or given[f"{layer}.weight"].ndim != 2:
+    head = [given[name] for name in (f"{layer}.weight", f"{layer}.bias") if name in given]
+    if not head or head[0].ndim != 2 or not all(part.is_floating_point() for part in head):
         raise CheckpointMismatch(
             f"load_pretrained: '{path}' must hold a {CLASSES[kind.model_type]}For{task}, with "
             f"`{layer}.weight`; its `architectures` are {shorten(config.get('architectures'))}."
@@ -93,12 +94,19 @@ def load_task(path: str | os.PathLike[str], task: str) -> TaskFolder:
             f"load_pretrained: `{layer}.weight` must have {net.dim} columns by `config.json`, and "
             f"its bias a number a row; got the shape {tuple(weight.shape)}."
         )
+    dtype = net.tokens.weight.dtype
+    weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
     several = config.get("problem_type") == "multi_label_classification"
     return TaskFolder(net, weight, bias, _labels(config, len(weight)), several)
 
 
 def save_task(
-    found: TaskFolder, task: str, path: str | os.PathLike[str], *, tokenizer: str | None = None
+    found: TaskFolder,
+    task: str,
+    path: str | os.PathLike[str],
+    *,
+    tokenizer: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a network with a head as a folder that ``transformers`` reads; return the folder.
 
@@ -112,6 +120,8 @@ def save_task(
         The folder; it is made where it is not there.
     tokenizer
         The text of its ``tokenizer.json``.
+    settings
+        Further fields of ``config.json``.
     """
     net: Any = whole(found.net)
     kind = owner_of(net)
@@ -125,6 +135,7 @@ def save_task(
         weights[f"{layer}.bias"] = found.bias
     config = {
         **kind.config(net),
+        **(settings or {}),
         "architectures": [f"{CLASSES[kind.model_type]}For{task}"],
         "id2label": {str(i): name for i, name in enumerate(found.labels)},
         "label2id": {name: i for i, name in enumerate(found.labels)},

@@ -17,6 +17,8 @@ from castalia.utils.text import listing
 
 __all__ = ["Rule", "ours", "pair", "theirs"]
 
+WIDTHS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -57,9 +59,10 @@ def ours(rules: Iterable[Rule], given: Mapping[str, Tensor], net: nn.Module) -> 
     if absent or extra:
         raise CheckpointMismatch(_difference(net, absent, extra))
     shapes = {name: tensor.shape for name, tensor in net.state_dict().items()}
-    found = {}
+    found, dtype = {}, _one_type({name: given[name].dtype for name in wanted})
     for rule in rules:
-        parts = [given[name].T if rule.flipped else given[name] for name in rule.theirs]
+        parts = [given[name].to(dtype) for name in rule.theirs]
+        parts = [part.T for part in parts] if rule.flipped else parts
         whole = parts[0] if len(parts) == 1 else torch.cat(parts)
         if whole.shape != shapes[rule.ours]:
             raise CheckpointMismatch(
@@ -69,6 +72,17 @@ def ours(rules: Iterable[Rule], given: Mapping[str, Tensor], net: nn.Module) -> 
             )
         found[rule.ours] = whole.contiguous()
     return found
+
+
+def _one_type(types: Mapping[str, torch.dtype]) -> torch.dtype:
+    """Return the type that all tensors get: the widest, where a file mixes them."""
+    for name, dtype in types.items():
+        if dtype not in WIDTHS:
+            raise CheckpointMismatch(
+                f"load_pretrained: `{name}` must hold real numbers of 16, 32 or 64 bits; got "
+                f"{dtype}."
+            )
+    return max(types.values(), key=WIDTHS.index)
 
 
 def theirs(rules: Iterable[Rule], net: nn.Module) -> dict[str, Tensor]:
