@@ -139,7 +139,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         training = self._resolved_training(**changes)
         again = self.warm_start and hasattr(self, "module_")
         read = self._further_rows if again else self._first_rows
-        vars(self).pop("_optimizers", None)
+        self.__dict__.pop("_optimizers", None)
         with plain_torch():
             return self._train(*read(X, y, sample_weight), training, again=again)
 
@@ -267,10 +267,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             )
         if keep:
             self._optimizers = state.stepper.parts.optimizer_states()
-        self.module_ = net if state.weights is None else self._plain(state.weights, precision.dtype)
+        whole = state.weights  # gathered from shards
+        self.module_: nn.Module = net if whole is None else self._plain(whole, precision.dtype)
         for line in state.history:
             line["epoch"] += len(past)
-        self.history_ = [*past, *state.history]
+        self.history_: list[dict[str, Any]] = [*past, *state.history]
         self.n_iter_ = len(self.history_)
         self.best_ = state.best
         self.stopped_ = state.stopped
