@@ -1,10 +1,12 @@
 """A mirror that alternates with the epochs, through the loop and across a resume."""
 
+import contextlib
+
 import numpy as np
 import torch
 from torch import nn
 
-from castalia import Training
+from castalia import Callback, Training
 from castalia.data.augment import AlternatingFlip
 from castalia.objectives import Augmented, SquaredError
 from castalia.protocols import Batch
@@ -58,3 +60,25 @@ def test_counting_goes_on_from_a_saved_state():
     assert int(again.seen) == 8
     assert again.load_state_dict({}) is None
     assert again.seen is None
+
+
+class Stop(Callback):
+    """Breaks a training off after three epochs."""
+
+    def on_epoch_start(self, state):
+        if state.epoch == 3:
+            raise KeyboardInterrupt
+
+
+def test_a_resumed_training_mirrors_as_one_that_never_stopped(tmp_path):
+    x, y = rows()
+    ends = []
+    for run, callbacks in ((None, ()), (tmp_path / "run", (Stop(),)), (tmp_path / "run", ())):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Flatten(), nn.Linear(16, 1))
+        training = Training(validation=0, watch=False, verbose=False, callbacks=callbacks)
+        objective = Augmented(SquaredError(), AlternatingFlip())
+        with contextlib.suppress(KeyboardInterrupt):
+            train_tensors(net, objective, x, y, training=training, epochs=5, batch_size=6, run=run)
+        ends.append(net[1].weight.detach())
+    assert torch.equal(ends[0], ends[2])

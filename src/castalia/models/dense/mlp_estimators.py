@@ -53,7 +53,9 @@ class MLPClassifier(Classifier, Dense):
     Notes
     -----
     An epoch costs O(n P) for P weights. Tables larger than memory are streamed
-    (``castalia.data.read``).
+    (``castalia.data.read``). Where ``training`` is None a tenth of the rows is held out, training
+    ends after 20 epochs without a better loss on them, and the best weights are kept;
+    ``training=Training()`` does all epochs.
 
     References
     ----------
@@ -63,6 +65,7 @@ class MLPClassifier(Classifier, Dense):
     See Also
     --------
     MLPRegressor : the same network for numbers.
+    TabularClassifier : several of them, with defaults made for tables.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class MLPRegressor(Regressor, Dense):
 
     See Also
     --------
+    TabularRegressor : several of them, with defaults made for tables.
     DistributionRegressor : when the spread of y matters as well as its mean.
 
     Examples
