@@ -2,6 +2,7 @@
 
 NAMES = (
     "tables",
+    "noise_tables",
     "regression",
     "classical",
     "defaults",

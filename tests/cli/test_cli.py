@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from castalia.cli import app
 
 QUICK = ["--set", "epochs=2", "--set", "hidden=8", "--seeds", "1", "--boosting-rounds", "5"]
-QUICK += ["--preflight-seconds", "0", "--quiet"]
+QUICK += ["--preflight-seconds", "0", "--quiet", "--time", "none"]
 SOURCE = Path(__file__).parents[2] / "src"
 
 
@@ -450,6 +450,21 @@ def test_a_bug_has_exit_code_one_and_a_traceback_file(table, monkeypatch):
     log = Path(found["error"].partition("the traceback is in ")[2].rstrip("."))
     assert "ZeroDivisionError" in log.read_text()
     log.unlink()
+
+
+def test_warnings_of_other_libraries_stay_off_the_terminal(capsys):
+    import warnings
+
+    from castalia.cli.error_exit import guarded
+    from castalia.errors import DataWarning
+
+    def verb():
+        warnings.simplefilter("always")
+        warnings.warn("Unknown section Shapes", UserWarning, stacklevel=1)
+        warnings.warn("a column is empty", DataWarning, stacklevel=1)
+
+    guarded(verb)()
+    assert capsys.readouterr().err == "Note: a column is empty\n"
 
 
 def test_errors_are_json_too_when_asked_for(table):

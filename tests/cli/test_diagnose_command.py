@@ -9,8 +9,20 @@ from typer.testing import CliRunner
 from castalia.cli import app
 from castalia.diagnose import Diagnosis
 
-SLOW = ["--set", "lr=1e-6", "--set", "epochs=15", "--set", "hidden=8", "--seeds", "1", "--quiet"]
-SLOW += ["--boosting-rounds", "5", "--preflight-seconds", "0"]
+SLOW = [
+    "--goal",
+    "0.999",
+    "--set",
+    "lr=1e-6",
+    "--set",
+    "epochs=15",
+    "--set",
+    "hidden=8",
+    "--seeds",
+    "1",
+    "--quiet",
+]
+SLOW += ["--time", "none", "--goal", "0.999", "--boosting-rounds", "5", "--preflight-seconds", "0"]
 
 
 def call(*words):
@@ -84,3 +96,20 @@ def test_the_doctor_has_no_remedies_for_a_model_that_is_no_network_and_says_so(r
     assert done.exit_code == 0, done.output
     assert "LogisticRegression is not one network: no remedies were tried." in done.output
     assert "LogisticRegression was not watched" in call("diagnose", folder).output
+
+
+def test_nothing_is_fitted_again_where_there_is_nothing_to_cure(run, monkeypatch):
+    from types import SimpleNamespace
+
+    from castalia.method import doctor_steps, flow
+
+    monkeypatch.setattr(
+        doctor_steps, "cure", lambda *_, **__: SimpleNamespace(steps=(), changes={})
+    )
+    monkeypatch.setattr(flow, "complete", None)  # a call would fail
+    out = run[0].with_name("healthy")
+    done = call("cure", run[0], "--out", out, "--quiet")
+    assert done.exit_code == 0, done.output
+    assert "Nothing to cure was found." in done.stdout
+    assert f"{run[0]} stays as it is" in done.stdout
+    assert "Scores on the" not in done.stdout

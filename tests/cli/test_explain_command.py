@@ -26,7 +26,9 @@ def run(tmp_path_factory):
 
 def test_the_report_of_the_fit_ranks_the_columns_under_their_names(run):
     found = FitResult.load(run[0]).report.importance
-    assert set(found["columns"]) == {"length", "width", "colour", "site", "when", "price"}
+    assert set(found["columns"]) == {
+        *("length", "width", "colour", "site", "when", "when (weekday)", "price")
+    }
     assert found["metric"] == "accuracy"
 
 

@@ -26,7 +26,7 @@ def write_table(path, rows=80, seed=0):
 
 def quick_plan(data, target="kind", **settings):
     quick = {"settings": QUICK, "seeds": 1, "boosting_rounds": 5, "preflight_seconds": 0}
-    return FitPlan(data=data, target=target, **(quick | settings))
+    return FitPlan(data=data, target=target, **(quick | {"time": "none"} | settings))
 
 
 SMALL_NET = {"epochs": 2, "widths": (4,), "convs": 1}

@@ -1,4 +1,4 @@
-"""Task, settings, comparison and advice, each on its own."""
+"""Task, settings and splits, each on its own."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,11 @@ from tests.method.small import quick_plan
 
 from castalia.data import read
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.evaluate import bootstrap
-from castalia.method.answer_scores import Answers, measure, row_interval
+from castalia.method.answer_scores import measure
 from castalia.method.model_settings import parse_settings
-from castalia.method.report import Contender
 from castalia.method.table_matrix import Matrix
 from castalia.method.task import find_task
-from castalia.method.train_test_split import make_parts
-from castalia.method.verdict import compare
+from castalia.method.train_test_split import RowKeys, make_parts
 
 
 def task_of(values, asked=None):
@@ -67,8 +64,8 @@ def test_more_classes_than_test_rows_are_refused():
 
 def test_rows_of_a_lonely_class_are_trained_on_and_noted():
     task = task_of(["a", "b"] * 20 + ["lonely"])
-    (part,), notes = make_parts(range(41), task, quick_plan("x", "y"))
-    assert 40 in part.train
+    parts, notes = make_parts(range(41), task, quick_plan("x", "y", seeds=3))
+    assert all(40 in part.train for part in parts)
     assert notes == ["Classes of a single row can be trained on but not tested: `lonely`."]
 
 
@@ -83,18 +80,10 @@ def test_unseen_and_missing_words_are_not_a_number():
     import pyarrow as pa
 
     train = read(pa.table({"n": [1, 2, 3, 4], "w": ["a", "b", "a", None]}))
-    matrix = Matrix(train, train.schema)
+    matrix = Matrix.of(train).fit(train)
     found = matrix.encode(read(pa.table({"n": [5, 6, 7], "w": ["b", "z", None]})))
     assert found[0].tolist() == [5.0, 1.0]
     assert np.isnan(found[1:, 1]).all()
-
-
-def test_the_mean_over_seeds_agrees_with_one_seed():
-    rng = np.random.default_rng(0)
-    y, said = rng.integers(0, 3, 50), rng.integers(0, 3, 50)
-    one = bootstrap("accuracy", y, said)
-    ours = row_interval("accuracy", y, [Answers(said), Answers(said)])
-    assert (ours.mean, ours.low, ours.high) == pytest.approx((one.mean, one.low, one.high))
 
 
 @pytest.mark.parametrize("metric", ["r2", "rmse", "mae"])
@@ -108,39 +97,19 @@ def test_measures_of_a_regression_are_scikit_learns(metric):
     assert measure(metric)(y, said[:, None]) == pytest.approx(wanted)
 
 
-def verdict(right_network, right_rival, rows=200, name="Gradient boosting"):
-    """Compare two models that are right on the first so many of the rows."""
-    y = np.zeros(rows, dtype=int)
-
-    def answers(right):
-        return Answers((np.arange(rows) >= right).astype(int))
-
-    shown = (
-        Contender("MLPClassifier", "model", {"accuracy": right_network / rows}, seconds=2.0),
-        Contender(name, "baseline", {"accuracy": right_rival / rows}, seconds=0.1),
-    )
-    return compare("accuracy", y, [answers(right_network)], answers(right_rival), shown)
+def test_no_row_is_tested_twice_and_seeds_differ():
+    task = task_of(["a", "b"] * 20)
+    parts, _ = make_parts(range(40), task, quick_plan("x", "y", seeds=4))
+    tested = np.concatenate([part.test for part in parts])
+    assert len(np.unique(tested)) == len(tested) == 32
+    assert [part.seed for part in parts] == [0, 1, 2, 3]
+    assert all(np.isin(part.train, part.test).sum() == 0 for part in parts)
+    assert all(task.codes[part.test].mean() == 0.5 for part in parts)
 
 
-def test_a_clear_win_is_said_with_both_scores():
-    found = verdict(198, 160)
-    assert found.outcome == "better"
-    assert found.words.startswith(
-        "The network is worth using here: accuracy 0.990 against 0.800 for the best baseline, "
-        "gradient boosting"
-    )
-
-
-def test_a_small_difference_is_no_win():
-    found = verdict(191, 190)
-    assert found.outcome == "equal"
-    assert "does as well as the network" in found.words
-    assert "trains faster (100 ms against 2.0 s): use it." in found.words
-
-
-def test_a_clear_loss_says_what_to_use():
-    assert verdict(150, 190).words.startswith("Use gradient boosting, not the network")
-
-
-def test_when_nothing_beats_guessing_that_is_said():
-    assert verdict(100, 100, name="Guessing").words.startswith("Nothing here beats guessing")
+def test_windows_of_time_are_later_than_what_is_trained_on():
+    task, when = task_of(list(np.arange(40.0) + 0.5)), np.arange(40)[::-1]
+    parts, _ = make_parts(range(40), task, quick_plan("x", "y", seeds=3), RowKeys(order=when))
+    for part in parts:
+        assert when[part.train].max() < when[part.test].min()
+    assert [when[part.test].max() for part in parts] == [39, 31, 23]

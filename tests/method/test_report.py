@@ -106,7 +106,7 @@ def test_foreign_text_is_refused():
         RunReport.from_json("[1, 2]")
     with pytest.raises(CheckpointMismatch, match="the format must be 1; got 99"):
         RunReport.from_json('{"format": 99}')
-    with pytest.raises(InvalidParameter, match="'baseline' or 'model'; got 'rival'"):
+    with pytest.raises(InvalidParameter, match="'baseline', 'model' or 'blend'; got 'rival'"):
         Contender("x", "rival", {})
 
 

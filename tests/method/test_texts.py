@@ -25,6 +25,7 @@ from castalia.method.answer_scores import Answers, measure, stacked
 from castalia.method.cure_plan import cure_plan
 from castalia.method.fit_result import FitResult
 from castalia.method.kinds import LabelledTexts, ParallelTexts, Prose, Table, open_data
+from castalia.method.saved_model import load_model
 from castalia.method.texts import text_model
 from castalia.method.texts.passages import Passages, cut_passages
 from castalia.method.texts.surprisal import surprises
@@ -260,7 +261,7 @@ def test_measures_of_text_are_means_over_seeds():
 
 def test_the_most_informative_words_are_those_of_the_classes():
     texts = ["good film , yes", "good one , yes", "bad film , no", "bad one , no"] * 5
-    model = word_model("words", 20).fit(texts, ["up", "up", "down", "down"] * 5)
+    model = word_model("words", 20).fit(texts, ["up", "up", "down", "down"] * 5).estimator
     down, up = informative_words(model, ["down", "up"], most=2)
     assert set(down) == {"bad", "no"}
     assert set(up) == {"good", "yes"}
@@ -302,13 +303,9 @@ def test_a_counted_model_can_be_asked_for(book, tmp_path):
     assert evaluate(found.folder, str(book)).scores["bits_per_character"] < 2
 
 
-def test_a_counted_model_that_does_as_well_is_handed_over(read_book, book):
+def test_a_counted_model_that_does_as_well_is_what_one_gets(read_book, book):
     assert read_book.report.outcome in ("equal", "worse")  # the network saw one epoch
-    place = read_book.folder / "baseline"
-    assert read_book.verdict.endswith(
-        f"It is saved, too: give {place} in place of {read_book.folder}."
-    )
-    model = castalia.load(place)
+    model = load_model(read_book.folder)
     assert isinstance(model, NGramLanguageModel)
     kind = open_data(text_plan(str(book), TINY_READER))
     bits = surprises(model, kind.X.take(kind.parts[0].test))
@@ -316,13 +313,24 @@ def test_a_counted_model_that_does_as_well_is_handed_over(read_book, book):
     assert bits[:, 0].sum() / kind.X.take(kind.parts[0].test).sizes().sum() == pytest.approx(
         shown.scores["bits_per_character"]
     )
-    assert evaluate(place, str(book)).metric == "bits_per_character"
-    assert predict(place, str(book)).rows()[0]["tokens"] > 0
+    assert evaluate(read_book.folder, str(book)).metric == "bits_per_character"
+    assert predict(read_book.folder, str(book)).rows()[0]["tokens"] > 0
+    network = predict(read_book.folder, str(book), name="model").columns["bits_per_character"]
+    assert network[0] != predict(read_book.folder, str(book)).columns["bits_per_character"][0]
 
 
-def test_what_cannot_be_saved_is_not_handed_over(classified):
-    assert not (classified.folder / "baseline").exists()
-    assert "It is saved" not in classified.verdict
+def test_models_of_words_and_of_other_columns_are_saved(classified, table):
+    words = load_model(classified.folder, "logistic regression")
+    assert set(words.predict(["a good film", "bad"])) <= set(words.classes_)
+    said = predict(classified.folder, str(table), name="words").columns["prediction"]
+    assert len(said) == len(castalia.read(table))
+    columns = predict(classified.folder, str(table), name="columns").columns["prediction"]
+    assert len(columns) == len(said)
+
+
+def test_what_cannot_be_saved_is_said(translated):
+    with pytest.raises(InvalidParameter, match="must be `model` of .*; 'copy' cannot be saved"):
+        load_model(translated.folder, "copy")
 
 
 def test_few_texts_get_a_bag_of_n_grams_and_many_on_a_gpu_attention(table, monkeypatch):
@@ -474,7 +482,7 @@ def test_a_translator_answers_lines_and_leaves_blank_ones(translated, tmp_path):
 
 def test_a_language_model_says_how_surprising_lines_are(read_book, tmp_path):
     (tmp_path / "new.txt").write_text("a b c d\n\nd b f a\n")
-    rows = predict(read_book.folder, str(tmp_path / "new.txt")).rows()
+    rows = predict(read_book.model, str(tmp_path / "new.txt")).rows()
     model = castalia.load(read_book.model)
     logs = model.token_log_probabilities(["d b f a"])[0][:-1]
     assert [row["tokens"] for row in rows] == [7, 7]

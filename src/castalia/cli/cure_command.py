@@ -20,12 +20,15 @@ def cure(
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a finished run's data again, with the remedies that help on validation rows.
+    """Fit a finished run's data again, if remedies help on validation rows.
 
     Remedies are tried one at a time; the trail says what was wrong, what was changed and what it
     gained.
     """
     from castalia.cli.fit_output import fit_and_print
+    from castalia.method import FitResult
     from castalia.method.cure_plan import cure_plan
+    from castalia.method.flow import cure as carry_out
 
-    fit_and_print(cure_plan(run, out, verbose=not quiet), as_json)
+    plan, before = cure_plan(run, out, verbose=not quiet), FitResult.load(run)
+    fit_and_print(plan, as_json, lambda plan, narrator: carry_out(plan, before, narrator), before)

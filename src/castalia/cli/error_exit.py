@@ -8,12 +8,14 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 
-from castalia.errors import CastaliaError
+from castalia.errors import CastaliaError, CastaliaWarning
 from castalia.utils.text import shorten
 
 __all__ = ["DEBUG", "Interrupted", "guarded"]
@@ -33,7 +35,8 @@ def guarded(verb: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*args: Any, **options: Any) -> None:
         as_json = bool(options.get("as_json"))
         try:
-            verb(*args, **options)
+            with _own_warnings(verb.__name__):
+                verb(*args, **options)
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except Interrupted as stop:
@@ -50,6 +53,22 @@ def guarded(verb: Callable[..., None]) -> Callable[..., None]:
             _leave(_bug_words(error), BUG, as_json)
 
     return wrapped
+
+
+@contextmanager
+def _own_warnings(verb: str) -> Iterator[None]:
+    """Write our warnings as notes, and none of other libraries; a script's stay its own."""
+    if verb == "doctor" or os.environ.get(DEBUG):
+        yield
+        return
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, CastaliaWarning):
+            typer.echo(f"Note: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _leave(words: str, code: int, as_json: bool) -> None:

@@ -23,6 +23,7 @@ def evaluate(
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column with the truth [the run's].")
     ] = None,
+    name: options.ContenderName = None,
     text: options.TextColumn = None,
     header: options.Header = True,
     as_json: AsJson = False,
@@ -33,7 +34,7 @@ def evaluate(
     from castalia.utils.text import plural
 
     several = data[0] if len(data) == 1 else tuple(data)
-    found = evaluate_rows(model, several, target=target, text=text, header=header)
+    found = evaluate_rows(model, several, name=name, target=target, text=text, header=header)
     out = Output(as_json)
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)

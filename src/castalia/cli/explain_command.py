@@ -42,6 +42,7 @@ def explain(
     plot: Annotated[
         Path | None, typer.Option(help="Figure of the first rows to write (png, svg, pdf).")
     ] = None,
+    name: options.ContenderName = None,
     header: options.Header = True,
     as_json: AsJson = False,
 ) -> None:
@@ -60,6 +61,7 @@ def explain(
     found = explain_rows(
         model,
         data,
+        name=name,
         background=background,
         first=first,
         output=output,

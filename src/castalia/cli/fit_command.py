@@ -30,17 +30,17 @@ def fit(
     settings: options.SetOptions = None,
     task: options.TaskName = None,
     metric: options.Metric = None,
-    goal: Annotated[
-        float | None, typer.Option(help="Value that is good enough [the best baseline's].")
-    ] = None,
+    goal: Annotated[float | None, typer.Option(help="Value that is good enough.")] = None,
     run: options.RunFolder = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Trainings with different seeds [3; 1 where they are long].")
+        int | None,
+        typer.Option(help="Trainings, each with its own split and seed [3; 1 if they are long]."),
     ] = None,
     cv: Annotated[int | None, typer.Option(help="Folds: test every row once.")] = None,
     test: options.TestShare = 0.2,
     group: options.Group = None,
     time: options.TimeColumn = None,
+    drop: options.Drop = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for all trainings together.")
     ] = None,
@@ -55,7 +55,7 @@ def fit(
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a table, images or text: baselines, a network, and whether it is worth using.
+    """Fit a table, images or text: baselines, a network, and which of them to use.
 
     Run the same command again after an interruption and it continues where it stopped.
     """
@@ -77,6 +77,7 @@ def fit(
         test=test,
         group=group,
         time=time,
+        drop=tuple(drop or ()),
         time_limit=time_limit,
         device=device,
         seed=seed,

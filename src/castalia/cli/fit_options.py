@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BoostingRounds",
+    "ContenderName",
     "Device",
+    "Drop",
     "Group",
     "Header",
     "Metric",
@@ -58,7 +60,11 @@ Group = Annotated[
     str | None, typer.Option(help="Column whose values stay on one side of the split.")
 ]
 TimeColumn = Annotated[
-    str | None, typer.Option(help="Column to split by: the latest rows are tested.")
+    str | None,
+    typer.Option(help="Column to split by, later rows tested [dates, if any]; none: at random."),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", help="Column not to learn from; repeatable.")
 ]
 Header = Annotated[bool, typer.Option(help="Whether a text file starts with names.")]
 BoostingRounds = Annotated[int, typer.Option(help="Trees of the boosting baseline.")]
@@ -72,6 +78,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 # A saved model and rows for it.
 ModelFolder = Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")]
+ContenderName = Annotated[
+    str | None,
+    typer.Option("--model", help="Another of the run: boosting, linear, model … [recommended]."),
+]
 TextColumn = Annotated[str | None, typer.Option(help="Column with the texts [the run's].")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,19 @@ from castalia.utils.text import plural
 __all__ = ["TerminalNarrator", "fit_and_print", "print_result", "resumable", "result_data"]
 
 
-def fit_and_print(plan: FitPlan, as_json: bool) -> None:
-    """Carry out a plan, report its progress, and print its outcome."""
+def fit_and_print(
+    plan: FitPlan,
+    as_json: bool,
+    carry_out: Callable[[FitPlan, Narrator], FitResult] = run,
+    known: FitResult | None = None,
+) -> None:
+    """Carry out a plan, report its progress, and print its outcome, unless that is known."""
     out = Output(as_json)
     narrator = TerminalNarrator(out)
     with resumable(narrator):
-        result = run(plan, narrator)
-    print_result(out, result)
+        result = carry_out(plan, narrator)
+    if result is not known:
+        print_result(out, result)
     out.data(result_data(result))
 
 
@@ -39,7 +45,7 @@ def resumable(narrator: TerminalNarrator) -> Iterator[None]:
 
 def result_data(result: FitResult, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a result as ``--json`` prints it."""
-    paths = {"run": result.folder, "model": result.model, "report": result.page}
+    paths = {"run": result.folder, "model": result.recommended, "report": result.page}
     return {**paths, **(more or {}), **result.summary}
 
 
@@ -73,6 +79,10 @@ class TerminalNarrator(Narrator):
         )
         self.out.say(f"  Split: {facts['split']} ({facts['tested']:,})")
         self.out.say(f"  Run folder: {folder}")
+
+    def warning(self, words: str) -> None:
+        """Say what must be known before anything else."""
+        self.out.wrapped(words, "WARNING: ", "bad")
 
     def note(self, words: str) -> None:
         """Say a remark."""
@@ -132,22 +142,13 @@ def print_result(out: Output, result: FitResult) -> None:
     tested, unit = summary["rows"]["tested"], report.unit
     out.say(f"Scores on the {plural(tested, f'test {unit}')}", "head")
     _score_table(out, report.contenders, report.metric)
-    seeds = summary["seeds"]
-    if seeds["n"] > 1:
-        reach = score_range([seeds["low"], seeds["high"]], report.metric)
-        name = report.contenders[-1].name
-        out.say(
-            f"  {name} over {seeds['n']} seeds: {metric_label(report.metric)} "
-            f"{score(seeds['mean'], report.metric)}, 95 % interval {reach}"
-        )
     out.say()
     out.say("Verdict", "head")
     out.wrapped(report.verdict)
-    if "goal" in summary:
-        goal = summary["goal"]
+    if goal := summary.get("goal"):
         word = "reached" if goal["reached"] else "not reached"
         value = score(goal["value"], report.metric)
-        out.say(f"  Goal: {metric_label(report.metric)} {value} ({goal['from']}): {word}")
+        out.say(f"  Goal: {metric_label(report.metric)} {value}: {word}")
     print_findings(out, report.findings)
     if report.advice:
         out.say()
@@ -155,7 +156,7 @@ def print_result(out: Output, result: FitResult) -> None:
         for line in report.advice:
             out.wrapped(line, "- ")
     out.say()
-    out.say(f"Model:  {result.model}")
+    out.say(f"Model:  {result.recommended} (what `castalia predict {result.folder} …` uses)")
     out.say(f"Report: {result.page.resolve()}", "head")
 
 

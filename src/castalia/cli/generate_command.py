@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from castalia.cli.fit_options import ContenderName
 from castalia.cli.output import AsJson, Output
 from castalia.errors import InvalidData, InvalidParameter
 
@@ -35,12 +36,13 @@ def generate(
     ] = None,
     samples: Annotated[int, typer.Option("--samples", "-n", help="How many texts.")] = 1,
     seed: Annotated[int | None, typer.Option(help="Seed of the draws [random].")] = None,
+    name: ContenderName = None,
     as_json: AsJson = False,
 ) -> None:
     """Continue a text with a saved language model."""
     if samples < 1:
         raise InvalidParameter(f"generate: `samples` must be a whole number from 1; got {samples}.")
-    writer = _writer(model)
+    writer = _writer(model, name)
     _check_prompt(writer, prompt)
     texts: list[str] = []
     for number in range(samples):
@@ -61,7 +63,7 @@ def generate(
         Output(True).data({"prompt": prompt, "texts": texts})
 
 
-def _writer(path: str) -> Any:
+def _writer(path: str, name: str | None) -> Any:
     """Load a model and see that it writes texts."""
     from pathlib import Path
 
@@ -73,7 +75,7 @@ def _writer(path: str) -> Any:
         return GPTLanguageModel.from_pretrained(folder)
     from castalia.method.saved_model import load_model
 
-    found = load_model(folder)
+    found = load_model(folder, name)
     if not hasattr(found, "generate") or not hasattr(found, "token_log_probabilities"):
         raise InvalidData(
             f"generate: `{path}` must hold a language model; it holds a {type(found).__name__}. "

@@ -27,6 +27,7 @@ def predict(
             "--out", "-o", help="File to write: .csv, .parquet or .jsonl [CSV to stdout]."
         ),
     ] = None,
+    name: options.ContenderName = None,
     text: options.TextColumn = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse values never seen in training.")
@@ -37,7 +38,7 @@ def predict(
     """Predict the rows of a table, images or texts with a saved model."""
     from castalia.method import predict as predict_rows
 
-    found = predict_rows(model, data, text=text, header=header, strict=strict)
+    found = predict_rows(model, data, name=name, text=text, header=header, strict=strict)
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)
     path = None if out is None else found.write(out)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from castalia.evaluate import Interval, higher_is_better
+from castalia.evaluate import metric as metric_named
 from castalia.method.problem import Problem
 from castalia.method.report.score_formats import score
 from castalia.method.task import Task
+from castalia.method.trainings import Trainings
 from castalia.method.verdict import Verdict
 from castalia.utils.text import plural
 
@@ -19,21 +20,21 @@ __all__ = ["give_advice"]
 
 MOST = 6
 _RARE = 0.1  # share of all
+_WIDE = 0.05  # between the scores of splits and seeds
 _EVEN = 0.5  # share of the commonest class
 
 
 def give_advice(
     problem: Problem,
     verdict: Verdict,
-    seeds: Interval,
-    facts: Mapping[str, Any],
+    trainings: Trainings,
     checks: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     """Return a handful of next actions, the most pressing first."""
     found = [
         *_checks(checks),
-        *_verdict(problem, verdict, seeds),
-        *_training(facts),
+        *_verdict(problem, verdict, trainings.entry.each),
+        *_training(trainings.facts),
         *_balance(problem.task, problem.metric),
         *problem.kind.advice(verdict),
     ]
@@ -46,22 +47,24 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _verdict(problem: Problem, verdict: Verdict, seeds: Interval) -> list[str]:
+def _verdict(problem: Problem, verdict: Verdict, each: Sequence[float]) -> list[str]:
     found, kind, metric = [], problem.kind, problem.metric
     if verdict.outcome == "worse":
-        settings = f" ({kind.hint})" if problem.network else ""
+        hint = kind.hint(kind.build(len(problem.parts[0].train))) if problem.network else ""
+        settings = f" ({hint})" if hint else ""
         search = ", or let castalia tune search for them," if kind.searched else ""
         rival = verdict.rival[0].lower() + verdict.rival[1:]
         found.append(
             f"The gap to {rival} is real; try other settings{settings}{search} before giving up "
             f"on {problem.model_name}."
         )
-    wide = seeds.high - seeds.low if seeds.known else 0.0
-    if wide > 0.05 and higher_is_better(metric) and verdict.outcome == "equal":
+    wide = max(each) - min(each)
+    if wide > _WIDE and metric_named(metric).fraction and verdict.outcome == "equal":
+        folds = not problem.plan.cv and kind.keys.order is None
+        more = f"; --cv 5 compares on all {kind.task.unit}s" if folds else ""
         found.append(
-            f"Seeds differ ({score(max(seeds.low, -9.0), metric)} to "
-            f"{score(min(seeds.high, 1.0), metric)}); compare on all "
-            f"{kind.task.unit}s with --cv 5 before deciding on a small difference."
+            f"{problem.model_name} scores {score(min(each), metric)} to {score(max(each), metric)} "
+            f"depending on split and seed, so small differences decide nothing{more}."
         )
     return found
 

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from castalia.evaluate import Interval, bootstrap, scores
+from castalia.evaluate import Interval, scores
 from castalia.method.fit_plan import METRICS
+from castalia.method.split_interval import RowsTested, split_interval, within
 from castalia.method.task import Task
 from castalia.method.texts.surprisal import surprises
 from castalia.utils.bleu import bleu_of_counts, count_matches
 
 __all__ = [
     "Answers",
+    "answer_interval",
     "answers_of",
     "joined",
     "mean_scores",
     "measure",
-    "row_interval",
     "stacked",
 ]
 
@@ -113,9 +114,13 @@ def measure(metric: str) -> Score:
     return _SCORES[metric]
 
 
-def row_interval(metric: str, y: np.ndarray, answers: Sequence[Answers]) -> Interval:
-    """Return the score averaged over seeds, with its interval over resampled test rows."""
-    return bootstrap(measure(metric), y, stacked(y, answers))
+def answer_interval(metric: str, task: Task, answers: Answers) -> Interval:
+    """Return the score of a model on new rows, with its interval over those rows."""
+    y, said, score = task.codes, stacked(task.codes, [answers]), measure(metric)
+    tested = RowsTested.of([np.arange(len(y))])
+    counted = task.kind == "classification"
+    found = split_interval(lambda rows: score(y[rows], said[rows]), tested, counted=counted)
+    return within(found, metric)
 
 
 def stacked(y: np.ndarray, answers: Sequence[Answers]) -> np.ndarray:

@@ -27,5 +27,11 @@ def cure_plan(
         )
     own = {name: tuple(v) if isinstance(v, list) else v for name, v in settings["settings"].items()}
     target = out if out is not None else str(folder.with_name(f"{folder.name}-cured"))
-    fresh = {"settings": own, "run": target, "doctor": True, "verbose": verbose}
+    fresh = {
+        "settings": own,
+        "drop": tuple(settings.get("drop", ())),
+        "run": target,
+        "doctor": True,
+        "verbose": verbose,
+    }
     return FitPlan(**{**settings, **fresh})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from castalia.data.row_splits import holdout
 from castalia.diagnose import Diagnosis, cure, preflight
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.evaluate import higher_is_better
-from castalia.method.answer_scores import Answers, answers_of, mean_scores
+from castalia.method.answer_scores import answers_of, mean_scores
 from castalia.method.problem import Problem
 from castalia.method.run_context import RunContext
 from castalia.method.table_model import VALIDATION
@@ -90,9 +91,9 @@ def _held_out(problem: Problem, rows: np.ndarray, share: Any) -> tuple[np.ndarra
     return rows[inner], rows[outer]
 
 
-def save_diagnosis(problem: Problem, context: RunContext, answers: Answers) -> Diagnosis:
+def save_diagnosis(problem: Problem, context: RunContext, facts: Mapping[str, Any]) -> Diagnosis:
     """Return what the doctor found in the training of the saved model; write it into the run."""
-    text, name = answers.facts.get("diagnosis"), problem.model_name
+    text, name = facts.get("diagnosis"), problem.model_name
     unwatched = Diagnosis(notes=(f"The training of {name} was not watched.",), subject=name)
     found = unwatched if text is None else Diagnosis.from_json(text)
     atomic_write(context.folder / DIAGNOSIS, found.to_json())

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from castalia.method.answer_scores import answers_of, mean_scores, row_interval
+from castalia.method.answer_scores import answer_interval, answers_of, mean_scores
 from castalia.method.fit_plan import METRICS
 from castalia.method.kinds import Asked, kind_of
 from castalia.method.saved_model import find_target, find_text, load_model
@@ -46,6 +46,7 @@ def evaluate(
     model: str | os.PathLike[str],
     data: Any,
     *,
+    name: str | None = None,
     target: str | None = None,
     text: str | None = None,
     header: bool = True,
@@ -55,9 +56,11 @@ def evaluate(
     Parameters
     ----------
     model
-        Folder of a run or of a saved model.
+        Folder of a run, whose recommended model is taken, or of a saved model.
     data
         What ``castalia.read`` takes; the path of a text, or those of two parallel ones.
+    name
+        Another model of the run, such as ``"boosting"``.
     target
         Column with the truth; None takes the one the run was trained for.
     text
@@ -65,14 +68,14 @@ def evaluate(
     header
         Whether a text file starts with column names.
     """
-    estimator = load_model(model)
+    estimator = load_model(model, name)
     kind = kind_of(estimator)
     asked = Asked(target or find_target(model), text or find_text(model), header)
     rows = kind.known_rows(estimator, data, asked)
     task = kind.known_task(estimator, rows)
     answers = [answers_of(estimator, rows.X, task, 0.0)]
     metric = METRICS[task.kind][0]
-    reach = row_interval(metric, task.codes, answers)
+    reach = answer_interval(metric, task, answers[0])
     return Evaluation(
         task.kind,
         rows.target,

@@ -14,7 +14,7 @@ from castalia.data import Dataset
 from castalia.errors import CastaliaError, InvalidData, InvalidParameter
 from castalia.evaluate import Attributions, integrated_gradients, shapley_values
 from castalia.evaluate.displays.figure_style import dress
-from castalia.method.fit_result import RESULT, FitResult
+from castalia.method.fit_result import MODEL, RESULT, FitResult
 from castalia.method.kinds import Asked, Table, kind_of
 from castalia.method.saved_model import load_model
 from castalia.utils.text import listing
@@ -86,6 +86,7 @@ def explain(
     model: str | os.PathLike[str],
     data: Any,
     *,
+    name: str | None = None,
     background: Any = None,
     first: int | None = 10,
     output: str | None = None,
@@ -98,7 +99,9 @@ def explain(
     Parameters
     ----------
     model
-        Folder of a run or of a saved model of tables.
+        Folder of a run, whose recommended model is taken, or of a saved model of tables.
+    name
+        Another model of the run, such as ``"boosting"``; None with gradients: the network.
     data
         A table with the columns the model was trained on.
     background
@@ -117,7 +120,8 @@ def explain(
     """
     if method not in METHODS:
         raise InvalidParameter(f"explain: `method` must be {listing(METHODS)}; got {method!r}.")
-    estimator = load_model(model)
+    of_run = (Path(model) / RESULT).is_file()
+    estimator = load_model(model, name or (MODEL if method == "gradients" and of_run else None))
     if kind_of(estimator) is not Table:
         raise InvalidData(
             f"explain: the model must be one of tables; a {type(estimator).__name__} reads another "
@@ -145,7 +149,8 @@ def _background(
     plan: dict[str, Any] = (None if run is None else run.summary.get("plan")) or {}
     if isinstance(plan.get("data"), str):
         try:
-            return _read(estimator, plan["data"], plan.get("header", True)), plan["data"]
+            header = plan.get("header", True)
+            return _read(estimator, plan["data"], header), plan["data"]
         except (CastaliaError, OSError):  # moved or altered since
             pass
     return rows, "the rows themselves"

@@ -7,7 +7,7 @@ from typing import Any
 
 from castalia.diagnose import Diagnosis
 from castalia.evaluate import higher_is_better
-from castalia.method.baseline_scores import BaselineScores
+from castalia.method.contest_entry import Entry
 from castalia.method.doctor_steps import Remedies
 from castalia.method.problem import Problem
 from castalia.method.report import Contender
@@ -23,7 +23,7 @@ class FitOutcome:
     """One record a step, in the order of the steps; ``created`` is when the fit began."""
 
     created: str
-    baselines: BaselineScores
+    entries: list[Entry]
     checks: list[dict[str, Any]]
     remedies: Remedies
     trainings: Trainings
@@ -33,18 +33,28 @@ class FitOutcome:
 
     @property
     def contenders(self) -> list[Contender]:
-        """The baselines, then the model."""
-        return [*self.baselines.contenders.values(), self.trainings.contender]
+        """Rows of the table of scores: the baselines, the model, and the blend."""
+        return [entry.shown for entry in self.entries]
+
+    @property
+    def recommended(self) -> Entry:
+        """The contender to use."""
+        return next(e for e in self.entries if e.key == self.verdict.recommended)
 
     def notes(self, problem: Problem) -> list[str]:
         """Return the remarks on the data, and those of the steps."""
-        return [*problem.kind.notes, *self.remedies.notes, *self.trainings.notes]
+        return [
+            *problem.kind.warnings,
+            *problem.kind.notes,
+            *self.remedies.notes,
+            *self.trainings.notes,
+        ]
 
 
 def summarise(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
     """Return the outcome in plain values, as ``result.json`` and ``--json`` have it."""
     kind, task = problem.kind, problem.task
-    over, difference = outcome.trainings.over_seeds, outcome.verdict.difference
+    difference, trained = outcome.verdict.difference, outcome.trainings.entry
     return {
         "task": task.kind,
         "why": task.why,
@@ -55,8 +65,10 @@ def summarise(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
         "goal": _goal(problem, outcome),
         "rows": {"all": len(kind), "tested": len(problem.tested)},
         "contenders": [asdict(c) for c in outcome.contenders],
-        "seeds": {"n": over.n, "mean": over.mean, "low": over.low, "high": over.high},
+        "seeds": {"n": len(trained.each), "each": trained.each},
         "outcome": outcome.verdict.outcome,
+        "recommended": outcome.verdict.recommended,
+        "models": {entry.key: entry.shown.name for entry in outcome.entries},
         "difference": [difference.mean, difference.low, difference.high],
         "verdict": outcome.verdict.words,
         "advice": outcome.advice,
@@ -66,15 +78,14 @@ def summarise(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
     }
 
 
-def _goal(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
-    """Return the value that is good enough, where it comes from, and whether it was reached."""
-    metric, given = problem.metric, problem.plan.goal
-    rival = outcome.baselines.contenders[outcome.baselines.best(metric)]
-    value = float(rival.scores[metric] if given is None else given)
-    ours = outcome.trainings.contender.scores[metric]
-    reached = ours >= value if higher_is_better(metric) else ours <= value
-    source = rival.name if given is None else "the plan"
-    return {"value": value, "from": source, "reached": bool(reached)}
+def _goal(problem: Problem, outcome: FitOutcome) -> dict[str, Any] | None:
+    """Return the value that is good enough, and whether the recommended contender reaches it."""
+    metric, value = problem.metric, problem.plan.goal
+    if value is None:
+        return None
+    found = outcome.recommended.shown.scores[metric]
+    reached = found >= value if higher_is_better(metric) else found <= value
+    return {"value": value, "reached": bool(reached)}
 
 
 def _plan(problem: Problem) -> dict[str, Any] | None:

@@ -12,9 +12,10 @@ from castalia.errors import InvalidParameter
 from castalia.evaluate import metric as known_metric
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["METRICS", "TASKS", "FitPlan"]
+__all__ = ["METRICS", "NO_TIME", "TASKS", "FitPlan"]
 
 TASKS = ("classification", "regression")
+NO_TIME = "none"  # what one says to split a table with dates at random
 METRICS = {
     "classification": ("accuracy", "balanced_accuracy"),
     "regression": ("r2", "rmse", "mae"),
@@ -50,11 +51,12 @@ class FitPlan:
     metric
         The measure that decides; None takes accuracy, R², bits per character or BLEU.
     goal
-        Value of that measure which is good enough; None: that of the best baseline.
+        Value of that measure which is good enough.
     run
         Folder of the run; None takes ``castalia-runs/<data>-<target>``.
     seeds
-        Trainings with different seeds; None: 3, or 1 with ``cv``, for many images and for text.
+        Trainings, each with its own seed and its own split; None: 3, or 1 for many images and for
+        text.
     cv
         Number of folds: every row is tested once. None: one test part.
     test
@@ -62,7 +64,10 @@ class FitPlan:
     group
         Column whose values stay together on one side of a split.
     time
-        Column to split by: the latest rows are tested.
+        Column to split by: later rows are tested than those trained on. None takes a column of
+        dates where there is one, ``"none"`` splits at random.
+    drop
+        Columns of a table that are not learnt from.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
     time_limit
@@ -101,6 +106,7 @@ class FitPlan:
     test: float = 0.2
     group: str | None = None
     time: str | None = None
+    drop: tuple[str, ...] = ()
     device: str = "auto"
     time_limit: float | None = None
     seed: int = 0
@@ -124,7 +130,7 @@ class FitPlan:
             raise InvalidParameter(
                 f"fit: `time_limit` must be above 0 seconds; got {self.time_limit!r}."
             )
-        if self.group is not None and self.time is not None:
+        if self.group is not None and self.time not in (None, NO_TIME):
             raise InvalidParameter("fit: `group` and `time` exclude each other; give one of them.")
 
     @property
@@ -169,6 +175,8 @@ class FitPlan:
             words.append("--no-header")
         if self.doctor:
             words.append("--doctor")
+        for name in self.drop:
+            words += ["--drop", name]
         for name, value in self.settings.items():
             words += ["--set", f"{name}={_written(value)}"]
         return shlex.join(words)
@@ -180,7 +188,7 @@ class FitPlan:
         return [str(self.data) if isinstance(self.data, str | Path) else self.name]
 
 
-_UNSPOKEN = ("data", "settings", "header", "doctor", "verbose")
+_UNSPOKEN = ("data", "drop", "settings", "header", "doctor", "verbose")
 
 
 def _stem(path: str | Path) -> str:

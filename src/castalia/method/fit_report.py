@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,16 +18,17 @@ from castalia.method.fit_plan import TASKS
 from castalia.method.problem import Problem
 from castalia.method.report import RunReport
 from castalia.method.table_model import is_network
-from castalia.utils.text import listing, plural
+from castalia.utils.text import listing
 
 __all__ = ["findings_rows", "make_report"]
 
 MOST_ROWS = 20_000  # answers kept for the figures
 
 
-def make_report(problem: Problem, outcome: FitOutcome, model: Any) -> RunReport:
-    """Return everything the page shows about a fit."""
-    kind, task, answers = problem.kind, problem.task, outcome.trainings.answers
+def make_report(problem: Problem, outcome: FitOutcome, model: Any, used: Any) -> RunReport:
+    """Return everything the page shows about a fit: its network, and the recommended model."""
+    kind, task, facts = problem.kind, problem.task, outcome.trainings.facts
+    answers = outcome.trainings.entry.answers
     return RunReport(
         title=kind.title,
         task=task.kind,
@@ -37,24 +39,24 @@ def make_report(problem: Problem, outcome: FitOutcome, model: Any) -> RunReport:
             "rows": len(kind),
             **kind.described(),
             "balance": task.counts,
-            "split": kind.split_sizes(answers.facts),
+            "split": kind.split_sizes(facts),
             "notes": [f"Taken as {task.kind}: {task.why}.", *outcome.notes(problem)],
         },
         contenders=outcome.contenders,
         metric=problem.metric,
-        interval_note=f"95 % intervals from 500 resamples of "
-        f"{plural(len(problem.tested), f'test {task.unit}')}",
+        interval_note=f"95 % intervals over test {task.unit}s, splits and seeds",
         verdict=outcome.verdict.words,
         outcome=outcome.verdict.outcome,
         advice=outcome.advice,
         preflight=outcome.checks,
-        history=answers.facts["history"],
-        **_answers(problem, answers),
+        history=facts["history"],
+        recommended=outcome.recommended.shown.name,
+        **_answers(problem, outcome.recommended.answers),
         settings=_settings(model),
-        environment=_environment(answers),
+        environment=_environment(facts),
         reproduce=problem.plan.command(),
         findings=findings_rows(outcome.diagnosis),
-        **kind.sections(model, problem.tested, answers),
+        **kind.sections(used if kind.shows_used else model, problem.tested, answers),
     )
 
 
@@ -131,7 +133,7 @@ def _settings(model: Any) -> dict[str, Any]:
     return found
 
 
-def _environment(answers: Answers) -> dict[str, Any]:
+def _environment(facts: Mapping[str, Any]) -> dict[str, Any]:
     import sklearn
     import torch
 
@@ -142,5 +144,5 @@ def _environment(answers: Answers) -> dict[str, Any]:
         "scikit-learn": sklearn.__version__,
         "numpy": np.__version__,
         "platform": f"{platform.system()} {platform.machine()}",
-        **answers.facts["resolved"],
+        **facts["resolved"],
     }

@@ -13,10 +13,10 @@ from castalia.method.report.plain_values import from_text, to_text
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import did_you_mean
 
-__all__ = ["BASELINE", "MODEL", "PAGE", "RESULT", "FitResult"]
+__all__ = ["CONTENDERS", "MODEL", "PAGE", "RESULT", "FitResult"]
 
 RESULT, PAGE, MODEL = "result.json", "report.html", "model"
-BASELINE = "baseline"  # beside the model, where it is the better one and can be saved
+CONTENDERS = "contenders"  # folder of the other saved models
 _FORMAT = 1
 
 
@@ -27,8 +27,8 @@ class FitResult:
     Attributes
     ----------
     folder
-        The run's folder: ``model/``, ``report.html``, ``result.json``; ``baseline/`` where that is
-        the better model and can be saved.
+        The run's folder: ``model/`` with the network, ``contenders/`` with the other models,
+        ``report.html``, ``result.json``.
     report
         Everything the page shows.
     summary
@@ -48,6 +48,12 @@ class FitResult:
     def model(self) -> Path:
         """Folder of the saved model."""
         return self.folder / MODEL
+
+    @property
+    def recommended(self) -> Path:
+        """Folder of the recommended model."""
+        found = self.summary.get("recommended", MODEL)
+        return self.model if found == MODEL else self.folder / CONTENDERS / found
 
     @property
     def page(self) -> Path:

@@ -1,48 +1,80 @@
-"""Is the model worth using here? Decided on the test rows; a better baseline is saved."""
+"""Which contender to use: decided on test rows of several splits and seeds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from castalia.base import save
-from castalia.method.baseline_scores import BaselineScores
-from castalia.method.fit_result import BASELINE
+from castalia.evaluate import Interval, higher_is_better
+from castalia.method.contest_entry import Entry
+from castalia.method.fit_result import MODEL
 from castalia.method.problem import Problem
-from castalia.method.run_context import RunContext
-from castalia.method.trainings import Trainings
-from castalia.method.verdict import Verdict, compare
+from castalia.method.verdict import Verdict
+from castalia.method.verdict_words import VerdictWords
 
 __all__ = ["decide"]
 
 
 def decide(
-    problem: Problem, baselines: BaselineScores, trainings: Trainings, context: RunContext
+    problem: Problem, baselines: Sequence[Entry], model: Entry, blend: Entry | None = None
 ) -> Verdict:
-    """Compare the model with the best baseline, and save that one where it is to be used."""
-    key = baselines.best(problem.metric)
-    verdict = compare(
-        problem.metric,
-        problem.truth,
-        trainings.seeds,
-        baselines.answers[key],
-        (trainings.contender, baselines.contenders[key]),
-        "the network" if problem.network else problem.model_name,
-        problem.task.unit,
-    )
-    saved = verdict.outcome in ("worse", "equal") and _save_baseline(problem, key, context)
-    if not saved:
+    """Recommend the best contender that beats guessing by more than chance explains.
+
+    Among baselines that do, the score decides; the model takes the place of the best one only where
+    it is better beyond its interval, and so does the blend.
+    """
+    guess, *others = baselines
+    rivals = [*others, model, *([blend] if blend else [])]
+    proven = [entry for entry in others if _gain(problem, entry, guess).low > 0]
+    rival = _best(problem, proven) if proven else guess
+    found = _gain(problem, model, rival)
+    outcome = _outcome(found, bool(proven))
+    words = VerdictWords(problem, model, rival, found)
+    verdict = Verdict(outcome, words.of(outcome), rival.shown.name, found)
+    if outcome == "none":
+        verdict = _nothing(problem, rivals, guess)
+    elif outcome != "better":
+        verdict = replace(verdict, recommended=rival.key)
+    verdict = _blended(problem, verdict, [*baselines, model], blend)
+    first = [words.replace("`", "") for words in problem.kind.warnings]
+    return replace(verdict, words=" ".join([*first, verdict.words]))
+
+
+def _gain(problem: Problem, entry: Entry, other: Entry) -> Interval:
+    return problem.interval([entry.parts, other.parts])
+
+
+def _best(problem: Problem, entries: Sequence[Entry]) -> Entry:
+    pick = max if higher_is_better(problem.metric) else min
+    return pick(entries, key=lambda entry: entry.shown.scores[problem.metric])
+
+
+def _outcome(found: Interval, proven: bool) -> str:
+    if found.known and found.low > 0:
+        return "better"
+    if not proven:
+        return "none"
+    return "worse" if found.known and found.high < 0 else "equal"
+
+
+def _nothing(problem: Problem, rivals: Sequence[Entry], guess: Entry) -> Verdict:
+    """Say that nothing predicts the target, beside the best that was tried."""
+    best = _best(problem, rivals)
+    found = _gain(problem, best, guess)
+    words = VerdictWords(problem, best, guess, found).none(len(rivals))
+    use = MODEL if guess.key == "copy" else guess.key  # nobody would copy
+    return Verdict("none", words, guess.shown.name, found, use)
+
+
+def _blended(
+    problem: Problem, verdict: Verdict, entries: Sequence[Entry], blend: Entry | None
+) -> Verdict:
+    """Recommend the blend in place of the best single model, where it is better beyond chance."""
+    if blend is None:
         return verdict
-    folder = context.folder
-    where = f"It is saved, too: give {folder / BASELINE} in place of {folder}."
-    return replace(verdict, words=f"{verdict.words} {where}")
-
-
-def _save_baseline(problem: Problem, key: str, context: RunContext) -> bool:
-    """Save a baseline fitted on the training rows; return whether it can be saved."""
-    rows = np.arange(len(problem.kind)) if problem.plan.cv else problem.parts[0].train
-    model = problem.kind.handed_over(key, rows)
-    if model is not None:
-        save(model, context.folder / BASELINE)
-    return model is not None
+    single = next(entry for entry in entries if entry.key == verdict.recommended)
+    found = _gain(problem, blend, single)
+    if not found.known or found.low <= 0:
+        return verdict
+    words = VerdictWords(problem, blend, single, found).blend()
+    return replace(verdict, words=words, recommended=blend.key)

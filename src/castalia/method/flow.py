@@ -15,21 +15,23 @@ from castalia.base import load, save
 from castalia.errors import DamagedFile
 from castalia.method.advice import give_advice
 from castalia.method.baseline_scores import fit_baselines
+from castalia.method.blend_entry import blend_entries
 from castalia.method.doctor_steps import run_checks, save_diagnosis, try_remedies
 from castalia.method.fit_outcome import FitOutcome, summarise
 from castalia.method.fit_plan import FitPlan
 from castalia.method.fit_report import make_report
-from castalia.method.fit_result import MODEL, RESULT, FitResult
+from castalia.method.fit_result import CONTENDERS, MODEL, RESULT, FitResult
 from castalia.method.fit_verdict import decide
 from castalia.method.kinds import open_data
 from castalia.method.narrator import Narrator
 from castalia.method.problem import Problem, pose_problem
 from castalia.method.run_context import RunContext, opened_run
 from castalia.method.run_stages import Stages
-from castalia.method.trainings import train_seeds
+from castalia.method.saved_contender import load_contender
+from castalia.method.trainings import train_parts
 from castalia.train.runs import Run
 
-__all__ = ["announce", "complete", "fit", "run"]
+__all__ = ["announce", "complete", "contest", "cure", "fit", "run"]
 
 
 def fit(data: Any, target: str | None = None, *, plan: FitPlan | None = None) -> FitResult:
@@ -70,35 +72,65 @@ def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
         return complete(problem, record, narrator)
 
 
+def cure(plan: FitPlan, before: FitResult, narrator: Narrator | None = None) -> FitResult:
+    """Fit again with the doctor's remedies that help; where none does, the run stays as it is."""
+    narrator = narrator or Narrator()
+    problem = pose_problem(open_data(plan))
+    with opened_run(plan.folder, problem.fingerprint, plan.deciding()) as record:
+        record.resume()
+        stages = Stages(record.folder / "stages", problem.fingerprint)
+        found = try_remedies(problem, RunContext(record.folder, stages, Narrator()))
+        if found.changes:
+            announce(problem, record.folder, narrator)
+            return complete(problem, record, narrator)
+        record.finish("finished")
+    narrator.cured(found.steps)
+    narrator.note(f"No remedy helps on validation rows, so {before.folder} stays as it is.")
+    return before
+
+
 def complete(problem: Problem, record: Run, narrator: Narrator) -> FitResult:
     """Take every step that is not taken yet, and close the run."""
     folder = record.folder
     stages = Stages(folder / "stages", problem.fingerprint)
-    context = RunContext(folder, stages, narrator, problem.plan.time_limit)
-    created = stages.do("created", lambda: datetime.now().strftime("%Y-%m-%d %H:%M"))
-    baselines = fit_baselines(problem, context)
-    checks = run_checks(problem, context)
-    remedies = try_remedies(problem, context)
-    trainings = train_seeds(problem, remedies.changes, context)
-    diagnosis = save_diagnosis(problem, context, trainings.answers)
-    verdict = decide(problem, baselines, trainings, context)
-    facts = trainings.answers.facts
-    advice = give_advice(problem, verdict, trainings.over_seeds, facts, checks)
-    outcome = FitOutcome(
-        created, baselines, checks, remedies, trainings, diagnosis, verdict, advice
-    )
-    model = load(folder / trainings.stage / MODEL)
+    outcome = contest(problem, RunContext(folder, stages, narrator, problem.plan.time_limit))
+    model = load(folder / outcome.trainings.stage / MODEL)
     save(model, folder / MODEL)
-    report = make_report(problem, outcome, model)
+    report = make_report(problem, outcome, model, _used(outcome, folder, model))
     result = FitResult(folder, report, summarise(problem, outcome))
     result.save()
     record.finish("finished")
     return result
 
 
+def contest(problem: Problem, context: RunContext) -> FitOutcome:
+    """Let the contenders answer the same test rows, and decide between them."""
+    created = context.stages.do("created", lambda: datetime.now().strftime("%Y-%m-%d %H:%M"))
+    baselines = fit_baselines(problem, context)
+    checks = run_checks(problem, context)
+    remedies = try_remedies(problem, context)
+    trainings = train_parts(problem, remedies.changes, context)
+    diagnosis = save_diagnosis(problem, context, trainings.facts)
+    entries = [*baselines, trainings.entry]
+    blend = blend_entries(problem, entries, context)
+    verdict = decide(problem, baselines, trainings.entry, blend)
+    advice = give_advice(problem, verdict, trainings, checks)
+    entries += [blend] if blend else []
+    return FitOutcome(created, entries, checks, remedies, trainings, diagnosis, verdict, advice)
+
+
+def _used(outcome: FitOutcome, folder: Path, model: Any) -> Any:
+    """Return the recommended model; the network where that is only a guess."""
+    key = outcome.verdict.recommended
+    guess = outcome.verdict.outcome == "none"
+    return model if key == MODEL or guess else load_contender(folder / CONTENDERS / key)
+
+
 def announce(problem: Problem, folder: Path, narrator: Narrator) -> None:
     """Report what is fitted, and the remarks on its data."""
     narrator.started(folder, problem.facts())
+    for warning in problem.kind.warnings:
+        narrator.warning(warning)
     for note in problem.kind.notes:
         narrator.note(note)
 

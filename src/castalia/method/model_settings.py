@@ -10,7 +10,14 @@ from castalia.errors import InvalidParameter
 from castalia.train import Training
 from castalia.utils.text import did_you_mean, listing
 
-__all__ = ["apply_settings", "find_setting", "fitting_value", "parse_settings", "parse_value"]
+__all__ = [
+    "apply_settings",
+    "find_setting",
+    "fitting_value",
+    "parse_settings",
+    "parse_value",
+    "written",
+]
 
 _WORDS = {"none": None, "true": True, "false": False}
 _OURS = ("training", "random_state", "run", "device", "verbose", "callbacks")
@@ -100,3 +107,12 @@ def _places(model: Any, prefix: str = "") -> list[Place]:
 def fitting_value(value: Any, default: Any) -> Any:
     """Return a value in the shape of the default: one whole number for a tuple becomes a tuple."""
     return (value,) if isinstance(default, tuple) and isinstance(value, int) else value
+
+
+def written(value: Any) -> str:
+    """Write a value as one would type it.
+
+    >>> written((64, 64)), written(0.001)
+    ('64,64', '0.001')
+    """
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

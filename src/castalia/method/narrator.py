@@ -27,6 +27,9 @@ class Narrator:
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
         """The data is read; the run lies in this folder."""
 
+    def warning(self, words: str) -> None:
+        """There is something that makes the scores worthless, unless it is meant."""
+
     def note(self, words: str) -> None:
         """There is a remark on the data."""
 

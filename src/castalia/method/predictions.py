@@ -84,6 +84,7 @@ def predict(
     model: str | os.PathLike[str],
     data: Any,
     *,
+    name: str | None = None,
     text: str | None = None,
     header: bool = True,
     strict: bool = False,
@@ -93,10 +94,12 @@ def predict(
     Parameters
     ----------
     model
-        Folder of a run or of a saved model.
+        Folder of a run, whose recommended model is taken, or of a saved model.
     data
         A table as ``castalia.read`` takes it; columns are found by name, others are ignored. Or
         images: a folder, a file, or a list of them. Or a text file, with one text a line.
+    name
+        Another model of the run, such as ``"boosting"``.
     text
         Column with the texts; None takes the one the run was trained on.
     header
@@ -104,7 +107,7 @@ def predict(
     strict
         Refuse values that were never seen in training instead of taking them as missing.
     """
-    estimator = load_model(model)
+    estimator = load_model(model, name)
     kind = kind_of(estimator)
     rows = kind.new_rows(
         estimator,

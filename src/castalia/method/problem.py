@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,10 +14,13 @@ import numpy as np
 from castalia import __version__
 from castalia.base import check_parameters
 from castalia.errors import InvalidParameter
-from castalia.method.answer_scores import Answers, mean_scores, row_interval
+from castalia.evaluate import Interval, higher_is_better
+from castalia.method.answer_scores import Answers, joined, mean_scores, measure, stacked
+from castalia.method.contest_entry import Entry
 from castalia.method.fit_plan import METRICS, FitPlan
 from castalia.method.kinds import Kind
 from castalia.method.report import Contender
+from castalia.method.split_interval import RowsTested, split_interval, within
 from castalia.method.table_model import is_network
 from castalia.method.task import Task
 from castalia.method.train_test_split import Part
@@ -79,17 +83,49 @@ class Problem:
         """What decides the result: version, settings and data."""
         return digest([self.plan.deciding(), self.kind.fingerprint()])
 
-    def contender(self, answers: list[Answers], name: str, role: str, note: str) -> Contender:
-        """Return a row of the table of scores, from the answers of one seed or several."""
-        reach = row_interval(self.metric, self.truth, answers)
-        return Contender(
+    def sample(self, parts: int) -> RowsTested:
+        """Return the rows that the first so many parts test."""
+        ratio = np.mean([len(part.test) / len(part.train) for part in self.parts[:parts]])
+        tests = [part.test for part in self.parts[:parts]]
+        return RowsTested.of(tests, float(ratio), self.kind.keys.order)
+
+    def interval(self, entries: Sequence[list[Answers]]) -> Interval:
+        """Return a score, or the gain of a first contender over a second, with its interval.
+
+        It is the gain of the first where it is above 0, also where lower scores are better.
+        """
+        most = min(len(parts) for parts in entries)
+        tested = self.sample(most)
+        y, score = self.task.codes[tested.rows], measure(self.metric)
+        said = [stacked(y, [joined(parts[:most])]) for parts in entries]
+        sign = 1 if len(said) == 1 or higher_is_better(self.metric) else -1
+
+        def value(rows: np.ndarray) -> float:
+            found = [score(y[rows], each[rows]) for each in said]
+            return found[0] if len(found) == 1 else sign * (found[0] - found[1])
+
+        counted = self.task.kind == "classification"
+        return split_interval(value, tested, counted=counted)
+
+    def entry(self, key: str, parts: list[Answers], name: str, role: str, note: str = "") -> Entry:
+        """Score a contender, from its answers on each part."""
+        tested = self.sample(len(parts))
+        y = self.task.codes[tested.rows]
+        truth = [self.task.codes[part.test] for part in self.parts[: len(parts)]]
+        each = [
+            measure(self.metric)(wanted, stacked(wanted, [found]))
+            for wanted, found in zip(truth, parts, strict=True)
+        ]
+        reach = within(self.interval([parts]), self.metric)
+        row = Contender(
             name,
             role,
-            mean_scores(self.task, self.truth, answers),
+            mean_scores(self.task, y, [joined(parts)]),
             [reach.low, reach.high] if reach.known else None,
-            float(np.mean([a.seconds for a in answers])),
+            float(np.mean([a.seconds for a in parts])),
             note,
         )
+        return Entry(key, row, parts, each)
 
     def facts(self) -> dict[str, Any]:
         """Return what is shown before the first step."""

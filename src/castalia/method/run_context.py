@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from castalia.method.fit_result import CONTENDERS
 from castalia.method.narrator import Narrator
 from castalia.method.run_stages import Stages
 from castalia.train.runs import Run, RunStore
@@ -37,6 +38,10 @@ class RunContext:
     narrator: Narrator
     time_limit: float | None = None
     began: float = field(default_factory=time.monotonic)
+
+    def contender(self, key: str) -> Path:
+        """Return the folder of a saved contender."""
+        return self.folder / CONTENDERS / key
 
     @property
     def late(self) -> bool:

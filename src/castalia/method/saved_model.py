@@ -8,16 +8,42 @@ from typing import Any
 
 from castalia.base import load
 from castalia.data import Dataset
-from castalia.errors import InvalidData
-from castalia.method.fit_result import MODEL, RESULT, FitResult
+from castalia.errors import InvalidData, InvalidParameter
+from castalia.method.blend import Blend
+from castalia.method.classic_model import ClassicModel
+from castalia.method.fit_result import CONTENDERS, MODEL, RESULT, FitResult
+from castalia.method.saved_contender import load_contender
+from castalia.method.table_matrix import Matrix
 from castalia.utils.text import did_you_mean, listing, plural, shorten
 
-__all__ = ["check_columns", "find_target", "find_text", "load_model", "unseen_categories"]
+__all__ = [
+    "check_columns",
+    "find_target",
+    "find_text",
+    "load_model",
+    "reads_columns",
+    "unseen_categories",
+    "used_columns",
+]
 
 
-def load_model(path: str | os.PathLike[str]) -> Any:
-    """Load a model from its own folder, or from the folder of a run."""
+def load_model(path: str | os.PathLike[str], name: str | None = None) -> Any:
+    """Load a model from its own folder, or the recommended one from the folder of a run.
+
+    Parameters
+    ----------
+    path
+        Folder of a run or of a saved model.
+    name
+        Another contender of the run, by its key or its name: ``"boosting"``, ``"MLPClassifier"``.
+    """
     path = Path(path)
+    if (path / RESULT).is_file():
+        return load_contender(_contender(FitResult.load(path), name))
+    if name is not None:
+        raise InvalidParameter(
+            f"predict: --model chooses among the models of a run; `{path}` is no finished run."
+        )
     if (path / MODEL).is_dir() and not (path / "model.json").exists():
         return load(path / MODEL)
     if path.is_dir() and (path / "stages").is_dir():
@@ -25,7 +51,33 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             f"predict: `{path}` must be a finished run; its training is not done. Run the same "
             "`castalia fit` again."
         )
-    return load(path)
+    return load_contender(path)
+
+
+def _contender(run: FitResult, name: str | None) -> Path:
+    """Return the folder of a contender of a run, or say which there are."""
+    models: dict[str, str] = run.summary.get("models", {MODEL: MODEL})
+    key = run.summary.get("recommended", MODEL) if name is None else _key(models, name)
+    places = {k: run.model if k == MODEL else run.folder / CONTENDERS / k for k in models}
+    saved = [k for k, place in places.items() if place.is_dir()]
+    if key in saved:
+        return places[key]
+    what = "cannot be saved" if key in models else "is none of them"
+    raise InvalidParameter(
+        f"predict: --model must be {listing(saved)} of `{run.folder}`; {name or key!r} {what}."
+        f"{did_you_mean(name or key, saved)}"
+    )
+
+
+def _key(models: dict[str, str], name: str) -> str:
+    """Return the key of a contender by its key, its name, or how one of them begins."""
+    names = [(_plain(word), key) for key, shown in models.items() for word in (key, shown)]
+    exact = [key for word, key in names if word == _plain(name)]
+    return next(iter(exact or [key for word, key in names if word.startswith(_plain(name))]), "")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace(" ", "").replace("-", "").replace("_", "")
 
 
 def find_target(path: str | os.PathLike[str]) -> str | None:
@@ -43,28 +95,56 @@ def find_text(path: str | os.PathLike[str]) -> str | None:
 def _result(path: str | os.PathLike[str]) -> FitResult | None:
     """Return what is known of the run a model belongs to, or None."""
     path = Path(path)
-    for folder in (path, path.parent):
+    for folder in (path, path.parent, path.parent.parent):
         if (folder / RESULT).is_file():
             return FitResult.load(folder)
     return None
 
 
+def reads_columns(model: Any) -> bool:
+    """Whether a model has learnt the columns of a table."""
+    found = _reader(model)
+    return isinstance(found, Matrix) or hasattr(found, "encoder")
+
+
+def used_columns(model: Any) -> list[str]:
+    """Return the columns that a model of tables uses."""
+    if isinstance(model, Blend):
+        names = [name for member in model.members.values() for name in used_columns(member)]
+        return list(dict.fromkeys(names))
+    found = _reader(model)
+    return list(found.used if isinstance(found, Matrix) else found.encoder.used)
+
+
+def _reader(model: Any) -> Any:
+    """Return what turns rows into the input of a model."""
+    if isinstance(model, Blend):
+        return _reader(model.first)
+    return model.features if isinstance(model, ClassicModel) else getattr(model, "adapter_", None)
+
+
+def _known_words(model: Any) -> dict[str, list[str]]:
+    found = _reader(model)
+    return found.words if isinstance(found, Matrix) else dict(found.encoder.state()["words"])
+
+
 def check_columns(model: Any, data: Dataset) -> None:
     """Refuse a table that lacks columns the model uses; name them and near misses."""
-    encoder = model.adapter_.encoder
-    absent = [name for name in encoder.used if name not in data.columns]
+    used = used_columns(model)
+    lacking = [name for name in used if name not in data.columns]
+    absent = [name for name in lacking if name.rpartition(" (")[0] not in lacking]  # of a date
     if absent:
         raise InvalidData(
             f"predict: {data.source} must have every column the model was trained on; "
             f"{listing(absent, 'and')} {'is' if len(absent) == 1 else 'are'} missing."
-            f"{did_you_mean(absent[0], [c for c in data.columns if c not in encoder.used])}"
+            f"{did_you_mean(absent[0], [c for c in data.columns if c not in used])}"
         )
 
 
 def unseen_categories(model: Any, data: Dataset) -> list[str]:
     """Return a sentence for each column with values the model never saw."""
     found = []
-    for name, words in model.adapter_.encoder.state()["words"]:
+    for name, words in _known_words(model).items():
         known = set(words)
         new = [str(v) for v in data.column(name) if v is not None and str(v) not in known]
         if new:

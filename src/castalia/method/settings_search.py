@@ -28,6 +28,7 @@ from castalia.method.narrator import Narrator
 from castalia.method.problem import Problem, digest, pose_problem
 from castalia.method.report.score_formats import score
 from castalia.method.run_context import opened_run
+from castalia.method.train_test_split import same_rows
 from castalia.method.tune_plan import SEARCHES, TunePlan, TuneResult, settings_words
 from castalia.tune import Choice, SearchSpace
 from castalia.utils.text import plural
@@ -91,6 +92,7 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
             "tune: a search takes tables, images and tables of texts; got "
             f"{plan.fit.name}, for {data.task.kind}. Use `castalia fit` with --set."
         )
+    data.parts = same_rows(data.parts[0], plan.fit.seeds or 1)  # other test rows would have judged
     search = pose_search(plan, pose_problem(data))
     with opened_run(plan.fit.folder, search.fingerprint, _config(plan)) as record:
         record.resume()

@@ -16,12 +16,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from castalia.data import Dataset, Schema
+from castalia.data import Dataset
 from castalia.method.answer_scores import Answers, answers_of
+from castalia.method.classic_model import ClassicModel
 from castalia.method.table_matrix import Matrix
 from castalia.method.task import Task
 
-__all__ = ["BASELINES", "GUESSES", "answer", "baseline_name", "fit_baseline"]
+__all__ = ["BASELINES", "GUESSES", "answer", "baseline_name", "table_baseline"]
 
 BASELINES = ("guess", "linear", "boosting")
 GUESSES = {
@@ -47,24 +48,13 @@ def baseline_name(key: str, kind: str) -> str:
     return _NAMES[key, kind]
 
 
-def fit_baseline(
-    key: str,
-    train: Dataset,
-    test: Dataset,
-    y: np.ndarray,
-    task: Task,
-    *,
-    schema: Schema,
-    rounds: int = 100,
-    seed: int = 0,
-) -> Answers:
-    """Fit one of `BASELINES` on the usable columns and let it answer the test rows."""
-    matrix = Matrix(train, schema)
-    model = _build(key, matrix, task.kind, rounds, seed)
-    return answer(model, matrix.encode(train), y, matrix.encode(test), task)
+def table_baseline(key: str, table: Dataset, kind: str, rounds: int, seed: int) -> ClassicModel:
+    """Return one of `BASELINES` for the columns of a table, not yet fitted."""
+    matrix = Matrix.of(table)
+    return ClassicModel(_build(key, matrix, kind, rounds, seed), matrix)
 
 
-def answer(model: Any, train: np.ndarray, y: np.ndarray, test: np.ndarray, task: Task) -> Answers:
+def answer(model: Any, train: Any, y: np.ndarray, test: Any, task: Task) -> Answers:
     """Fit a model of scikit-learn and let it answer the test rows."""
     begin = time.perf_counter()
     with warnings.catch_warnings():

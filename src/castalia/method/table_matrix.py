@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from castalia.data import Dataset
+from castalia.data.tables.calendar_columns import with_calendar
 
 __all__ = ["MOST_CATEGORIES", "Matrix"]
 
@@ -22,16 +24,34 @@ class Matrix:
     --------
     >>> from castalia.data import datasets
     >>> table = datasets.load("penguins").select(["island", "body_mass_g"])
-    >>> matrix = Matrix(table, table.schema)
+    >>> matrix = Matrix.of(table).fit(table)
     >>> matrix.categorical, matrix.encode(table).shape
     ([1], (344, 2))
     """
 
-    def __init__(self, table: Dataset, schema: Any) -> None:
-        columns = [schema[name] for name in table.columns]
-        self.numeric = [c.name for c in columns if c.kind != "categorical"]
-        words = [c.name for c in columns if c.kind == "categorical"]
-        self.codes = {name: _codes(table.column(name)) for name in words}
+    def __init__(self, columns: Sequence[str], words: Sequence[str]) -> None:
+        self.numeric = [name for name in columns if name not in words]
+        self.codes: dict[str, dict[str, int]] = {name: {} for name in columns if name in words}
+
+    @classmethod
+    def of(cls, table: Dataset) -> Matrix:
+        """Return one for the columns of a table; what they are is decided by all of its rows."""
+        return cls(table.columns, table.schema.names("categorical"))
+
+    def fit(self, table: Dataset) -> Matrix:
+        """Learn the categories of training rows."""
+        self.codes = {name: _codes(table.column(name)) for name in self.codes}
+        return self
+
+    @property
+    def used(self) -> list[str]:
+        """Names of the columns."""
+        return [*self.numeric, *self.codes]
+
+    @property
+    def words(self) -> dict[str, list[str]]:
+        """Known values of the columns of categories."""
+        return {name: list(codes) for name, codes in self.codes.items()}
 
     @property
     def numbers(self) -> list[int]:
@@ -44,11 +64,26 @@ class Matrix:
         return list(range(len(self.numeric), len(self.numeric) + len(self.codes)))
 
     def encode(self, table: Dataset) -> np.ndarray:
-        """Return the matrix (rows, columns) of a table with these columns."""
+        """Return the matrix (rows, columns) of a table with these columns, or their dates."""
+        if not set(self.used) <= set(table.columns):
+            table = with_calendar(table, every=True)
         found = [_floats(table.column(name)) for name in self.numeric]
         for name, codes in self.codes.items():
             found.append(np.array([codes.get(_word(v), np.nan) for v in table.column(name)]))
         return np.column_stack(found)
+
+    def state(self) -> dict[str, Any]:
+        """Return what was learnt, as JSON values."""
+        return {"numeric": self.numeric, "codes": [[n, list(c)] for n, c in self.codes.items()]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Matrix:
+        """Return the matrix whose `state` this is."""
+        names = [str(name) for name, _ in state["codes"]]
+        self = cls([*state["numeric"], *names], names)
+        for name, (_, words) in zip(names, state["codes"], strict=True):
+            self.codes[name] = {str(word): place for place, word in enumerate(words)}
+        return self
 
 
 def _word(value: Any) -> Any:

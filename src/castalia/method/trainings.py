@@ -1,98 +1,88 @@
-"""The trainings of a fit: every seed on every part, and what they score together."""
+"""The trainings of a fit: one a part, each with its own seed, and what they score."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from castalia.evaluate import Interval, interval
-from castalia.evaluate import metric as metric_named
-from castalia.method.answer_scores import Answers, joined, mean_scores
+from castalia.method.answer_scores import Answers
+from castalia.method.contest_entry import Entry
+from castalia.method.fit_result import MODEL
 from castalia.method.model_settings import apply_settings
 from castalia.method.problem import Problem
-from castalia.method.report import Contender
 from castalia.method.report.score_formats import duration, score
 from castalia.method.run_context import RunContext
 from castalia.method.train_test_split import Part
 from castalia.method.training_run import fit_directly, train_network
 from castalia.utils.text import plural
 
-__all__ = ["Trainings", "train_seeds"]
+__all__ = ["Trainings", "train_parts"]
 
+TRAINING = "training"
 FINAL = "final"  # after folds: the model on all rows
 
 
 @dataclass(frozen=True)
 class Trainings:
-    """What the model answered, seed by seed.
+    """What the model answered, part by part.
 
     Attributes
     ----------
-    seeds
-        Answers of each seed on all tested rows.
-    contender
-        The model's row in the table of scores.
-    over_seeds
-        Its score over seeds, with the interval.
-    chosen
-        The seed whose model is saved: that of the lowest validation loss.
+    entry
+        Its answers and scores.
     stage
-        Folder of that training in the run.
+        Folder of the training in the run whose model is saved: the first, or that on all rows.
     notes
         Remarks.
     """
 
-    seeds: list[Answers]
-    contender: Contender
-    over_seeds: Interval
-    chosen: int
+    entry: Entry
     stage: str
     notes: list[str] = field(default_factory=list)
 
     @property
-    def answers(self) -> Answers:
-        """Answers of the chosen seed."""
-        return self.seeds[self.chosen]
+    def facts(self) -> dict[str, Any]:
+        """What the first training left: history, settings and the like."""
+        return self.entry.parts[0].facts
 
 
 class Job(NamedTuple):
-    """One training: its stage's name, seed and part, its number among all, and its seconds."""
+    """One training: its stage's name and part, its number among all, and its seconds."""
 
     name: str
-    seed: int
     part: Part
     number: int
     total: int
     seconds: float | None
 
 
-def train_seeds(problem: Problem, changes: Mapping[str, Any], context: RunContext) -> Trainings:
-    """Train every seed on every part; with a time limit, at least the first seed."""
+def train_parts(problem: Problem, changes: Mapping[str, Any], context: RunContext) -> Trainings:
+    """Train on every part, each with its own seed; with a time limit, at least on the first."""
     parts, cv = problem.parts, problem.plan.cv
-    pairs = [(seed, part) for seed in range(problem.kind.seeds) for part in parts]
-    total, found, notes = len(pairs) + bool(cv), dict[int, list[Answers]](), list[str]()
-    for number, (seed, part) in enumerate(pairs, start=1):
-        name = part.stage(f"seed-{seed}")
-        if seed and context.late and context.stages.done(name) is None:
-            notes.append(f"The time limit left no time for seed {seed} and later ones.")
+    total, found, notes = len(parts) + bool(cv), list[Answers](), list[str]()
+    for number, part in enumerate(parts, start=1):
+        name = part.stage(TRAINING)
+        if number > 1 and not cv and context.late and context.stages.done(name) is None:
+            notes.append(f"The time limit left no time for training {number} and later ones.")
             context.narrator.note(notes[-1])
             break
-        job = Job(name, seed, part, number, total, context.share(total - number + 1))
-        found.setdefault(seed, []).append(_train(problem, changes, context, job))
+        job = Job(name, part, number, total, context.share(total - number + 1))
+        found.append(_train(problem, changes, context, job))
     if cv:
         rows = Part("", np.arange(len(problem.kind)), parts[0].test)
-        _train(problem, changes, context, Job(FINAL, 0, rows, total, total, context.share(1)))
-    seeds = [joined(answers) for answers in found.values() if len(answers) == len(parts)]
-    return _summed_up(problem, seeds, notes)
+        _train(problem, changes, context, Job(FINAL, rows, total, total, context.share(1)))
+    entry = problem.entry(MODEL, found, problem.model_name, "model")
+    entry = replace(entry, shown=replace(entry.shown, note=_note(entry, problem.metric)))
+    return Trainings(entry, FINAL if cv else parts[0].stage(TRAINING), notes)
 
 
 def _train(problem: Problem, changes: Mapping[str, Any], context: RunContext, job: Job) -> Answers:
     def work() -> dict[str, Any]:
         rows = len(job.part.train)
-        model = problem.kind.build(rows, problem.plan.seed + job.seed)
+        model = problem.kind.build(rows, problem.plan.seed + job.part.seed)
         apply_settings(model, changes)
         words = f"{type(model).__name__} on {plural(rows, problem.task.unit)} ({job.name})"
         context.narrator.training(job.number, job.total, words)
@@ -129,27 +119,9 @@ def _trained_words(name: str, found: Answers) -> str:
     return f"{name}: {did} in {duration(found.seconds)}{why}"
 
 
-def _summed_up(problem: Problem, seeds: list[Answers], notes: list[str]) -> Trainings:
-    metric = problem.metric
-    values = [mean_scores(problem.task, problem.truth, [a])[metric] for a in seeds]
-    over = _over_seeds(values, metric)
-    note = plural(over.n, "seed")
-    if over.known:
-        note += f", mean of {', '.join(score(value, metric) for value in values)}"
-    row = problem.contender(seeds, problem.model_name, "model", note)
-    chosen = 0 if problem.plan.cv else _lowest_validation_loss(seeds)
-    stage = FINAL if problem.plan.cv else f"seed-{chosen}"
-    return Trainings(seeds, row, over, chosen, stage, notes)
-
-
-def _over_seeds(values: list[float], metric: str) -> Interval:
-    found = interval(values)
-    if metric_named(metric).fraction and found.known:
-        low = found.low if metric == "r2" else max(found.low, 0.0)
-        return Interval(found.mean, low, min(found.high, 1.0), found.n)
-    return found
-
-
-def _lowest_validation_loss(seeds: list[Answers]) -> int:
-    """Return the seed with the lowest validation loss: the test rows have no say."""
-    return int(np.argmin([(a.facts["best"] or {}).get("val_loss", np.inf) for a in seeds]))
+def _note(entry: Entry, metric: str) -> str:
+    """Say what it scored on each part."""
+    if len(entry.each) == 1:
+        return "one training"
+    values = ", ".join(score(value, metric) for value in entry.each)
+    return f"{len(entry.each)} trainings, each with its own split and seed: {values}"

@@ -242,3 +242,16 @@ def test_an_estimator_without_gradients_is_refused():
         InvalidParameter, match="trained by gradients; got LogisticRegression. With"
     ):
         diagnose(castalia.LogisticRegression(), X, Y)
+
+
+def test_codes_of_categories_are_not_called_unscaled_and_sampled_rows_not_few():
+    """The adapter of tables standardises; its codes of words are embedded, not multiplied."""
+    import pyarrow as pa
+
+    rng = np.random.default_rng(0)
+    words = [f"shop {i}" for i in rng.integers(0, 60, 240)]
+    table = castalia.read(pa.table({"shop": words, "x": rng.normal(size=240)}))
+    training = Training(verbose=False)
+    model = castalia.MLPClassifier(epochs=30, training=training, random_state=0)
+    found = diagnose(model, table, (rng.random(240) > 0.5).astype(int))
+    assert not {"CST201", "CST207"} & set(found.codes)

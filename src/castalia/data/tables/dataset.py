@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -143,6 +143,28 @@ class Dataset:
         if self._schema is not None:
             other._schema = Schema(len(self), tuple(self._schema[name] for name in columns))
         return other
+
+    def with_columns(
+        self, columns: Mapping[str, pa.Array], categorical: Collection[str] = ()
+    ) -> Dataset:
+        """Return the same rows with further columns, or others of the same names; in memory.
+
+        Parameters
+        ----------
+        columns
+            Arrow arrays by name.
+        categorical
+            Those of them whose words are categories, however many there are.
+        """
+        table, origin = self.table(), self._origin
+        for name, cells in columns.items():
+            known = name in table.column_names
+            place = table.column_names.index(name) if known else table.num_columns
+            table = (table.set_column if known else table.add_column)(place, name, cells)
+        declared = {*getattr(origin, "categorical", ()), *categorical}
+        notes = {name: note for name, note in origin.notes.items() if name not in columns}
+        made = MemorySource(table, origin.text, notes, declared, named=self.named)
+        return Dataset(made, target=self.target)
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a whole column: missing numbers as NaN, dates as NaT, other values as None."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import issparse
 
+from castalia.data.tables.calendar_columns import with_calendar
 from castalia.data.tables.column_codes import codes, numbers
 from castalia.data.tables.column_moments import Moments, spans
 from castalia.data.tables.column_profile import Profile
@@ -272,6 +273,9 @@ class TableEncoder:
         table = read_table(data if array is None else array)
         if self._named and _is_named(data):
             absent = [name for name in self.used if name not in table.columns]
+            if absent:  # columns made from dates are made again
+                table = with_calendar(table, every=True)
+                absent = [name for name in self.used if name not in table.columns]
             if absent:
                 raise InvalidData(
                     f"TableEncoder.encode: {table.source} must have every column used in fit; "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from castalia.base import Estimator
+from castalia.data.table_adapter import TableAdapter
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.record import Record
@@ -19,6 +20,8 @@ __all__ = ["judge_estimator"]
 
 # The adapter drops constant columns, flags missing values and encodes words.
 HANDLED = ("CST203",)
+# That of tables standardises numbers, and what is sampled of its rows are not all of them.
+OF_TABLES = ("CST201", "CST207")
 # A linear model may begin at zero: its loss is convex.
 CONVEX = ("CST108", "CST109")
 FEW_EPOCHS, FEW_STEPS = 5, 300
@@ -27,7 +30,9 @@ BLAMED_ON_RATE = ("CST402", "CST403", "CST406", "CST111")
 
 def judge_estimator(record: Record, estimator: Any, mute: Sequence[str] = ()) -> Diagnosis:
     """Return what the rules find, less what the estimator takes care of itself."""
-    moot = HANDLED if isinstance(estimator, Estimator) else CONVEX
+    moot: tuple[str, ...] = HANDLED if isinstance(estimator, Estimator) else CONVEX
+    if getattr(estimator, "adapter", None) is TableAdapter:
+        moot += OF_TABLES
     found = judge(record, mute=(*mute, *moot))
     if not isinstance(estimator, Estimator) and set(found.codes) <= set(BLAMED_ON_RATE):
         found = replace(found, findings=_crawls(record, found.findings))

@@ -13,6 +13,8 @@ from castalia.data.images import ImageAdapter
 from castalia.data.row_splits import holdout
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
+from castalia.method.blend import Blend
+from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_plan import FitPlan
 from castalia.method.images.duplicate_images import without_copies
 from castalia.method.images.fit_images import (
@@ -27,12 +29,18 @@ from castalia.method.images.image_model import (
     choose_size,
     enlarged,
 )
-from castalia.method.images.pixel_baselines import MOST_TRAINED, SIDE, coarse_pixels, pixel_model
+from castalia.method.images.pixel_baselines import (
+    MOST_TRAINED,
+    SIDE,
+    CoarsePixels,
+    coarse_pixels,
+    pixel_model,
+)
 from castalia.method.images.thumbnails import examples, feature_maps, thumbnail
 from castalia.method.kinds.kind import Asked, Kind, NewRows, refuse
 from castalia.method.table_baselines import answer
 from castalia.method.task import class_task
-from castalia.method.train_test_split import LEAST_ROWS, Part, make_parts
+from castalia.method.train_test_split import LEAST_ROWS, REPEATS, Part, make_parts
 from castalia.method.verdict import Verdict
 from castalia.utils.text import plural
 
@@ -46,7 +54,8 @@ class LabelledImages(Kind):
     """Images, each of one class."""
 
     catalog = "image"
-    hint: ClassVar[str] = "--model resnet, --set image_size=96, --set lr=0.0005"
+    other = "resnet"
+    tries: ClassVar = {"image_size": (96, 128), "lr": (0.0005, 0.002)}
     slow = True  # every file is decoded once
     mistakes = 12
 
@@ -61,7 +70,8 @@ class LabelledImages(Kind):
                 f"test; got {len(self.images)}."
             )
         self.task = class_task(self.target, np.asarray(self.images.target), _WHY, "image")
-        self.parts, more = make_parts(self.images, self.task, plan)
+        repeats = REPEATS if len(self.images) < MANY else 1
+        self.parts, more = make_parts(self.images, self.task, plan, repeats=repeats)
         self.X, self.sizes = self.images.features(), self.images.sizes
         self.grey = self.images.channels == 1
         self.size = choose_size(self.sizes, len(self))
@@ -120,16 +130,15 @@ class LabelledImages(Kind):
     def _coarse(self) -> np.ndarray:
         return coarse_pixels(self.X)
 
-    def baseline(self, key: str, part: Part) -> Answers:
+    def baseline(self, key: str, part: Part) -> tuple[Any, Answers]:
         """Fit a baseline on images shrunk to a few pixels."""
-        train = part.train
+        train, seed = part.train, self.plan.seed + part.seed
         if len(train) > MOST_TRAINED:
             share = MOST_TRAINED / len(train)
-            codes = self.task.codes[train]
-            train = train[holdout(len(train), share, seed=self.plan.seed, labels=codes)[1]]
-        model = pixel_model(key, self.plan.boosting_rounds, self.plan.seed)
-        coarse = self._coarse
-        return answer(model, coarse[train], self.task.y[train], coarse[part.test], self.task)
+            train = train[holdout(len(train), share, seed=seed, labels=self.task.codes[train])[1]]
+        model = pixel_model(key, self.plan.boosting_rounds, seed)
+        coarse, y = self._coarse, self.task.y[train]
+        return model, answer(model.estimator, coarse[train], y, coarse[part.test], self.task)
 
     def baseline_note(self, key: str) -> str:
         """Say what a baseline sees."""
@@ -145,11 +154,6 @@ class LabelledImages(Kind):
     def build(self, rows: int, seed: int = 0) -> Any:
         """Return an unfitted network, sized for so many training images."""
         return build_image_model(self.plan, self.system, rows, self.size, self.grey, seed)
-
-    @property
-    def seeds(self) -> int:
-        """With how many seeds to train: one will do where a training is long."""
-        return super().seeds if len(self) < MANY or self.plan.seeds is not None else 1
 
     @property
     def title(self) -> str:
@@ -201,7 +205,9 @@ class LabelledImages(Kind):
     @staticmethod
     def answered_by(model: Any) -> bool:
         """Whether a model takes images."""
-        return isinstance(getattr(model, "adapter_", None), ImageAdapter)
+        model = model.first if isinstance(model, Blend) else model
+        pixels = isinstance(model, ClassicModel) and isinstance(model.features, CoarsePixels)
+        return pixels or isinstance(getattr(model, "adapter_", None), ImageAdapter)
 
     @staticmethod
     def new_rows(model: Any, data: Sequence[Any], asked: Asked) -> NewRows:

@@ -17,9 +17,10 @@ from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import FitPlan
+from castalia.method.model_settings import find_setting, written
 from castalia.method.table_baselines import BASELINES, GUESSES, baseline_name
 from castalia.method.task import Task
-from castalia.method.train_test_split import Part
+from castalia.method.train_test_split import Part, RowKeys, hold_validation
 from castalia.method.verdict import Verdict
 from castalia.utils.text import listing
 
@@ -99,17 +100,22 @@ class Kind(ABC):
         What the target is called.
     parts
         How the rows are cut into those trained on and those tested.
+    keys
+        What the rows are split by: groups, or an order in time.
     notes
         Remarks for people.
     """
 
     catalog: ClassVar[str]  # kind of input in the catalogue
-    hint: ClassVar[str]  # settings to try where the network loses
+    other: ClassVar[str] = ""  # another model to try where the network loses
+    tries: ClassVar[Mapping[str, tuple[Any, ...]]]  # and settings, the first that differs
     slow: ClassVar[bool] = False  # whether reading takes a while
     searched: ClassVar[bool] = True  # whether rows can be cut into folds to search settings
     checked: ClassVar[bool] = True  # whether there are checks before the training
     mistakes: ClassVar[int] = 10  # how many of the worst are shown
     direct: ClassVar[Any] = TableAdapter  # makes numbers for models without a network; or None
+    shows_used: ClassVar[bool] = False  # whether sections are about the recommended model
+    apart: ClassVar[frozenset[str]] = frozenset()  # baselines that take other inputs
     column: str | None = None  # of a table, which holds texts
 
     plan: FitPlan
@@ -118,6 +124,8 @@ class Kind(ABC):
     target: str
     parts: list[Part]
     notes: list[str]
+    keys: RowKeys = RowKeys()
+    warnings: Sequence[str] = ()  # what must be known before anything else
 
     @abstractmethod
     def __init__(self, plan: FitPlan) -> None:
@@ -155,7 +163,7 @@ class Kind(ABC):
         self, rows: np.ndarray, share: float
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Cut validation rows off the training rows; None where chance will do."""
-        return None
+        return hold_validation(rows, share, self.keys, self.plan.seed)
 
     def cut_validation(self, rows: np.ndarray, share: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the rows to train on and those to validate by, None where chance will do."""
@@ -170,16 +178,12 @@ class Kind(ABC):
         return {key: baseline_name(key, self.task.kind) for key in BASELINES}
 
     @abstractmethod
-    def baseline(self, key: str, part: Part) -> Answers:
-        """Fit a baseline and let it answer the test rows of a part."""
+    def baseline(self, key: str, part: Part) -> tuple[Any, Answers]:
+        """Fit a baseline; return it, None where it cannot be saved, and its answers on a part."""
 
     def baseline_note(self, key: str) -> str:
         """Say a few words about a baseline."""
         return GUESSES[self.task.kind] if key == "guess" else ""
-
-    def handed_over(self, key: str, rows: np.ndarray) -> Any:
-        """Return a baseline fitted on some rows, to be saved when it wins; None: it cannot be."""
-        return None
 
     @abstractmethod
     def usual_model(self) -> str:
@@ -194,12 +198,18 @@ class Kind(ABC):
         """The system that the plan names, or the one that suits the data."""
         return system_for(self.task.kind, self.plan.model or self.usual_model(), self.catalog)
 
-    @property
-    def seeds(self) -> int:
-        """With how many seeds to train: one will do where chance plays no part."""
-        if self.plan.seeds is not None:
-            return self.plan.seeds
-        return 1 if self.plan.cv or not self.system.seeded else 3
+    def hint(self, model: Any) -> str:
+        """Return options worth trying, none of them what the model has already."""
+        words = [f"--model {self.other}"] if self.other else []
+        if type(model).__name__.lower().startswith(self.other or "-"):
+            words = []
+        for name, values in self.tries.items():
+            with suppress(InvalidParameter):  # not a setting of this model
+                place, own = find_setting(model, name)
+                held = getattr(place.owner, own)
+                found = next((v for v in values if v != held), None)
+                words += [f"--set {name}={written(found)}"] if found is not None else []
+        return ", ".join(words)
 
     # -- its part of the report ----------------------------------------------------------
 
@@ -226,18 +236,24 @@ class Kind(ABC):
 
     def split_words(self) -> str:
         """Say which rows are tested."""
-        plan, unit = self.plan, self.task.unit
-        how = f"{plan.cv} folds" if plan.cv else f"{100 * plan.test:.0f} % of the {unit}s tested"
-        if plan.group:
+        plan, unit, parts = self.plan, self.task.unit, len(self.parts)
+        share = f"{100 * plan.test:.0f} % of the {unit}s tested"
+        how = f"{plan.cv} folds" if plan.cv else share
+        if parts > 1 and not plan.cv:
+            how = f"{parts} times {share}, each with its own seed"
+        if self.keys.groups is not None and plan.group:
             return f"{how}, groups of `{plan.group}` kept together"
-        return f"{how}, the latest by `{plan.time}`" if plan.time else how
+        if self.keys.order is not None:
+            return f"{how}, always later than those trained on"
+        return how
 
     def split_sizes(self, facts: Mapping[str, Any]) -> dict[str, int]:
-        """Return how large each part of the split is, from what the training left."""
-        tested = sum(len(part.test) for part in self.parts)
+        """Return how large each part of the split is, from what the first training left."""
+        parts, tested = len(self.parts), len(self.parts[0].test)
         if self.plan.cv:
-            return {f"each of {self.plan.cv} folds tested": tested // self.plan.cv}
-        return {"train": facts["train"], "validation": facts["validation"], "test": tested}
+            return {f"each of {parts} folds tested": tested}
+        name = f"test, each of {parts} times" if parts > 1 else "test"
+        return {"train": facts["train"], "validation": facts["validation"], name: tested}
 
     # -- saved models --------------------------------------------------------------------
 

@@ -15,13 +15,15 @@ from castalia.data.text import DocumentAdapter, NGramAdapter, PairAdapter, TextA
 from castalia.data.text.text_inputs import as_texts
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
+from castalia.method.blend import Blend
+from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_plan import FitPlan
 from castalia.method.fit_table import load_table
 from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns
-from castalia.method.table_baselines import answer, fit_baseline
+from castalia.method.table_baselines import answer, table_baseline
 from castalia.method.task import find_task
 from castalia.method.texts.fit_texts import TEXTS, read_lines
-from castalia.method.texts.text_baselines import word_model
+from castalia.method.texts.text_baselines import PlainTexts, word_model
 from castalia.method.texts.text_column import (
     choose_column,
     column_texts,
@@ -31,7 +33,7 @@ from castalia.method.texts.text_column import (
 )
 from castalia.method.texts.text_model import build_classifier, choose_classifier
 from castalia.method.texts.text_panels import word_weights
-from castalia.method.train_test_split import LEAST_ROWS, Part, hold_validation, make_parts
+from castalia.method.train_test_split import LEAST_ROWS, REPEATS, Part, make_parts, row_keys
 from castalia.method.verdict import Verdict
 from castalia.utils.text import did_you_mean, listing, plural
 
@@ -46,7 +48,9 @@ class LabelledTexts(Kind):
     """A table with a column of texts, each of one class."""
 
     catalog = "text"
-    hint: ClassVar[str] = "--model attention, --set depth=2, --set dim=128, --set lr=1e-3"
+    other = "attention"
+    tries: ClassVar = {"depth": (2, 4), "dim": (128, 256), "lr": (0.001, 0.0003)}
+    apart = frozenset({"columns"})
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
@@ -74,7 +78,9 @@ class LabelledTexts(Kind):
                 f"numbers, for {self.task.why}. Use --task classification, or --text none to fit "
                 "the other columns."
             )
-        self.parts, more = make_parts(self.data, self.task, plan)
+        self.keys = row_keys(self.data, plan)
+        repeats = REPEATS if len(self.data) < MANY else 1
+        self.parts, more = make_parts(self.data, self.task, plan, self.keys, repeats)
         self.X = np.array(as_texts(self.data.column(self.column), "fit"), dtype=object)
         self.lengths = np.array([len(text.split()) for text in self.X])
         split_by = [name for name in (plan.group, plan.time) if name is not None]
@@ -126,37 +132,26 @@ class LabelledTexts(Kind):
         words = int(self.lengths.sum())
         return {"source": self.data.source, "what": f"{plural(len(self), 'text')}, {words:,} words"}
 
-    def hold_validation(
-        self, rows: np.ndarray, share: float
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Cut validation rows off by group or time."""
-        return hold_validation(self.data, rows, self.plan, share)
-
     @property
     def baselines(self) -> dict[str, str]:
         """Guessing, weighed words and, where there are any, the other columns."""
         found = {"guess": "Guessing", "words": "Logistic regression"}
         return found | ({"columns": "Gradient boosting"} if self.others else {})
 
-    def baseline(self, key: str, part: Part) -> Answers:
+    def baseline(self, key: str, part: Part) -> tuple[Any, Answers]:
         """Fit a baseline on words, or on the other columns."""
         train, y = self.rows(part.train)
         if key == "columns":
-            return fit_baseline(
-                "boosting",
-                self.data.take(part.train).select(self.others),
-                self.data.take(part.test).select(self.others),
-                y,
-                self.task,
-                schema=self.data.schema,
-                rounds=self.plan.boosting_rounds,
-                seed=self.plan.seed,
-            )
+            table = self.data.select(self.others)
+            rounds, seed = self.plan.boosting_rounds, self.plan.seed + part.seed
+            model = table_baseline("boosting", table, self.task.kind, rounds, seed)
+            test = table.take(part.test)
+            return model, answer(model, table.take(part.train), y, test, self.task)
         model = word_model(key, len(train))
         found = answer(model, train, y, self.X[part.test], self.task)
         if key == "words":
-            self._words[part.train.tobytes()] = model
-        return found
+            self._words[part.train.tobytes()] = model.estimator
+        return model, found
 
     def baseline_note(self, key: str) -> str:
         """Say what a baseline sees."""
@@ -174,11 +169,6 @@ class LabelledTexts(Kind):
         """Return an unfitted classifier, sized for so many texts."""
         words = int(np.percentile(self.lengths, 98))
         return build_classifier(self.plan, self.system, rows, words, seed)
-
-    @property
-    def seeds(self) -> int:
-        """With how many seeds to train: one will do where a training is long."""
-        return super().seeds if len(self) < MANY or self.plan.seeds is not None else 1
 
     @property
     def title(self) -> str:
@@ -215,12 +205,15 @@ class LabelledTexts(Kind):
         train = self.parts[0].train
         fitted = self._words.get(train.tobytes())
         if fitted is None:  # the baseline was fitted before an interruption
-            fitted = word_model("words", len(train)).fit(*self.rows(train))
+            fitted = word_model("words", len(train)).fit(*self.rows(train)).estimator
         return {"panels": [word_weights(fitted, self.task.classes)]}
 
     @staticmethod
     def answered_by(model: Any) -> bool:
         """Whether a model says what a text is."""
+        model = model.first if isinstance(model, Blend) else model
+        if isinstance(model, ClassicModel):
+            return isinstance(model.features, PlainTexts)
         adapters = (TextAdapter, DocumentAdapter, NGramAdapter, PairAdapter)
         return is_classifier(model) and isinstance(getattr(model, "adapter_", None), adapters)
 

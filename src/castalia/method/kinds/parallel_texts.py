@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from castalia.method.task import Task
 from castalia.method.texts.fit_texts import is_pair, read_lines, read_pairs
 from castalia.method.texts.text_model import build_translator
 from castalia.method.texts.text_panels import translations
-from castalia.method.train_test_split import Part, make_parts
+from castalia.method.train_test_split import Part, RowKeys, make_parts
 from castalia.method.verdict import Verdict
 from castalia.utils.text import listing, plural
 
@@ -31,7 +32,7 @@ class ParallelTexts(Kind):
     """Pairs of texts, one to be translated and one that is its translation."""
 
     catalog = "text"
-    hint: ClassVar[str] = "--set epochs=30, --set dim=256, --set beams=4"
+    tries: ClassVar = {"dim": (256, 512), "epochs": (30, 60)}
     slow = True
     searched = checked = False
 
@@ -45,7 +46,7 @@ class ParallelTexts(Kind):
         why = "two files are taken as translations of each other"
         self.task = Task("translation", why, y, np.array([]), "pair")
         groups = np.unique(self.X.astype(str), return_inverse=True)[1]  # a source is on one side
-        self.parts, more = make_parts(self.pairs, self.task, plan, groups)
+        self.parts, more = make_parts(self.pairs, self.task, plan, RowKeys(groups), repeats=1)
         self.notes = [*self.pairs.notes, *more, *self._remarks()]
 
     @staticmethod
@@ -57,9 +58,7 @@ class ParallelTexts(Kind):
         """Test no more pairs than are needed, and say so."""
         found = []
         if not self.plan.cv and len(self.parts[0].test) > MOST_TESTED:
-            part = self.parts[0]
-            rest, test = part.test[MOST_TESTED:], part.test[:MOST_TESTED]
-            self.parts = [Part(part.name, np.sort(np.concatenate([part.train, rest])), test)]
+            self.parts = [_fewer_tested(part) for part in self.parts]
             found.append(f"{MOST_TESTED:,} pairs are tested, which is enough; the others train.")
         same = float(np.mean(self.task.y == self.X))
         if same > 0.5:
@@ -88,9 +87,9 @@ class ParallelTexts(Kind):
         """Translating nothing."""
         return {"copy": "Copying the source"}
 
-    def baseline(self, key: str, part: Part) -> Answers:
+    def baseline(self, key: str, part: Part) -> tuple[Any, Answers]:
         """Return the sources."""
-        return Answers(self.X[part.test].astype(str))
+        return None, Answers(self.X[part.test].astype(str))
 
     def baseline_note(self, key: str) -> str:
         """Say why it scores at all."""
@@ -106,11 +105,6 @@ class ParallelTexts(Kind):
         words = int(np.percentile([len(line.split()) for side in sides for line in side], 99))
         characters = sum(len(line) for side in sides for line in side)
         return build_translator(self.plan, self.system, rows, words, characters, seed)
-
-    @property
-    def seeds(self) -> int:
-        """With how many seeds to train: one, unless more are asked for."""
-        return self.plan.seeds or 1
 
     @property
     def title(self) -> str:
@@ -190,3 +184,8 @@ class ParallelTexts(Kind):
         there = np.array([bool(line.strip()) for line in X])
         found[there] = model.predict(X[there])
         return {"translation": found}
+
+
+def _fewer_tested(part: Part) -> Part:
+    train = np.sort(np.concatenate([part.train, part.test[MOST_TESTED:]]))
+    return replace(part, train=train, test=part.test[:MOST_TESTED])

@@ -23,7 +23,7 @@ from castalia.method.texts.surprisal import surprises
 from castalia.method.texts.text_baselines import ngram_order
 from castalia.method.texts.text_model import build_language_model, choose_language_model
 from castalia.method.texts.text_panels import continuations, hardest
-from castalia.method.train_test_split import LEAST_ROWS, Part
+from castalia.method.train_test_split import LEAST_ROWS, Part, same_rows
 from castalia.method.verdict import Verdict
 from castalia.models.language import NGramLanguageModel
 from castalia.utils.text import listing, plural, shorten
@@ -38,7 +38,8 @@ class Prose(Kind):
     """A text file, tested at its end."""
 
     catalog = "text"
-    hint: ClassVar[str] = "--model gpt, --set hidden=512, --set context=128"
+    other = "gpt"
+    tries: ClassVar = {"hidden": (512, 1024), "context": (128, 256)}
     searched = checked = False
     direct = None
 
@@ -140,18 +141,15 @@ class Prose(Kind):
         """Single tokens and n-grams, counted."""
         return {"guess": "Guessing", "ngrams": f"{ngram_order(self.tokens)}-gram (Kneser–Ney)"}
 
-    def baseline(self, key: str, part: Part) -> Answers:
+    def baseline(self, key: str, part: Part) -> tuple[Any, Answers]:
         """Count n-grams of the training passages."""
         begin = time.perf_counter()
-        model = self.handed_over(key, part.train)
-        seconds = time.perf_counter() - begin
-        return Answers(surprises(model, self.X.take(part.test)), seconds=seconds)
-
-    def handed_over(self, key: str, rows: np.ndarray) -> Any:
-        """Return the counted model, which can be saved, asked and made to write."""
-        tokenizer = self._tokenizer(rows)
+        tokenizer = self._tokenizer(part.train)
         order = 1 if key == "guess" else ngram_order(tokenizer)
-        return NGramLanguageModel(order=order, tokenizer=tokenizer).fit(self.X.take(rows).texts())
+        model = NGramLanguageModel(order=order, tokenizer=tokenizer)
+        model.fit(self.X.take(part.train).texts())
+        seconds = time.perf_counter() - begin
+        return model, Answers(surprises(model, self.X.take(part.test)), seconds=seconds)
 
     def baseline_note(self, key: str) -> str:
         """Say what a baseline counts."""
@@ -174,11 +172,6 @@ class Prose(Kind):
         """The system that the plan names, or the one that suits the text."""
         name = self.plan.model or self.usual_model()
         return system_for("language modelling", name, self.catalog)
-
-    @property
-    def seeds(self) -> int:
-        """With how many seeds to train: one, unless more are asked for."""
-        return self.plan.seeds or 1
 
     @property
     def title(self) -> str:
@@ -277,11 +270,11 @@ def _parts(passages: int, plan: FitPlan) -> list[Part]:
     places = np.arange(passages)
     if plan.cv:
         return [
-            Part(f"fold-{i}", np.setdiff1d(places, held), held)
-            for i, held in enumerate(np.array_split(places, plan.cv), start=1)
+            Part(f"fold-{i + 1}", np.setdiff1d(places, held), held, i)
+            for i, held in enumerate(np.array_split(places, plan.cv))
         ]
     size = max(1, int(passages * plan.test))
-    return [Part("", places[:-size], places[-size:])]
+    return same_rows(Part("", places[:-size], places[-size:]), plan.seeds or 1)
 
 
 def _check_tokenizer(model: Any, owner: str) -> None:

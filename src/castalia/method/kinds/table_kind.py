@@ -8,18 +8,26 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import is_classifier
 
+from castalia.data.tables.calendar_columns import with_calendar
 from castalia.data.tables.schema import Column
-from castalia.errors import InvalidParameter
+from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import METRICS, FitPlan
 from castalia.method.fit_table import load_table, usable_columns
 from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns
+from castalia.method.leakage import find_leaks, leak_words
 from castalia.method.report.column_importance import column_importance
-from castalia.method.saved_model import check_columns, unseen_categories
-from castalia.method.table_baselines import fit_baseline
+from castalia.method.saved_model import (
+    check_columns,
+    reads_columns,
+    unseen_categories,
+    used_columns,
+)
+from castalia.method.table_baselines import answer, table_baseline
 from castalia.method.table_model import DEFAULT, build_model
 from castalia.method.task import find_task
-from castalia.method.train_test_split import Part, hold_validation, make_parts
+from castalia.method.time_column import find_time
+from castalia.method.train_test_split import Part, RowKeys, make_parts, row_keys
 from castalia.method.verdict import Verdict
 from castalia.utils.text import listing, plural
 
@@ -32,7 +40,8 @@ class Table(Kind):
     """A table; its target decides between classification and regression."""
 
     catalog = "table"
-    hint: ClassVar[str] = "--set hidden=256,256, --set lr=0.001"
+    shows_used = True
+    tries: ClassVar = {"hidden": ((256, 256), (512, 512)), "lr": (0.001, 0.0003)}
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
@@ -45,13 +54,30 @@ class Table(Kind):
             )
         self.target = plan.target
         self.task = find_task(self.data, plan.task)
-        split_by = [name for name in (plan.group, plan.time) if name is not None]
-        self.used, remarks = usable_columns(self.data.schema, [plan.target, *split_by])
-        self.parts, more = make_parts(self.data, self.task, plan)
+        self.data = with_calendar(self.data)
+        apart = [name for name in (plan.target, plan.group, *plan.drop) if name is not None]
+        self.used, remarks = usable_columns(self.data.schema, apart)
+        more = self._split()
+        self.warnings = leak_words(find_leaks(self.data, self.used, self.task), plan.target)
         self.notes = [*notes, *remarks, *more]
-        if split_by:
-            self.notes.append(f"Column `{split_by[0]}` serves to split and is not learnt from.")
+        if plan.group is not None:
+            self.notes.append(f"Column `{plan.group}` serves to split and is not learnt from.")
         self.X = self.data.select(self.used)
+
+    def _split(self) -> list[str]:
+        """Cut the rows, forwards in time where a column says so; return remarks."""
+        plan, data = self.plan, self.data
+        self.keys = row_keys(data, plan)
+        found = find_time(data, plan.target) if plan.time is None and plan.group is None else None
+        if found is not None:
+            try:
+                self.keys = RowKeys(order=data.column(found))
+                self.parts, more = make_parts(data, self.task, plan, self.keys)
+                return [_forwards(found), *more]
+            except InvalidData:  # the rows before have one class only
+                self.keys = RowKeys()
+        self.parts, more = make_parts(data, self.task, plan, self.keys)
+        return more
 
     @staticmethod
     def holds(plan: FitPlan) -> bool:
@@ -67,25 +93,12 @@ class Table(Kind):
         used = f"{len(self.used)} of {len(self.data.columns) - 1} columns to learn from"
         return {"source": self.data.source, "what": f"{plural(len(self), 'row')}, {used}"}
 
-    def hold_validation(
-        self, rows: np.ndarray, share: float
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Cut validation rows off by group or time."""
-        return hold_validation(self.data, rows, self.plan, share)
-
-    def baseline(self, key: str, part: Part) -> Answers:
+    def baseline(self, key: str, part: Part) -> tuple[Any, Answers]:
         """Fit a baseline on the columns."""
-        train, y = self.rows(part.train)
-        return fit_baseline(
-            key,
-            train,
-            self.X.take(part.test),
-            y,
-            self.task,
-            schema=self.data.schema,
-            rounds=self.plan.boosting_rounds,
-            seed=self.plan.seed,
+        model = table_baseline(
+            key, self.X, self.task.kind, self.plan.boosting_rounds, self.plan.seed + part.seed
         )
+        return model, answer(model, *self.rows(part.train), self.X.take(part.test), self.task)
 
     def usual_model(self) -> str:
         """Return a dense network."""
@@ -117,7 +130,7 @@ class Table(Kind):
                 f"a title or a length, may help. --text {text[0]} learns from it instead of the "
                 "other columns."
             )
-        return [*found, *_rows(len(self), verdict)]
+        return [*found, *_rows(len(self), verdict, not self.plan.cv and self.keys.order is None)]
 
     def described(self) -> dict[str, Any]:
         """Return the columns."""
@@ -141,7 +154,7 @@ class Table(Kind):
     @staticmethod
     def answered_by(model: Any) -> bool:
         """Whether a model has learnt columns."""
-        return hasattr(getattr(model, "adapter_", None), "encoder")
+        return reads_columns(model)
 
     @staticmethod
     def new_rows(model: Any, data: Sequence[Any], asked: Asked) -> NewRows:
@@ -152,17 +165,19 @@ class Table(Kind):
                 "each."
             )
         table, notes = load_table(data[0], header=asked.header)
+        table = with_calendar(table, every=True)
         check_columns(model, table)
         unseen = unseen_categories(model, table)
-        return NewRows(table.select(model.adapter_.encoder.used), {}, notes, unseen)
+        return NewRows(table.select(used_columns(model)), {}, notes, unseen)
 
     @staticmethod
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read a table with its target."""
         target = asked.known_target()
         table, notes = load_table(data, target=target, header=asked.header)
+        table = with_calendar(table, every=True)
         check_columns(model, table)
-        X = table.select(model.adapter_.encoder.used)
+        X = table.select(used_columns(model))
         y = table.labels() if is_classifier(model) else find_task(table, "regression").y
         return NewRows(X, {}, notes, unseen_categories(model, X), target, y)
 
@@ -175,7 +190,14 @@ class Table(Kind):
         return columns
 
 
-def _rows(rows: int, verdict: Verdict) -> list[str]:
+def _forwards(name: str) -> str:
+    return (
+        f"Column `{name}` puts the rows in order in time, so models are tested on rows later than "
+        "those they were trained on, as they will be used (--time none splits at random)."
+    )
+
+
+def _rows(rows: int, verdict: Verdict, folds: bool) -> list[str]:
     if rows >= FEW:
         return []
     act = (
@@ -183,7 +205,8 @@ def _rows(rows: int, verdict: Verdict) -> list[str]:
         if verdict.outcome == "better"
         else "; networks rarely win on so few, and more rows change more than settings"
     )
-    return [f"The table has only {plural(rows, 'row')}{act}. Use --cv 5 to test on all of them."]
+    more = " Use --cv 5 to test on all of them." if folds else ""
+    return [f"The table has only {plural(rows, 'row')}{act}.{more}"]
 
 
 def _column(column: Column) -> dict[str, Any]:

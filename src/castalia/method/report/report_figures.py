@@ -23,7 +23,7 @@ from castalia.evaluate import (
     ScoreComparison,
     to_svg,
 )
-from castalia.method.report.run_report import RunReport
+from castalia.method.report.run_report import Contender, RunReport
 from castalia.method.report.score_formats import finite, metric_label, score
 from castalia.utils.text import plural
 
@@ -52,7 +52,7 @@ def comparison(report: RunReport) -> Drawing | None:
             [c.name for c in shown],
             [c.scores[report.metric] for c in shown],
             [c.interval for c in shown],
-            highlight=[c.name for c in shown if c.role == "model"],
+            highlight=[c.name for c in shown if _is_highlighted(c, report)],
             metric=report.metric,
         ).plot()
         values = ", ".join(
@@ -63,6 +63,11 @@ def comparison(report: RunReport) -> Drawing | None:
         return Markup(to_svg(display.figure_, alt, "scores")), ""
 
     return guarded("Scores", draw)
+
+
+def _is_highlighted(contender: Contender, report: RunReport) -> bool:
+    """Whether a contender is the recommended one, or the model where none is named."""
+    return contender.name == report.recommended if report.recommended else contender.role == "model"
 
 
 def curves(report: RunReport) -> Drawing | None:

@@ -132,6 +132,7 @@ def score_table(report: RunReport) -> dict[str, Any]:
         {
             "name": c.name,
             "model": c.role == "model",
+            "recommended": bool(report.recommended) and c.name == report.recommended,
             "cells": [
                 {"text": score(c.scores.get(m), m), "best": _ties(c, best[m], m)} for m in names
             ],

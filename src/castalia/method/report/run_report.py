@@ -23,7 +23,7 @@ class Contender:
     name
         Name shown to people.
     role
-        ``"baseline"`` or ``"model"``.
+        ``"baseline"``, ``"model"`` or ``"blend"``.
     scores
         Value by metric name.
     interval
@@ -47,9 +47,9 @@ class Contender:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if self.role not in ("baseline", "model"):
+        if self.role not in ("baseline", "model", "blend"):
             raise InvalidParameter(
-                f"Contender: `role` must be 'baseline' or 'model'; got {self.role!r}."
+                f"Contender: `role` must be 'baseline', 'model' or 'blend'; got {self.role!r}."
             )
         for each in fields(self):
             setattr(self, each.name, plain(getattr(self, each.name)))
@@ -87,8 +87,10 @@ class RunReport:
         Checks before training: name, passed, measured, expected, message.
     history
         One mapping per epoch: epoch, loss, val_loss, lr, seconds.
+    recommended
+        Name of the contender to use; empty when unknown.
     y_true, y_pred, probability, classes
-        The model's answers on the test rows; probabilities are (n, K) in the order of classes.
+        Its answers on the test rows; probabilities are (n, K) in the order of classes.
     mistakes
         The worst ones, as ``castalia.evaluate.Mistake`` gives them; of images, ``image`` too.
     settings, environment, reproduce
@@ -129,6 +131,7 @@ class RunReport:
     advice: list[str] = field(default_factory=list)
     preflight: list[dict[str, Any]] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
+    recommended: str = ""
     y_true: list[Any] | None = None
     y_pred: list[Any] | None = None
     probability: list[list[float]] | None = None

@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from castalia.data.tokenizers import CharTokenizer, Tokenizer
+from castalia.method.classic_model import ClassicModel
 
-__all__ = ["LETTERS", "ngram_order", "informative_words", "word_model"]
+__all__ = ["LETTERS", "PlainTexts", "ngram_order", "informative_words", "word_model"]
 
 LETTERS, PIECES = 6, 4  # lengths of n-grams of characters and of longer tokens
 RARE = 1_000  # texts from which words seen once are left out
@@ -26,10 +27,31 @@ def ngram_order(tokenizer: Tokenizer) -> int:
     return LETTERS if isinstance(tokenizer, CharTokenizer) else PIECES
 
 
-def word_model(key: str, texts: int) -> Any:
+class PlainTexts:
+    """Texts as they are: the model of scikit-learn reads them itself."""
+
+    def fit(self, texts: Any) -> PlainTexts:
+        """Return itself."""
+        return self
+
+    def encode(self, texts: Any) -> np.ndarray:
+        """Return an array of texts."""
+        return np.array([str(text) for text in texts], dtype=object)
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing, for nothing is learnt."""
+        return {}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> PlainTexts:
+        """Return new ones."""
+        return cls()
+
+
+def word_model(key: str, texts: int) -> ClassicModel:
     """Return a classifier of texts by scikit-learn, not yet fitted."""
     if key == "guess":
-        return DummyClassifier(strategy="prior")
+        return ClassicModel(DummyClassifier(strategy="prior"), PlainTexts())
     words = TfidfVectorizer(
         token_pattern=_WORD,
         ngram_range=(1, 2),
@@ -37,7 +59,9 @@ def word_model(key: str, texts: int) -> Any:
         min_df=1 if texts < RARE else 2,
         max_features=MOST_WORDS,
     )
-    return make_pipeline(words, LogisticRegression(C=10.0, max_iter=1000))
+    return ClassicModel(
+        make_pipeline(words, LogisticRegression(C=10.0, max_iter=1000)), PlainTexts()
+    )
 
 
 def informative_words(model: Pipeline, classes: Sequence[Any], most: int = 10) -> list[list[str]]:

@@ -1,0 +1,114 @@
+"""Contenders on disk: ours as `castalia.save` writes them, scikit-learn's through skops.
+
+Neither is pickle. What a skops file holds is checked against the types that we write before any of
+it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from castalia.base import load, save
+from castalia.errors import DamagedFile, InvalidData
+from castalia.method.blend import Blend
+from castalia.method.classic_model import ClassicModel
+from castalia.method.fit_result import CONTENDERS, MODEL
+from castalia.method.images.pixel_baselines import CoarsePixels
+from castalia.method.report.plain_values import from_text, to_text
+from castalia.method.table_matrix import Matrix
+from castalia.method.texts.text_baselines import PlainTexts
+from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.text import listing
+
+__all__ = ["RECORD", "load_contender", "save_blend", "save_contender"]
+
+RECORD, ESTIMATOR = "contender.json", "estimator.skops"
+_FORMAT = 1
+_FEATURES: dict[str, Any] = {"table": Matrix, "images": CoarsePixels, "texts": PlainTexts}
+# Parts of the models that we save and that skops does not trust by itself; none of them runs code.
+_OURS = frozenset(
+    {
+        "functools.partial",
+        "numpy.dtype",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.utils.validation.check_array",
+    }
+)
+
+
+def save_contender(model: Any, folder: Path) -> None:
+    """Save a fitted contender into a folder of its own."""
+    if not isinstance(model, ClassicModel):
+        save(model, folder)
+        return
+    from skops import io
+
+    kind = next(name for name, made in _FEATURES.items() if isinstance(model.features, made))
+    record = {"format": _FORMAT, "features": kind, "state": model.features.state()}
+    with writing("fit", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(folder / ESTIMATOR, io.dumps(model.estimator))
+        atomic_write(folder / RECORD, to_text(record))
+
+
+def save_blend(weights: Mapping[str, float], folder: Path) -> None:
+    """Save the weights of a blend; its members lie beside it in the run."""
+    with writing("fit", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(folder / RECORD, to_text({"format": _FORMAT, "weights": dict(weights)}))
+
+
+def load_contender(folder: Path) -> Any:
+    """Load what `save_contender` or `save_blend` saved."""
+    if not (folder / RECORD).is_file():
+        return load(folder)
+    try:
+        record = from_text((folder / RECORD).read_bytes())
+        if "weights" in record:
+            return _blend(record["weights"], folder)
+        features = _FEATURES[record["features"]].from_state(record["state"])
+        content = (folder / ESTIMATOR).read_bytes()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(
+            f"load: `{folder}` is truncated or was altered. Run `castalia fit` again to write a "
+            "new one."
+        ) from error
+    return ClassicModel(_estimator(content, folder), features)
+
+
+def _blend(weights: Mapping[str, float], folder: Path) -> Blend:
+    """Load the members of a blend from the run it lies in."""
+    run, members = folder.parent.parent, dict[str, Any]()
+    for key in weights:
+        place = run / MODEL if key == MODEL else run / CONTENDERS / Path(key).name
+        if not place.is_dir():
+            raise InvalidData(
+                f"load: `{folder}` must lie in its run, beside the models it blends; {place} is "
+                "not there."
+            )
+        members[key] = load_contender(place)
+    return Blend(members, weights)
+
+
+def _estimator(content: bytes, folder: Path) -> Any:
+    """Make an estimator of types that we write, and of no others."""
+    from skops import io
+
+    try:
+        unusual = set(io.get_untrusted_types(data=content))
+        strange = sorted(unusual - _OURS)
+        if strange:
+            raise InvalidData(
+                f"load: `{folder / ESTIMATOR}` must hold only what Castalia writes; it holds "
+                f"{listing(strange, 'and', 4)}, which could run code, and is not loaded."
+            )
+        return io.loads(content, trusted=sorted(unusual))
+    except InvalidData:
+        raise
+    except Exception as error:  # a damaged zip, or a layout that skops does not know
+        raise DamagedFile(
+            f"load: `{folder / ESTIMATOR}` cannot be read ({type(error).__name__}). Run `castalia "
+            "fit` again to write a new one."
+        ) from error
