@@ -146,13 +146,12 @@ def _draw_losses(ax: Axes, fitted: dict[str, Any], losses: dict[str, float]) -> 
     for n, loss in zip(ORDERS, grams, strict=True):
         ax.axhline(loss, color=COLOURS[0], lw=0.9, alpha=0.7)
         ax.text(
-            0.99,
+            0.01,
             loss,
             f"{n}-gram",
             color=COLOURS[0],
             size=8.5,
             va="bottom",
-            ha="right",
             transform=ax.get_yaxis_transform(),
         )
     ax.set(xlabel="epoch", ylabel="loss on a new scene, nats a character")

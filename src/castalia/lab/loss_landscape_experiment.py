@@ -103,6 +103,7 @@ def _figure(found: dict[str, LossLandscape], depth: int) -> Figure:
     bar.ax.tick_params(colors=INK, labelsize=8.5)
     log_scale(axes[2])
     axes[2].set(xlabel="first direction", ylabel="loss, second direction 0")
+    axes[2].set_xticks(np.linspace(-RADIUS, RADIUS, 5))
     caption(axes[2])
     return figure
 
