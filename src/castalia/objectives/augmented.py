@@ -57,8 +57,8 @@ class Augmented(Wrapped):
 
     def state_dict(self) -> dict[str, Tensor]:
         """Add how many rows were seen, where changes go by epochs."""
-        own = {} if self.seen is None else {SEEN: self.seen}
-        return {**super().state_dict(), **own}
+        inner = super().state_dict()
+        return inner if self.seen is None else {**inner, SEEN: self.seen}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on counting, and hand the rest on."""

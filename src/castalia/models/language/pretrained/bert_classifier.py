@@ -11,7 +11,8 @@ from torch import nn
 
 from castalia.base import Classifier, Estimator, Interval, OneOf
 from castalia.errors import CheckpointMismatch, InvalidParameter
-from castalia.models.language.pretrained.encoder_parameters import Startable, classes_of
+from castalia.models.language.pretrained.encoder_parameters import Startable
+from castalia.models.language.pretrained.task_exchange import TaskExchange, classes_of
 from castalia.nets.language import EncoderClassifier, TaskFolder
 from castalia.objectives import Objective, class_loss
 from castalia.protocols import Spec
@@ -20,7 +21,7 @@ __all__ = ["BERTClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BERTClassifier(Startable, Classifier, Estimator):
+class BERTClassifier(TaskExchange, Startable, Classifier, Estimator):
     """Transformer encoder that classifies texts or pairs of texts.
 
     A linear layer on one vector of the text; cross-entropy is minimised. With a ``start`` it

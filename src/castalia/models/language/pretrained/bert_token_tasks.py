@@ -15,6 +15,7 @@ from castalia.data.text import SpanAdapter, WordAdapter
 from castalia.errors import CheckpointMismatch, InvalidData
 from castalia.models.language.pretrained.encoder_parameters import Startable
 from castalia.models.language.pretrained.start_weights import StartReader
+from castalia.models.language.pretrained.task_exchange import TaskExchange
 from castalia.models.language.word_tagger import WordTagger
 from castalia.nets.language import EncoderSpans, EncoderTagger, TaskFolder
 from castalia.objectives import Objective, SpanCrossEntropy
@@ -24,7 +25,7 @@ __all__ = ["BERTQuestionAnswerer", "BERTTagger"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BERTTagger(Startable, WordTagger):
+class BERTTagger(TaskExchange, Startable, WordTagger):
     """Transformer encoder that gives a tag to every word of a sentence.
 
     A linear layer on the vector of each word's first piece; cross-entropy is minimised. Right for
@@ -102,7 +103,7 @@ class SpanCodec(TargetCodec):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BERTQuestionAnswerer(Startable, Estimator):
+class BERTQuestionAnswerer(TaskExchange, Startable, Estimator):
     """Transformer encoder that finds the answer to a question in a text, or says there is none.
 
     Two scores at each token, as the first and as the last of the answer; the mean of their

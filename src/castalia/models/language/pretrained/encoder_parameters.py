@@ -8,21 +8,16 @@ a frozen encoder (LoRA, bottleneck adapters, learnt prompts).
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from castalia.base import Constraint, Interval, Trained
 from castalia.data.text import PairAdapter
 from castalia.data.tokenizers import Tokenizer
-from castalia.errors import CheckpointMismatch, InvalidParameter
+from castalia.errors import InvalidParameter
 from castalia.models.language.pretrained.start_weights import (
     STARTS,
     StartReader,
@@ -31,7 +26,6 @@ from castalia.models.language.pretrained.start_weights import (
 )
 from castalia.models.language.tokenizer_parameter import TokenizerChoice, make_tokenizer
 from castalia.nets import language as nets
-from castalia.nets.language.huggingface.pretrained_networks import whole
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
 from castalia.nn.adaptation.lora import LoRA
 from castalia.nn.adaptation.soft_prompts import Prompts
@@ -43,8 +37,8 @@ __all__ = [
     "EncoderSizes",
     "Startable",
     "as_wide",
-    "classes_of",
     "open_start",
+    "sizes_of",
 ]
 
 BASE = 768  # width of BERT base
@@ -199,57 +193,8 @@ def as_wide(net: nets.BERT | nets.GPT) -> None:
 class Startable(EncoderSizes):
     """Fields of estimators that learn a task on an encoder; see ``BERTClassifier``."""
 
-    _task: ClassVar[str]  # what Hugging Face's classes call it
-
     train: Annotated[Any, Trained()] = "all"
     adapt: Annotated[Any, Adaptation()] = None
-
-    @classmethod
-    def from_pretrained(cls, path: str | os.PathLike[str]) -> Self:
-        """Return a fitted estimator from a Hugging Face folder of BERT or RoBERTa for this task."""
-        found = nets.load_task(path, cls._task)
-        net: Any = found.net
-        if not isinstance(net, nets.BERT):
-            raise CheckpointMismatch(
-                f"{cls.__name__}.from_pretrained: `{path}` must hold a BERT or RoBERTa; it holds a "
-                f"{type(net).__name__}."
-            )
-        made: Any = cls(context=net.context, dim=net.dim, depth=len(net.blocks), heads=net.heads)
-        reader = PairAdapter(context=net.context)
-        reader.double = net.offset > 0
-        reader.adopt(Tokenizer.load(Path(path)))
-        kind: Any = cls.adapter.adapter
-        made.adapter_ = reader if kind is PairAdapter else kind(reader)
-        made.spec_ = Spec(
-            1, len(found.labels), extra={**reader.extra, "vocabulary": net.vocabulary}
-        )
-        made.encoder_, made.n_iter_, made.history_ = sizes_of(net), 0, []
-        made._name_outputs(found)
-        module: Any = made._network(made.spec_).to(found.weight.dtype).eval()
-        module.encoder.load_state_dict(net.state_dict())
-        module.head.load_state_dict({"weight": found.weight, "bias": found.bias})
-        made.module_, made.pretrained_ = module, True
-        fitted: Self = made
-        return fitted
-
-    def _name_outputs(self, found: nets.TaskFolder) -> None:
-        """Learn the classes of a folder."""
-
-    def _labels(self) -> list[str]:
-        """Return the names of the outputs."""
-        return [str(name) for name in self.classes_]  # type: ignore[attr-defined]
-
-    def save_pretrained(self, path: str | os.PathLike[str]) -> Path:
-        """Write network, head and tokenizer as a folder that Hugging Face's libraries read."""
-        check_is_fitted(self, "module_")
-        net: Any = whole(self.module_)  # type: ignore[attr-defined]
-        several = bool(getattr(self, "multilabel_", False))
-        found = nets.TaskFolder(
-            net.encoder, net.head.weight, net.head.bias, tuple(self._labels()), several
-        )
-        adapter: Any = self.adapter_  # type: ignore[attr-defined]
-        reader = getattr(adapter, "reader", adapter)
-        return nets.save_task(found, self._task, path, tokenizer=reader.exported())
 
     def _finished(self, net: Any) -> nn.Module:
         """Return a network on an encoder with what is not trained frozen."""
@@ -271,15 +216,6 @@ class Startable(EncoderSizes):
         elif self.train != "all":
             freeze_encoder(net.encoder, 0 if self.train == "head" else self.train, name)
         return net
-
-
-def classes_of(labels: Sequence[str]) -> np.ndarray:
-    """Return the classes that labels name: numbers, where they are numbered or have no names."""
-    if all(label == f"LABEL_{i}" for i, label in enumerate(labels)):
-        return np.arange(len(labels))
-    if all(label.isdecimal() and str(int(label)) == label for label in labels):
-        return np.array([int(label) for label in labels])
-    return np.array(labels)
 
 
 def freeze_encoder(encoder: nets.BERT, trained: int, owner: str) -> None:

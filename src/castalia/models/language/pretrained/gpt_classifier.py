@@ -28,16 +28,13 @@ from castalia.models.language.pretrained.decoder_weights import (
     sizes_of,
     with_bias,
 )
-from castalia.models.language.pretrained.encoder_parameters import (
-    Adaptation,
-    as_wide,
-    classes_of,
-)
+from castalia.models.language.pretrained.encoder_parameters import Adaptation, as_wide
 from castalia.models.language.pretrained.start_weights import (
     STARTS,
     StartReader,
     refuse_forgetting,
 )
+from castalia.models.language.pretrained.task_exchange import classes_of
 from castalia.models.language.tokenizer_parameter import TokenizerChoice
 from castalia.nets.language import GPT, CausalClassifier, TaskFolder, load_task, save_task
 from castalia.nets.language.huggingface.pretrained_networks import whole
