@@ -232,8 +232,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     ) -> Estimator:
         """Run the loop, from random weights or on from those there are."""
         device = resolve_device(training.device)
-        known: Any = self  # with what an earlier fit left
-        past = list(known.history_) if again else []
+        past = list(self.history_) if again else []
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
         drawn = derive(drawn, len(past)) % 2**31 if past else drawn
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn, again=again)
@@ -242,7 +241,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             if again:
-                net.load_state_dict(known.module_.state_dict())
+                net.load_state_dict(self.module_.state_dict())
             work = step_work(net, self.adapter_.shape, amounts.batch_size)
             rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
