@@ -26,8 +26,8 @@ SETTINGS = {"hidden": (16,), "epochs": 15, "lr": 0.01, "batch_size": 32, "watch"
 REAL = {  # file of the data folder, target: what can be predicted must still be recommended
     "penguins": ("tables/penguins.csv", "species"),
     "titanic": ("tables/titanic.csv", "Survived"),
-    "red wine": ("tables/winequality-red.csv", "quality"),
-    "white wine": ("tables/winequality-white.csv", "quality"),
+    "red wine": ("tables/winequality-red.csv", "column_12"),
+    "white wine": ("tables/winequality-white.csv", "column_12"),
 }
 
 
@@ -109,7 +109,8 @@ def recommended_model(name: str) -> str:
         problem, outcome = outcome_of(table, "y")
     else:
         file, column_name = REAL[name]
-        problem, outcome = outcome_of(folder() / file, column_name)
+        header = not column_name.startswith("column_")
+        problem, outcome = outcome_of(folder() / file, column_name, header=header)
     metric, shown = problem.metric, outcome.recommended.shown
     low, high = shown.interval or (float("nan"), float("nan"))
     return f"{shown.name}, {metric} {shown.scores[metric]:.3f} ({low:.3f} to {high:.3f})"

@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.method.small import write_images
 from tests.method.text_samples import write_book
@@ -45,6 +46,55 @@ def test_the_commands_of_the_page_on_images_run(pets):
         assert done.exit_code == 0, done.output
     assert (pets / "labels.csv").read_text().startswith("path,label,probability\n")
     assert (pets / "castalia-runs" / "pets-resnet" / "report.html").is_file()
+
+
+@pytest.fixture
+def customers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lines = ["id,age,income,plan,city,churned"]
+    for i in range(60):
+        age, plan = rng.integers(18, 80), rng.choice(["basic", "plus"])
+        city = rng.choice(["Zürich", "Genève", "Bern"])
+        churned = "" if i in (5, 17) else "yes" if age + 20 * (plan == "plus") > 60 else "no"
+        lines.append(f'{i + 1},{age},"${rng.integers(20, 90):,},200",{plan},{city},{churned}')
+    (tmp_path / "customers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    new = "\n".join(lines[:11]).replace(",churned", "")
+    new = re.sub(r",(yes|no|)$", "", new, flags=re.M)
+    (tmp_path / "new.csv").write_text(new + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_the_commands_of_the_page_on_tables_run(customers):
+    lines = "".join(blocks("tables.md", "sh")).splitlines()
+    assert len(lines) == 9
+    said = {}
+    for line in lines:
+        fits = line.startswith("castalia fit")
+        words = shlex.split(line)[1:] + ([*QUICK, "--set", "hidden=8"] if fits else [])
+        drops = ["--drop-missing"] if "customers.csv" in line and "--drop" not in line else []
+        done = CliRunner().invoke(app, [*words, *drops])
+        assert done.exit_code == 0, done.output
+        said[words[0], "--metric" in words] = done.output
+    head, first = (customers / "answers.csv").read_text().splitlines()[:2]
+    assert head == "id,prediction,probability_no,probability_yes"
+    assert first.startswith("1,")
+    assert "2 rows of 60 have no `churned`: left out." in said["fit", False]
+    assert "ROC AUC" in said["fit", True]
+    assert "roc auc" in said["runs", False] or "accuracy" in said["runs", False]
+    assert "MLPRegressor" in said["models", False]
+
+
+def test_the_python_of_the_page_on_tables_runs(customers, capsys):
+    names = {}
+    for block in blocks("tables.md", "python"):
+        exec(compile(block, "tables.md", "exec"), names)
+    assert names["missing"] == 2
+    assert len(names["net"].history_) == 11
+    request = {"id": 7, "age": 40, "income": 5e4, "plan": "plus"}
+    (answer,) = names["answer"]([{**request, "city": "Bern"}])
+    assert sum(answer.values()) == pytest.approx(1.0, abs=1e-5)
+    assert set(answer) == {"no", "yes"}
 
 
 def test_the_python_of_the_page_on_text_runs(tmp_path, monkeypatch):

@@ -38,13 +38,7 @@ REPEATS = {
     f"check_sample_weight_equivalence_on_{kind}_data": "a weight scales a step of an online rule"
     for kind in ("dense", "sparse")
 }
-# The check takes whatever has a `predict_proba` for a classifier of its four classes; that mixture
-# of scikit-learn passes because it refuses sparse rows.
-PROBABILITIES = {
-    f"check_estimator_sparse_{kind}": "a mixture has a probability for each component, not class"
-    for kind in ("array", "matrix")
-}
-EXCUSED = {"Perceptron": REPEATS, "Adaline": REPEATS, "GaussianMixture": PROBABILITIES}
+EXCUSED = {"Perceptron": REPEATS, "Adaline": REPEATS}
 
 
 def conform(model):

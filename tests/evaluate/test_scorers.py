@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate import higher_is_better, metric
+from castalia.evaluate import higher_is_better, metric, scores
+from castalia.evaluate.class_scores import CLASS_SCORES
 from castalia.evaluate.scorers import answer_score, check_scorer, scorer_names
 
 X, Y = load_iris(return_X_y=True)
@@ -42,6 +43,20 @@ def test_every_scorer_of_a_regression():
         expected = get_scorer(name)(model, rows, numbers)
         assert answer_score(name, numbers, model.predict(rows)) == pytest.approx(expected), name
     assert {"r2", "neg_median_absolute_error"} <= set(scorer_names("regression"))
+
+
+def test_quick_scores_of_classes_are_those_of_scores():
+    rng = np.random.default_rng(0)
+    for classes in (2, 4):
+        table = rng.dirichlet(np.ones(classes), 80)
+        code, said = rng.integers(0, classes, 80), table.argmax(axis=1)
+        expected = scores("classification", code, said, table, range(classes))
+        for name, quick in CLASS_SCORES.items():
+            assert quick(code, said, table) == pytest.approx(expected[name], abs=1e-9), name
+    tied = rng.integers(0, 4, (80, 1)) / 4
+    area = CLASS_SCORES["roc_auc"](code % 2, said, np.hstack([1 - tied, tied]))
+    assert area == pytest.approx(roc_auc_score(code % 2, tied))
+    assert math.isnan(CLASS_SCORES["roc_auc"](np.zeros(3, int), said[:3], table[:3]))
 
 
 def test_a_scorer_is_a_metric_of_which_more_is_better():

@@ -139,7 +139,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         training = self._resolved_training(**changes)
         again = self.warm_start and hasattr(self, "module_")
         read = self._further_rows if again else self._first_rows
-        vars(self).pop("_optimizers", None)
+        known: Any = self
+        known._optimizers = None  # a new training has new ones
         with plain_torch():
             return self._train(*read(X, y, sample_weight), training, again=again)
 
@@ -232,7 +233,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     ) -> Estimator:
         """Run the loop, from random weights or on from those there are."""
         device = resolve_device(training.device)
-        past = list(self.history_) if again else []
+        known: Any = self  # with what an earlier fit left
+        past = list(known.history_) if again else []
         drawn = build_strategy(training, device).agree(seed_from(self.random_state))
         drawn = derive(drawn, len(past)) % 2**31 if past else drawn
         recorder = open_recorder(self, training, X, target.y, target.weight, drawn, again=again)
@@ -241,7 +243,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         with seed_scope(seed, device):
             net = self._network(self.spec_)
             if again:
-                net.load_state_dict(self.module_.state_dict())
+                net.load_state_dict(known.module_.state_dict())
             work = step_work(net, self.adapter_.shape, amounts.batch_size)
             rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
             precision = resolve_precision(training.precision, device, rows=rows, work=work)
@@ -266,7 +268,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 optimizers=getattr(self, "_optimizers", None),
             )
         if keep:
-            self._optimizers = state.stepper.parts.optimizer_states()
+            known._optimizers = state.stepper.parts.optimizer_states()
         self.module_ = net if state.weights is None else self._plain(state.weights, precision.dtype)
         for line in state.history:
             line["epoch"] += len(past)

@@ -26,6 +26,8 @@ def evaluate(
     name: options.ContenderName = None,
     text: options.TextColumn = None,
     header: options.Header = True,
+    encoding: options.Encoding = None,
+    drop_missing: options.DropMissing = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a saved model on new rows, images or texts."""
@@ -34,7 +36,16 @@ def evaluate(
     from castalia.utils.text import plural
 
     several = data[0] if len(data) == 1 else tuple(data)
-    found = evaluate_rows(model, several, name=name, target=target, text=text, header=header)
+    found = evaluate_rows(
+        model,
+        several,
+        name=name,
+        target=target,
+        text=text,
+        header=header,
+        encoding=encoding,
+        drop_missing=drop_missing,
+    )
     out = Output(as_json)
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)

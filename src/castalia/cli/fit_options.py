@@ -15,6 +15,8 @@ __all__ = [
     "ContenderName",
     "Device",
     "Drop",
+    "DropMissing",
+    "Encoding",
     "Group",
     "Header",
     "Metric",
@@ -52,7 +54,7 @@ SetOptions = Annotated[
 Metric = Annotated[
     str | None,
     typer.Option(
-        help="What decides: accuracy, balanced_accuracy, r2, rmse, mae … [inferred from the task]."
+        help="What decides: accuracy, roc_auc, r2, mae …, any scorer of scikit-learn [by the task]."
     ),
 ]
 TestShare = Annotated[float, typer.Option(help="Share of rows in the test part.")]
@@ -65,6 +67,12 @@ TimeColumn = Annotated[
 ]
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", help="Column not to learn from; repeatable.")
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Encoding of a text file: utf-8, cp1252 … [detected].")
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave out rows without a target, and say how many.")
 ]
 Header = Annotated[bool, typer.Option(help="Whether a text file starts with names.")]
 BoostingRounds = Annotated[int, typer.Option(help="Trees of the boosting baseline.")]

@@ -32,13 +32,27 @@ def predict(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse values never seen in training.")
     ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to repeat beside the predictions, such as id; may be repeated."),
+    ] = None,
     header: options.Header = True,
+    encoding: options.Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the rows of a table, images or texts with a saved model."""
     from castalia.method import predict as predict_rows
 
-    found = predict_rows(model, data, name=name, text=text, header=header, strict=strict)
+    found = predict_rows(
+        model,
+        data,
+        name=name,
+        text=text,
+        header=header,
+        strict=strict,
+        keep=keep or (),
+        encoding=encoding,
+    )
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)
     path = None if out is None else found.write(out)

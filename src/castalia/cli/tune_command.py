@@ -43,6 +43,8 @@ def tune(
     device: options.Device = "auto",
     seed: options.Seed = 0,
     header: options.Header = True,
+    encoding: options.Encoding = None,
+    drop_missing: options.DropMissing = False,
     boosting_rounds: options.BoostingRounds = 100,
     preflight_seconds: options.PreflightSeconds = 10.0,
     quiet: options.Quiet = False,
@@ -75,6 +77,8 @@ def tune(
         device=device,
         seed=seed,
         header=header,
+        encoding=encoding,
+        drop_missing=drop_missing,
         boosting_rounds=boosting_rounds,
         preflight_seconds=preflight_seconds,
     )

@@ -165,7 +165,7 @@ def _check_level(owner: str, level: float) -> None:
 
 def _aligned(owner: str, y_true: Any, *predictions: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     """Turn everything into arrays with one entry per row."""
-    y, arrays = np.asarray(y_true), [np.asarray(p) for p in predictions]
+    y, arrays = np.asarray(y_true), [np.asanyarray(p) for p in predictions]
     if len(y) == 0:
         raise InvalidData(f"{owner}: `y_true` must hold at least one row; got none.")
     for array in arrays:

@@ -23,6 +23,7 @@ __all__ = [
     "metric",
     "primary_metric",
     "scores",
+    "top_calibration_error",
 ]
 
 
@@ -77,7 +78,7 @@ def metric(name: str) -> Metric:
             f"evaluate: metric must be {listing(METRICS, most=20)}, or a scorer of scikit-learn; "
             f"got {name!r}.{did_you_mean(str(name), [*METRICS, *known])}"
         )
-    share = not name.startswith(("neg_mean", "neg_root", "neg_median", "neg_max"))
+    share = not name.startswith(("neg_", "d2_", "matthews", "explained", "max_error"))
     return Metric(name, name.replace("_", " "), True, fraction=share)
 
 
@@ -186,7 +187,7 @@ def _beliefs(code: np.ndarray, table: np.ndarray) -> dict[str, float]:
         # Both one-against-rest areas of two classes are equal, so binary needs no case of its own.
         areas = [roc_auc_score(code == k, table[:, k]) for k in present]
         found["roc_auc"] = float(np.mean(areas))
-    found["calibration_error"] = _calibration_error(code, table, 15)
+    found["calibration_error"] = top_calibration_error(code, table)
     return found
 
 
@@ -222,10 +223,11 @@ def calibration_error(
         raise InvalidParameter(f"calibration_error: `bins` must be at least 1; got {bins!r}.")
     table = probabilities(probability, "calibration_error")
     labels = columns(y_true, table.shape[1], classes, "calibration_error")
-    return _calibration_error(positions(y_true, labels, "calibration_error"), table, bins)
+    return top_calibration_error(positions(y_true, labels, "calibration_error"), table, bins)
 
 
-def _calibration_error(code: np.ndarray, table: np.ndarray, bins: int) -> float:
+def top_calibration_error(code: np.ndarray, table: np.ndarray, bins: int = 15) -> float:
+    """Return the calibration error of the top class, from class numbers and (n, K)."""
     confidence = table.max(axis=1)
     hit = (table.argmax(axis=1) == code).astype(float)
     place = np.minimum((confidence * bins).astype(int), bins - 1)

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
@@ -109,7 +110,10 @@ def answer_score(
     )
     rows = np.arange(len(y))[:, None]
     try:
-        with warnings.catch_warnings():
+        with (
+            warnings.catch_warnings(),
+            config_context(assume_finite=True, skip_parameter_validation=True),
+        ):
             warnings.simplefilter("ignore")  # of classes that a resample lacks
             return float(get_scorer(name)(said, rows, np.asarray(y)))
     except ValueError:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from castalia.evaluate import Interval, scores
 from castalia.method.fit_plan import METRICS
+from castalia.method.said_answers import Said, scorer_mean
 from castalia.method.split_interval import RowsTested, split_interval, within
 from castalia.method.task import Task
 from castalia.method.texts.surprisal import surprises
@@ -97,7 +99,10 @@ def mean_scores(task: Task, y: np.ndarray, answers: Sequence[Answers]) -> dict[s
         return {name: measure(name)(y, said) for name in METRICS[task.kind]}
     classes = range(len(task.classes)) if len(task.classes) else None
     found = [scores(task.kind, y, a.prediction, a.probability, classes) for a in answers]
-    return {name: float(np.mean([f[name] for f in found])) for name in found[0]}
+    means = {name: float(np.mean([f[name] for f in found])) for name in found[0]}
+    if task.scorer is not None and task.scorer not in means:
+        means = {task.scorer: measure(task.scorer)(y, stacked(y, answers)), **means}
+    return means
 
 
 BLEU_COUNTS = 10  # numbers that BLEU is made of
@@ -111,7 +116,7 @@ def measure(metric: str) -> Score:
     >>> measure("accuracy")(np.array([0, 1]), np.array([[0, 1], [1, 1]]))
     0.75
     """
-    return _SCORES[metric]
+    return _SCORES.get(metric) or partial(scorer_mean, metric)
 
 
 def answer_interval(metric: str, task: Task, answers: Answers) -> Interval:
@@ -130,7 +135,8 @@ def stacked(y: np.ndarray, answers: Sequence[Answers]) -> np.ndarray:
     BLEU is made of, ten columns a seed, (n, 10 S), so that resamples need not be counted again.
     """
     if answers[0].prediction.dtype.kind != "U":
-        return np.column_stack([a.prediction for a in answers])
+        said = np.column_stack([a.prediction for a in answers])
+        return Said.of(said, [a.probability for a in answers if a.probability is not None])
     counts = [
         [count_matches(text, wanted) for text, wanted in zip(a.prediction, y, strict=True)]
         for a in answers

@@ -50,6 +50,8 @@ def evaluate(
     target: str | None = None,
     text: str | None = None,
     header: bool = True,
+    encoding: str | None = None,
+    drop_missing: bool = False,
 ) -> Evaluation:
     """Score a saved model on a table, on images or on texts, with a known target.
 
@@ -67,10 +69,21 @@ def evaluate(
         Column with the texts; None takes the one the run was trained on.
     header
         Whether a text file starts with column names.
+    encoding
+        Encoding of a text file; None: found out.
+    drop_missing
+        Whether rows without a target are left out, with a note, instead of refused.
     """
     estimator = load_model(model, name)
     kind = kind_of(estimator)
-    asked = Asked(target or find_target(model), text or find_text(model), header)
+    asked = Asked(
+        target or find_target(model),
+        text or find_text(model),
+        header,
+        encoding,
+        (),
+        drop_missing,
+    )
     rows = kind.known_rows(estimator, data, asked)
     task = kind.known_task(estimator, rows)
     answers = [answers_of(estimator, rows.X, task, 0.0)]

@@ -76,6 +76,11 @@ class FitPlan:
         Seed of the split and the first training.
     header
         Whether a text file starts with column names.
+    encoding
+        Encoding of a text file, such as ``"cp1252"``; None: found out.
+    drop_missing
+        Whether rows without a target are left out, with their number in the notes, instead of
+        refused.
     boosting_rounds
         Trees of the boosting baseline.
     preflight_seconds
@@ -111,6 +116,8 @@ class FitPlan:
     time_limit: float | None = None
     seed: int = 0
     header: bool = True
+    encoding: str | None = None
+    drop_missing: bool = False
     boosting_rounds: int = 100
     preflight_seconds: float = 10.0
     doctor: bool = False
@@ -173,6 +180,7 @@ class FitPlan:
             words += [f"--{option.name.replace('_', '-')}", str(value)]
         if not self.header:
             words.append("--no-header")
+        words += ["--drop-missing"] if self.drop_missing else []
         if self.doctor:
             words.append("--doctor")
         for name in self.drop:
@@ -188,7 +196,7 @@ class FitPlan:
         return [str(self.data) if isinstance(self.data, str | Path) else self.name]
 
 
-_UNSPOKEN = ("data", "drop", "settings", "header", "doctor", "verbose")
+_UNSPOKEN = ("data", "drop", "settings", "header", "drop_missing", "doctor", "verbose")
 
 
 def _stem(path: str | Path) -> str:

@@ -17,7 +17,7 @@ from castalia.data.tables.text_file import inspect
 from castalia.errors import CastaliaWarning, InvalidData
 from castalia.utils.text import listing, plural
 
-__all__ = ["load_table", "usable_columns"]
+__all__ = ["load_table", "only_labelled", "usable_columns"]
 
 _TEXT = (".csv", ".tsv", ".txt")
 _ADD = "Add a header line if it is data."
@@ -62,6 +62,21 @@ def load_table(
     except InvalidData as error:
         hint = next((f" {note}" for note in notes if _SAY in note), "")
         raise InvalidData(f"{error}{hint}") from error
+
+
+def only_labelled(data: Dataset, wanted: bool) -> tuple[Dataset, list[str]]:
+    """Leave out rows without a target, where that is wanted, and say how many they are."""
+    if not wanted:
+        return data, []
+    kept, missing = data.labelled()
+    if not len(kept):
+        raise InvalidData(
+            f"fit: target `{data.target}` of {data.source} must have values; all of them are "
+            "missing."
+        )
+    verb = "has" if missing == 1 else "have"
+    note = f"{plural(missing, 'row')} of {len(data):,} {verb} no `{data.target}`: left out."
+    return kept, [note] if missing else []
 
 
 def _known(source: Any) -> Dataset | None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,8 @@ def predict(
     text: str | None = None,
     header: bool = True,
     strict: bool = False,
+    keep: Sequence[str] = (),
+    encoding: str | None = None,
 ) -> Predictions:
     """Predict every row of a table, every image, or every text, with a saved model.
 
@@ -106,15 +109,41 @@ def predict(
         Whether a text file starts with column names.
     strict
         Refuse values that were never seen in training instead of taking them as missing.
+    keep
+        Columns of the table to repeat beside the predictions, such as an identifier.
+    encoding
+        Encoding of a text file; None: found out.
     """
     estimator = load_model(model, name)
     kind = kind_of(estimator)
     rows = kind.new_rows(
         estimator,
         data if isinstance(data, list) else [data],
-        Asked(text=text or find_text(model), header=header),
+        Asked(
+            text=text or find_text(model),
+            header=header,
+            encoding=encoding,
+            keep=tuple(keep),
+        ),
     )
     if strict and rows.unseen:
         raise InvalidData(f"predict: {' '.join(rows.unseen)}")
-    columns = {**rows.names, **kind.answers(estimator, rows.X)}
+    answers = kind.answers(estimator, rows.X)
+    _check_kept(keep, rows.names, answers)
+    columns = {**rows.names, **answers}
     return Predictions(columns, [*rows.notes, *rows.unseen])
+
+
+def _check_kept(keep: Sequence[str], names: Collection[str], answers: Collection[str]) -> None:
+    """Refuse columns that rows do not have, and those that predictions would hide."""
+    lost = [name for name in keep if name not in names or name in answers]
+    if lost:
+        reason = (
+            "predictions have a column of that name"
+            if lost[0] in answers
+            else "rows of a table alone have columns"
+        )
+        raise InvalidParameter(
+            "predict: `keep` must name columns of a table other than those of predictions; got "
+            f"`{lost[0]}`, and {reason}."
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from castalia import __version__
 from castalia.base import check_parameters
-from castalia.errors import InvalidParameter
 from castalia.evaluate import Interval, higher_is_better
+from castalia.evaluate.class_scores import CLASS_SCORES
+from castalia.evaluate.scorers import check_scorer
 from castalia.method.answer_scores import Answers, joined, mean_scores, measure, stacked
 from castalia.method.contest_entry import Entry
 from castalia.method.fit_plan import METRICS, FitPlan
@@ -25,7 +26,6 @@ from castalia.method.table_model import is_network
 from castalia.method.task import Task
 from castalia.method.train_test_split import Part
 from castalia.train import check_training
-from castalia.utils.text import listing
 
 __all__ = ["Problem", "digest", "pose_problem"]
 
@@ -150,7 +150,8 @@ def pose_problem(kind: Kind) -> Problem:
     network = is_network(model)
     if network and model.training is not None:
         check_training(model.training)
-    return Problem(kind, _metric(kind.plan, kind.task), network)
+    kind.task = replace(kind.task, scorer=_metric(kind.plan, kind.task))
+    return Problem(kind, str(kind.task.scorer), network)
 
 
 def digest(deciding: list[Any]) -> str:
@@ -161,10 +162,7 @@ def digest(deciding: list[Any]) -> str:
 
 def _metric(plan: FitPlan, task: Task) -> str:
     allowed = METRICS[task.kind]
-    if plan.metric is not None and plan.metric not in allowed:
-        article = "" if task.kind == "language modelling" else "a "
-        raise InvalidParameter(
-            f"fit: `metric` must be {listing(allowed)} for {article}{task.kind}; got "
-            f"{plan.metric!r}."
-        )
+    if plan.metric is not None:
+        ours = tuple(CLASS_SCORES) if task.kind == "classification" else ()
+        check_scorer(plan.metric, task.kind, (*allowed, *ours))
     return plan.metric or allowed[0]

@@ -35,7 +35,13 @@ from castalia.utils.text import plural
 
 __all__ = ["Search", "folds", "pose_search", "tune"]
 
-SCORERS = {"rmse": "neg_root_mean_squared_error", "mae": "neg_mean_absolute_error"}
+SCORERS = {
+    "rmse": "neg_root_mean_squared_error",
+    "mae": "neg_mean_absolute_error",
+    "f1": "f1_macro",
+    "roc_auc": "roc_auc_ovr",
+    "log_loss": "neg_log_loss",
+}
 HELD = 0.2  # share of the training rows that judges, where they are split by group or time
 STUDY = "study.sqlite"
 SHOWN = 5  # best trials in the table

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from castalia.evaluate import Interval
+from castalia.evaluate import METRICS, Interval
 from castalia.evaluate import metric as metric_named
 
 __all__ = ["RowsTested", "split_interval", "within"]
@@ -108,11 +108,11 @@ def split_interval(
 
 
 def within(found: Interval, metric: str) -> Interval:
-    """Cut an interval to what a score can be: no share is above 1, and only R² is below 0."""
-    low = found.low if metric == "r2" else max(found.low, 0.0)
-    return replace(
-        found, low=low, high=min(found.high, 1.0 if metric_named(metric).fraction else math.inf)
-    )
+    """Cut an interval to what a score can be: no share is above 1, and few scores are below 0."""
+    known = metric_named(metric)
+    signed = metric == "r2" or not (metric in METRICS or known.fraction)
+    low = found.low if signed else max(found.low, 0.0)
+    return replace(found, low=low, high=min(found.high, 1.0 if known.fraction else math.inf))
 
 
 def _quantile(level: float, of_rows: float, of_parts: float, spread: Spread) -> float:

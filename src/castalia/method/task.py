@@ -33,6 +33,8 @@ class Task:
         The classes in order; empty for a regression.
     unit
         What one example is called.
+    scorer
+        The measure that decides; None: the usual one.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class Task:
     y: np.ndarray
     classes: np.ndarray
     unit: str = "row"
+    scorer: str | None = None
 
     @property
     def codes(self) -> np.ndarray:

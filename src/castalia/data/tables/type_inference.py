@@ -81,6 +81,7 @@ class Guess:
         if comma:
             self._live.sort(key=lambda kind: kind == DECIMAL_COMMA, reverse=True)
             self._live.sort(key=lambda kind: isinstance(kind, Format))
+        self._money = False  # whether a $ stands before a number: its commas are no decimal ones
         self._shown: set[str] = set()  # names of formats that a value could not do without
         self._count = True
 
@@ -111,6 +112,8 @@ class Guess:
         """The other way in which the whole column could be read, or nothing."""
         found = self.reading
         live = [k for k in self._live if isinstance(k, Format) and k.name in self._shown]
+        if self._money:
+            return ""
         others = rivals(found, live) if isinstance(found, Format) else []
         return others[0].name if others else ""
 
@@ -129,6 +132,7 @@ class Guess:
             if not plain:
                 formats = [kind for kind in self._live if isinstance(kind, Format)]
                 self._shown |= {kind.name for kind in formats if kind.is_shown_by(column)}
+                self._money = self._money or bool(pc.any(pc.starts_with(column, "$")).as_py())
             if self._count and not any(pa.types.is_floating(kind) for kind in plain):
                 self._count_words(column)
             self.present += len(column) - column.null_count

@@ -68,7 +68,7 @@ def _written(digits: str) -> str:
 THOUSANDS = Format(
     "numbers with a currency or commas between thousands",
     pa.float64(),
-    _written(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+"),
+    _written(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+"),
     r"[$€£¥,]|USD|EUR|GBP",
     lambda text: _number(text, r"[$€£¥,()\s]|USD|EUR|GBP"),
 )

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from castalia.catalog import System, system_for
+from castalia.data import Dataset
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
@@ -39,11 +40,24 @@ class Asked:
         The column with the texts; None likewise.
     header
         Whether a text file starts with column names.
+    encoding
+        Encoding of a text file; None: found out.
+    keep
+        Columns of a table to hand on beside the answers.
+    drop_missing
+        Whether rows without a target are left out.
     """
 
     target: str | None = None
     text: str | None = None
     header: bool = True
+    encoding: str | None = None
+    keep: tuple[str, ...] = ()
+    drop_missing: bool = False
+
+    def kept(self, table: Dataset) -> dict[str, np.ndarray]:
+        """Return the columns of a table that are handed on."""
+        return {name: table.column(name) for name in self.keep}
 
     def known_target(self) -> str:
         """Return the column with the truth, or refuse to go on without it."""

@@ -18,7 +18,7 @@ from castalia.method.answer_scores import Answers
 from castalia.method.blend import Blend
 from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_plan import FitPlan
-from castalia.method.fit_table import load_table
+from castalia.method.fit_table import load_table, only_labelled
 from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns
 from castalia.method.table_baselines import answer, table_baseline
 from castalia.method.task import find_task
@@ -54,13 +54,16 @@ class LabelledTexts(Kind):
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
-        data, notes = load_table(plan.data, target=plan.target, header=plan.header)
+        data, notes = load_table(
+            plan.data, target=plan.target, header=plan.header, encoding=plan.encoding
+        )
         if plan.target is None:
             raise InvalidParameter(
                 "fit: `target` must name the column with the labels, as in --target "
                 f"{data.columns[-1]}; got none. There are {listing(data.columns, 'and', 8)}."
             )
         self.target = plan.target
+        data, left_out = only_labelled(data, plan.drop_missing)
         self.column = choose_column(data, plan.text, plan.target)
         rows, empty = column_texts(data, self.column, "fit")
         data = data.take(rows)
@@ -85,7 +88,7 @@ class LabelledTexts(Kind):
         self.lengths = np.array([len(text.split()) for text in self.X])
         split_by = [name for name in (plan.group, plan.time) if name is not None]
         self.others = others(self.data.schema, [self.target, self.column, *split_by])
-        self.notes = [*notes, self._taken(), *empty, *copies, *more, *self._read()]
+        self.notes = [*left_out, *notes, self._taken(), *empty, *copies, *more, *self._read()]
         self._words: dict[bytes, Any] = {}
 
     @staticmethod
@@ -227,7 +230,7 @@ class LabelledTexts(Kind):
         if _is_lines(data[0]):
             lines = [line for line in read_lines(data[0], "predict") if line.strip()]
             return NewRows(np.array(lines, dtype=object), {}, unit="text")
-        table, notes = load_table(data[0], header=asked.header)
+        table, notes = load_table(data[0], header=asked.header, encoding=asked.encoding)
         column = _column(table, asked, "predict")
         rows, empty = column_texts(table, column, "predict")
         if empty:
@@ -235,13 +238,13 @@ class LabelledTexts(Kind):
                 f"predict: column `{column}` of {table.source} must hold a text in every row; "
                 f"row {int(np.setdiff1d(np.arange(len(table)), rows)[0])} has none. Leave it out."
             )
-        return NewRows(table.column(column), {}, notes, unit="text")
+        return NewRows(table.column(column), asked.kept(table), notes, unit="text")
 
     @staticmethod
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read a table with texts and their classes."""
         target = asked.known_target()
-        table, notes = load_table(data, target=target, header=asked.header)
+        table, notes = load_table(data, target=target, header=asked.header, encoding=asked.encoding)
         column = _column(table, asked, "evaluate")
         rows, empty = column_texts(table, column, "evaluate")
         table = table.take(rows)

@@ -13,7 +13,7 @@ from castalia.data.tables.schema import Column
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.fit_plan import METRICS, FitPlan
-from castalia.method.fit_table import load_table, usable_columns
+from castalia.method.fit_table import load_table, only_labelled, usable_columns
 from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns
 from castalia.method.leakage import find_leaks, leak_words
 from castalia.method.report.column_importance import column_importance
@@ -45,7 +45,9 @@ class Table(Kind):
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
-        self.data, notes = load_table(plan.data, target=plan.target, header=plan.header)
+        self.data, notes = load_table(
+            plan.data, target=plan.target, header=plan.header, encoding=plan.encoding
+        )
         if plan.target is None:
             raise InvalidParameter(
                 "fit: `target` must name the column of the table to predict, as in --target "
@@ -53,13 +55,14 @@ class Table(Kind):
                 f"{listing(self.data.columns, 'and', 8)}."
             )
         self.target = plan.target
+        self.data, left_out = only_labelled(self.data, plan.drop_missing)
         self.task = find_task(self.data, plan.task)
         self.data = with_calendar(self.data)
         apart = [name for name in (plan.target, plan.group, *plan.drop) if name is not None]
         self.used, remarks = usable_columns(self.data.schema, apart)
         more = self._split()
         self.warnings = leak_words(find_leaks(self.data, self.used, self.task), plan.target)
-        self.notes = [*notes, *remarks, *more]
+        self.notes = [*left_out, *notes, *remarks, *more]
         if plan.group is not None:
             self.notes.append(f"Column `{plan.group}` serves to split and is not learnt from.")
         self.X = self.data.select(self.used)
@@ -164,22 +167,23 @@ class Table(Kind):
                 f"predict: a model of tables takes one table; got {len(data)}. Call it once for "
                 "each."
             )
-        table, notes = load_table(data[0], header=asked.header)
+        table, notes = load_table(data[0], header=asked.header, encoding=asked.encoding)
         table = with_calendar(table, every=True)
         check_columns(model, table)
         unseen = unseen_categories(model, table)
-        return NewRows(table.select(used_columns(model)), {}, notes, unseen)
+        return NewRows(table.select(used_columns(model)), asked.kept(table), notes, unseen)
 
     @staticmethod
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read a table with its target."""
         target = asked.known_target()
-        table, notes = load_table(data, target=target, header=asked.header)
+        table, notes = load_table(data, target=target, header=asked.header, encoding=asked.encoding)
+        table, left_out = only_labelled(table, asked.drop_missing)
         table = with_calendar(table, every=True)
         check_columns(model, table)
         X = table.select(used_columns(model))
         y = table.labels() if is_classifier(model) else find_task(table, "regression").y
-        return NewRows(X, {}, notes, unseen_categories(model, X), target, y)
+        return NewRows(X, {}, [*left_out, *notes], unseen_categories(model, X), target, y)
 
     @staticmethod
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:

@@ -77,7 +77,7 @@ def merge_repeats(
 def _repeats(X: np.ndarray) -> np.ndarray:
     """Return whether each row is the one before it, from the second on; NaN equals NaN."""
     same: np.ndarray = (X[1:] == X[:-1]) | (np.isnan(X[1:]) & np.isnan(X[:-1]))
-    return same.all(axis=1)
+    return np.asarray(same.all(axis=1))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

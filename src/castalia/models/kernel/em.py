@@ -45,7 +45,7 @@ def _step(points: Points, components: Components) -> tuple[float, Tensor]:
     """Return the log-likelihood of all rows, and the components' sums."""
 
     def look(rows: slice) -> tuple[float, Tensor]:
-        seen, weight = components.seen(points.block(rows)), points.weight[rows]
+        seen, weight = components.seen(points.rows[rows]), points.weight[rows]
         log_norm, share = posterior(components.log_densities(seen))
         log_likelihood = float(log_norm.double() @ weight.double())
         return log_likelihood, components.sums(share * weight, seen)
@@ -76,7 +76,7 @@ def from_labels(points: Points, labels: Tensor, k: int, kind: str, reg: float) -
     components = KINDS[kind](Mixture(torch.full_like(means[:, 0], 1 / k), means, unit), reg)
 
     def look(rows: slice) -> tuple[Tensor]:
-        seen = components.seen(points.block(rows))
+        seen = components.seen(points.rows[rows])
         return (components.sums(mine(rows).to(seen), seen),)
 
     (sums,) = points.add_up(look, components.width)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
-from scipy.sparse import issparse
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -101,8 +100,6 @@ class GaussianMixture(DensityMixin, DirectEstimator):
     ([-1.0, 5.0], [0.5, 0.5])
     """
 
-    _sparse: ClassVar[bool] = True
-
     n_components: Annotated[int, Interval(1, whole=True)] = 1
     covariance_type: Annotated[str, OneOf(*KINDS)] = "full"
     init: Annotated[Any, Start("k-means")] = "k-means"
@@ -113,7 +110,7 @@ class GaussianMixture(DensityMixin, DirectEstimator):
     warm_start: Annotated[bool, OneOf(True, False)] = False
 
     def _solve(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
-        points = Points(X if issparse(X) else self._tensor(X), sample_weight)
+        points = Points(self._tensor(X), sample_weight)
         enough_rows(self, "n_components", self.n_components, points)
         with piecewise(points.origin.device) as points.spread:
             best = self._best(points)
@@ -192,23 +189,18 @@ class GaussianMixture(DensityMixin, DirectEstimator):
     def _posterior(self, X: Any) -> tuple[Tensor, Tensor]:
         """Return log p(x), (N,), and p(k | x), (N, K)."""
         check_is_fitted(self, "means_")
-        points = self._points(self._matrix(X))
+        X = self._tensor(self._matrix(X))
+        middle = torch.as_tensor(self.means_.mean(axis=0)).to(X)
+        points = Points(X, origin=middle)
         components = KINDS[self.covariance_type](self._mixture(points), 0.0)
 
         def look(rows: slice) -> tuple[Tensor, Tensor]:
-            return posterior(components.log_densities(components.seen(points.block(rows))))
+            return posterior(components.log_densities(components.seen(points.rows[rows])))
 
-        with piecewise(points.origin.device, wait=False) as spread:
+        with piecewise(X.device, wait=False) as spread:
             found = list(spread(look, points.chunks(components.width)))
         log_norms, shares = zip(*found, strict=True)
         return torch.cat(log_norms), torch.cat(shares, dim=1).T
-
-    def _points(self, X: Any) -> Points:
-        """Return checked rows around the middle of the means; sparse ones as they are."""
-        if issparse(X):
-            return Points(X)
-        X = self._tensor(X)
-        return Points(X, origin=torch.as_tensor(self.means_.mean(axis=0)).to(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return p(k | x) of each row, (N, K)."""

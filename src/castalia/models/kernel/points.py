@@ -135,11 +135,6 @@ class Points:
         ]
         return torch.from_numpy(np.concatenate(chunks))
 
-    def block(self, rows: slice) -> Tensor:
-        """Return the rows of a chunk, dense, with the one at their end."""
-        found = self.rows[rows]
-        return torch.from_numpy(found.toarray()) if self.sparse else found
-
     def dense(self, rows: Tensor) -> Tensor:
         """Return a few rows without the one at their end."""
         found = self._take(rows)

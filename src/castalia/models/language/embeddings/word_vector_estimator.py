@@ -44,7 +44,13 @@ class WordVectorEstimator(WordQueries, DirectEstimator):
     """Base of estimators that give every word a vector.
 
     A subclass gives ``_learn(texts)``, which returns the vectors of ``words_``;
-    ``Word2Vec`` documents the fields.
+    ``Word2Vec`` documents the other fields.
+
+    Parameters
+    ----------
+    training
+        ``Training`` with callbacks, a run folder, checkpoints or progress; its other settings have
+        no meaning here and are refused.
     """
 
     dim: Annotated[int, Interval(1, whole=True)] = 100
