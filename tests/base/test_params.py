@@ -41,7 +41,7 @@ class Owner:
         ("flag", 1, "got 1"),
         ("hidden", (4, 0), r"`hidden` must be a tuple of positive whole numbers; got \(4, 0\)"),
         ("hidden", 4, "got 4"),
-        ("seed", -1, "`seed` must be a whole number of at least 0, .*; got -1"),
+        ("seed", -1, "`seed` must be a whole number of at least 0 .*; got -1"),
     ],
 )
 def test_the_error_is_made_from_the_constraint(name, value, message):

@@ -36,6 +36,8 @@ __all__ = [
     "take_rows",
 ]
 
+LARGEST = 1e150
+
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns: pandas, polars, Arrow or a ``Dataset``."""
@@ -118,6 +120,7 @@ def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") ->
                 f"{type(estimator).__name__}: requires y to be passed, but the target y is None."
             )
         return X
+    X = X.detach().cpu() if isinstance(X, Tensor) else X
     dtype = "numeric" if getattr(X, "dtype", None) != np.float32 else np.float32
     X = validate_data(
         estimator,
@@ -128,7 +131,20 @@ def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") ->
         ensure_all_finite="allow-nan",
         **({"y": y} if y is None else {}),
     )
-    return X if X.dtype.kind == "f" else X.astype(np.float64)
+    return _moderate(estimator, X if X.dtype.kind == "f" else X.astype(np.float64))
+
+
+def _moderate(estimator: Any, X: Any) -> Any:
+    """Return X, or say that its numbers are too large: their squares would be infinite."""
+    values = (X.data if issparse(X) else X).ravel()
+    if X.dtype.itemsize <= 4 or not values.size:
+        return X
+    if max(-np.fmin.reduce(values), np.fmax.reduce(values)) > LARGEST:  # NaN aside
+        raise InvalidData(
+            f"{type(estimator).__name__}: X must hold numbers below {LARGEST:g}, whose squares can "
+            "be computed with. Divide the columns by a power of ten."
+        )
+    return X
 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Any:
@@ -145,7 +161,8 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -
             X = _used(estimator, X, reset=reset)
             columns = np.column_stack([X.column(name) for name in X.columns])
             return check_array(columns, dtype=dtypes, estimator=estimator, input_name="X")
-        return validate_data(estimator, X, reset=reset, dtype=dtypes, accept_sparse=accepted)
+        found = validate_data(estimator, X, reset=reset, dtype=dtypes, accept_sparse=accepted)
+        return _moderate(estimator, found)
     except ValueError as error:
         if "could not convert string to float" not in str(error):
             raise
@@ -240,6 +257,11 @@ def check_target(estimator: Any, X: Any, y: Any) -> np.ndarray:
         raise InvalidData(
             f"{type(estimator).__name__}: X and y must have the same number of rows; got {n:,} "
             f"and {len(y):,}."
+        )
+    if y.dtype.kind == "c":
+        raise InvalidData(
+            f"{type(estimator).__name__}: y must hold real numbers; got {y.dtype}. Give its real "
+            "and imaginary parts as two columns."
         )
     missing = _missing(y)
     if missing.any():

@@ -117,12 +117,13 @@ class RandomState(Constraint):
 
     def rule(self) -> str:
         """Say so."""
-        return "a whole number of at least 0, a numpy random generator, or None"
+        return "a whole number of at least 0 and below 2^63, a numpy random generator, or None"
 
     def holds(self, value: Any) -> bool:
         """Whether it can seed."""
         generators = (np.random.RandomState, np.random.Generator)
-        return isinstance(value, generators) or Interval(0, whole=True, optional=True).holds(value)
+        seed = Interval(0, 2.0**63, closed="left", whole=True, optional=True)
+        return isinstance(value, generators) or seed.holds(value)
 
 
 @cache

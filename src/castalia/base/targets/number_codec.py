@@ -36,6 +36,12 @@ class NumberCodec(TargetCodec):
     def decode(self, est: Any, outputs: Any) -> np.ndarray:
         """Return outputs in the units of y."""
         values = outputs.numpy().astype(np.float64) * est.target_scale_ + est.target_mean_
+        if not np.isfinite(values).all():
+            raise InvalidData(
+                f"{type(est).__name__}: predictions of these rows are not finite: they lie far "
+                "from the rows trained on, or the weights grew without bound. Check X, or lower "
+                "`lr`."
+            )
         return values[:, 0] if est.one_target_ else values
 
 
@@ -44,6 +50,11 @@ def numeric_target(owner: Any, y: np.ndarray) -> np.ndarray:
     if y.ndim > 2:
         raise InvalidData(
             f"{type(owner).__name__}: y must have one or two dimensions; got shape {y.shape}."
+        )
+    if y.dtype.kind in "mM":
+        raise InvalidData(
+            f"{type(owner).__name__}: the target of a regression must hold numbers; got dates. "
+            "Turn them into numbers of a unit, such as days since the first."
         )
     try:
         return y.astype(np.float64)
