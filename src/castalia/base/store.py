@@ -13,6 +13,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from castalia.errors import (
     InvalidData,
     InvalidParameter,
 )
+from castalia.train import Training
 from castalia.train.tensorfile import pack, unpack
 from castalia.utils.atomic_files import atomic_folder, writing
 from castalia.utils.seeds import seed_scope
@@ -161,9 +163,13 @@ def _state(est: Any) -> dict[str, Any]:
     """Return what makes an estimator: parameters, fitted attributes and the network's tensors."""
     parameters = est.get_params(deep=False)
     state: dict[str, Any] = {
-        "parameters": {name: _without_callbacks(value) for name, value in parameters.items()},
+        "parameters": {
+            name: _without_run(_without_callbacks(value)) for name, value in parameters.items()
+        },
         "fitted": {name: value for name, value in _fitted(est).items() if name != "module_"},
     }
+    if "run_" in state["fitted"]:
+        state["fitted"]["run_"] = None  # a folder of the machine it was trained on
     module = _fitted(est).get("module_")
     if module is not None:
         if not hasattr(est, "spec_"):
@@ -204,9 +210,14 @@ def _without_callbacks(value: Any) -> Any:
     return value
 
 
+def _without_run(value: Any) -> Any:
+    """Return a training record that writes nowhere: no file chooses where its reader writes."""
+    return replace(value, run=None) if isinstance(value, Training) and value.run else value
+
+
 def _restore(cls: type, state: Mapping[str, Any]) -> Any:
     """Make an estimator again; a file cannot set anything but parameters and fitted attributes."""
-    est = cls(**state["parameters"])
+    est = cls(**{name: _without_run(value) for name, value in state["parameters"].items()})
     for name, value in state["fitted"].items():
         if not (name.isidentifier() and name.endswith("_") and not name.startswith("_")):
             raise DamagedFile(f"castalia.load: {shorten(repr(name))} is not a fitted attribute.")
