@@ -66,7 +66,7 @@ def test_scikit_learn_finds_no_fault(record):
 
 @pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "gaussian"])
 def test_scikit_learn_finds_no_fault_with_this_likelihood(likelihood):
-    conform(DistributionRegressor(likelihood=likelihood, hidden=(16,), lr=1e-2, epochs=30))
+    conform(DistributionRegressor(likelihood=likelihood, hidden=(16,), lr=1e-2, epochs=60))
 
 
 # ---- the checks notice a fault ----

@@ -30,7 +30,7 @@ from castalia.train import check_training
         ({"device": "gpu"}, "`device` must be 'auto', 'cpu', .*; got 'gpu'"),
         ({"callbacks": [3]}, "`callbacks` must be castalia.Callback objects; got 3"),
         ({"checkpoint_every": 5}, "`checkpoint_every=5` needs a place to write; set `run`"),
-        ({"average": "mean"}, "`average` must be None, 'ema', 'swa' or .*; got 'mean'"),
+        ({"average": "mean"}, "`average` must be None, 'ema', 'swa', .*; got 'mean'"),
     ],
     ids=str,
 )

@@ -311,7 +311,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         if not len(held) or not self.codec.judges:
             return None, None
         device = next(self.module_.parameters()).device
-        most, size = evaluation_rows(self.adapter_.shape, 8192), self.settings_["batch_size"]
+        most = evaluation_rows(self.adapter_.shape, 8192)
+        size = self.recipe.amounts(self).batch_size
         outputs, targets = [], []
         with cpu_scope(device, step_work(self.module_, self.adapter_.shape, size)):
             for window, order in held.windows(None, 0):

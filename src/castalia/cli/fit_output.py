@@ -145,7 +145,8 @@ def print_result(out: Output, result: FitResult) -> None:
     out.say()
     out.say("Verdict", "head")
     out.wrapped(report.verdict)
-    if goal := summary.get("goal"):
+    goal = summary["goal"] or {}
+    if goal.get("from") == "the plan":
         word = "reached" if goal["reached"] else "not reached"
         value = score(goal["value"], report.metric)
         out.say(f"  Goal: {metric_label(report.metric)} {value}: {word}")

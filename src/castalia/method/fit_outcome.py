@@ -78,14 +78,20 @@ def summarise(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
     }
 
 
-def _goal(problem: Problem, outcome: FitOutcome) -> dict[str, Any] | None:
-    """Return the value that is good enough, and whether the recommended contender reaches it."""
-    metric, value = problem.metric, problem.plan.goal
-    if value is None:
-        return None
+def _goal(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
+    """Return the value that is good enough, where it comes from, and whether it is reached.
+
+    Without a goal in the plan, the best baseline is the one to reach.
+    """
+    metric, given = problem.metric, problem.plan.goal
+    baselines = outcome.contenders[: outcome.entries.index(outcome.trainings.entry)]
+    best = max if higher_is_better(metric) else min
+    rival = best(baselines, key=lambda contender: contender.scores[metric])
+    value = float(rival.scores[metric] if given is None else given)
     found = outcome.recommended.shown.scores[metric]
     reached = found >= value if higher_is_better(metric) else found <= value
-    return {"value": value, "reached": bool(reached)}
+    source = rival.name if given is None else "the plan"
+    return {"value": value, "from": source, "reached": bool(reached)}
 
 
 def _plan(problem: Problem) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ def find_leaks(data: Dataset, columns: Sequence[str], task: Task) -> dict[str, f
     >>> from castalia.data import read
     >>> from castalia.method.task import find_task
     >>> y = np.random.default_rng(0).normal(size=100)
-    >>> table = read(np.column_stack([y ** 3, np.arange(100) % 7, y]), target="x2")
+    >>> table = read(np.column_stack([2 * y + 1, np.arange(100) % 7, y]), target="x2")
     >>> list(find_leaks(table, ["x0", "x1"], find_task(table)))
     ['x0']
     """

@@ -92,8 +92,8 @@ def split_interval(
     >>> right = np.ones(24)
     >>> found = split_interval(lambda i: right[i].mean(), RowsTested.of([np.arange(24)]),
     ...                        counted=True)
-    >>> round(found.low, 2), found.mean
-    (0.88, 1.0)
+    >>> print(round(found.low, 2), found.mean)
+    0.88 1.0
     """
     every = np.arange(len(tested.rows))
     whole = value(every)

@@ -43,6 +43,7 @@ GAINS = {
     "selu": 3 / 4,
     "gelu": math.sqrt(2),
     "swish": math.sqrt(2),
+    "mish": math.sqrt(2),
     "softplus": 1.0,
     "prelu": math.sqrt(2 / (1 + 0.25**2)),  # its slope starts at 1/4
     "cosine": 1.0,
