@@ -92,6 +92,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
     _unsaved: ClassVar[tuple[str, ...]] = ()
+    _optimizers: ClassVar[Any] = None  # an instance has their states between calls of partial_fit
 
     epochs: Annotated[int, Interval(1, whole=True)] = 100
     batch_size: Annotated[int, Interval(1, whole=True)] = 64
@@ -263,10 +264,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 validation=held,
                 callbacks=[*([] if keep else SklearnCallbacks.of(self, X, y, net)), *doctor],
                 recorder=recorder,
-                optimizers=getattr(self, "_optimizers", None),
+                optimizers=self._optimizers,
             )
         if keep:
-            self._optimizers = state.stepper.parts.optimizer_states()
+            self.__dict__["_optimizers"] = state.stepper.parts.optimizer_states()
         whole = state.weights  # gathered from shards
         self.module_: nn.Module = net if whole is None else self._plain(whole, precision.dtype)
         for line in state.history:
