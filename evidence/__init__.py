@@ -7,6 +7,7 @@ NAMES = (
     "classical",
     "defaults",
     "foetal_ecg",
+    "spectra",
     "doctor",
     "doctor_repair",
     "pictures",
