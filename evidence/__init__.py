@@ -8,6 +8,7 @@ NAMES = (
     "defaults",
     "foetal_ecg",
     "doctor",
+    "doctor_calibration",
     "doctor_repair",
     "pictures",
     "cifar10",
