@@ -108,6 +108,8 @@ class Runner:
         command += [os.path.relpath(file, at), *job.script.args]
         result = _timed(command, at, self._surroundings(job, place, folder), place, self.limit)
         result |= _read(place / "result.json") | _diagnosis(place / "diagnosis")
+        if job.fault:
+            result["out"] = result["out"][-TAIL:]
         if job.what == "scan":
             result["traits"] = [*result.get("traits", []), *_source_traits(source)]
         return result

@@ -27,6 +27,8 @@ class Fault:
         What a script must make use of, of ``scripts_traits``; of a set within, any one.
     plant
         Plants it.
+    fatal
+        Whether a script with it ends in an error.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Fault:
     right: tuple[str, ...]
     needs: tuple[str, ...]
     plant: Callable[[], None]
+    fatal: bool = False
 
     def fits(self, traits: set[str]) -> bool:
         """Whether a script with these traits can have it."""
@@ -43,13 +46,15 @@ class Fault:
 FAULTS: dict[str, Fault] = {}
 
 
-def fault(words: str, right: str, needs: str = "optimizer") -> Callable[[Any], Any]:
+def fault(
+    words: str, right: str, needs: str = "optimizer", fatal: bool = False
+) -> Callable[[Any], Any]:
     """Put the decorated function into the list."""
 
     def register(plant: Callable[[], None]) -> Callable[[], None]:
         name = plant.__name__
         needed = tuple(part.strip() for part in needs.split(","))
-        FAULTS[name] = Fault(name, words, tuple(right.split()), needed, plant)
+        FAULTS[name] = Fault(name, words, tuple(right.split()), needed, plant, fatal)
         return plant
 
     return register
@@ -265,7 +270,7 @@ def class_numbers() -> None:
     F.cross_entropy = loss
 
 
-@fault("classes numbered from one", "CST306", "cross_entropy of rows|nll_loss of rows")
+@fault("classes numbered from one", "CST306", "cross_entropy of rows|nll_loss of rows", True)
 def off_by_one() -> None:
     _losses("cross_entropy", lambda x, y: (x, y if y.is_floating_point() else y + 1))
     _losses("nll_loss", lambda x, y: (x, y + 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import MagicMock
 
 from evidence import scripts_data as data
 from evidence.scripts_start import after_import
@@ -116,7 +117,8 @@ class Accuracy:
 
 def install(module: Callable[..., Any]) -> None:
     """Make the modules, and change those of transformers when they are imported."""
-    module("datasets", load_dataset=load_dataset, Dataset=Table, DatasetDict=Tables)
+    logs = MagicMock()
+    module("datasets", load_dataset=load_dataset, Dataset=Table, DatasetDict=Tables, utils=logs)
     module("evaluate", load=lambda *_, **__: Accuracy())
     after_import("transformers", _small_models)
 

@@ -30,8 +30,10 @@ def _half(half: str, ran: list[Script], results: Results) -> None:
     planted = [(one, name) for one in fit for name in _planted(one, results[one.name])]
     first = [pair for pair in planted if is_first(*pair, results)]
     somewhere = [pair for pair in planted if is_anywhere(*pair, results)]
-    more = [results[one.name]["doctor"]["cpu"] - results[one.name]["plain"]["cpu"] for one in fit]
-    share = [m / results[one.name]["plain"]["cpu"] for m, one in zip(more, fit, strict=True)]
+    whole = [one for one in fit if results[one.name]["doctor"]["code"] == 0]
+    times = [[results[one.name][what]["cpu"] for what in ("plain", "doctor")] for one in whole]
+    more = [watched - plain for plain, watched in times]
+    share = [(watched - plain) / plain for plain, watched in times]
     summary = [
         ["scripts that run and repeat themselves", f"{len(fit)} of {len(ran)}"],
         ["same results with the doctor", f"{len(same)} of {len(fit)}"],
@@ -83,7 +85,8 @@ def alarms(script: Script, runs: dict[str, Any]) -> list[str]:
 def _planted(script: Script, runs: dict[str, Any]) -> list[str]:
     """Return the faults that were planted and could do harm."""
     done = [name for name in FAULTS if "findings" in runs.get(name, {})]
-    return [name for name in done if not script.faults.get(name, "").startswith("none")]
+    ran = [name for name in done if runs[name]["code"] == 0 or FAULTS[name].fatal]
+    return [name for name in ran if not script.faults.get(name, "").startswith("none")]
 
 
 def is_first(script: Script, name: str, results: Results) -> bool:
