@@ -70,3 +70,17 @@ def test_a_list_of_names_is_searched_by_the_one_that_refit_names():
 def test_wrong_scores_are_refused_before_the_first_trial(settings, message):
     with pytest.raises(InvalidParameter, match=message):
         GridSearch(LogisticRegression(), GRID, cv=3, **settings).fit(X, y)
+
+
+def test_the_figure_shows_trials_the_best_so_far_and_those_given_up():
+    space = {"C": [1.0, 0.5, 0.3, 0.2, 1e-6, 2.0]}
+    found = GridSearch(LogisticRegression(), space, cv=5, prune=True, scoring="neg_log_loss")
+    ax = found.fit(X, y).plot()
+    lines = {line.get_label(): line for line in ax.lines}
+    assert set(lines) == {"trial", "given up", "best so far"}
+    assert list(lines["given up"].get_xdata()) == [5]
+    assert list(lines["trial"].get_xdata()) == [1, 2, 3, 4, 6]
+    assert lines["best so far"].get_ydata()[-1] == found.best_score_
+    assert lines["given up"].get_ydata()[0] < min(lines["trial"].get_ydata())
+    assert ax.get_facecolor()[3] == 0  # the house style has no background
+    assert ax.get_ylabel() == "mean score over 5 folds"

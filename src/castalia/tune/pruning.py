@@ -16,13 +16,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["STARTUP", "Z", "falls_behind"]
+__all__ = ["ERRORS", "STARTUP", "falls_behind"]
 
 STARTUP = 4  # complete trials before any is given up
-Z = 1.0  # standard errors of doubt that a trial is granted
+ERRORS = 1.0  # Z
 
 
-def falls_behind(scores: Sequence[float], rivals: Sequence[Sequence[float]]) -> bool:
+def falls_behind(
+    scores: Sequence[float], rivals: Sequence[Sequence[float]], errors: float = ERRORS
+) -> bool:
     """Say whether a trial with these scores of its first folds is given up.
 
     Parameters
@@ -31,6 +33,8 @@ def falls_behind(scores: Sequence[float], rivals: Sequence[Sequence[float]]) -> 
         Of the first k folds.
     rivals
         Scores of complete trials, on all K folds.
+    errors
+        Standard errors of doubt that a trial is granted: Z.
 
     Examples
     --------
@@ -44,5 +48,5 @@ def falls_behind(scores: Sequence[float], rivals: Sequence[Sequence[float]]) -> 
     best = whole[whole.mean(axis=1).argmax()]
     others = np.delete(whole - best, whole.mean(axis=1).argmax(), axis=0)
     spread = np.median(others.std(axis=1, ddof=1))
-    doubt = Z * spread * np.sqrt(1 / done - 1 / whole.shape[1])
+    doubt = errors * spread * np.sqrt(1 / done - 1 / whole.shape[1])
     return bool(np.mean(np.asarray(scores) - best[:done]) + doubt < 0)

@@ -14,15 +14,15 @@ __all__ = ["draw_search"]
 
 
 def draw_search(table: Mapping[str, Any], metric: str, folds: int, ax: Any = None) -> Any:
-    """Draw ``cv_results_``; trials that were given up, at the mean of the folds they had done."""
+    """Draw ``cv_results_``; trials that were given up, where their folds so far point."""
     ax, _ = start(ax, (6.4, 3.4))
     state, mean = np.array(table["state"]), np.asarray(table[f"mean_test_{metric}"])
-    partial = _partial_means(table, metric, folds)
+    expected = _expected_means(table, metric, folds)
     number = np.arange(1, len(mean) + 1)
-    done, pruned = state == COMPLETE, (state == PRUNED) & np.isfinite(partial)
+    done, pruned = state == COMPLETE, (state == PRUNED) & np.isfinite(expected)
     ax.plot(number[done], mean[done], "o", color=COLOURS[0], markersize=4.5, label="trial")
     if pruned.any():
-        ax.plot(number[pruned], partial[pruned], "x", color=MUTED, markersize=5, label="given up")
+        ax.plot(number[pruned], expected[pruned], "x", color=MUTED, markersize=5, label="given up")
     best = np.fmax.accumulate(np.where(done, mean, -np.inf))
     best[~np.isfinite(best)] = np.nan
     ax.step(number, best, where="post", color=COLOURS[1], linewidth=1.6, label="best so far")
@@ -32,9 +32,18 @@ def draw_search(table: Mapping[str, Any], metric: str, folds: int, ax: Any = Non
     return ax
 
 
-def _partial_means(table: Mapping[str, Any], metric: str, folds: int) -> np.ndarray:
-    """Return the mean over the folds that each trial has done; NaN where there is none."""
-    scores = np.array([table[f"split{i}_test_{metric}"] for i in range(folds)])
-    done = np.isfinite(scores)
-    total = np.where(done, scores, 0.0).sum(axis=0)
-    return np.where(done.any(axis=0), total / np.maximum(done.sum(axis=0), 1), np.nan)
+def _expected_means(table: Mapping[str, Any], metric: str, folds: int) -> np.ndarray:
+    """Return the mean that each trial would have if its other folds were as hard as for the rest.
+
+    The mean of k folds is moved by how much, in the median of the complete trials, the mean of all
+    folds differs from that of the same k. NaN where no fold is done.
+    """
+    scores = np.array([table[f"split{i}_test_{metric}"] for i in range(folds)]).T
+    whole = scores[np.isfinite(scores).all(axis=1)]
+    found = np.full(len(scores), np.nan)
+    for i, row in enumerate(scores):
+        done = np.isfinite(row)
+        if done.any() and len(whole):
+            moved = np.median(whole.mean(axis=1) - whole[:, done].mean(axis=1))
+            found[i] = row[done].mean() + moved
+    return found
