@@ -9,6 +9,7 @@ NAMES = (
     "pruning",
     "foetal_ecg",
     "doctor",
+    "doctor_calibration",
     "doctor_repair",
     "pictures",
     "cifar10",
