@@ -46,8 +46,9 @@ def _times(trials: Sequence[Trial]) -> dict[str, np.ndarray]:
 
 def _column(values: Sequence[Any]) -> np.ma.MaskedArray:
     """Return values of any kind as scikit-learn does: masked where a setting does not apply."""
-    kinds = {type(value) for value in values}
-    kind = kinds.pop() if kinds in ({bool}, {int}, {float}) else object
+    kinds = {np.asarray(value).dtype.kind for value in values if np.ndim(value) == 0}
+    numbers = all(np.ndim(value) == 0 for value in values) and kinds <= set("biuf")
+    kind = np.result_type(*values) if numbers else object
     column: np.ma.MaskedArray = np.ma.masked_all(len(values), dtype=kind)
     for i, value in enumerate(values):
         column[i] = value
