@@ -6,6 +6,7 @@ NAMES = (
     "regression",
     "classical",
     "defaults",
+    "pruning",
     "foetal_ecg",
     "doctor",
     "doctor_calibration",
