@@ -49,7 +49,7 @@ def _shared(case: Case) -> tuple[float, int]:
     logged = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
     kept = min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are
     bar = limit("rows.all_training") * kept
-    if not logged:  # nobody measured anything on them: they were looked at
+    if not logged:  # nobody measured anything on them
         bar = min(bar, limit("rows.looked_at"))
     on_purpose = not (logged and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
     shares, distinct = [], set()
