@@ -187,7 +187,7 @@ def acknowledged(place: Path) -> int:
 def number_of(place: Path) -> int:
     model = load(place / "model")
     network = getattr(model, "steps", [(None, model)])[-1][1]
-    values = {float(v) for w in network.module_.parameters() for v in w.unique()}
+    values = {float(v) for w in network.module_.parameters() for v in w.detach().unique()}
     if values != {float(network.random_state)}:
         raise AssertionError(f"a mixture of models: {values} and {network.random_state}")
     return int(network.random_state)

@@ -9,6 +9,7 @@ work, bit for bit, and a save an hour later must leave nothing hidden.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -154,8 +155,8 @@ def _fork(work: Work, place: Path, rank: int, meeting: str) -> int:
             _join(rank, work.processes, meeting)
         found = work.do(place)
         if rank == 0:
-            (place / "result.tmp").write_text(json.dumps(found))
-            os.replace(place / "result.tmp", place / "result.json")
+            (place / "answer.tmp").write_text(json.dumps(found))
+            os.replace(place / "answer.tmp", place / "answer")
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -185,11 +186,12 @@ def wait(child: int, patience: float) -> int:
 
 
 def result(place: Path) -> Any:
-    return json.loads((place / "result.json").read_text())
+    return json.loads((place / "answer").read_text())
 
 
 def errors(place: Path) -> str:
-    return (place / "errors").read_text()[-2000:]
+    lines = (place / "errors").read_text().splitlines()
+    return "\n".join([*lines[:3], "…", *lines[-12:]])
 
 
 def check_sweep(work: Work, place: Path) -> None:
@@ -207,15 +209,35 @@ def check_sweep(work: Work, place: Path) -> None:
 
 
 def run(minutes: float, seed: int) -> dict[str, int]:
-    """Torture every work in turn until the time is up; return the counts."""
+    """Torture every work in turn until the time is up, a process for two cores; return counts."""
     warm_up()
-    kills, deadline = Kills(seed), time.monotonic() + 60 * minutes
-    while time.monotonic() < deadline:
-        for work in WORKS:
+    deadline = time.monotonic() + 60 * minutes
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = range(max(1, (os.cpu_count() or 1) // 2))
+        workers = [_worker(Path(folder) / str(job), 1000 * seed + job, deadline) for job in jobs]
+        codes = [wait(worker, 60 * minutes + 10 * PATIENCE) for worker in workers]
+        parts = [json.loads((Path(folder) / str(job)).read_text()) for job in jobs]
+    counts: Counter[str] = Counter({"lost": sum(map(bool, codes))})
+    for part in parts:
+        counts.update(part["counts"])
+        print("\n".join(part["words"]), end="", file=sys.stderr)
+    names = ["kills", *sorted(set(counts) - {"kills", "lost"}), "lost"]
+    return {name: counts[name] for name in names}
+
+
+def _worker(path: Path, seed: int, deadline: float) -> int:
+    """Fork a process that kills until the time is up, at least once, and writes its counts."""
+    worker = os.fork()
+    if worker:
+        return worker
+    code, kills = 1, Kills(seed)
+    try:
+        works = WORKS[seed % len(WORKS) :] + WORKS[: seed % len(WORKS)]
+        for work in itertools.cycle(works):
             kills.round(work)
             if time.monotonic() > deadline and kills.counts["kills"]:
                 break
-    for words in kills.words:
-        print(words, file=sys.stderr)
-    names = ["kills", *sorted(name for name in kills.counts if name not in ("kills", "lost"))]
-    return {name: kills.counts[name] for name in [*names, "lost"]}
+        path.write_text(json.dumps({"counts": kills.counts, "words": kills.words}))
+        code = 0
+    finally:
+        os._exit(code)
