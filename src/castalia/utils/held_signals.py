@@ -33,4 +33,4 @@ def uninterrupted() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         for event in caught[:1]:
-            before[event[0]](*event)  # type: ignore[operator]
+            before[event[0]](*event)  # type: ignore[operator, misc]
