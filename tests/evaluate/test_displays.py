@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sklearn.dummy import DummyRegressor
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate import (
@@ -167,3 +168,15 @@ def test_odd_labels_are_drawn_as_they_are():
     assert "日本" in svg
     assert "\x00" not in svg
     ET.fromstring(svg)
+
+
+def test_a_regressor_has_no_calibration():
+    with pytest.raises(InvalidParameter, match="must be a classifier.*got DummyRegressor"):
+        Calibration.from_estimator(DummyRegressor().fit([[0.0]], [1.0]), [[0.0]], [1.0])
+
+
+def test_labels_are_shortened_no_further_than_they_differ():
+    names = [f"transformer.blocks.{i}.attention.query.weight" for i in range(3)]
+    shown = Confusion.from_predictions(names, names).plot()
+    written = [text.get_text() for text in shown.ax_.get_yticklabels()]
+    assert len(set(written)) == 3

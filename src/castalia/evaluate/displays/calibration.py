@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.errors import InvalidParameter
 from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.metrics import calibration_error
 from castalia.utils.figure_style import COLOURS, INK, caption, dress, start, whole_ticks
@@ -78,6 +79,11 @@ class Calibration:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, bins: int = 10) -> Calibration:
         """Build from a fitted classifier and test rows."""
+        if not hasattr(estimator, "predict_proba"):
+            raise InvalidParameter(
+                "Calibration: `estimator` must be a classifier that gives probabilities; got "
+                f"{type(estimator).__name__}."
+            )
         return cls.from_predictions(y, estimator.predict_proba(X), list(estimator.classes_), bins)
 
     def plot(self, ax: Axes | None = None) -> Calibration:
