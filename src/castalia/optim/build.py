@@ -301,8 +301,8 @@ def _layer_rates(
     scales = [scale] * count if isinstance(scale, int | float) else list(scale)
     found = []
     for name, own in zip(names, scales, strict=True):
-        start = max((s for s in rates if _begins(name, s)), key=len, default=None)
-        found.append(float(own if start is None else own * rates[start]))
+        longest = max((s for s in rates if _begins(name, s)), key=len, default=None)
+        found.append(float(own if longest is None else own * rates[longest]))
     return found
 
 

@@ -94,7 +94,9 @@ def sweep_estimator(
     made: list[_Sweep] = []
 
     def sweep(parameters: Any, lr: float) -> Optimizer:
-        groups = [g if isinstance(g, dict) else {"params": [g]} for g in parameters]
+        groups: list[dict[str, Any]] = [
+            g if isinstance(g, dict) else {"params": [g]} for g in parameters
+        ]
         scales = [(p, g.get("lr_scale", 1.0)) for g in groups for p in g["params"]]
         inner = build_optimizer(
             kind,
