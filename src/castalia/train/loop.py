@@ -32,6 +32,7 @@ from castalia.optim import (
 )
 from castalia.protocols import Stage
 from castalia.train.callbacks import Callback, Dispatch
+from castalia.train.device_faults import faults_explained
 from castalia.train.precision import Precision
 from castalia.train.progress import build_progress
 from castalia.train.recorder import Recorder
@@ -172,6 +173,7 @@ class _Loop:
         """Run every stage, from wherever a checkpoint left off."""
         state = self.state
         with (
+            faults_explained(state, self.device, self.recorder),
             cpu_scope(self.device, work) as cores,
             self.precision.products(self.device),
             own_stream(self.device),
