@@ -52,6 +52,8 @@ class Step:
         Optimizers that have made their step, by ``id``.
     before
         Samples of the parameters before a step of the optimizer.
+    start
+        Smaller ones of all parameters with a gradient before the first optimizer's.
     """
 
     plain: bool = True
@@ -69,6 +71,7 @@ class Step:
     reset: tuple[int, ...] = ()
     stepped: tuple[int, ...] = ()
     before: Mapping[str, Tensor] = NOTHING
+    start: Mapping[str, Tensor] = NOTHING
 
     def __init__(self, number: int, quiet: bool = False) -> None:
         self.number, self.quiet = number, quiet

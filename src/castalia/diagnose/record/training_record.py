@@ -34,8 +34,10 @@ class Weight:
         Of a recurrent matrix, or one that is square: its spectral radius at the start.
     moved
         Whether any of a sample of its numbers has changed since the start.
+    travelled
+        How far it is from its start, over its size there; None where it began at zero.
     fresh
-        Whether it lies as torch's default initialisation left it: uniform up to 1/√(fan-in).
+        Whether it lies as an initialisation left it: independent numbers, even or normal.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Weight:
     rows_equal_at_end: float | None = None
     radius: float | None = None
     moved: bool | None = None
+    travelled: float | None = None
     fresh: bool = False
 
 
@@ -129,6 +132,9 @@ class Look:
         A sample of the gradient's numbers, to compare with those of other steps.
     next_gradient
         The same numbers one step later.
+    update
+        What the step added to the same numbers of the parameters, each times the numbers it stands
+        for: its product with a gradient is the change of the loss that this gradient predicts.
     output_spread
         Spread of the outputs over the rows.
     suspects
@@ -154,6 +160,7 @@ class Look:
     batch_norms: dict[str, tuple[int, float]] = field(default_factory=dict)
     gradient: np.ndarray | None = None
     next_gradient: np.ndarray | None = None
+    update: np.ndarray | None = None
     output_spread: float = float("nan")
     suspects: tuple[str, ...] = ()
 
@@ -227,6 +234,8 @@ class Record:
         Numbers measured on the module when the diagnosis was asked for.
     notes
         What could not be seen.
+    given_up
+        Whether watching ended early, so that the rest of the training is not known.
     """
 
     task: str | None = None
@@ -255,6 +264,7 @@ class Record:
     failed: tuple[tuple[int, ...], tuple[int, ...], int] | None = None
     final: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    given_up: bool = False
 
     @property
     def steps(self) -> int:

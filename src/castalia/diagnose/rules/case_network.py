@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from castalia.diagnose.record import Look, Record, Weight
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["Network"]
 
@@ -141,7 +142,15 @@ class Network:
         """The first optimizer, or None."""
         return self.record.optimizers[0] if self.record.optimizers else None
 
-    @property
+    @cached_property
     def lr(self) -> float:
-        """Learning rate of the first optimizer at its first step."""
-        return self.optimizer.first if self.optimizer else np.nan
+        """Highest learning rate of the first optimizer: a schedule may begin and end near zero."""
+        if not self.optimizer:
+            return np.nan
+        seen = [look.lr for look in self.looks if np.isfinite(look.lr)]
+        return float(max(self.optimizer.first, self.optimizer.lr, *seen, 0.0))
+
+    @cached_property
+    def annealed(self) -> bool:
+        """Whether a schedule took the rate down to next to nothing, as planned for the end."""
+        return bool(self.optimizer) and self.optimizer.lr < limit("rate.annealed") * self.lr

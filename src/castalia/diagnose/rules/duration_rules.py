@@ -64,7 +64,8 @@ def too_short(case: Case) -> Iterator[Finding]:
     begun = share > limit("end.begun") and case.learnt < half
     few = len(case.record.evaluations) <= 3  # the last fifth is less than an epoch
     plain = few and held is not None and held > bar and fall > part and not case.learnt > half
-    falling = fall > bar or begun or plain or _gains(case) > limit("end.gain")
+    gains = _gains(case)
+    falling = fall > bar or begun or plain or gains > limit("end.gain")
     least = bar if case.learnt > half else part
     if begun or not fall > bar:
         least = limit("end.held_least")
@@ -74,12 +75,19 @@ def too_short(case: Case) -> Iterator[Finding]:
     if not falling or not confirmed or not left or case.nearly_right:
         return
     evidence = [Evidence("fall of the training loss over the last fifth", fall, bar)]
+    if not fall > bar:
+        signs = (
+            (begun, Evidence("that fall over the whole fall", share, limit("end.begun"))),
+            (plain, Evidence("the same, where there are few validations", fall, part)),
+            (True, Evidence("what as many steps may gain", gains, limit("end.gain"))),
+        )
+        evidence = [Evidence(evidence[0].what, fall), next(e for holds, e in signs if holds)]
     if held is not None:
         what = "fall of the validation loss over the last fifth"
-        evidence.append(Evidence(what, held, part))
+        evidence.append(Evidence(what, held, least))
     yield finding(
         "CST111",
-        "info" if _levelled(case) else "warning",
+        "info" if _levelled(case) or case.annealed else "warning",
         0.7 + 0.15 * (held is not None),
         f"The loss was still falling when training stopped, by {number(100 * fall, 2)} % over the "
         "last fifth of the steps.",
