@@ -182,8 +182,8 @@ class _Visit:
             with self.place.ours():
                 from castalia.diagnose.script import Session
 
-                heard = self._live if wishes.live or wishes.webhook else None
-                self.session = Session(wishes.mute, heard, wishes.stop)
+                listener = self._live if wishes.live or wishes.webhook else None
+                self.session = Session(wishes.mute, listener, wishes.stop)
             self.session.start()
         except Exception as error:
             self.session, self.fault = None, f"{type(error).__name__}: {error}"
