@@ -361,11 +361,13 @@ class Observer:
     def _after_backward(self) -> None:
         """Measure the gradients at a sampled step, and at the one that follows it."""
         step, named = self._step, self._parameters.named
-        if step.look is not None and step.seen:
-            step.look.gradients = gradient_norms(named)
-            step.look.gradient = gradient_sample(named)
-        elif self._last.seen and self._last.look is not None:
-            self._last.look.next_gradient = gradient_sample(named)
+        looked = step.look is not None and step.seen
+        after = self._last.look if self._last.seen else None
+        gradient = gradient_sample(named) if looked or after is not None else None
+        if step.look is not None and looked:
+            step.look.gradients, step.look.gradient = gradient_norms(named), gradient
+        if after is not None:
+            after.next_gradient = gradient
         if not self.optimizers:
             if step.seen:
                 step.before = sample(named)
