@@ -218,7 +218,8 @@ class _Visit:
         if self.session is not None:
             self.session.stop()
         if self.session is None or not self.session.saw_training:
-            return self._tell_nothing()
+            self._tell_nothing()
+            return None
         if self.wishes.silent:
             return None
         found = self.session.diagnosis(self.wishes.subject)

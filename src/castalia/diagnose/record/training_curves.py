@@ -22,7 +22,7 @@ def curves_of(record: Record) -> dict[str, Pairs]:
     >>> curves_of(Record(losses=[2.0, 1.0]))
     {'loss': [(0, 2.0), (1, 1.0)]}
     """
-    curves = {
+    curves: dict[str, Pairs] = {
         "loss": _thinned(record.losses),
         "validation_loss": [(e.step, e.loss) for e in record.evaluations if e.loss is not None],
         "learning_rate": _changing([(look.step, look.lr) for look in record.looks]),
