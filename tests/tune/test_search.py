@@ -1,12 +1,15 @@
 """Searches against scikit-learn's, and against being killed."""
 
+import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -161,63 +164,74 @@ def test_another_search_in_the_same_file_starts_its_own_study(tmp_path):
     assert one.best_score_ != other.best_score_
 
 
-SCRIPT = """
-    import os, sys, time
-    from dataclasses import dataclass
-    import numpy as np
-    from sklearn.base import BaseEstimator, RegressorMixin
-    from castalia.tune import BayesianSearch, Uniform
+@dataclass
+class Slow(RegressorMixin, BaseEstimator):
+    """Notes each fit in a file, and takes its time."""
 
-    @dataclass
-    class Slow(RegressorMixin, BaseEstimator):
-        a: float = 0.0
+    log: ClassVar[Any] = None
+    pause: ClassVar[float] = 0.0
+    a: float = 0.0
 
-        def fit(self, X, y=None):
-            with open(sys.argv[2], "a") as file:
-                file.write(f"{self.a!r} {X.sum():.3f}\\n")
-            time.sleep(float(sys.argv[3]))
-            self.fitted_ = True
-            return self
+    def fit(self, X, y=None):
+        with open(self.log, "a") as file:
+            file.write(f"{self.a!r} {X.sum():.3f}\n")
+        time.sleep(self.pause)
+        self.fitted_ = True
+        return self
 
-        def score(self, X, y=None):
-            return -(self.a - 0.3) ** 2 + 0.001 * float(X[0, 0])
-
-    X = np.arange(12.0)[:, None]
-    search = BayesianSearch(Slow(), {"a": Uniform(0, 1)}, trials=6, cv=3, random_state=0,
-                            study=sys.argv[1], prune=True, refit=False)
-    search.fit(X, X[:, 0])
-    print(search.best_params_, search.cv_results_["params"])
-"""
+    def score(self, X, y=None):
+        return -((self.a - 0.3) ** 2) + 0.001 * float(X[0, 0])
 
 
-def search(folder, study, log, pause):
-    script = folder / "search.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    command = [sys.executable, str(script), str(folder / study), str(folder / log), str(pause)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+def search(folder, name, pause=0.0):
+    """Search, and leave what was found beside the log of the fits."""
+    Slow.log, Slow.pause = folder / f"{name}.log", pause
+    rows = np.arange(12.0)[:, None]
+    found = BayesianSearch(
+        Slow(), {"a": Uniform(0, 1)}, trials=6, cv=3, random_state=0,
+        study=folder / f"{name}.sqlite", prune=True, refit=False,
+    ).fit(rows, rows[:, 0])  # fmt: skip
+    (folder / f"{name}.json").write_text(
+        json.dumps([found.best_params_, found.cv_results_["params"]])
     )
 
 
+def fits(folder, name):
+    log = folder / f"{name}.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+FRESH = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from test_search import search
+search(pathlib.Path(sys.argv[2]), "killed")
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_killed_search_repeats_no_finished_fold_and_ends_the_same(tmp_path):
-    whole = search(tmp_path, "whole.sqlite", "whole.log", 0).communicate(timeout=120)[0]
+    search(tmp_path, "whole")
+    fork = multiprocessing.get_context("fork")
     for _ in range(2):
-        running = search(tmp_path, "killed.sqlite", "killed.log", 0.25)
-        log = tmp_path / "killed.log"
-        before = len(log.read_text().splitlines()) if log.exists() else 0
-        while running.poll() is None:
-            lines = log.read_text().splitlines() if log.exists() else []
-            if len(lines) >= before + 4:
-                break
+        before = len(fits(tmp_path, "killed"))
+        running = fork.Process(target=search, args=(tmp_path, "killed", 0.25))
+        running.start()
+        while running.is_alive() and len(fits(tmp_path, "killed")) < before + 4:
             time.sleep(0.02)  # the child has work to do
-        running.send_signal(signal.SIGKILL)
-        running.communicate()
-    resumed = search(tmp_path, "killed.sqlite", "killed.log", 0).communicate(timeout=120)[0]
-    assert resumed == whole != ""
-    done = (tmp_path / "killed.log").read_text().splitlines()
+        running.kill()
+        running.join()
+        assert running.exitcode == -signal.SIGKILL
+    # It ends in a process that shares nothing with the others but the file.
+    command = [sys.executable, "-c", FRESH, str(Path(__file__).parent), str(tmp_path)]
+    subprocess.run(command, check=True, timeout=120)
+    whole, resumed = ((tmp_path / f"{name}.json").read_text() for name in ("whole", "killed"))
+    assert resumed == whole
+    done = fits(tmp_path, "killed")
     # At most the one fold that was running at each kill is done twice.
     assert len(done) - len(set(done)) <= 2
-    assert set(done) == set((tmp_path / "whole.log").read_text().splitlines())
+    assert set(done) == set(fits(tmp_path, "whole"))
 
 
 def test_a_score_that_is_not_a_number_fails_the_trial_and_the_search_ends():
