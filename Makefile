@@ -10,7 +10,9 @@ TORCH  := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 # Tests start many processes: each would compile the library again where bytecode is not kept.
 test tiny: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test tiny lint format bench evidence proof docs clean
+MINUTES ?= 15
+
+.PHONY: demo test tiny lint format bench evidence torture proof docs clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +51,9 @@ bench: $(VENV)/.bench
 
 evidence: $(VENV)/.core
 	$(BIN)/python -m evidence
+
+torture: $(VENV)/.test
+	$(BIN)/python -m evidence.torture --minutes $(MINUTES)
 
 proof: $(VENV)/.test
 	$(BIN)/python tools/mutants.py

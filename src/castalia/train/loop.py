@@ -149,6 +149,7 @@ class _Loop:
             cpu_scope(place.device, work) as cores,
             place.precision.products(place.device),
             own_stream(place.device),
+            self.recorder.closing(),
         ):
             state.settings = {**place.settings, **cores}
             saved = self.recorder.resume(place.device)
@@ -159,9 +160,8 @@ class _Loop:
             self.dispatch("on_fit_start", state)
             try:
                 self._stages(legs, saved, optimizers)
-            except BaseException as error:
+            except BaseException:
                 self.dispatch("on_failure", state)
-                self.recorder.fail(error)
                 raise
             place.net._compiled_call_impl = None  # else predictions would compile it once more
             self._end()

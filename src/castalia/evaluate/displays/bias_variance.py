@@ -14,7 +14,7 @@ import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.evaluate.displays.display import Display
-from castalia.evaluate.displays.figure_style import COLOURS, caption, start
+from castalia.utils.figure_style import COLOURS, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

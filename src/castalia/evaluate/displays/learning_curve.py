@@ -11,7 +11,7 @@ import numpy as np
 from castalia.errors import InvalidData
 from castalia.evaluate.displays.bands import band, errors_of, splittable
 from castalia.evaluate.displays.display import Display
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
