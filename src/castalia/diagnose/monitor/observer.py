@@ -189,6 +189,8 @@ class Observer:
         step.training = module.training
         if step.look is not None or not step.training or self._sampling.glance(step.number):
             step.inputs = facts.first_tensor(args, kwargs)
+            if step.look is not None and step.inputs is not None:
+                step.sizes += (step.inputs.numel(),)
             step.evaluating = None if step.training else step.inputs
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -306,6 +308,7 @@ class Observer:
         reading = read(root, self._parameters.names, step.returned)
         step.seen = True
         look.training = step.training
+        self.record.asides += facts.are_asides(step.sizes)
         reading.ending.complete(step.output)
         outputs, targets = reading.ending.outputs, reading.ending.targets
         reading.ending.outputs = outputs if outputs is not None else self._told("outputs")
@@ -410,7 +413,7 @@ class Observer:
         self._losses.add(step.loss)
         if step.look is not None and step.seen:
             self._read_losses()
-            step.look.loss = self.record.losses[-1]
+            step.look.loss, step.look.passes = self.record.losses[-1], step.passes
             self.record.looks.append(step.look)
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
