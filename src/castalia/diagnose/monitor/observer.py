@@ -192,6 +192,8 @@ class Observer:
         step.training = module.training
         if step.look is not None or not step.training or self._sampling.glance(step.number):
             step.inputs = facts.first_tensor(args, kwargs)
+            if step.look is not None and step.inputs is not None:
+                step.sizes += (step.inputs.numel(),)
             step.evaluating = None if step.training else step.inputs
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -310,6 +312,7 @@ class Observer:
         step.seen = True
         self._mark("backward")
         look.training = step.training
+        self.record.asides += facts.are_asides(step.sizes)
         reading.ending.complete(step.output)
         outputs, targets = reading.ending.outputs, reading.ending.targets
         reading.ending.outputs = outputs if outputs is not None else self._told("outputs")
@@ -420,7 +423,7 @@ class Observer:
         self._losses.add(step.loss)
         if step.look is not None and step.seen:
             self._read_losses()
-            step.look.loss = self.record.losses[-1]
+            step.look.loss, step.look.passes = self.record.losses[-1], step.passes
             self.record.looks.append(step.look)
             self._looked()
         elif step.look is not None and self._passes:
