@@ -8,6 +8,7 @@ NAMES = (
     "defaults",
     "pruning",
     "foetal_ecg",
+    "spectra",
     "doctor",
     "doctor_calibration",
     "doctor_repair",
