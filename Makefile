@@ -37,7 +37,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 tiny: $(VENV)/.test
 	$(BIN)/python -m pytest -m tiny
