@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from castalia import __version__
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
 from castalia.utils.imports import require
+from castalia.utils.regular_files import parse_json, read_regular
 from castalia.utils.text import listing, shorten
 
 __all__ = ["PIPELINE", "is_pipeline", "read_pipeline", "write_pipeline"]
@@ -126,14 +127,14 @@ def is_pipeline(folder: Path, names: list[str]) -> bool:
 
 def _head(folder: Path) -> dict[str, Any]:
     try:
-        head: dict[str, Any] = json.loads((folder / PIPELINE).read_bytes())
+        head: dict[str, Any] = parse_json(read_regular(folder / PIPELINE))
         if head["format"] > FORMAT:
             raise CheckpointMismatch(
                 f"castalia.load: `{folder}` was written by Castalia {shorten(head['castalia'])}; "
                 f"this is {__version__}. Upgrade Castalia."
             )
         whole = head["checksum"] == _checksum(head) and isinstance(head["steps"], list)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise _altered(folder / PIPELINE) from error
     if not whole:
         raise _altered(folder / PIPELINE)
@@ -163,7 +164,7 @@ def _step(step: dict[str, str], folder: Path, read: Callable[[Path], Any]) -> An
 def _skops(file: Path, digest: str) -> Any:
     io = require("skops.io", caller="castalia.load")
     try:
-        content = file.read_bytes()
+        content = read_regular(file)
     except OSError as error:
         raise _altered(file) from error
     if hashlib.sha256(content).hexdigest() != digest:

@@ -20,6 +20,7 @@ from castalia.method.report.plain_values import from_text, to_text
 from castalia.method.table_matrix import Matrix
 from castalia.method.texts.text_baselines import PlainTexts
 from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.regular_files import read_regular
 from castalia.utils.text import listing
 
 __all__ = ["RECORD", "load_contender", "save_blend", "save_contender"]
@@ -65,11 +66,11 @@ def load_contender(folder: Path) -> Any:
     if not (folder / RECORD).is_file():
         return load(folder)
     try:
-        record = from_text((folder / RECORD).read_bytes())
+        record = from_text(read_regular(folder / RECORD))
         if "weights" in record:
             return _blend(record["weights"], folder)
         features = _FEATURES[record["features"]].from_state(record["state"])
-        content = (folder / ESTIMATOR).read_bytes()
+        content = read_regular(folder / ESTIMATOR)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(
             f"load: `{folder}` is truncated or was altered. Run `castalia fit` again to write a "

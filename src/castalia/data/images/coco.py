@@ -5,7 +5,6 @@ Reference: 2014, Lin et al., Microsoft COCO: common objects in context, arXiv 14
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import re
@@ -19,6 +18,7 @@ from castalia.data.images.image_boxes import Boxes
 from castalia.data.images.image_collection import Images
 from castalia.data.images.image_files import Broken
 from castalia.errors import InvalidData
+from castalia.utils.regular_files import parse_json, read_regular
 
 __all__ = ["is_coco", "read_coco"]
 
@@ -91,8 +91,7 @@ def read_coco(
 
 def _load(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
+        data = parse_json(read_regular(path))
     except (OSError, ValueError) as error:
         raise InvalidData(f"read_coco: `{path}` must be a JSON file; {error}.") from error
     keys = ("images", "annotations", "categories")

@@ -11,6 +11,7 @@ from typing import Any
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy
 from castalia.errors import CheckpointMismatch, DamagedFile
+from castalia.utils.regular_files import parse_json
 from castalia.utils.text import shorten
 
 __all__ = ["from_text", "to_text"]
@@ -55,7 +56,7 @@ def from_text(text: str | bytes) -> dict[str, Any]:
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
-        content = json.loads(text, object_hook=_untagged)
+        content = parse_json(text, _untagged)
     except ValueError as error:
         raise DamagedFile(f"Diagnosis.from_json: the text must be JSON; {error}.") from error
     if not isinstance(content, dict) or "format" not in content:
