@@ -9,7 +9,7 @@ import json
 import random
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from castalia.base.pipeline_store import _checksum as pipeline_checksum
@@ -115,12 +115,19 @@ def damage(rng: random.Random, raw: bytes) -> bytes:
 # -- fields --
 
 
-def places(tree: Any, path: tuple = ()) -> Iterator[tuple]:
-    if path:
-        yield path
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
-    for key, item in items if isinstance(tree, dict | list) else ():
-        yield from places(item, (*path, key))
+def places(tree: Any) -> list[tuple]:
+    """Return the paths of all fields that are not very deep."""
+    found, level = [], [((), tree)]
+    while level and len(level[0][0]) < 50:
+        level = [((*path, key), item) for path, node in level for key, item in _items(node)]
+        found += [path for path, _ in level]
+    return found
+
+
+def _items(node: Any) -> Any:
+    if isinstance(node, dict):
+        return node.items()
+    return enumerate(node) if isinstance(node, list) else ()
 
 
 def strange(rng: random.Random, old: Any) -> Any:
@@ -146,7 +153,7 @@ def deep(rng: random.Random) -> Any:
 def edit(rng: random.Random, tree: Any) -> Any:
     """Change, delete, rename or move fields of a JSON tree, in place."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        found = list(places(tree))
+        found = places(tree)
         if not found:
             return tree
         *before, last = rng.choice(found)

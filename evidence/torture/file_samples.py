@@ -34,7 +34,7 @@ from castalia.data.tokenizers import Tokenizer
 from castalia.data.word_vectors import WordVectors, read_word_vectors, write_word_vectors
 from castalia.diagnose import Diagnosis
 from castalia.nets.language import load_pretrained, save_pretrained
-from castalia.nets.language.huggingface.config_schema import checked_config
+from castalia.nets.language.huggingface.config_schema import SCHEMAS, checked_config
 from castalia.nets.language.huggingface.pretrained_networks import KNOWN
 from castalia.train.checkpoint import read_checkpoint, write_checkpoint
 from castalia.train.runs import RunStore
@@ -144,12 +144,16 @@ def _bytes(value: Any) -> bytes:
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return f"{value.dtype}{value.shape}".encode() + value.tobytes()
     if isinstance(value, dict):
-        return b"{" + b",".join(_bytes(k) + b":" + _bytes(v) for k, v in value.items()) + b"}"
+        return (
+            b"{" + b",".join(sorted(_bytes(k) + b":" + _bytes(v) for k, v in value.items())) + b"}"
+        )
     if isinstance(value, list | tuple | np.ndarray):
         return b"[" + b",".join(map(_bytes, value)) + b"]"
     if hasattr(value, "__dict__") and not isinstance(value, type):
         kept = {k: v for k, v in vars(value).items() if not k.startswith("_")}
         return type(value).__name__.encode() + _bytes(kept)
+    if type(value).__module__.startswith("sklearn"):  # a tree of compiled code
+        return _bytes(value.__getstate__())
     return repr(value).encode()
 
 
@@ -200,12 +204,10 @@ SIZES: dict[str, Any] = {
 def folder_of(kind: str) -> Kind:
     def make(place: Path) -> None:
         known = KNOWN[kind]
-        from castalia.nets.language.huggingface.config_schema import SCHEMAS
-
-        schema = SCHEMAS[kind]
-        sizes = {name: SIZES[name] for name in schema.fields if name in SIZES}
+        sizes = {name: SIZES[name] for name in SCHEMAS[kind].fields if name in SIZES}
         torch.manual_seed(0)
-        net: Any = known.build(checked_config(sizes, kind), {})
+        tied = {"tie_word_embeddings": True} if kind in ("llama", "mistral", "qwen2") else {}
+        net: Any = known.build(checked_config(sizes | tied, kind), {})
         net.model_type = kind
         save_pretrained(net, place)
 
@@ -299,7 +301,8 @@ def make_parquet(path: Path) -> None:
     from pyarrow import parquet
 
     columns = {
-        "a": list(range(50)), "b": [f"w{i % 5}" for i in range(50)], "c": [i / 7 for i in range(50)],
+        "a": list(range(50)), "b": [f"w{i % 5}" for i in range(50)],
+        "c": [i / 7 for i in range(50)],
         "d": pa.array([f"k{i % 3}" for i in range(50)]).dictionary_encode(),
         "e": pa.array(list(range(50)), pa.timestamp("us")),
     }  # fmt: skip
@@ -369,7 +372,7 @@ def make_coco(place: Path) -> None:
     content = {
         "images": [{"id": 1, "file_name": "1.png", "width": 16, "height": 12}],
         "categories": [{"id": 7, "name": "cat"}],
-        "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [1, 2, 5, 4], "iscrowd": 0}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [1, 2, 5, 4]}],
     }  # fmt: skip
     (place / "boxes.json").write_text(json.dumps(content))
 
@@ -440,7 +443,7 @@ def make_diagnosis(place: Path) -> None:
 
 
 def read_diagnosis(place: Path) -> Any:
-    return str(Diagnosis.from_json((place / "diagnosis.json").read_text(encoding="utf-8")))
+    return str(Diagnosis.from_json((place / "diagnosis.json").read_bytes()))
 
 
 # -- all of them --
@@ -490,10 +493,12 @@ def kinds() -> list[Kind]:
         *[image(ending) for ending in ("jp2", "ico", "avif")],
         Kind("images.npz", lambda p: make_arrays(p / "images.npz"),
              lambda p: len(castalia.read(p / "images.npz")), one_file(damage, inside)),
-        Kind("images.zip", make_image_zip, lambda p: read_pixels(p / "images.zip"), one_file(damage, inside)),
+        Kind("images.zip", make_image_zip, lambda p: read_pixels(p / "images.zip"),
+             one_file(damage, inside)),
         Kind("idx", make_idx, lambda p: read_idx(p / "images-idx3-ubyte").shape, one_file(damage)),
         Kind("voc", make_voc, read_boxes, one_file(damage)),
-        Kind("coco", make_coco, lambda p: len(castalia.read(p / "boxes.json")), one_file(edit, damage)),
+        Kind("coco", make_coco, lambda p: len(castalia.read(p / "boxes.json")),
+             one_file(edit, damage)),
         Kind("masks", make_masks, read_boxes, one_file(damage)),
         Kind("runs", make_runs, read_runs, one_file(damage)),
         Kind("vectors.txt", make_vectors("txt"), read_vectors, one_file(damage)),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.base import load, save
+from castalia.base.skops_files import unpacked_model
 from castalia.errors import DamagedFile, InvalidData
 from castalia.method.blend import Blend
 from castalia.method.classic_model import ClassicModel
@@ -21,7 +22,6 @@ from castalia.method.table_matrix import Matrix
 from castalia.method.texts.text_baselines import PlainTexts
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.regular_files import read_regular
-from castalia.utils.text import listing
 
 __all__ = ["RECORD", "load_contender", "save_blend", "save_contender"]
 
@@ -76,7 +76,7 @@ def load_contender(folder: Path) -> Any:
             f"load: `{folder}` is truncated or was altered. Run `castalia fit` again to write a "
             "new one."
         ) from error
-    return ClassicModel(_estimator(content, folder), features)
+    return ClassicModel(unpacked_model(content, _OURS, folder / ESTIMATOR, "load"), features)
 
 
 def _blend(weights: Mapping[str, float], folder: Path) -> Blend:
@@ -91,25 +91,3 @@ def _blend(weights: Mapping[str, float], folder: Path) -> Blend:
             )
         members[key] = load_contender(place)
     return Blend(members, weights)
-
-
-def _estimator(content: bytes, folder: Path) -> Any:
-    """Make an estimator of types that we write, and of no others."""
-    from skops import io
-
-    try:
-        unusual = set(io.get_untrusted_types(data=content))
-        strange = sorted(unusual - _OURS)
-        if strange:
-            raise InvalidData(
-                f"load: `{folder / ESTIMATOR}` must hold only what Castalia writes; it holds "
-                f"{listing(strange, 'and', 4)}, which could run code, and is not loaded."
-            )
-        return io.loads(content, trusted=sorted(unusual))
-    except InvalidData:
-        raise
-    except Exception as error:  # a damaged zip, or a layout that skops does not know
-        raise DamagedFile(
-            f"load: `{folder / ESTIMATOR}` cannot be read ({type(error).__name__}). Run `castalia "
-            "fit` again to write a new one."
-        ) from error

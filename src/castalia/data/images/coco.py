@@ -19,6 +19,7 @@ from castalia.data.images.image_collection import Images
 from castalia.data.images.image_files import Broken
 from castalia.errors import InvalidData
 from castalia.utils.regular_files import parse_json, read_regular
+from castalia.utils.text import shorten
 
 __all__ = ["is_coco", "read_coco"]
 
@@ -66,7 +67,24 @@ def read_coco(
         Images in the order of the file, whose ``target`` is a list of `Boxes` with class names.
     """
     place = os.fspath(annotations)
-    data = _load(place)
+    try:
+        return _read(place, _load(place), folder, broken, workers)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if isinstance(error, InvalidData):
+            raise
+        raise InvalidData(
+            f"read_coco: `{place}` must have lists of objects with the names and numbers that COCO "
+            f"gives them; got one without ({type(error).__name__}: {shorten(str(error), 60)})."
+        ) from error
+
+
+def _read(
+    place: str,
+    data: dict[str, Any],
+    folder: str | PathLike[str] | None,
+    broken: Broken,
+    workers: int | None,
+) -> Images:
     store = open_store(folder if folder is not None else os.path.dirname(place) or ".", "read_coco")
     classes = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
     images = _there(store, {entry["id"]: entry for entry in data["images"]}, broken)

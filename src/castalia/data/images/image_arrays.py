@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
 import zipfile
-import zlib
-from io import BytesIO
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
+from castalia.data.array_files import DAMAGE, read_array
 from castalia.data.images.image_collection import Images, as_images
 from castalia.data.images.image_datasets import read_idx
-from castalia.data.packed_files import most_unpacked
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.utils.text import listing
 
 __all__ = ["read_arrays"]
 
-_DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, OSError),  # of the archive
-    *(ValueError, TypeError, SyntaxError, OverflowError, MemoryError),  # of a header in it
-    *(NotImplementedError, RuntimeError),  # a packing that zipfile does not know, a password
-)
 _IMAGES, _LABELS = ("images", "x", "data"), ("labels", "y", "target", "targets")
 
 
@@ -83,7 +74,7 @@ def _npz(path: str, part: str | None) -> tuple[np.ndarray, np.ndarray | None]:
             if x is not None:
                 return x, y if y is None or y.ndim != 2 or y.shape[1] != 1 else y[:, 0]
             found = listing([name.removesuffix(".npy") for name in file.namelist()], "and")
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InvalidData(
             f"read_arrays: `{path}` must be a whole NPZ file of plain arrays; {error}."
         ) from error
@@ -98,24 +89,5 @@ def _find(file: zipfile.ZipFile, words: tuple[str, ...], part: str | None) -> np
         keys = [word] if part is None else [f"{word}_{part}", f"{part}_{word}"]
         for key in keys:
             if key.lower() in names:
-                return _array(file, file.getinfo(names[key.lower()]))
+                return read_array(file, file.getinfo(names[key.lower()]))
     return None
-
-
-def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """Read an array in NumPy's own format, whose header is compared with its bytes first."""
-    if member.file_size > most_unpacked(member.compress_size):
-        raise ValueError(f"{member.filename} unpacks to {member.file_size:,} bytes")
-    raw = BytesIO(file.read(member))
-    version = np.lib.format.read_magic(raw)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _later_header
-    shape, columns_first, dtype = read(raw)
-    start, size = raw.tell(), math.prod(shape) * dtype.itemsize
-    if dtype.hasobject or min(shape, default=1) < 0 or size != len(raw.getbuffer()) - start:
-        raise ValueError(f"{member.filename} must be plain numbers of the shape {shape}")
-    flat = np.frombuffer(raw.getvalue(), dtype, offset=start)
-    return flat.reshape(shape, order="F" if columns_first else "C").copy()
-
-
-def _later_header(raw: BytesIO) -> Any:
-    return np.lib.format.read_array_header_2_0(raw)

@@ -29,8 +29,8 @@ def _check_size(about: Any, size: int) -> None:
     """
     groups = (about.row_group(i) for i in range(about.num_row_groups))
     cells = about.num_rows * about.num_columns
-    told = max(sum(group.total_byte_size for group in groups), 8 * cells)
-    if not 0 <= told <= most_unpacked(size) * PACKED:
+    claimed = max(sum(group.total_byte_size for group in groups), 8 * cells)
+    if not 0 <= claimed <= most_unpacked(size) * PACKED:
         raise ValueError(f"it claims {cells:,} values in {size:,} bytes")
 
 

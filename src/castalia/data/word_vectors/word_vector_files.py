@@ -87,10 +87,10 @@ def read_word_vectors(path: str | Path, *, kind: Kind | None = None) -> WordVect
 
 
 def _sizes(path: Path, first: list[bytes], length: int) -> tuple[int, int]:
-    """Return the number of words and numbers a word; a number takes two bytes at least."""
+    """Return the number of words and numbers a word, unless memory for them is out of reason."""
     if max(map(len, first)) < 16:
         n_words, dim = int(first[0]), int(first[1])
-        if n_words * (1 + 2 * dim) <= length:
+        if n_words * (1 + dim) <= length + 2**18:
             return n_words, dim
     raise DamagedFile(
         f"read_word_vectors: `{path}` must hold as many words and numbers as its first line says; "
