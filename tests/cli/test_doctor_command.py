@@ -1,7 +1,6 @@
 """``castalia doctor``: anybody's script, unchanged, with the exit code it has without us."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -9,9 +8,9 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from tests.processes import ENVIRONMENT
 
 SOURCE = Path(__file__).parents[2] / "src"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
 
 TRAINING = """
 import sys
@@ -49,15 +48,6 @@ class Done:
     err: str
 
 
-@pytest.fixture(scope="module")
-def zygote():
-    command = [sys.executable, str(Path(__file__).parent / "zygote.py")]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=ENVIRONMENT) as process:
-        yield process
-        process.stdin.close()
-
-
 @pytest.fixture
 def doctor(zygote, tmp_path):
     """Write a script and run it under the doctor; options come as words, arguments after them."""
@@ -71,9 +61,7 @@ def doctor(zygote, tmp_path):
             (folder / name).write_text(dedent(script))
         order = ["doctor", *words, name, *args]
         out, err = logs / "out", logs / "err"
-        zygote.stdin.write(json.dumps([order, str(folder), str(out), str(err)]) + "\n")
-        zygote.stdin.flush()
-        code = int(zygote.stdout.readline())
+        code = zygote(order, folder, out, err)
         return Done(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
     run.folder = folder

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from castalia.diagnose.causes import supplemented
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.output import Coloured, fragment, from_text, page, plain, to_text
 from castalia.diagnose.repair import repaired
@@ -80,6 +81,22 @@ class Diagnosis(DiagnosisRecord):
             When the diagnosis is not of one of our estimators: then the remedies are words.
         """
         return repaired(self)
+
+    def supplement(self, examined: Diagnosis) -> Diagnosis:
+        """Return this diagnosis of a watched training with what an examination of it adds.
+
+        The causes that were watched stay first.
+
+        Examples
+        --------
+        >>> from castalia.diagnose import finding
+        >>> rate = finding("CST101", "error", 0.9, "The loss grows.", "Lower the rate.")
+        >>> rows = finding("CST206", "warning", 0.9, "Rows are shared.", "Drop them.")
+        >>> Diagnosis((rate,)).supplement(Diagnosis((rows, rate))).codes
+        ('CST101', 'CST206')
+        """
+        notes = tuple(dict.fromkeys((*self.notes, *examined.notes)))
+        return replace(self, findings=supplemented(self.findings, examined.findings), notes=notes)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one HTML page that needs nothing else; return where it is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -98,6 +99,8 @@ def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
         except Exception as error:  # a rule's mistake must not cost the user the diagnosis
             notes.append(f"Rule {rule.__name__} failed: {type(error).__name__}: {error}")
     found = [f for f in found if f.code not in mute]
+    if record.given_up:  # half a training may look like a bad one
+        found = [replace(f, severity="info") for f in found]
     return Diagnosis(arrange(found, partial(holds, case)), (*notes, *_unseen(case)))
 
 
@@ -110,7 +113,7 @@ def _unseen(case: Case) -> list[str]:
         notes.append(
             "No validation was seen: overfitting, calibration, leakage and shift cannot be judged."
         )
-    if case.head.loss == "unknown" and record.looks:
+    if case.head.loss == "unknown" and record.looks and case.scored(record.train, since=0) is None:
         notes.append(
             "The loss was not recognised: outputs and targets are judged only if given to log()."
         )
