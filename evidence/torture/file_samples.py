@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from evidence.torture import file_mutations as mutations
-from evidence.torture.file_mutations import Files, damage
 from PIL import Image
 
 import castalia
@@ -38,6 +36,8 @@ from castalia.nets.language.huggingface.config_schema import SCHEMAS, checked_co
 from castalia.nets.language.huggingface.pretrained_networks import KNOWN
 from castalia.train.checkpoint import read_checkpoint, write_checkpoint
 from castalia.train.runs import RunStore
+from evidence.torture import file_mutations as mutations
+from evidence.torture.file_mutations import Files, damage
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / castalia.__version__
 TEXT = "the cat sat on the mat. a dog, 12 cats & the größe of it!\n"
