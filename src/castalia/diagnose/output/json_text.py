@@ -10,7 +10,7 @@ from typing import Any
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
 from castalia.diagnose.finding_codes import SEVERITIES
-from castalia.diagnose.finding_record import Evidence, Finding, Remedy
+from castalia.diagnose.finding_record import Evidence, Finding, Remedy, SourceLine
 from castalia.errors import CheckpointMismatch, DamagedFile
 from castalia.utils.regular_files import parse_json
 from castalia.utils.text import shorten
@@ -23,6 +23,7 @@ TAG = "$number"
 _KINDS: dict[Any, Any] = {
     "str": str,
     "bool": bool,
+    "int": int,
     "float": int | float,
     "float | None": int | float | None,
     "str | None": str | None,
@@ -88,6 +89,7 @@ def _finding(content: Mapping[str, Any]) -> Finding:
         "remedy": Remedy(_of(str, content["remedy"]["text"]), changes),
         "severity": SEVERITIES[SEVERITIES.index(content["severity"])],
         "symptoms": tuple(_finding(each) for each in content["symptoms"]),
+        "source": _record(SourceLine, source) if (source := content.get("source")) else None,
     }
     return _record(Finding, {**content, **read})
 
