@@ -246,8 +246,14 @@ def test_few_steps_that_promise_little_may_only_have_been_too_few():
     assert only(too_low, set_promise(slow(0.01), share)).code == "CST102"
 
 
-def test_a_network_that_learnt_all_has_no_rate_too_high():
-    losses = [1.4, *[20.0] * 9, *[0.1] * 100, *[0.3] * 90]  # it leapt, and is not settled
-    assert ask(too_high, set_promise(classification(0.95, list(losses)), 0.5)) == []
-    less = set_promise(classification(0.8, list(losses)), 0.5)
-    assert only(too_high, less).severity == "warning"
+def leapt(then, learnt, promise):
+    """It leaps at once, costs so much for a while, and ends above its best."""
+    losses = [1.4, *[20.0] * 9, *[then] * 60, *[0.1] * 40, *[0.3] * 90]
+    return set_promise(classification(learnt, losses), promise)
+
+
+def test_a_network_that_learnt_all_or_recovered_at_once_has_no_rate_too_high():
+    assert only(too_high, leapt(2.0, 0.8, 0.5)).severity == "warning"
+    assert ask(too_high, leapt(2.0, 0.95, 0.5)) == []
+    assert only(too_high, leapt(1.0, 0.8, 0.5)).code == "CST101"
+    assert ask(too_high, leapt(1.0, 0.8, 0.01)) == []

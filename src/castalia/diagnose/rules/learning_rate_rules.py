@@ -33,6 +33,10 @@ def too_high(case: Case) -> Iterator[Finding]:
     harmed = poor or broken or case.stuck
     if case.well:
         return
+    if not harmed and not large and case.level(0.1, 0.3) < case.start:
+        # It leapt and units died, but what is left recovered at once.
+        passing = [*_leapt(case), *died]
+        evidence = [one for one in evidence if one not in passing]
     weight = len(evidence)
     if weight == 0 or (weight == 1 and not (harmed and (large or died or broken))):
         return
