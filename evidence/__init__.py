@@ -5,6 +5,7 @@ NAMES = (
     "noise_tables",
     "regression",
     "classical",
+    "snapshots",
     "defaults",
     "foetal_ecg",
     "doctor",
