@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -382,10 +383,18 @@ def test_many_images_get_the_larger_network_on_a_gpu(monkeypatch):
 
 
 def test_grey_images_are_not_flipped(tmp_path, folder):
-    grey = opened(write_images(tmp_path / "grey", mode="L"))
-    assert "Flip" not in repr(grey.build(24).augment)
-    assert "Flip" in repr(opened(folder).build(24).augment)
-    assert "not flipped" in " ".join(grey.notes)
+    grey = notes(write_images(tmp_path / "grey", mode="L"))
+    assert "but not flipped, for a mirrored sign is another one" in grey
+    assert "Images are flipped and cropped at random, turned and zoomed" in notes(folder)
+    assert "flipped" not in notes(folder, settings={"augment": None})
+
+
+def test_a_folder_is_trained_as_the_same_class_in_python_is(folder):
+    made = opened(folder, settings={}).build(24)
+    usual = castalia.ConvNetClassifier(image_size=12, widths=made.widths)
+    given = {**made.get_params(deep=False), "random_state": None, "training": None}
+    assert given == usual.get_params(deep=False)
+    assert replace(made.training, verbose="auto") == usual.usual_training
 
 
 def test_images_smaller_than_a_network_takes_are_enlarged(folder):
