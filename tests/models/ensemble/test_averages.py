@@ -88,8 +88,8 @@ def test_a_device_is_handed_down_to_the_members():
 
 
 def test_the_rate_restarts_with_every_cycle():
-    rate = _Restarts(3)
-    assert [round(rate(k, 12), 3) for k in range(8)] == [1, 0.854, 0.5, 0.146] * 2
+    rate = _Restarts((2, 3, 4))
+    assert [round(rate(k, 8), 3) for k in range(8)] == [1, 0.854, 0.5, 0.146, 1, 0.5, 1, 0.5]
     assert rate(12, 13) > 0
 
 
