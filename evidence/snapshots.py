@@ -14,7 +14,7 @@ from castalia.models.ensemble import DeepEnsemble, SnapshotEnsemble
 from castalia.train import Training
 from evidence.rows import print_table, spread
 
-SEEDS, EPOCHS, MEMBERS = 10, 120, 5
+SEEDS, EPOCHS, MEMBERS = 5, 120, 5
 
 
 def tables() -> Iterator[tuple[str, np.ndarray, np.ndarray, type]]:
