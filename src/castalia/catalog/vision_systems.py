@@ -164,7 +164,6 @@ VISION = (
             "image_size": 40,
             "epochs": 10,
             "lr": 1e-2,
-            "augment": None,  # ten epochs are few for turned and zoomed images
             "batch_size": 40,
         },
         toy="stripes",

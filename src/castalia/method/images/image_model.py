@@ -1,4 +1,4 @@
-"""The network for images: which one, and at which size. How it is trained is its own recipe."""
+"""The network for images: which one, and at which size; ``image_recipe`` says how it learns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from castalia.base import Estimator
 from castalia.catalog import System
 from castalia.errors import ShapeMismatch
 from castalia.method.fit_plan import FitPlan
 from castalia.method.table_model import built, made
+from castalia.models.vision.image_recipe import TRAINING, image_amounts, image_augmentation
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_scope
@@ -93,20 +95,34 @@ def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> 
 
 
 def build_image_model(
-    plan: FitPlan, system: System, rows: int, size: tuple[int, int], seed: int = 0
+    plan: FitPlan,
+    system: System,
+    rows: int,
+    size: tuple[int, int],
+    channels: int,
+    seed: int = 0,
 ) -> Any:
-    """Return an unfitted classifier with its own recipe, that which Python code gets too.
+    """Return an unfitted classifier, trained as those that need no argument are.
 
     Only the size of the images and that of a small network are chosen here; the plan overrides it.
     """
     own: dict[str, Any] = {
         "random_state": seed,
         "image_size": size[0] if size[0] == size[1] else size,
-        "training": replace(made(system).usual_training, device=plan.device, verbose=False),
+        **_recipe(made(system), rows, size, channels),
     }
+    own["training"] = replace(own["training"], device=plan.device, verbose=False)
     if system.name == "ConvNetClassifier":
         own["widths"] = _widths(plan.settings.get("image_size") or size, rows)
     return built(system, own, plan)
+
+
+def _recipe(model: Any, rows: int, size: tuple[int, int], channels: int) -> dict[str, Any]:
+    """Return a network's own training, or for one that has none that of ``image_recipe``."""
+    if model.usual_training != Estimator.usual_training:
+        return {"training": model.usual_training}
+    changes = image_augmentation(rows, channels, size)
+    return {**image_amounts(rows)._asdict(), "augment": changes, "training": TRAINING}
 
 
 def _widths(size: Any, rows: int) -> tuple[int, ...]:

@@ -97,7 +97,7 @@ class LabelledImages(Kind):
         if "image_size" not in self.plan.settings and (self.sizes != self.size).any():
             size = f"{self.size[0]} x {self.size[1]}"
             found.append(f"Images are brought to {size} pixels (--set image_size=N for another).")
-        if getattr(model, "augment", None) == "auto":
+        if "augment" not in self.plan.settings and getattr(model, "augment", None) is not None:
             kind = "Grey images" if self.grey else "Images"
             how = augmentation_words(len(self), self.images.channels)
             found.append(f"{kind} are {how}, in training (--set augment=none leaves them).")
@@ -150,7 +150,9 @@ class LabelledImages(Kind):
 
     def build(self, rows: int, seed: int = 0) -> Any:
         """Return an unfitted network, sized for so many training images."""
-        return build_image_model(self.plan, self.system, rows, self.size, seed)
+        return build_image_model(
+            self.plan, self.system, rows, self.size, self.images.channels, seed
+        )
 
     @property
     def title(self) -> str:

@@ -10,6 +10,7 @@ from torch import nn
 from castalia.base import Interval, OneOf, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
+from castalia.models.vision.recipe_fields import ByRecipe
 from castalia.nets.vision import VGG, AlexNet, ConvNet, GoogLeNet, LeNet, ResNet
 from castalia.nn import ACTIVATIONS
 from castalia.protocols import Spec
@@ -367,7 +368,7 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ResNetClassifier(Transferable, ImageClassifier):
+class ResNetClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore[misc]
     """Residual network: each block learns what to add to its input, x + F(x).
 
     Cross-entropy is minimised. The network to take for images of any size when there are

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from castalia.base import Classifier, Interval, OneOf, Recipe
+from castalia.base import Classifier, Interval, OneOf
 from castalia.base.targets import ClassCodec
-from castalia.models.vision.image_estimator import ImageEstimator, Transform
-from castalia.models.vision.image_recipe import TRAINING, ImageRecipe, image_augmentation
+from castalia.models.vision.image_estimator import ImageEstimator
+from castalia.models.vision.image_recipe import image_augmentation
 from castalia.models.vision.image_views import VIEWS, average_views
 from castalia.objectives import Augmented, class_loss
 from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
-from castalia.train import Training
 
 __all__ = ["ImageClassifier", "SeenClasses"]
 
@@ -32,14 +31,12 @@ class ImageClassifier(Classifier, ImageEstimator):
 
     Parameters
     ----------
-    epochs, batch_size, lr
-        None: by the number of images (``castalia.models.vision.image_recipe``).
     image_size
         Height and width that images are brought to, or one number for both; None keeps the size
         they have.
     augment
         Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none;
-        ``"auto"``: by their number, size and colours, as that recipe has it.
+        ``"auto"``: by their number, size and colours (``castalia.models.vision.image_recipe``).
     label_smoothing
         Share of a label's mass that is spread over all classes.
     views
@@ -59,13 +56,7 @@ class ImageClassifier(Classifier, ImageEstimator):
     """
 
     codec: ClassVar[Any] = SeenClasses()
-    recipe: ClassVar[Recipe] = ImageRecipe()
-    usual_training: ClassVar[Training] = TRAINING
 
-    epochs: Annotated[int | None, Interval(1, whole=True, optional=True)] = None  # type: ignore[assignment]
-    batch_size: Annotated[int | None, Interval(1, whole=True, optional=True)] = None  # type: ignore[assignment]
-    lr: Annotated[float | None, Interval(0, closed="neither", optional=True)] = None  # type: ignore[assignment]
-    augment: Annotated[Any, Transform("auto")] = "auto"
     label_smoothing: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     views: Annotated[str, OneOf(*VIEWS)] = "one"
 

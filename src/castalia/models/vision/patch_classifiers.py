@@ -10,6 +10,7 @@ from torch import nn
 from castalia.base import Interval, Sizes, fields_for
 from castalia.base.transferable import Transferable
 from castalia.models.vision.image_classifier import ImageClassifier
+from castalia.models.vision.recipe_fields import ByRecipe
 from castalia.nets.vision import ConvNeXt, ViT
 from castalia.protocols import Spec
 
@@ -17,7 +18,7 @@ __all__ = ["ConvNeXtClassifier", "ViTClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ViTClassifier(Transferable, ImageClassifier):
+class ViTClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore[misc]
     """Vision transformer: an image is a sentence of patches.
 
     Cross-entropy is minimised. Worth its cost with weights to start from, or with very many images;
@@ -94,7 +95,7 @@ class ViTClassifier(Transferable, ImageClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConvNeXtClassifier(Transferable, ImageClassifier):
+class ConvNeXtClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore[misc]
     """ConvNeXt: depthwise filters and dense layers over channels, with layer norms.
 
     Cross-entropy is minimised. Strong with weights to start from; from nothing and on small images
