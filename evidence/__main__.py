@@ -8,8 +8,8 @@ from evidence import GPU, NAMES
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["defaults"]:  # it has options of its own
-        importlib.import_module("evidence.defaults").run(words=sys.argv[2:])
+    if sys.argv[1:2] in (["defaults"], ["scripts"]):  # they have options of their own
+        importlib.import_module(f"evidence.{sys.argv[1]}").run(words=sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m evidence", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}")

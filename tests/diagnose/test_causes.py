@@ -1,6 +1,7 @@
 """Which finding explains which, on findings made up by hand."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,7 @@ from tests.diagnose.rules.records import (
 )
 
 from castalia.diagnose import NAMES, finding
-from castalia.diagnose.causes import EXPLAINS, arrange
+from castalia.diagnose.causes import EXPLAINS, arrange, supplemented
 from castalia.diagnose.finding_codes import SEVERITIES
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules import judge
@@ -205,3 +206,28 @@ def test_dead_units_explain_a_vanishing_gradient_only_where_hardly_any_lives(sha
     found = arrange([made_up("CST103"), made_up("CST106")], partial(holds, Case(record)))
     nested = [("CST106", [("CST103", [])])]
     assert (codes(found) == nested) == under
+
+
+def found_as(code, severity="warning", *symptoms):
+    made = finding(code, severity, 0.8, "Seen.", "Change it.")
+    return replace(made, symptoms=tuple(symptoms))
+
+
+def test_causes_that_were_watched_stay_first_when_an_examination_adds_to_them():
+    watched = (found_as("CST102", "warning", found_as("CST111")), found_as("CST401"))
+    examined = [found_as(c, "error") for c in ("CST206", "CST402", "CST102", "CST111", "CST208")]
+    whole = supplemented(watched, examined)
+    assert [one.code for one in whole] == ["CST102", "CST401", "CST206", "CST208"]
+    assert [one.code for one in whole[0].symptoms] == ["CST111", "CST402"]
+
+
+def test_a_short_trial_does_not_overrule_a_whole_training_in_which_nothing_was_wrong():
+    remark = found_as("CST111", "info")
+    examined = [found_as(c, "error") for c in ("CST102", "CST402", "CST208")]
+    whole = supplemented((remark,), examined)
+    assert [(one.code, one.severity) for one in whole] == [
+        ("CST208", "error"),
+        ("CST102", "info"),
+        ("CST402", "info"),
+        ("CST111", "info"),
+    ]

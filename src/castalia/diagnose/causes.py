@@ -8,8 +8,10 @@ from dataclasses import replace
 from castalia.diagnose.finding_codes import SEVERITIES
 from castalia.diagnose.finding_record import Finding
 
-__all__ = ["EXPLAINS", "arrange", "weight"]
+__all__ = ["EXPLAINS", "arrange", "supplemented", "weight"]
 
+# What only a whole training can tell: a short trial does not overrule one that was watched.
+OF_TRAINING = ("CST101", "CST102", "CST111", "CST113", "CST402", "CST403", "CST404")
 Holds = Callable[[str, str], bool]  # whether a cause may explain a symptom, by their codes
 
 _NOTHING_LEARNT = "111 402 403 404 406"
@@ -85,6 +87,35 @@ def arrange(
         cause = _cause(one, causes, holds)
         (roots if cause is None else under.setdefault(id(cause), [])).append(one)
     return tuple(_nested(root, under) for root in roots)
+
+
+def supplemented(watched: Sequence[Finding], examined: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return what was watched in its order, and after it what an examination adds.
+
+    What is known already is left out, what a watched cause explains goes under it, and what a
+    trial says of the training itself is only a remark where the whole training showed nothing.
+    """
+    known = {one.code for root in watched for one in _flat(root)}
+    fresh = [one for one in examined if one.code not in known]
+    under: dict[int, list[Finding]] = {}
+    roots: list[Finding] = []
+    for one in fresh:
+        causes = [
+            c for c in watched if c.severity != "info" and one.code in EXPLAINS.get(c.code, ())
+        ]
+        if causes:
+            under.setdefault(id(causes[0]), []).append(one)
+        else:
+            roots.append(replace(one, severity="info") if one.code in OF_TRAINING else one)
+    first = tuple(replace(w, symptoms=(*w.symptoms, *under.get(id(w), ()))) for w in watched)
+    alarmed = any(one.severity != "info" for one in watched)
+    return (*first, *roots) if alarmed else tuple(sorted((*roots, *first), key=weight))
+
+
+def _flat(found: Finding) -> Iterable[Finding]:
+    yield found
+    for symptom in found.symptoms:
+        yield from _flat(symptom)
 
 
 def weight(found: Finding) -> tuple[int, float]:

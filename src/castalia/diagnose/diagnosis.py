@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from castalia.diagnose.causes import supplemented
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.output import Coloured, fragment, from_text, page, plain, to_text
+from castalia.diagnose.integrations.experiment_trackers import log_diagnosis
+from castalia.diagnose.output import (
+    Coloured,
+    fragment,
+    from_text,
+    page,
+    plain,
+    to_junit,
+    to_sarif,
+    to_text,
+)
 from castalia.diagnose.repair import repaired
 from castalia.utils.atomic_files import atomic_write, writing
 
@@ -62,6 +73,26 @@ class Diagnosis(DiagnosisRecord):
         """Return the diagnosis as strict JSON; numbers that are not finite are tagged."""
         return to_text(self)
 
+    def to_junit(self, fail_on: str = "warning") -> str:
+        """Return JUnit XML: a test case for every finding, failed from a severity on."""
+        return to_junit(self, fail_on)
+
+    def to_sarif(self) -> str:
+        """Return SARIF 2.1.0, which code hosts and editors show at the lines it names."""
+        return to_sarif(self)
+
+    def log_to(self, tracker: Any, step: int | None = None) -> None:
+        """Log counts, confidences, tags and the text to TensorBoard, W&B or MLflow.
+
+        Parameters
+        ----------
+        tracker
+            A ``SummaryWriter``, a ``wandb.Run``, or the module ``mlflow``.
+        step
+            The training step.
+        """
+        log_diagnosis(self, tracker, step)
+
     @classmethod
     def from_json(cls, text: str | bytes) -> Diagnosis:
         """Return the diagnosis that ``to_json`` wrote."""
@@ -80,6 +111,22 @@ class Diagnosis(DiagnosisRecord):
             When the diagnosis is not of one of our estimators: then the remedies are words.
         """
         return repaired(self)
+
+    def supplement(self, examined: Diagnosis) -> Diagnosis:
+        """Return this diagnosis of a watched training with what an examination of it adds.
+
+        The causes that were watched stay first.
+
+        Examples
+        --------
+        >>> from castalia.diagnose import finding
+        >>> rate = finding("CST101", "error", 0.9, "The loss grows.", "Lower the rate.")
+        >>> rows = finding("CST206", "warning", 0.9, "Rows are shared.", "Drop them.")
+        >>> Diagnosis((rate,)).supplement(Diagnosis((rows, rate))).codes
+        ('CST101', 'CST206')
+        """
+        notes = tuple(dict.fromkeys((*self.notes, *examined.notes)))
+        return replace(self, findings=supplemented(self.findings, examined.findings), notes=notes)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one HTML page that needs nothing else; return where it is."""

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "listing", "number", "plural", "shorten"]
 
+PLAIN = 1e5  # numbers below it are written out
+
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `` Did you mean `x`?`` for the nearest known word, or nothing.
@@ -50,10 +52,11 @@ def plural(count: int, noun: str) -> str:
 def number(value: float, digits: int = 4) -> str:
     """Format a number to a few significant digits, without trailing zeros.
 
-    >>> number(0.123456), number(1234567.0), number(2.0)
-    ('0.1235', '1.235e+06', '2')
+    >>> number(0.123456), number(1234567.0), number(2.0), number(99.9, 2)
+    ('0.1235', '1.235e+06', '2', '100')
     """
-    return f"{value:.{digits}g}"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < PLAIN else text
 
 
 def shorten(text: object, width: int = 60) -> str:

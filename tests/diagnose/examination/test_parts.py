@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from castalia.diagnose.examination.baseline_errors import baselines
 from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.examiner import _milder
-from castalia.diagnose.examination.module_copies import copied
+from castalia.diagnose.examination.module_copies import copied, peak_rates
 from castalia.diagnose.examination.probes.generalisation_probe import calibration_error
 from castalia.diagnose.examination.row_reader import Unreadable, read_rows
 from castalia.diagnose.finding_record import finding
@@ -171,3 +172,30 @@ def test_an_attempt_that_the_clock_ended_while_it_was_learning_tells_nothing():
     assert learning.unfinished
     assert not stuck.unfinished
     assert not Fit(0.5, 1.0, "accuracy", TINY_STEPS, 1.0, 0.2).unfinished
+
+
+def test_trials_begin_at_the_highest_rate_of_a_schedule_whoever_wrote_it():
+    net = nn.Linear(2, 1)
+    by_hand = torch.optim.Adam(net.parameters(), lr=0.01)
+    by_hand.param_groups[0]["lr"] = 1e-9
+    assert peak_rates(by_hand) == [0.01]
+    one_cycle = torch.optim.SGD(net.parameters(), lr=0.004)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(one_cycle, max_lr=0.1, total_steps=10)
+    for _ in range(9):
+        one_cycle.step()
+        schedule.step()
+    assert peak_rates(one_cycle) == [0.1]
+    two = [{"params": [net.weight], "lr": 1e-5}, {"params": [net.bias]}]
+    assert peak_rates(torch.optim.SGD(two, lr=0.1)) == [1e-5, 0.1]
+
+
+def test_an_autoencoder_is_not_held_against_a_linear_model_that_copies():
+    x = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+    narrow = nn.Sequential(nn.Linear(6, 2), nn.Linear(2, 6))
+    noisy = x + 0.3 * torch.randn(200, 6)
+    for inputs, targets, compared in ((x, x, False), (noisy, x, False), (x, x.roll(1, 1), True)):
+        parts = [
+            read_rows((inputs[i], targets[i]), "train", 0) for i in (slice(150), slice(150, 200))
+        ]
+        subject = Subject(narrow, nn.MSELoss(), *parts, task="regression", seconds=5)
+        assert (baselines(subject) is not None) == compared

@@ -186,12 +186,20 @@ def test_equal_rows_are_counted_and_odd_matrices_are_no_exception():
     assert equal_rows(torch.ones(2, 2, dtype=torch.complex64)) == 1.0
 
 
-def test_fresh_layers_are_told_from_trained_ones():
+def test_layers_as_they_were_drawn_are_told_from_trained_ones():
     torch.manual_seed(0)
-    for layer in (nn.Linear(50, 60), nn.Conv2d(8, 16, 3), nn.Linear(30, 40).double()):
-        assert looks_fresh(layer.weight)
-        assert not looks_fresh(layer.weight * 1.1)
-    assert not looks_fresh(nn.Embedding(50, 10).weight)
+    drawn = [nn.Linear(50, 60).weight, nn.Conv2d(8, 16, 3).weight, nn.Embedding(50, 10).weight]
+    drawn += [nn.init.xavier_uniform_(torch.empty(64, 20)), torch.randn(40, 30).double() / 7]
+    drawn += [nn.init.trunc_normal_(torch.empty(48, 48), std=0.02), torch.randn(300, 4096)]
+    assert all(map(looks_fresh, drawn))
+    net = nn.Sequential(nn.Linear(20, 40), nn.ReLU(), nn.Linear(40, 10))
+    x = torch.randn(400, 20)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    for _ in range(150):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(x), x[:, :10].argmax(1)).backward()
+        optimizer.step()
+    assert not any(looks_fresh(net[i].weight) for i in (0, 2))
 
 
 def test_parameters_that_are_not_finite_are_found():

@@ -1,5 +1,7 @@
 """CST111 and CST113 on planted losses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.diagnose.rules.records import (
@@ -65,7 +67,27 @@ def test_a_training_that_has_only_begun_to_learn_was_stopped_too_early():
     fall = 0.5 * limit("end.falling")
     record = classification(0.3, stairs(1.0, 1.0, 1.0, 1.0, 1.0 - fall))
     record.evaluations = []
-    assert only(too_short, record).code == "CST111"
+    found = only(too_short, record)
+    assert found.code == "CST111"
+    assert found.evidence[0].threshold is None  # it crossed nothing
+    assert found.evidence[1].what == "that fall over the whole fall"
+    assert found.evidence[1].value > found.evidence[1].threshold == limit("end.begun")
+
+
+def test_no_evidence_lies_on_the_wrong_side_of_its_threshold():
+    for learnt in (0.1, 0.3, 0.5, 0.7):
+        for fall in (0.03, 0.05, 0.09, 0.2, 0.4):
+            for held in (None, 0.02, 0.05, 0.15):
+                for found in ask(too_short, ending(fall, learnt, held)):
+                    for one in found.evidence:
+                        assert one.threshold is None or one.value > one.threshold, found
+
+
+def test_a_fall_at_the_end_of_a_schedule_that_ends_at_zero_is_the_plan():
+    record = ending(3 * limit("end.falling"))
+    assert only(too_short, record).severity == "warning"
+    record.optimizers = [replace(record.optimizers[0], lr=0.0)]
+    assert only(too_short, record).severity == "info"
 
 
 def large(steps, size=512, learnt=0.3):

@@ -36,12 +36,14 @@ def test_large_steps_that_get_nowhere_are_a_rate_too_high():
     assert evidence.above
 
 
-def test_the_lower_rate_brings_the_ratio_to_a_healthy_one():
-    ratio = 10 * limit("rate.ratio")
+@pytest.mark.parametrize("times", [1, 3, 10, 1e4])
+def test_a_lower_rate_is_a_range_that_ends_at_usual_steps_or_at_a_hundredth(times):
+    ratio = above("rate.ratio") * times
     remedy = only(too_high, set_updates(poor(), ratio)).remedy
     lower = remedy.changes["lr"]
-    assert remedy.text == f"lr={number(LR)} → {number(lower)}"
-    assert 1e-3 < ratio * lower / LR < 1e-2
+    assert remedy.text == f"Lower lr={number(LR)}: try {number(lower)} to {number(0.3 * LR)}."
+    assert limit("rate.most_down") * LR * 0.9 <= lower <= 0.1 * LR
+    assert times > 5 or 1e-3 < ratio * lower / LR < 1e-2
 
 
 @pytest.mark.parametrize("case", ["steps just below the limit", "steps that do learn"])
@@ -122,12 +124,12 @@ def test_small_steps_of_a_loss_that_still_falls_are_a_rate_too_low():
     assert not learnt.above
 
 
-def test_the_higher_rate_brings_the_ratio_to_a_healthy_one():
-    ratio = 0.05 * limit("rate.slow")
+@pytest.mark.parametrize("ratio", [1e-4, 1e-5, 1e-9])
+def test_a_higher_rate_is_a_range_that_ends_at_ten_times_the_rate_at_most(ratio):
     remedy = only(too_low, slow(ratio)).remedy
     higher = remedy.changes["lr"]
-    assert remedy.text == f"lr={number(LR)} → {number(higher)}"
-    assert 1e-3 < ratio * higher / LR < 1e-2
+    assert remedy.text == f"Raise lr={number(LR)}: try {number(3 * LR)} to {number(higher)}."
+    assert 3 * LR < higher <= limit("rate.most_up") * LR
 
 
 def test_much_learnt_makes_a_low_rate_a_warning_and_enough_learnt_makes_it_none():
@@ -185,6 +187,18 @@ def test_a_schedule_that_takes_the_rate_back_early_is_a_rate_too_low():
     for look in record.looks:  # the same end, by a drop after nearly all of the steps
         look.lr = LR
     assert ask(too_low, record) == []
+
+
+def test_a_schedule_that_begins_and_ends_near_zero_is_judged_by_its_highest_rate():
+    record = poor()
+    for look in record.looks:
+        look.lr = LR * np.sin(np.pi * (look.step + 1e-6) / 200)
+    record.optimizers = [replace(record.optimizers[0], lr=0.0, first=1e-8)]
+    assert ask(too_low, record) == []
+    slowly = set_updates(record, below("rate.slow"))
+    slowly.losses[:] = list(np.linspace(1.4, 1.1, 200))
+    rate = max(look.lr for look in record.looks)
+    assert f"The learning rate {number(rate)} is too low" in only(too_low, slowly).summary
 
 
 def test_trials_of_lbfgs_may_leap():

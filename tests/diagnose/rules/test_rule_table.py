@@ -123,6 +123,8 @@ def test_what_could_not_be_seen_is_told():
         "No step was seen: backward() or optimizer.step() was never called.",
     )
     blind = set_head(set_evaluations(classification(), []), loss="unknown")
+    assert len(judge(blind).notes) == 1  # outputs and targets were given to log()
+    blind.train.outputs[:] = [None] * len(blind.train.outputs)
     validation, loss = judge(blind).notes
     assert "No validation" in validation
     assert "not recognised" in loss

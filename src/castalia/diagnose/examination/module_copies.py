@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-__all__ = ["Copy", "bare", "copied", "reinitialised", "scalar", "without_dropout"]
+from castalia.diagnose.thresholds import limit
+
+__all__ = ["Copy", "bare", "copied", "peak_rates", "reinitialised", "scalar", "without_dropout"]
 
 HOOKS = (
     "_forward_hooks",
@@ -89,8 +91,8 @@ def _copy_loss(loss_fn: Any, memo: dict[int, Any]) -> Any:
 def _optimizer(net: nn.Module, optimizer: Any, memo: dict[int, Any]) -> Optimizer:
     if isinstance(optimizer, Optimizer):
         found: Optimizer = copy.deepcopy(optimizer, memo)
-        for group in found.param_groups:  # before a schedule took the rate down
-            group["lr"] = group.get("initial_lr", group["lr"])
+        for group, rate in zip(found.param_groups, peak_rates(found), strict=True):
+            group["lr"] = rate
         return found
     parameters = [p for p in net.parameters() if p.requires_grad]
     if not parameters:  # optimizers insist on one; nothing will be trained
@@ -98,6 +100,25 @@ def _optimizer(net: nn.Module, optimizer: Any, memo: dict[int, Any]) -> Optimize
     if optimizer is None:
         return torch.optim.Adam(parameters, lr=1e-3)
     return optimizer(parameters)  # type: ignore[no-any-return]
+
+
+def peak_rates(optimizer: Optimizer) -> list[Any]:
+    """Return the rate of each group before a schedule took it down, or after it took it up.
+
+    torch's schedules leave ``initial_lr`` and ``max_lr`` in the groups. Of one written by hand only
+    the rate that the optimizer was made with is left: it counts where all groups lie far below.
+
+    >>> adam = torch.optim.Adam([torch.zeros(1)], lr=0.01)
+    >>> adam.param_groups[0]["lr"] = 1e-8
+    >>> peak_rates(adam)
+    [0.01]
+    """
+    groups = optimizer.param_groups
+    rates = [max(g["lr"], g.get("initial_lr", 0.0), g.get("max_lr", 0.0)) for g in groups]
+    made, most = optimizer.defaults.get("lr", 0.0), max(rates)
+    if not 0 < float(most) < limit("rate.annealed") * float(made):
+        return rates if float(most) > 0 else [made for _ in rates]
+    return [rate * (made / most) for rate in rates]
 
 
 def _drop_hooks(net: nn.Module) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from castalia.diagnose.monitor.weak_hooks import guarded_call
+
 __all__ = ["Listener", "is_inside", "is_transformed", "listed", "listen"]
 
 # Called before a pass: the tensors and their gradients as backward was given them, passes within
@@ -70,10 +72,10 @@ def is_transformed() -> bool:
 def _wrapped(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        called = [one for one in _listeners if one.before(tensors, grad_tensors)]
+        called = [one for one in _listeners if guarded_call(one, one.before, tensors, grad_tensors)]
         original(tensors, grad_tensors, *args, **kwargs)
         for one in called:
-            one.after()
+            guarded_call(one, one.after)
 
     return backward
 

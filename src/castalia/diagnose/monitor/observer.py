@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from threading import get_ident
 from typing import Any
 
@@ -19,9 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from castalia.diagnose.finding_record import SourceLine
 from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.autograd_graph import reaches
 from castalia.diagnose.monitor.backward_listeners import is_inside, is_transformed, listed, listen
+from castalia.diagnose.monitor.call_listeners import listen_to_calls, listen_to_loads
 from castalia.diagnose.monitor.graph_summary import quick_ending, read
 from castalia.diagnose.monitor.loss_log import LossLog, loss_of
 from castalia.diagnose.monitor.row_keeper import RowKeeper
@@ -31,13 +33,16 @@ from castalia.diagnose.monitor.validation_log import ValidationLog
 from castalia.diagnose.monitor.watched_parameters import Parameters
 from castalia.diagnose.monitor.weak_hooks import WeakHook, detach
 from castalia.diagnose.monitor.weight_measures import (
+    COMPARED,
     any_gradient,
     gradient_norms,
     gradient_sample,
     sample,
+    step_sample,
     update_ratios,
 )
 from castalia.diagnose.record import Look, Record
+from castalia.diagnose.source_lines import calling_line
 
 __all__ = ["TASKS", "Observer"]
 
@@ -55,6 +60,7 @@ class Observer:
         self.module, self.loss_fn = module, loss_fn
         self.optimizers: list[Any] = facts.listed(optimizer)
         self.record = Record(task=task if task in TASKS else None, module=type(module).__name__)
+        self.lines: MutableMapping[str, SourceLine] = {}  # of the user's code, by what they do
         self._parameters = Parameters(module, self.optimizers, self.record)
         self._losses, self._sampling = (
             LossLog(self.record.losses, self.record.unknown),
@@ -94,6 +100,7 @@ class Observer:
         )
         if self._troubles >= MOST_TROUBLES:
             facts.note(self.record, "Watching was given up after repeated difficulties.")
+            self.record.given_up = True
             self.closed = True
             self._farewell()
 
@@ -117,11 +124,17 @@ class Observer:
                 WeakHook(self, Observer._before_backward), WeakHook(self, Observer._after_backward)
             )
         )
-        add(module.register_forward_pre_hook(WeakHook(self, Observer._enter), with_kwargs=True))
-        add(module.register_load_state_dict_post_hook(WeakHook(self, Observer._loaded)))
+        first, last = getattr(module, "called_parts", (module, module))
+        enter, leave = WeakHook(self, Observer._enter), WeakHook(self, Observer._leave)
+        if first is last:
+            add(listen_to_calls(module, enter, leave))
+        else:
+            add(listen_to_calls(first, enter, _ignored))
+            add(listen_to_calls(last, _ignored, leave))
+        add(listen_to_loads(module, WeakHook(self, Observer._loaded)))
         if isinstance(loss_fn, nn.Module):
-            add(loss_fn.register_forward_pre_hook(WeakHook(self, Observer._before_loss)))
-            add(loss_fn.register_forward_hook(WeakHook(self, Observer._after_loss)))
+            before = WeakHook(self, Observer._before_loss)
+            add(listen_to_calls(loss_fn, before, WeakHook(self, Observer._after_loss)))
         self._begin(0)
 
     # ---------------------------------------------------------------- a step begins
@@ -150,14 +163,12 @@ class Observer:
         """Measure this step; what is not needed at others is attached only now."""
         self._step.look = Look(self._step.number)
         if not self._measuring:
-            add = self._measuring.append
-            add(self.module.register_forward_hook(WeakHook(self, Observer._leave)))
-            for optimizer in self.optimizers:
-                add(optimizer.register_step_pre_hook(WeakHook(self, Observer._before_step)))
+            hook = WeakHook(self, Observer._before_step)
+            self._measuring += [o.register_step_pre_hook(hook) for o in self.optimizers]
 
     # ---------------------------------------------------------------- the module is called
 
-    def _loaded(self, module: nn.Module, keys: Any) -> None:
+    def _loaded(self) -> None:
         """Note that weights were loaded: after the last step they are the best ones, put back."""
         self._put_back = self._step.number
 
@@ -181,6 +192,8 @@ class Observer:
         step.training = module.training
         if step.look is not None or not step.training or self._sampling.glance(step.number):
             step.inputs = facts.first_tensor(args, kwargs)
+            if step.look is not None and step.inputs is not None:
+                step.sizes += (step.inputs.numel(),)
             step.evaluating = None if step.training else step.inputs
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -201,7 +214,7 @@ class Observer:
 
     # ---------------------------------------------------------------- the loss function is called
 
-    def _before_loss(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+    def _before_loss(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> None:
         if len(args) >= 2:
             self._keeper.attempt(args[0], args[1])
 
@@ -244,6 +257,8 @@ class Observer:
             return False
         if step.look is not None:
             self._parameters.refresh()
+        if not self.optimizers:
+            self._made_by_hand(self._last)
         glance = self._sampling.glance(step.number)
         if not self._is_ours(root, step, glance):
             return False
@@ -295,7 +310,9 @@ class Observer:
             return  # a further part of an accumulated batch
         reading = read(root, self._parameters.names, step.returned)
         step.seen = True
+        self._mark("backward")
         look.training = step.training
+        self.record.asides += facts.are_asides(step.sizes)
         reading.ending.complete(step.output)
         outputs, targets = reading.ending.outputs, reading.ending.targets
         reading.ending.outputs = outputs if outputs is not None else self._told("outputs")
@@ -308,6 +325,11 @@ class Observer:
         self._parameters.meet(reading.strangers)
         if reading.opaque:
             facts.note(self.record, "The module is compiled: its activations cannot be seen.")
+
+    def _mark(self, what: str) -> None:
+        """Remember the line of the user's code that is running."""
+        if what not in self.lines and (line := calling_line()) is not None:
+            self.lines[what] = line
 
     def _told(self, name: str) -> Tensor | None:
         return facts.tensor(self._step.logged.get(name))
@@ -327,22 +349,32 @@ class Observer:
                 step.reset += (id(optimizer),)
                 fresh = True
         if not self.optimizers and self._last.seen and step.look is not None:
-            named = self._parameters.named
-            went = update_ratios(self._last.before, named)[0]  # a step made by hand
-            step.look.stale = any_gradient(named) if any(went.values()) else None
+            went = bool(self._last.look and any(self._last.look.updates.values()))
+            step.look.stale = any_gradient(self._parameters.named) if went else None
         return fresh
+
+    def _made_by_hand(self, last: Step) -> None:
+        """Measure a step that no optimizer made: it lies between two backward passes."""
+        if last.look is not None and last.seen and last.before:
+            named = self._parameters.named
+            last.look.updates, last.look.weights = update_ratios(last.before, named)
+            last.look.update = step_sample(last.start, named)
+            last.before = last.start = NOTHING
 
     def _after_backward(self) -> None:
         """Measure the gradients at a sampled step, and at the one that follows it."""
         step, named = self._step, self._parameters.named
-        if step.look is not None and step.seen:
-            step.look.gradients = gradient_norms(named)
-            step.look.gradient = gradient_sample(named)
-        elif self._last.seen and self._last.look is not None:
-            self._last.look.next_gradient = gradient_sample(named)
+        looked = step.look is not None and step.seen
+        after = self._last.look if self._last.seen else None
+        gradient = gradient_sample(named) if looked or after is not None else None
+        if step.look is not None and looked:
+            step.look.gradients, step.look.gradient = gradient_norms(named), gradient
+        if after is not None:
+            after.next_gradient = gradient
         if not self.optimizers:
             if step.seen:
                 step.before = sample(named)
+                step.start = sample(self._parameters.with_gradient(), COMPARED)
             self._end_of_step()
 
     # ---------------------------------------------------------------- the optimizer is called
@@ -351,8 +383,11 @@ class Observer:
         step = self._stepping(optimizer)
         if step.look is None:
             return
+        self._mark("step")
         held = self._parameters.held_by(optimizer)
         step.before = sample(held)
+        if not step.start and step.seen:
+            step.start = sample(self._parameters.with_gradient(), COMPARED)
         step.look.lr = facts.rate(self.optimizers[0])
         if step.seen:
             norms = gradient_norms(held)
@@ -364,6 +399,7 @@ class Observer:
             ratios, sizes = update_ratios(step.before, self._parameters.held_by(optimizer))
             step.look.updates.update(ratios)
             step.look.weights.update(sizes)
+            step.look.update = step_sample(step.start, self._parameters.named)
             if id(optimizer) in self._last.stepped and step is not self._last:
                 never = id(optimizer) not in step.reset
                 step.look.stale = bool(step.look.stale) or never
@@ -387,19 +423,27 @@ class Observer:
         self._losses.add(step.loss)
         if step.look is not None and step.seen:
             self._read_losses()
-            step.look.loss = self.record.losses[-1]
+            step.look.loss, step.look.passes = self.record.losses[-1], step.passes
             self.record.looks.append(step.look)
+            self._looked()
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
         self._calm = step.plain and step.entered and step.passes == len(self.optimizers) == 1
         step.inputs, step.logged = None, NOTHING  # nothing of it is kept alive
         self._begin(step.number + 1)
 
+    def _looked(self) -> None:
+        """Act after a sampled step."""
+
     def _read_losses(self) -> None:
         self._losses.read()
         if not self._broken and not all(map(math.isfinite, self.record.losses[-256:])):
             self._broken = True
             self._sampling.hasten()
+
+
+def _ignored(*_: Any) -> None:
+    """Listen to nothing."""
 
 
 def _first_with_graph(tensors: list[Tensor]) -> Tensor | None:

@@ -38,6 +38,8 @@ class Step:
         First tensor given to it and returned by it, where wanted.
     returned
         What gave the tensors that it returned.
+    sizes
+        Numbers in the inputs of each call in training mode, of a sampled step.
     evaluating
         Inputs of a call in evaluation mode with gradients on, until a backward pass follows it.
     logged
@@ -52,6 +54,8 @@ class Step:
         Optimizers that have made their step, by ``id``.
     before
         Samples of the parameters before a step of the optimizer.
+    start
+        Smaller ones of all parameters with a gradient before the first optimizer's.
     """
 
     plain: bool = True
@@ -62,6 +66,7 @@ class Step:
     inputs: Any = None
     output: Any = None
     returned: Sequence[Any] = ()
+    sizes: tuple[int, ...] = ()
     evaluating: Any = None
     logged: Mapping[str, Any] = NOTHING
     loss: Tensor | float | None = None
@@ -69,6 +74,7 @@ class Step:
     reset: tuple[int, ...] = ()
     stepped: tuple[int, ...] = ()
     before: Mapping[str, Tensor] = NOTHING
+    start: Mapping[str, Tensor] = NOTHING
 
     def __init__(self, number: int, quiet: bool = False) -> None:
         self.number, self.quiet = number, quiet

@@ -14,6 +14,7 @@ from castalia.diagnose.monitor.weight_measures import (
     moved,
     sample,
     spectral_radius,
+    travelled,
 )
 from castalia.diagnose.record import Record, Weight
 
@@ -74,6 +75,10 @@ class Parameters:
         held = _held(optimizers)
         return {name: p for name, p in self.named.items() if id(p) in held}
 
+    def with_gradient(self) -> dict[str, nn.Parameter]:
+        """Those whose gradient is there."""
+        return {name: p for name, p in self.named.items() if p.grad is not None}
+
     def meet(self, strangers: Iterable[Tensor]) -> None:
         """Remember parameters of the graph that the module does not know."""
         for parameter in strangers:
@@ -89,9 +94,11 @@ class Parameters:
         for weight in self.record.weights:
             parameter = self.named[weight.name]
             weight.moved = moved(self._start[weight.name], parameter, STARTED)
+            weight.travelled = travelled(self._start[weight.name], parameter, STARTED)
             # One that moved was set free since the last look.
             weight.trainable = weight.trainable or bool(weight.moved)
-            weight.fresh = looks_fresh(parameter)
+            frozen = weight.moved is False and not weight.trainable
+            weight.fresh = frozen and looks_fresh(parameter)
             if weight.rows_equal_at_start:
                 weight.rows_equal_at_end = equal_rows(parameter)
         broken = len(self.named) - sum(all_finite(list(self.named.values())))

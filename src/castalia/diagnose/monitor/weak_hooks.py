@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from torch.compiler import is_compiling
 
-__all__ = ["WeakHook", "Receiver", "detach"]
+__all__ = ["WeakHook", "Receiver", "detach", "guarded_call"]
+
+LOGGER = logging.getLogger("castalia.diagnose")
 
 
 class Receiver(Protocol):
@@ -24,9 +26,8 @@ class Receiver(Protocol):
 class WeakHook:
     """Calls a receiver on an event, and never lets an error of the receiver into the training.
 
-    The receiver is held weakly: once forgotten, closed or not, it is called no more. A copy of a
-    watched module, in memory or in a file, has a hook that does nothing: it neither takes the
-    receiver along nor needs this library to be read. Compilers trace nothing.
+    The receiver is held weakly: once forgotten, closed or not, it is called no more. Compilers
+    trace nothing.
 
     Parameters
     ----------
@@ -54,13 +55,19 @@ class WeakHook:
             receiver.trouble(self._event.__name__, error)
             return None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Leave a function that does nothing with whatever it is given."""
-        return getattr, (contextlib.nullcontext(), "__exit__")
-
 
 def detach(*handles: list[Any]) -> None:
     """Remove everything in these lists."""
     for several in handles:
         while several:
             several.pop().remove()
+
+
+def guarded_call(listener: Any, act: Callable[..., Any], *args: Any) -> Any:
+    """Call a listener; one that raises is logged and removed, and the training goes on."""
+    try:
+        return act(*args)
+    except Exception:
+        LOGGER.warning("A listener to the training raised and is called no more.", exc_info=True)
+        listener.remove()
+        return None

@@ -14,6 +14,7 @@ from castalia.diagnose.monitor.host_transfer import to_host
 from castalia.diagnose.thresholds import limit
 
 __all__ = [
+    "COMPARED",
     "all_finite",
     "any_gradient",
     "equal_rows",
@@ -23,6 +24,8 @@ __all__ = [
     "moved",
     "sample",
     "spectral_radius",
+    "step_sample",
+    "travelled",
     "update_ratios",
 ]
 
@@ -83,7 +86,8 @@ def update_ratios(
     steps = list(torch._foreach_sub([new[n] for n in names], old))
     step, size = _norms([*steps, *old]).cpu().double().numpy().reshape(2, -1)
     count = np.array([before[n].numel() for n in names])
-    ratio = step / np.maximum(size, 1e-12)
+    with np.errstate(invalid="ignore"):  # of weights that have overflowed
+        ratio = step / np.maximum(size, 1e-12)
     # A parameter at zero has no size of its own: a bias that only just begins is not a large step.
     counted = {n: float(r) for n, r, s in zip(names, ratio, size, strict=True) if s > 0 or r == 0}
     return counted, dict(zip(names, (size / np.sqrt(count)).tolist(), strict=True))
@@ -95,6 +99,34 @@ def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
     if not there:
         return np.zeros(0, np.float32)
     return to_host(torch.cat([g.reshape(-1) for g in there]))
+
+
+def step_sample(
+    before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
+) -> np.ndarray | None:
+    """Return what a step added to the numbers of ``before``, each times how many it stands for.
+
+    The numbers are those of ``gradient_sample``: the product of both estimates that of the whole.
+    """
+    if not before or any(name not in parameters for name in before):
+        return None
+    now = sample({name: parameters[name] for name in before}, COMPARED)
+    if any(now[name].shape != before[name].shape for name in before):
+        return None
+    steps = [
+        (now[n] - old).reshape(-1).float() * (parameters[n].numel() / max(old.numel(), 1))
+        for n, old in before.items()
+    ]
+    device = steps[0].device
+    return to_host(torch.cat([step.to(device) for step in steps]))
+
+
+def travelled(before: Tensor, parameter: nn.Parameter, most: int) -> float | None:
+    """Return how far a sampled parameter is from its start, over its size there."""
+    now, size = _thin(parameter, most), float(_norm(before, 2.0))
+    if now.shape != before.shape or not size > 0:
+        return None
+    return float(_norm(now.to(before) - before, 2.0)) / size
 
 
 def equal_rows(weight: Tensor) -> float:
@@ -121,19 +153,39 @@ def _repeated(rows: Tensor, tolerance: float) -> float:
 
 
 def looks_fresh(weight: Tensor) -> bool:
-    """Whether a matrix is spread evenly up to 1/√(fan-in), as torch initialises its layers.
+    """Whether a matrix is as it was drawn: independent numbers, all alike, even or normal.
+
+    Learning makes some directions of a matrix longer than chance ever does (Marchenko and Pastur,
+    1967), and some of its rows or columns longer than others.
 
     >>> looks_fresh(nn.Linear(30, 40).weight), looks_fresh(torch.randn(40, 30))
-    (True, False)
+    (True, True)
+    >>> looks_fresh(torch.randn(40, 30) + torch.randn(40, 1))
+    False
     """
     weight = _local(weight)
-    if weight.ndim < 2 or weight.numel() < 200:
+    if weight.ndim < 2 or weight.numel() < 200 or not weight.is_floating_point():
         return False
-    reach = math.sqrt(weight[0].numel())
-    most, size = (reach * _norms([weight], order).item() for order in (math.inf, 2.0))
-    rms = size / math.sqrt(weight.numel())
-    evenly = abs(rms * math.sqrt(3) - 1.0) < limit("fresh.spread")
-    return evenly and limit("fresh.least") < most <= limit("fresh.most")
+    matrix = weight.flatten(1)[:MOST_ROWS, :SAMPLED].double()
+    size = matrix.square().mean()
+    if min(matrix.shape) < 2 or not (size.isfinite() and size > 0):
+        return False
+    return _independent((matrix / size.sqrt()).cpu())
+
+
+def _independent(matrix: Tensor) -> bool:
+    """Whether a matrix of mean square 1 has the tails, lengths and directions of chance."""
+    fourth = float(matrix.pow(4).mean())
+    rows, columns = matrix.shape
+    if not limit("fresh.even") < fourth < limit("fresh.normal"):
+        return False
+    for across, along in ((columns, 1), (rows, 0)):
+        spread = float(matrix.square().mean(dim=along).var()) * across / max(fourth - 1, 1e-9)
+        count = matrix.shape[1 - along]
+        if spread > 1 + limit("fresh.errors") * math.sqrt(2 / max(count - 1, 1)):
+            return False
+    edge = math.sqrt(rows) + math.sqrt(columns)
+    return float(torch.linalg.matrix_norm(matrix, 2)) < limit("fresh.edge") * edge
 
 
 def spectral_radius(weight: Tensor) -> float | None:

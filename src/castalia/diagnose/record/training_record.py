@@ -34,8 +34,10 @@ class Weight:
         Of a recurrent matrix, or one that is square: its spectral radius at the start.
     moved
         Whether any of a sample of its numbers has changed since the start.
+    travelled
+        How far it is from its start, over its size there; None where it began at zero.
     fresh
-        Whether it lies as torch's default initialisation left it: uniform up to 1/√(fan-in).
+        Whether it lies as an initialisation left it: independent numbers, even or normal.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Weight:
     rows_equal_at_end: float | None = None
     radius: float | None = None
     moved: bool | None = None
+    travelled: float | None = None
     fresh: bool = False
 
 
@@ -129,8 +132,13 @@ class Look:
         A sample of the gradient's numbers, to compare with those of other steps.
     next_gradient
         The same numbers one step later.
+    update
+        What the step added to the same numbers of the parameters, each times the numbers it stands
+        for: its product with a gradient is the change of the loss that this gradient predicts.
     output_spread
         Spread of the outputs over the rows.
+    passes
+        Backward passes before the step.
     suspects
         Operations that were given numbers at which their value or slope is infinite.
     softmaxes
@@ -154,7 +162,9 @@ class Look:
     batch_norms: dict[str, tuple[int, float]] = field(default_factory=dict)
     gradient: np.ndarray | None = None
     next_gradient: np.ndarray | None = None
+    update: np.ndarray | None = None
     output_spread: float = float("nan")
+    passes: int = 1
     suspects: tuple[str, ...] = ()
 
 
@@ -210,6 +220,9 @@ class Record:
         Calls without gradients in training mode.
     asked_again
         Calls without gradients on the rows of the call before, as for Monte Carlo dropout.
+    asides
+        Looked-at steps before which the module answered many smaller inputs with gradients on, as
+        an agent does that acts.
     data_normalised
         Whether data meet a normalising layer first.
     used
@@ -227,6 +240,8 @@ class Record:
         Numbers measured on the module when the diagnosis was asked for.
     notes
         What could not be seen.
+    given_up
+        Whether watching ended early, so that the rest of the training is not known.
     """
 
     task: str | None = None
@@ -247,6 +262,7 @@ class Record:
     validated_in_evaluation_mode: int = 0
     silent_in_training_mode: int = 0
     asked_again: int = 0
+    asides: int = 0
     data_normalised: bool = False
     used: set[str] = field(default_factory=set)
     dropped: bool = False
@@ -255,6 +271,7 @@ class Record:
     failed: tuple[tuple[int, ...], tuple[int, ...], int] | None = None
     final: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    given_up: bool = False
 
     @property
     def steps(self) -> int:

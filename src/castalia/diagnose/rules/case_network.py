@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from castalia.diagnose.record import Look, Record, Weight
+from castalia.diagnose.thresholds import limit
 
 __all__ = ["Network"]
 
@@ -61,9 +62,11 @@ class Network:
     @cached_property
     def turning(self) -> float:
         """Mean cosine between the gradients of one step and the next; near -1: back and forth."""
-        found = []
+        found, looked_at = [], {look.step for look in self.looks}
         for look in self.looks:
             a, b = look.gradient, look.next_gradient
+            if look.step + 1 in looked_at:
+                continue  # at the start, before anything has settled
             if a is not None and b is not None and len(a) == len(b) and len(a) > 1:
                 size = float(np.linalg.norm(a) * np.linalg.norm(b))
                 if np.isfinite(size) and size > 0:
@@ -141,7 +144,15 @@ class Network:
         """The first optimizer, or None."""
         return self.record.optimizers[0] if self.record.optimizers else None
 
-    @property
+    @cached_property
     def lr(self) -> float:
-        """Learning rate of the first optimizer at its first step."""
-        return self.optimizer.first if self.optimizer else np.nan
+        """Highest learning rate of the first optimizer: a schedule may begin and end near zero."""
+        if not self.optimizer:
+            return np.nan
+        seen = [look.lr for look in self.looks if np.isfinite(look.lr)]
+        return float(max(self.optimizer.first, self.optimizer.lr, *seen, 0.0))
+
+    @cached_property
+    def annealed(self) -> bool:
+        """Whether a schedule took the rate down to next to nothing, as planned for the end."""
+        return bool(self.optimizer) and self.optimizer.lr < limit("rate.annealed") * self.lr

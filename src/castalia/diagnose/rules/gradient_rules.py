@@ -15,6 +15,7 @@ from castalia.utils.text import number
 __all__ = ["explodes", "never_reset", "vanishes"]
 
 LEAST_LAYERS = 4
+PLURAL = {"weight": "weights", "bias": "biases"}
 
 
 def by_depth(case: Case, look: Look, suffix: str = "weight") -> np.ndarray:
@@ -48,7 +49,7 @@ def _geometric(gradients: np.ndarray) -> bool:
 
 def vanishes(case: Case) -> Iterator[Finding]:
     """Norms that shrink geometrically toward the input."""
-    for suffix in ("weight", "bias"):
+    for suffix in PLURAL:
         profiles = [by_depth(case, look, suffix) for look in case.looks]
         ratios = np.asarray([_ratio(p) for p in profiles])
         known = np.isfinite(ratios)
@@ -84,7 +85,7 @@ def _vanishing(case: Case, ratio: float, layers: int, suffix: str) -> Finding:
             {"activation": "relu"},
         ),
         Evidence(
-            f"gradient ({suffix}s) of the first over the last layers",
+            f"gradient ({PLURAL[suffix]}) of the first over the last layers",
             ratio,
             limit("gradient.shrinks"),
             above=False,

@@ -18,7 +18,7 @@ HEALTHY_RATIO = limit("rate.healthy")
 
 def too_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps large against the weights."""
-    if not len(case.finite) or case.adversarial or not case.optimizer:
+    if not len(case.finite) or case.adversarial or case.acts or not case.optimizer:
         return
     tries = case.optimizer.kind == "LBFGS"  # its losses are of trials, of which it keeps the best
     evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
@@ -120,14 +120,23 @@ def _best(case: Case) -> float:
 
 
 def _lower(case: Case, ratio: float) -> Remedy:
-    factor = HEALTHY_RATIO / ratio if np.isfinite(ratio) and ratio > 10 * HEALTHY_RATIO else 0.1
-    lower = _round(case.lr * min(factor, 0.1))
-    return Remedy(f"lr={number(case.lr)} → {number(lower)}", {"lr": lower})
+    """Say how far to go down: to steps of a usual size, and no further than a hundredth."""
+    wanted = HEALTHY_RATIO / ratio if np.isfinite(ratio) and ratio > HEALTHY_RATIO else 0.1
+    factor = min(max(wanted, limit("rate.most_down")), 0.1)
+    return _between(case.lr, factor, 0.3, "Lower")
+
+
+def _between(lr: float, one: float, other: float, verb: str) -> Remedy:
+    """Give a direction and a range: only a trial can tell the rate itself."""
+    ends = sorted(_round(lr * factor) for factor in (one, other))
+    now = number(lr)
+    words = f"{verb} lr={now}: try {number(ends[0])} to {number(ends[1])}."
+    return Remedy(words, {"lr": _round(lr * one)})
 
 
 def too_low(case: Case) -> Iterator[Finding]:
     """Loss that falls steadily but slowly, with steps small against the weights."""
-    if not len(case.finite) or case.adversarial or case.broken or not case.optimizer:
+    if not len(case.finite) or case.adversarial or case.broken or case.acts or not case.optimizer:
         return
     yield from _taken_back(case)
     ratio = case.ratio
@@ -146,14 +155,14 @@ def too_low(case: Case) -> Iterator[Finding]:
     tiny = ratio < limit("rate.tiny") * limit("rate.slow")
     if not falling and not tiny:
         return
-    higher = _round(case.lr * min(max(HEALTHY_RATIO / ratio, 3.0), 1e4))
+    higher = min(max(HEALTHY_RATIO / ratio, 3.0), limit("rate.most_up"))
     yield finding(
         "CST102",
         "warning" if learnt > limit("rate.slow_error") else "error",
         0.9 if tiny and falling else 0.75,
         f"The learning rate {number(case.lr)} is too low: steps are {number(ratio, 2)} of the "
         f"weights; the loss fell from {number(case.initial, 3)} to {number(case.final, 3)}.",
-        Remedy(f"lr={number(case.lr)} → {number(higher)}", {"lr": higher}),
+        _between(case.lr, higher, min(3.0, higher / 2), "Raise"),
         Evidence("update-to-weight ratio (median)", ratio, limit("rate.slow"), above=False),
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
     )
@@ -165,7 +174,8 @@ def _taken_back(case: Case) -> Iterator[Finding]:
     last = case.optimizer.lr
     if not rates or not case.poor or not 0 <= last < limit("rate.taken_back") * case.lr:
         return
-    over = [step for step, lr in rates if lr < limit("rate.hundredth") * case.lr]
+    peak = max(rates, key=lambda one: one[1])[0]
+    over = [s for s, lr in rates if s > peak and lr < limit("rate.hundredth") * case.lr]
     if over and over[0] < limit("rate.half") * case.steps:
         yield finding(
             "CST102",
@@ -175,7 +185,7 @@ def _taken_back(case: Case) -> Iterator[Finding]:
             f"from step {over[0]} of {case.steps} on it is below a hundredth.",
             "Step the scheduler once an epoch, or let it fall more slowly.",
             Evidence(
-                "last learning rate over the first",
+                "last learning rate over the highest",
                 last / case.lr,
                 limit("rate.taken_back"),
                 above=False,

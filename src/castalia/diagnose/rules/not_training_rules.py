@@ -50,9 +50,10 @@ def frozen(case: Case) -> Iterator[Finding]:
         if found and share > 0:
             few = share <= limit("weights.few")
             idle = few and "cut off" in words  # a layer left over, which nothing depends on
+            mild = few or "frozen" in words  # random features may be meant
             yield finding(
                 "CST110",
-                "info" if idle else "warning" if few and not case.poor else "error",
+                "info" if idle else "warning" if mild and not case.poor else "error",
                 0.6 if few else 0.93,
                 f"{listing([w.name for w in found], 'and', 4)} never change: they {words}.",
                 _cure(words),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from castalia.diagnose.causes import arrange
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.finding_record import Finding
-from castalia.diagnose.record import Record
+from castalia.diagnose.record import Record, curves_of
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds
@@ -38,7 +39,7 @@ from castalia.diagnose.rules.sequence_rules import (
 from castalia.diagnose.rules.split_rules import leaks, shifted, too_few
 from castalia.diagnose.rules.unit_rules import alike, dead, saturated
 
-__all__ = ["RULES", "judge"]
+__all__ = ["LASTING", "RULES", "Rule", "judge"]
 
 Rule = Callable[[Case], Iterator[Finding]]
 
@@ -86,19 +87,38 @@ RULES: tuple[Rule, ...] = (
     sees_the_future,
 )
 
+# Faults that more steps cannot cure, so that they may be said while a training runs. These rules
+# fit no model of their own and are quick.
+LASTING: tuple[Rule, ...] = (
+    too_high,
+    never_reset,
+    not_a_number,
+    alike,
+    frozen,
+    wrong_activation,
+    wrong_axis,
+    wrong_size,
+    wrong_loss,
+    broadcasts,
+    learns_padding,
+)
 
-def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
+
+def judge(record: Record, mute: Sequence[str] = (), rules: Sequence[Rule] = RULES) -> Diagnosis:
     """Return what the rules find in a record, causes first, symptoms under them."""
     case, notes = Case(record), list(record.notes)
     found: list[Finding] = []
-    for rule in RULES:
+    for rule in rules:
         try:
             with np.errstate(all="ignore"):
                 found.extend(rule(case))
         except Exception as error:  # a rule's mistake must not cost the user the diagnosis
             notes.append(f"Rule {rule.__name__} failed: {type(error).__name__}: {error}")
     found = [f for f in found if f.code not in mute]
-    return Diagnosis(arrange(found, partial(holds, case)), (*notes, *_unseen(case)))
+    if record.given_up:  # half a training may look like a bad one
+        found = [replace(f, severity="info") for f in found]
+    causes = arrange(found, partial(holds, case))
+    return Diagnosis(causes, (*notes, *_unseen(case)), curves=curves_of(record))
 
 
 def _unseen(case: Case) -> list[str]:
@@ -110,7 +130,7 @@ def _unseen(case: Case) -> list[str]:
         notes.append(
             "No validation was seen: overfitting, calibration, leakage and shift cannot be judged."
         )
-    if case.head.loss == "unknown" and record.looks:
+    if case.head.loss == "unknown" and record.looks and case.scored(record.train, since=0) is None:
         notes.append(
             "The loss was not recognised: outputs and targets are judged only if given to log()."
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from torch import nn
 
@@ -13,8 +12,8 @@ __all__ = ["Parts"]
 class Parts(nn.Module):
     """An encoder and a decoder, say, that one optimizer moves: watched as one network.
 
-    It is never called itself. Hooks go to its parts: those before a call to the first that is
-    called with gradients on, those after it to the last one.
+    It is never called itself: its call begins with that of the first part that is called with
+    gradients on, and ends with that of the last.
 
     Parameters
     ----------
@@ -47,10 +46,8 @@ class Parts(nn.Module):
     def training(self, mode: bool) -> None:
         """Leave the modes to the parts."""
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any], **options: Any) -> Any:  # type: ignore[override]
-        """Register a hook of the part that comes first."""
-        return list(self.children())[self._ends[0]].register_forward_pre_hook(hook, **options)
-
-    def register_forward_hook(self, hook: Callable[..., Any], **options: Any) -> Any:  # type: ignore[override]
-        """Register a hook of the part that comes last."""
-        return list(self.children())[self._ends[1]].register_forward_hook(hook, **options)
+    @property
+    def called_parts(self) -> tuple[nn.Module, nn.Module]:
+        """The part that comes first, and the one that comes last."""
+        parts = list(self.children())
+        return parts[self._ends[0]], parts[self._ends[1]]

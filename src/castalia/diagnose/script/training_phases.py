@@ -192,6 +192,8 @@ def _overlap(a: Tensor, b: Tensor | None) -> bool:
     """Return whether two tensors share memory."""
     if b is None or a.device != b.device or not a.numel() or not b.numel():
         return False
+    if a.layout != torch.strided or b.layout != torch.strided:
+        return False
     (low, high), (first, last) = _extent(a), _extent(b)
     return low <= last and first <= high
 

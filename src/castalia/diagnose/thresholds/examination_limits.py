@@ -40,6 +40,7 @@ EXAMINATION = {
     "examine.signal": Limit(0.85, "tests", "error of a model of the columns over guessing"),
     "examine.better": Limit(0.75, "tests", "error of a baseline over the network's"),
     "examine.better_by": Limit(0.03, "tests", "the same as a difference of error rates"),
+    "examine.copied": Limit(0.7, "chosen", "correlation of targets and inputs: an autoencoder"),
     "examine.no_better": Limit(0.1, "tests", "gain over guessing that is none, as a share of it"),
     "examine.well_ratio": Limit(1.1, "chosen", "error over the best baseline's: it does well"),
     "examine.well_margin": Limit(0.01, "chosen", "the same, added"),

@@ -1,0 +1,258 @@
+"""The doctor on public training scripts: as they are, and with faults planted into them.
+
+``python -m evidence scripts --clones DIR`` runs every script of ``scripts.toml`` from local clones
+(``DIR/owner/name``): twice without the doctor, once with it, and once for each of three faults.
+What is printed and trained must be the same with the doctor; what it finds in a script as it is
+was judged by a person, whose reasons stand in the list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evidence.scripts_faults import FAULTS
+from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, scripts
+from evidence.scripts_report import report
+from evidence.scripts_start import ORDER
+
+HERE = Path(__file__).parents[1]
+EACH = 3  # faults for a script
+STAGES = {
+    "report": (),
+    "plain": ("scan", "plain"),
+    "fine": ("scan", "plain", "doctor"),
+    "faults": ("scan", "plain", "doctor"),  # and then the faults
+}
+TAIL = 2000  # letters of an error that are kept
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: "scan" and "plain" are without the doctor, "doctor" and faults with it."""
+
+    script: Script
+    what: str
+
+    @property
+    def fault(self) -> str:
+        return self.what if self.what in FAULTS else ""
+
+    @property
+    def watched(self) -> bool:
+        return self.what not in ("scan", "plain")
+
+
+class Runner:
+    """Runs jobs, several at a time, and keeps what they give in one file.
+
+    Parameters
+    ----------
+    clones
+        Folder of clones.
+    out
+        Folder for ``scripts.json``.
+    limit
+        Seconds that a run may take.
+    """
+
+    def __init__(self, clones: Path, out: Path, limit: float) -> None:
+        self.clones, self.limit = clones.resolve(), limit
+        out.mkdir(parents=True, exist_ok=True)
+        self.file, self.lock = out / "scripts.json", threading.Lock()
+        self.results: dict[str, dict[str, Any]] = {}
+        if self.file.exists():
+            self.results = json.loads(self.file.read_text())
+
+    def all(self, jobs: list[Job], at_a_time: int) -> None:
+        """Run those that have no result yet."""
+        left = [job for job in jobs if job.what not in self.results.get(job.script.name, {})]
+        with ThreadPoolExecutor(at_a_time) as pool:
+            list(pool.map(self.one, left))
+
+    def one(self, job: Job) -> None:
+        """Run a job and keep what it gives; an error is a result."""
+        try:
+            with tempfile.TemporaryDirectory() as place:
+                result = self._run(job, Path(place))
+        except Exception as error:
+            result = {"code": -1, "error": f"{type(error).__name__}: {error}"}
+        with self.lock:
+            self.results.setdefault(job.script.name, {})[job.what] = result
+            self.file.write_text(json.dumps(self.results))
+            said = result.get("first", "") if job.watched else ""
+            line = f"{job.script.name:36} {job.what:16} {result['code']:3}"
+            print(f"{line} {result.get('wall', 0):6.1f} s  {said}", flush=True)  # noqa: T201
+
+    def _run(self, job: Job, place: Path) -> dict[str, Any]:
+        folder = place / "clone"
+        file = prepare(job.script, self.clones, folder, job.fault)
+        source = file.read_text()
+        at = folder if job.script.root else file.parent
+        command = [sys.executable]
+        if job.watched:
+            command += ["-m", "castalia.doctor", "--quiet", "--out", str(place / "diagnosis")]
+        command += [os.path.relpath(file, at), *job.script.args]
+        result = _timed(command, at, self._surroundings(job, place, folder), place, self.limit)
+        result |= _read(place / "result.json") | _diagnosis(place / "diagnosis")
+        if job.fault:
+            result["out"] = result["out"][-TAIL:]
+        if job.what == "scan":
+            result["traits"] = [*result.get("traits", []), *_source_traits(source)]
+        return result
+
+    def _surroundings(self, job: Job, place: Path, folder: Path) -> dict[str, str]:
+        """Return the environment of a run: one core, no GPU, nothing from elsewhere."""
+        site = place / "site"
+        site.mkdir()
+        start = "from evidence.scripts_start import begin\n\nbegin()\n"
+        (site / "sitecustomize.py").write_text(start)
+        order = {
+            "seed": job.script.seed,
+            "stand_ins": job.script.stand_ins,
+            "fault": "" if job.fault in SOURCE_FAULTS else job.fault,
+            "doctor": job.watched,
+            "scan": job.what == "scan",
+            "result": str(place / "result.json"),
+        }
+        path = [site, HERE, HERE / "src", folder]
+        return {
+            **os.environ,
+            **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TQDM_DISABLE"), "1"),
+            "CUDA_VISIBLE_DEVICES": "",
+            "HF_HUB_OFFLINE": "1",
+            "MPLBACKEND": "Agg",
+            "PYTHONHASHSEED": "0",
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            ORDER: json.dumps(order),
+        }
+
+
+def _timed(
+    command: list[str], at: Path, environment: dict[str, str], place: Path, limit: float
+) -> dict[str, Any]:
+    """Run a command; return its exit code, what it printed and its seconds."""
+    out, err = place / "out", place / "err"
+    begun = time.monotonic()
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        process = subprocess.Popen(
+            command,
+            cwd=at,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+        code, used = _waited(process, limit)
+    said, errors = (file.read_text(errors="replace") for file in (out, err))
+    return {
+        "code": code,
+        "wall": time.monotonic() - begun,
+        "cpu": used,
+        "out": said.replace(str(place), "PLACE"),
+        "error": errors[-TAIL:] if code else "",
+        "warnings": _warnings(errors),
+    }
+
+
+def _warnings(errors: str) -> list[str]:
+    return sorted(set(re.findall(r"\w+Warning: .*", errors)))
+
+
+def _waited(process: subprocess.Popen, limit: float) -> tuple[int, float]:
+    """Wait for a process, but not for ever; return its exit code and processor seconds."""
+    end = time.monotonic() + limit
+    while True:
+        pid, status, use = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, use.ru_utime + use.ru_stime
+        if time.monotonic() > end:
+            os.killpg(process.pid, signal.SIGKILL)
+            end = float("inf")
+        time.sleep(0.02)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def _diagnosis(folder: Path) -> dict[str, Any]:
+    """Return the findings that the doctor wrote, in a few words each."""
+    from castalia.diagnose import Diagnosis
+
+    file = folder / "diagnosis.json"
+    if not file.exists():
+        return {}
+    found = Diagnosis.from_json(file.read_text())
+    findings = [
+        {
+            "code": one.code,
+            "severity": one.severity,
+            "confidence": one.confidence,
+            "where": one.where,
+            "summary": one.summary,
+            "evidence": [str(part) for part in one.evidence],
+            "remedy": str(one.remedy),
+        }
+        for one in found.findings
+    ]
+    first = findings[0]["code"] if findings else "nothing"
+    return {"findings": findings, "codes": list(found.codes), "first": first, "notes": found.notes}
+
+
+def _source_traits(source: str) -> list[str]:
+    names = {"no_zero_grad": "zero_grad", "eval_mode": "train()"}
+    return [names[key] for key, (pattern, _) in SOURCE_FAULTS.items() if pattern.search(source)]
+
+
+def chosen(found: list[Script], results: dict[str, dict[str, Any]]) -> list[Job]:
+    """Return the faults to plant: for each script the three that fit it and were used least."""
+    jobs = []
+    for half in HALVES:
+        used: Counter[str] = Counter()
+        for script in (one for one in found if one.half == half):
+            scan = results.get(script.name, {}).get("scan", {})
+            if scan.get("code") != 0:
+                continue
+            fitting = [name for name, one in FAULTS.items() if one.fits(set(scan["traits"]))]
+            taken = sorted(fitting, key=lambda name: used[name])[:EACH]
+            used.update(taken)
+            jobs += [Job(script, name) for name in taken]
+    return jobs
+
+
+def run(words: list[str]) -> None:
+    """Run what the command line asks for, and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m evidence scripts", description=__doc__)
+    parser.add_argument("--clones", type=Path, required=True, help="folder with owner/name clones")
+    parser.add_argument("--out", type=Path, default=Path("runs/scripts"), help="for scripts.json")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for a run")
+    parser.add_argument("--half", choices=HALVES, help="one half only")
+    parser.add_argument("--only", default="", help="parts of names, with commas between")
+    parser.add_argument("--stage", choices=tuple(STAGES), default="faults", help="how far to go")
+    asked = parser.parse_args(words)
+    parts = asked.only.split(",")
+    found = [one for one in scripts() if asked.half in (None, one.half)]
+    wanted = [one for one in found if any(part in one.name for part in parts)]
+    runner = Runner(asked.clones, asked.out, asked.limit)
+    runner.all([Job(one, what) for one in wanted for what in STAGES[asked.stage]], asked.jobs)
+    if asked.stage == "faults":
+        faulty = [job for job in chosen(found, runner.results) if job.script in wanted]
+        runner.all(faulty, asked.jobs)
+    report(found, runner.results)

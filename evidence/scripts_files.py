@@ -1,0 +1,143 @@
+"""Data files that scripts expect beside them, filled with the small data of ``scripts_data``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from evidence import scripts_data as data
+
+
+def _put(file: Path, words: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(words)
+
+
+def sentences(folder: Path) -> None:
+    """Write training, validation and test sentences, as language models read them."""
+    lines = data.words()
+    a, b = int(0.8 * len(lines)), int(0.9 * len(lines))
+    parts = {"train": lines[:a], "valid": lines[a:b], "test": lines[b:]}
+    for name, part in parts.items():
+        for place in ("data", "data/wikitext-2", "data/penn"):
+            _put(folder / place / f"{name}.txt", "\n".join(part))
+
+
+def prose(folder: Path) -> None:
+    """Write running text."""
+    _put(folder / "input.txt", data.text(100_000))
+
+
+def letters(folder: Path) -> None:
+    """Write the numbers of letters, two bytes each, and what they stand for."""
+    import pickle
+
+    import numpy as np
+
+    text = data.text(100_000)
+    kinds = sorted(set(text))
+    numbers = np.array([kinds.index(letter) for letter in text], dtype=np.uint16)
+    place = folder / "data" / "shakespeare_char"
+    place.mkdir(parents=True, exist_ok=True)
+    numbers[:90_000].tofile(place / "train.bin")
+    numbers[90_000:].tofile(place / "val.bin")
+    table = {"vocab_size": len(kinds), "stoi": {c: i for i, c in enumerate(kinds)}}
+    table["itos"] = dict(enumerate(kinds))
+    (place / "meta.pkl").write_bytes(pickle.dumps(table))
+
+
+def waves(folder: Path) -> None:
+    """Write sine waves, a row each."""
+    import numpy as np
+    import torch
+
+    shift = np.random.default_rng(2).integers(-80, 80, (60, 1))
+    torch.save(np.sin((np.arange(200) + shift) / 20.0), folder / "traindata.pt")
+
+
+def cora(folder: Path) -> None:
+    """Write a graph of papers as the Cora archive has it."""
+    x, y, edges = data.citations()
+    rows = [
+        f"{i}\t" + "\t".join(str(int(v)) for v in x[i]) + f"\tclass{y[i]}" for i in range(len(x))
+    ]
+    for place in ("cora", "data/cora"):
+        _put(folder / place / "cora.content", "\n".join(rows) + "\n")
+        _put(folder / place / "cora.cites", "\n".join(f"{a}\t{b}" for a, b in edges) + "\n")
+
+
+def planetoid(folder: Path) -> None:
+    """Write a graph of papers as Planetoid has it: pickles of rows, classes and neighbours."""
+    import pickle
+
+    import numpy as np
+    from scipy import sparse
+
+    x, y, edges = data.citations()
+    known, rest = sparse.csr_matrix(x[:500]), sparse.csr_matrix(x[500:])
+    classes = np.eye(y.max() + 1)[y]
+    graph: dict[int, list[int]] = {i: [] for i in range(len(x))}
+    for a, b in edges.tolist():
+        graph[a].append(b)
+        graph[b].append(a)
+    (folder / "data").mkdir(exist_ok=True)
+    parts = {"x": known[:140], "y": classes[:140], "allx": known, "ally": classes[:500]}
+    parts |= {"tx": rest, "ty": classes[500:], "graph": graph}
+    for name, part in parts.items():
+        (folder / "data" / f"ind.cora.{name}").write_bytes(pickle.dumps(part))
+    _put(folder / "data" / "ind.cora.test.index", "\n".join(map(str, range(500, 600))))
+
+
+def photographs(folder: Path) -> None:
+    """Write coloured pictures, in the folders where scripts look for them."""
+    from PIL import Image
+
+    pictures, _ = data.digits(48, colours=True)
+    for part, rows in (("train", pictures[:64]), ("test", pictures[64:84])):
+        place = folder / "dataset" / "BSDS300" / "images" / part
+        place.mkdir(parents=True, exist_ok=True)
+        for i, picture in enumerate(rows):
+            Image.fromarray(picture).save(place / f"{i}.png")
+
+
+def classes(folder: Path) -> None:
+    """Write coloured pictures in a folder for each class."""
+    from PIL import Image
+
+    pictures, labels = data.digits(32, colours=True)
+    for part, rows in (("train", range(1200)), ("val", range(1200, 1500))):
+        for i in rows:
+            place = folder / "pictures" / part / str(labels[i])
+            place.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pictures[i]).save(place / f"{i}.png")
+
+
+def sounds(folder: Path) -> None:
+    """Write the table of sound files: name, and the class in the seventh column."""
+    _, y = data.tones()
+    rows = [f"{i}.wav,{i},0,1,1,1,{label},tone" for i, label in enumerate(y)]
+    head = "slice_file_name,fsID,start,end,salience,fold,classID,class"
+    _put(folder / "UrbanSound8K.csv", "\n".join([head, *rows]) + "\n")
+
+
+def places(folder: Path) -> None:
+    """Make the folders that a script saves into."""
+    for name in ("samples", "results", "contents", "figs", "images", "data/diffusion_outputs10"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+
+
+FILES: dict[str, Callable[[Path], None]] = {
+    one.__name__: one
+    for one in (
+        sentences,
+        prose,
+        letters,
+        waves,
+        cora,
+        planetoid,
+        photographs,
+        classes,
+        sounds,
+        places,
+    )
+}

@@ -1,0 +1,133 @@
+"""Two tasks of control behind the interface of ``gymnasium``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+
+def install(module: Callable[..., Any]) -> None:
+    """Make the modules ``gym`` and ``gymnasium``."""
+    for name in ("gym", "gymnasium"):
+        made = module(name, make=make, Env=Task)
+        made.spaces = module(f"{name}.spaces", Discrete=Discrete, Box=Box)
+
+
+class Discrete:
+    """Actions 0 … n − 1."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.shape, self.rng = n, (), np.random.default_rng(0)
+
+    def sample(self) -> int:
+        """Return one of them."""
+        return int(self.rng.integers(self.n))
+
+
+class Box:
+    """Vectors between two ends."""
+
+    def __init__(self, low: float, high: float, shape: tuple[int, ...]) -> None:
+        self.low, self.high = np.full(shape, low, np.float32), np.full(shape, high, np.float32)
+        self.shape, self.dtype, self.rng = shape, np.float32, np.random.default_rng(0)
+
+    def sample(self) -> np.ndarray:
+        """Return one of them."""
+        return self.rng.uniform(self.low, self.high).astype(np.float32)
+
+
+class Task:
+    """An episode of at most ``limit`` steps."""
+
+    limit = 500
+    action_space: Any
+    observation_space: Any
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+        self.state, self.steps = np.zeros(4), 0
+        self.spec = SimpleNamespace(reward_threshold=475.0, max_episode_steps=self.limit)
+        self.unwrapped = self
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        """Begin an episode."""
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+        self.steps, self.state = 0, self.first()
+        return self.seen(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        """Act."""
+        self.steps += 1
+        reward, over = self.act(action)
+        return self.seen(), reward, over, self.steps >= self.limit, {}
+
+    def first(self) -> np.ndarray:
+        """Return a state to begin with."""
+        return self.rng.uniform(-0.05, 0.05, 4)
+
+    def seen(self) -> np.ndarray:
+        """Return what is seen of the state."""
+        return self.state.astype(np.float32)
+
+    def act(self, action: Any) -> tuple[float, bool]:
+        """Move the state; return the reward and whether it is over."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class CartPole(Task):
+    """A pole on a cart that is pushed to the left or the right (Barto, Sutton, Anderson 1983)."""
+
+    action_space = Discrete(2)
+    observation_space = Box(-math.inf, math.inf, (4,))
+
+    def act(self, action: Any) -> tuple[float, bool]:
+        """Push for a fiftieth of a second; fallen is beyond 12 degrees or 2.4 metres."""
+        x, v, angle, turn = self.state
+        push = 10.0 if int(action) == 1 else -10.0
+        sine, cosine = math.sin(angle), math.cos(angle)
+        force = (push + 0.05 * turn**2 * sine) / 1.1
+        bend = (9.8 * sine - cosine * force) / (0.5 * (4 / 3 - 0.1 * cosine**2 / 1.1))
+        pull = force - 0.05 * bend * cosine / 1.1
+        self.state = np.array([x, v, angle, turn]) + 0.02 * np.array([v, pull, turn, bend])
+        fallen = abs(self.state[0]) > 2.4 or abs(self.state[2]) > math.radians(12)
+        return 1.0, bool(fallen)
+
+
+class Pendulum(Task):
+    """A pendulum to be swung up and held by turning its axis."""
+
+    limit = 200
+    action_space = Box(-2.0, 2.0, (1,))
+    observation_space = Box(-8.0, 8.0, (3,))
+
+    def first(self) -> np.ndarray:
+        """Return any angle and a small turn."""
+        return self.rng.uniform([-math.pi, -1.0], [math.pi, 1.0])
+
+    def seen(self) -> np.ndarray:
+        """Return where the tip is, and the turn."""
+        angle, turn = self.state
+        return np.array([math.cos(angle), math.sin(angle), turn], dtype=np.float32)
+
+    def act(self, action: Any) -> tuple[float, bool]:
+        """Turn for a twentieth of a second."""
+        angle, turn = self.state
+        push = float(np.clip(np.ravel(action)[0], -2, 2))
+        upright = (angle + math.pi) % (2 * math.pi) - math.pi
+        cost = upright**2 + 0.1 * turn**2 + 0.001 * push**2
+        turn = float(np.clip(turn + 0.05 * (15 * math.sin(angle) + 3 * push), -8, 8))
+        self.state = np.array([angle + 0.05 * turn, turn])
+        return -cost, False
+
+
+def make(name: str, **_: Any) -> Task:
+    """Return a task by its name."""
+    return CartPole() if name.startswith("CartPole") else Pendulum()

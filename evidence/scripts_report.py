@@ -1,0 +1,137 @@
+"""The tables of the public scripts: same results, overhead, alarms, planted faults."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from evidence.rows import print_table
+from evidence.scripts_faults import FAULTS
+from evidence.scripts_list import HALVES, Script
+
+Results = dict[str, dict[str, Any]]
+
+
+def report(found: list[Script], results: Results) -> None:
+    """Print everything, each half by itself."""
+    for half in HALVES:
+        ran = [one for one in found if one.half == half and "doctor" in results.get(one.name, {})]
+        if ran:
+            _half(half, ran, results)
+
+
+def _half(half: str, ran: list[Script], results: Results) -> None:
+    fit = [one for one in ran if _is_repeatable(results[one.name])]
+    rows = [_row(one, results[one.name]) for one in ran]
+    columns = ["script", "kind", "s", "with", "same", "alarms", "planted: said first"]
+    print_table(f"{half}: {len(ran)} scripts", columns, rows)
+    same = [one for one in fit if is_same(results[one.name])]
+    alarmed = [one for one in fit if alarms(one, results[one.name])]
+    planted = [(one, name) for one in fit for name in _planted(one, results[one.name])]
+    first = [pair for pair in planted if is_first(*pair, results)]
+    somewhere = [pair for pair in planted if is_anywhere(*pair, results)]
+    whole = [one for one in fit if results[one.name]["doctor"]["code"] == 0]
+    times = [[results[one.name][what]["cpu"] for what in ("plain", "doctor")] for one in whole]
+    more = [watched - plain for plain, watched in times]
+    share = [(watched - plain) / plain for plain, watched in times]
+    summary = [
+        ["scripts that run and repeat themselves", f"{len(fit)} of {len(ran)}"],
+        ["same results with the doctor", f"{len(same)} of {len(fit)}"],
+        ["false alarms", f"{len(alarmed)} of {len(fit)}"],
+        ["planted faults named first", _share(len(first), len(planted))],
+        ["planted faults named at any rank", _share(len(somewhere), len(planted))],
+        ["processor seconds more, median and most", _spread(more, " s")],
+        ["processor time more, median and most", _spread([100 * s for s in share], " %")],
+    ]
+    print_table(f"{half} in short", ["figure", "value"], summary)
+    _by_fault(half, planted, results)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole} ({part / max(whole, 1):.0%})"
+
+
+def _spread(values: list[float], unit: str) -> str:
+    return f"{statistics.median(values):.1f}{unit}, {max(values):.1f}{unit}" if values else ""
+
+
+def _is_repeatable(runs: dict[str, Any]) -> bool:
+    """Whether the script runs, and trains the same numbers twice without the doctor."""
+    plain, scan = runs.get("plain", {}), runs.get("scan", {})
+    same = plain.get("weights") == scan.get("weights")
+    return plain.get("code") == 0 and scan.get("code") == 0 and same
+
+
+def is_same(runs: dict[str, Any]) -> bool:
+    """Whether the doctor left alone what is printed and trained.
+
+    Words that differ between two runs without the doctor, such as times, are not compared.
+    """
+    plain, scan, doctor = (runs[what] for what in ("plain", "scan", "doctor"))
+    if doctor["code"] != 0 or doctor.get("weights") != plain.get("weights"):
+        return False
+    a, b, c = (one["out"].split() for one in (plain, scan, doctor))
+    if not len(a) == len(b) == len(c):
+        return False
+    return all(x == z or x != y for x, y, z in zip(a, b, c, strict=True))
+
+
+def alarms(script: Script, runs: dict[str, Any]) -> list[str]:
+    """Return the errors and warnings that nobody judged right."""
+    said = runs["doctor"].get("findings", [])
+    return [f["code"] for f in said if f["severity"] != "info" and f["code"] not in script.fine]
+
+
+def _planted(script: Script, runs: dict[str, Any]) -> list[str]:
+    """Return the faults that were planted and could do harm."""
+    done = [name for name in FAULTS if "findings" in runs.get(name, {})]
+    ran = [name for name in done if runs[name]["code"] == 0 or FAULTS[name].fatal]
+    return [name for name in ran if not script.faults.get(name, "").startswith("none")]
+
+
+def is_first(script: Script, name: str, results: Results) -> bool:
+    """Whether the diagnosis leads with a planted fault."""
+    return results[script.name][name]["first"] in _right(script, name)
+
+
+def is_anywhere(script: Script, name: str, results: Results) -> bool:
+    """Whether a planted fault is among the causes and symptoms."""
+    return bool(set(results[script.name][name]["codes"]) & set(_right(script, name)))
+
+
+def _right(script: Script, name: str) -> tuple[str, ...]:
+    own = [word.strip(":,") for word in script.faults.get(name, "").split()]
+    return (*FAULTS[name].right, *(word for word in own if word.startswith("CST")))
+
+
+def _row(script: Script, runs: dict[str, Any]) -> list[str]:
+    plain, doctor = runs["plain"], runs["doctor"]
+    same = ("yes" if is_same(runs) else "no") if _is_repeatable(runs) else "—"
+    said = [
+        f"{name}: {runs[name]['first']}"
+        + ("" if is_first(script, name, {script.name: runs}) else " ✗")
+        for name in _planted(script, runs)
+    ]
+    seconds = [f"{one.get('cpu', 0):.1f}" for one in (plain, doctor)]
+    return [
+        script.name,
+        script.kind,
+        *seconds,
+        same,
+        ", ".join(alarms(script, runs)),
+        "; ".join(said),
+    ]
+
+
+def _by_fault(half: str, planted: list[tuple[Script, str]], results: Results) -> None:
+    rows = []
+    for name, fault in FAULTS.items():
+        mine = [pair for pair in planted if pair[1] == name]
+        if mine:
+            first = sum(is_first(*pair, results) for pair in mine)
+            wrong = [results[s.name][n]["first"] for s, n in mine if not is_first(s, n, results)]
+            any_rank = sum(is_anywhere(*pair, results) for pair in mine)
+            row = [fault.words, str(len(mine)), str(first), str(any_rank), ", ".join(wrong)]
+            rows.append(row)
+    columns = ["planted", "n", "first", "at any rank", "said first instead"]
+    print_table(f"{half}: faults", columns, rows)
