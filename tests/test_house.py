@@ -40,6 +40,7 @@ FLOORS = {
     **dict.fromkeys(("cli", "studio", "serve"), 8.0),
     "doctor": 8.5,  # `python -m castalia.doctor`, a verb of the command line
     "__main__": 8.5,  # `python -m castalia`
+    "pytest_plugin": 8.5,  # what pytest loads
     "": 9.0,  # castalia/__init__.py, which finds everything lazily
 }
 GROUND = {

@@ -383,3 +383,50 @@ def test_a_fresh_training_is_bit_equal_though_names_and_settings_are_the_script_
     watched = fresh(tmp_path, "-m", "castalia.doctor", "--quiet", "--no-files", "train.py")
     assert plain[0] == 0, plain[2]
     assert watched == plain
+
+
+# ---- for CI, and while it runs ----
+
+FAULTY = TRAINING.replace("        optimizer.zero_grad()\n", "")
+
+
+def test_fail_on_gives_exit_code_3_and_files_for_ci(doctor):
+    done = doctor(
+        FAULTY + "train(Net(), 30)",
+        *("--no-files", "--fail-on", "error", "--patch"),
+        *("--junit", "ci/doctor.xml", "--sarif", "ci/doctor.sarif"),
+    )
+    assert done.code == 3
+    line = next(i for i, text in enumerate(FAULTY.splitlines(), 1) if "backward" in text)
+    assert f"train.py:{line}  loss.backward()" in done.out
+    assert "+        optimizer.zero_grad()" in done.out
+    assert f'line="{line}"' in (doctor.folder / "ci" / "doctor.xml").read_text()
+    log = json.loads((doctor.folder / "ci" / "doctor.sarif").read_text())
+    place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["region"]["startLine"] == line
+    assert place["artifactLocation"]["uri"] == "train.py"
+
+
+def test_fail_on_is_silent_about_a_healthy_training_and_keeps_the_script_s_own_code(doctor):
+    mild = "train(Net(), 3)\nsys.exit(7)"
+    assert doctor(TRAINING + mild, "--no-files", "--fail-on", "error").code == 7
+    assert doctor(TRAINING + "train(Net(), 3)", "--no-files", "--fail-on", "error").code == 0
+
+
+def test_a_severity_is_checked_before_the_script_runs(doctor):
+    done = doctor("print('ran')", "--fail-on", "everything")
+    assert done.code == 2
+    assert "`--fail-on` must be 'error' or 'warning'; got 'everything'" in done.err
+    assert "ran" not in done.out
+
+
+def test_a_certain_error_is_printed_while_the_script_runs_and_may_end_it(doctor):
+    overflow = TRAINING.replace("lr=0.1", "lr=1e38") + "train(Net(), 400)\nprint('the end')"
+    done = doctor(overflow, "--no-files")
+    assert done.code == 0
+    assert "castalia doctor: CST105 non-finite" in done.err
+    assert "the end" in done.out
+    stopped = doctor(overflow, "--no-files", "--stop-on", "error")
+    assert stopped.code == 3
+    assert "the end" not in stopped.out
+    assert "CST105" in stopped.out  # the diagnosis still comes
