@@ -37,7 +37,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # A sample of the suite in an environment of its own, with the oldest versions that are admitted.
 LOWEST := $(VENV)-lowest
