@@ -39,7 +39,7 @@ def falls_behind(
     Examples
     --------
     >>> rivals = [[0.9, 0.8, 0.9], [0.8, 0.7, 0.9], [0.6, 0.6, 0.7], [0.9, 0.7, 0.8]]
-    >>> falls_behind([0.5], rivals), falls_behind([0.85], rivals)
+    >>> falls_behind([0.5], rivals), falls_behind([0.88], rivals)
     (True, False)
     """
     done, whole = len(scores), np.array(rivals, dtype=float)
