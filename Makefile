@@ -7,7 +7,9 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # torch goes first and pinned, so that no other requirement pulls a different build.
 TORCH  := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
-.PHONY: demo test tiny lint format bench evidence proof docs clean
+MINUTES ?= 15
+
+.PHONY: demo test tiny lint format bench evidence torture proof docs clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +48,9 @@ bench: $(VENV)/.bench
 
 evidence: $(VENV)/.core
 	$(BIN)/python -m evidence
+
+torture: $(VENV)/.test
+	$(BIN)/python -m evidence.torture --minutes $(MINUTES)
 
 proof: $(VENV)/.test
 	$(BIN)/python tools/mutants.py

@@ -16,6 +16,7 @@ NAMES = (
     "linear",
     "linear_classifiers",
     "bagging",
+    "studies",
     "second_order",
     "doctor",
     "image_decoding",

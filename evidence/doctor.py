@@ -57,7 +57,7 @@ def examine_case(job: tuple[str, str, int]) -> Seen:
 
 def run(quick: bool = False) -> None:
     """Run all parts, two seeds of the calibration part and one of the others."""
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
+    with multiprocessing.get_context("spawn").Pool() as pool:
         for part in reversed(PARTS):
             seeds = (0, 1) if part == "calibration" and not quick else (0,)
             jobs = [(part, case.name, seed) for seed in seeds for case in cases(part)]

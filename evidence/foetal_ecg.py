@@ -103,7 +103,7 @@ def draw(before: np.ndarray, after: np.ndarray, mother: np.ndarray, child: np.nd
     """The lead above, what is left of it below, on one scale."""
     from matplotlib.figure import Figure
 
-    from castalia.evaluate.displays.figure_style import COLOURS, INK, dress
+    from castalia.utils.figure_style import COLOURS, INK, dress
 
     figure = Figure(figsize=(10, 5), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, sharey=True)

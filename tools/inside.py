@@ -22,12 +22,12 @@ from castalia.evaluate import (
     UpdateRatios,
     WorstMistakes,
 )
-from castalia.evaluate.displays.figure_style import INK, dress
 from castalia.lab.digits import Digits, digits
 from castalia.lab.figure_panels import panels
 from castalia.nn import Residual
 from castalia.objectives import CrossEntropy
 from castalia.testing import train_tensors
+from castalia.utils.figure_style import INK, dress
 
 __all__ = ["FIGURES"]
 

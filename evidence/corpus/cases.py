@@ -30,6 +30,7 @@ PARTS = {
     "programs": "whole programs and scripts that do not know the doctor; the fourth part",
     "tutorials": "tutorials of all kinds, done wrong and done right; the fifth part",
     "pairs": "posted programs, each with its mistake and as its answers mend it; the sixth part",
+    "regimes": "every scale of loss, gradient and weight at right and wrong rates; seventh part",
 }
 Run = Callable[[int], Diagnosis]
 

@@ -50,7 +50,7 @@ def test_scores_of_splits_and_seeds_are_those_that_were_measured():
     (line,) = advise(outcome="equal", each=(0.84, 0.91, 0.86))
     assert line == (
         "TabularClassifier scores 0.840 to 0.910 depending on split and seed, so small differences "
-        "decide nothing; --cv 5 compares on all rows."
+        "decide nothing; castalia fit --cv 5 compares on all rows."
     )
     (line,) = advise(outcome="equal", each=(0.84, 0.91, 0.86), plan={"cv": 3})
     assert "--cv" not in line
@@ -61,6 +61,6 @@ def test_folds_are_not_advised_to_someone_who_uses_them(tmp_path):
     rows = pa.table({"x": list(range(60)), "y": ["a", "b"] * 30})
     verdict = Verdict("equal", "", "Guessing", Interval(0.0, -0.1, 0.1, 10))
     (line,) = open_data(FitPlan(data=rows, target="y")).advice(verdict)
-    assert line.endswith("Use --cv 5 to test on all of them.")
+    assert line.endswith("Use castalia fit --cv 5 to test on all of them.")
     (line,) = open_data(FitPlan(data=rows, target="y", cv=3)).advice(verdict)
     assert "--cv" not in line

@@ -18,9 +18,11 @@ def store(tmp_path):
         yield made
 
 
-def test_a_new_run_has_a_folder_a_config_and_is_running(store):
+def test_a_new_run_has_a_folder_and_a_config_and_is_running_once_taken(store):
     run = store.open_run("titanic", "abc", {"lr": 0.1, "hidden": (3, 4)})
     assert run.folder == store.root / "titanic"
+    assert run.status == "interrupted"
+    run.resume()
     assert run.status == "running"
     assert json.loads((run.folder / "config.json").read_text()) == run.config
     assert run.config == {"lr": 0.1, "hidden": [3, 4]}

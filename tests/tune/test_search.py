@@ -1,16 +1,11 @@
-"""Searches against scikit-learn's, and against being killed."""
+"""Searches against scikit-learn's; those that are killed are in ``test_study.py``."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
@@ -23,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import castalia
 from castalia import MLPClassifier
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
-from castalia.tune import BayesianSearch, Choice, GridSearch, RandomSearch, Uniform
+from castalia.tune import BayesianSearch, GridSearch, RandomSearch, Uniform
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 y = X @ [1.0, -1.0, 0.5] + 0.3 * np.random.default_rng(1).normal(size=60)
@@ -90,20 +85,23 @@ def test_the_same_seed_proposes_the_same_settings():
     assert first.cv_results_["params"] == second.cv_results_["params"]
 
 
-def test_a_training_that_falls_behind_is_given_up():
-    model = MLPClassifier(hidden=(8,), epochs=12, random_state=0)
-    space = {"lr": Choice(3e-2, 2e-2, 1e-2, 2e-2, 1e-2, 3e-2, 1e-7, 1e-7)}
-    search = GridSearch(model, space, cv=0.3, prune=True, random_state=1).fit(X, LABELS)
-    assert search.pruned_ >= 1
-    given_up = [
-        params["lr"]
-        for params, state in zip(
-            search.cv_results_["params"], search.cv_results_["state"], strict=True
-        )
-        if state == "pruned"
-    ]
-    assert 1e-7 in given_up
-    assert search.best_params_["lr"] > 1e-3
+def test_a_trial_that_falls_behind_is_given_up_after_a_fold():
+    space = {"alpha": [1e-3, 1e-2, 0.1, 1.0, 1e6, 0.1]}
+    search = GridSearch(Ridge(), space, cv=5, prune=True).fit(X, y)
+    table = search.cv_results_
+    assert table["state"] == ["complete"] * 4 + ["pruned", "complete"]
+    assert search.pruned_ == 1
+    assert np.isfinite(table["split0_test_score"][4])
+    assert np.isnan(table["split1_test_score"][4])
+    assert table["rank_test_score"][4] == 6
+    plain = GridSearch(Ridge(), space, cv=5).fit(X, y)
+    assert plain.best_params_ == search.best_params_
+    assert plain.best_score_ == search.best_score_
+
+
+def test_with_one_fold_nothing_is_given_up():
+    space = {"alpha": [1e-3, 1e-2, 0.1, 1.0, 1e6]}
+    assert GridSearch(Ridge(), space, cv=0.3, prune=True).fit(X, y).pruned_ == 0
 
 
 def test_the_user_s_training_record_is_left_alone():
@@ -149,6 +147,41 @@ def test_too_few_rows_for_the_folds_are_refused():
         GridSearch(Ridge(), {"alpha": [1.0]}, cv=5).fit(X[:3], y[:3])
 
 
+def test_a_grid_without_a_space_takes_points_of_the_default_one():
+    found = GridSearch(castalia.Ridge(), cv=2).fit(X, y)
+    assert len(found.cv_results_["params"]) == 4
+    assert {p["alpha"] for p in found.cv_results_["params"]} <= {1e-6, 0.000464159, 0.215443, 100.0}
+    piped = make_pipeline(StandardScaler(), castalia.LogisticRegression())
+    few = GridSearch(piped, trials=3, cv=2).fit(X, LABELS)
+    assert list(few.best_params_) == ["logisticregression__C"]
+    assert len(few.cv_results_["params"]) == 3
+
+
+@pytest.fixture
+def quick_start():
+    """Fork the workers, which need not import everything again."""
+    with parallel_config(backend="multiprocessing"):
+        yield
+
+
+@pytest.mark.usefixtures("quick_start")
+def test_trials_in_processes_of_their_own_give_what_one_process_gives(tmp_path):
+    grid = {"alpha": [0.01, 1.0, 100.0], "fit_intercept": [True, False]}
+    told = []
+    one = GridSearch(Ridge(), grid, cv=3).fit(X, y)
+    two = GridSearch(Ridge(), grid, cv=3, n_jobs=2, callback=told.append).fit(X, y)
+    for name in ("split0_test_score", "mean_test_score", "rank_test_score"):
+        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+    assert one.cv_results_["params"] == two.cv_results_["params"]
+    assert [trial["number"] for trial in told] == [1, 2, 3, 4, 5, 6]
+    space, settings = {"alpha": Uniform(0.1, 10.0)}, {"trials": 12, "cv": 2, "random_state": 0}
+    found = [
+        BayesianSearch(Ridge(), space, n_jobs=2, study=study, **settings).fit(X, y)
+        for study in (None, tmp_path / "s.db")
+    ]
+    assert found[0].cv_results_["params"] == found[1].cv_results_["params"]
+
+
 def test_a_grid_wants_choices():
     with pytest.raises(InvalidParameter, match="`alpha` is an interval. Use RandomSearch"):
         GridSearch(Ridge(), {"alpha": Uniform(0, 1)}).fit(X, y)
@@ -159,65 +192,6 @@ def test_another_search_in_the_same_file_starts_its_own_study(tmp_path):
     one = GridSearch(Ridge(), {"alpha": [0.1, 1.0]}, cv=2, study=file).fit(X, y)
     other = GridSearch(Ridge(), {"alpha": [0.1, 1.0]}, cv=2, study=file).fit(X, y + X[:, 0])
     assert one.best_score_ != other.best_score_
-
-
-SCRIPT = """
-    import os, sys, time
-    from dataclasses import dataclass
-    import numpy as np
-    from sklearn.base import BaseEstimator, RegressorMixin
-    from castalia.tune import BayesianSearch, Uniform
-
-    @dataclass
-    class Slow(RegressorMixin, BaseEstimator):
-        a: float = 0.0
-
-        def fit(self, X, y=None):
-            with open(sys.argv[2], "a") as file:
-                file.write(f"{self.a!r} {X.sum():.3f}\\n")
-            time.sleep(float(sys.argv[3]))
-            self.fitted_ = True
-            return self
-
-        def score(self, X, y=None):
-            return -(self.a - 0.3) ** 2 + 0.001 * float(X[0, 0])
-
-    X = np.arange(12.0)[:, None]
-    search = BayesianSearch(Slow(), {"a": Uniform(0, 1)}, trials=6, cv=3, random_state=0,
-                            study=sys.argv[1], prune=True, refit=False)
-    search.fit(X, X[:, 0])
-    print(search.best_params_, search.cv_results_["params"])
-"""
-
-
-def search(folder, study, log, pause):
-    script = folder / "search.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    command = [sys.executable, str(script), str(folder / study), str(folder / log), str(pause)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
-    )
-
-
-def test_a_killed_search_repeats_no_finished_fold_and_ends_the_same(tmp_path):
-    whole = search(tmp_path, "whole.sqlite", "whole.log", 0).communicate(timeout=120)[0]
-    for _ in range(2):
-        running = search(tmp_path, "killed.sqlite", "killed.log", 0.25)
-        log = tmp_path / "killed.log"
-        before = len(log.read_text().splitlines()) if log.exists() else 0
-        while running.poll() is None:
-            lines = log.read_text().splitlines() if log.exists() else []
-            if len(lines) >= before + 4:
-                break
-            time.sleep(0.02)  # the child has work to do
-        running.send_signal(signal.SIGKILL)
-        running.communicate()
-    resumed = search(tmp_path, "killed.sqlite", "killed.log", 0).communicate(timeout=120)[0]
-    assert resumed == whole != ""
-    done = (tmp_path / "killed.log").read_text().splitlines()
-    # At most the one fold that was running at each kill is done twice.
-    assert len(done) - len(set(done)) <= 2
-    assert set(done) == set((tmp_path / "whole.log").read_text().splitlines())
 
 
 def test_a_score_that_is_not_a_number_fails_the_trial_and_the_search_ends():
@@ -233,7 +207,7 @@ def test_a_score_that_is_not_a_number_fails_the_trial_and_the_search_ends():
     "search, message",
     [
         (GridSearch(Ridge(), {"alpha": [1]}, scoring="r2x"), "got 'r2x'. Did you mean `r2`"),
-        (GridSearch(Ridge(), {"alpha": [1]}, scoring=["r2"]), "one score is maximised"),
+        (GridSearch(Ridge(), {"alpha": [1]}, scoring=3), "`scoring` must be a name"),
         (GridSearch(Ridge, {"alpha": [1]}), "`estimator` must be an estimator"),
         (GridSearch(None, {"alpha": [1]}), "`estimator` must be an estimator.*got None"),
         (RandomSearch(DummyRegressor()), "must be given for DummyRegressor"),
@@ -243,7 +217,7 @@ def test_a_score_that_is_not_a_number_fails_the_trial_and_the_search_ends():
         ),
         (RandomSearch(Ridge(), study="nowhere://at/all"), "'nowhere://at/all' cannot be opened"),
     ],
-    ids=["typo", "several", "class", "none", "no space", "nested", "address"],
+    ids=["typo", "no score", "class", "none", "no space", "nested", "address"],
 )
 def test_what_cannot_be_searched_is_said_before_the_first_trial(search, message):
     with pytest.raises(InvalidParameter, match=message):

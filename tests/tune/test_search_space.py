@@ -2,7 +2,9 @@ from importlib import import_module
 
 import pytest
 from scipy.stats import loguniform, norm, randint, uniform
+from sklearn import neural_network
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import castalia
 from castalia import MLPClassifier, tune
@@ -81,6 +83,21 @@ def test_a_model_around_another_is_searched_by_the_settings_of_that_one():
     around = SearchSpace.default(castalia.Bagging(estimator=inner))
     assert around == {f"estimator__{name}": d for name, d in SearchSpace.default(inner).items()}
     assert list(SearchSpace.default(castalia.Bagging())) == ["members"]
+
+
+def test_a_pipeline_is_searched_by_its_steps_the_last_first():
+    piped = make_pipeline(castalia.RandomFourierFeatures(), "passthrough", castalia.Ridge())
+    assert list(SearchSpace.default(piped)) == [
+        "ridge__alpha",
+        "randomfourierfeatures__n_frequencies",
+        "randomfourierfeatures__length_scale",
+    ]
+
+
+def test_an_estimator_of_scikit_learn_gets_no_values_that_it_refuses():
+    space = SearchSpace.default(neural_network.MLPClassifier())
+    assert "activation" not in space  # it has no gelu
+    assert "alpha" in space
 
 
 def test_the_rate_of_boosting_is_not_that_of_a_network():

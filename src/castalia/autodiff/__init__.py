@@ -12,13 +12,15 @@ from castalia.autodiff.graphs.trace import trace
 from castalia.autodiff.hessians import hessian, hvp
 from castalia.autodiff.implicit import adjoint_gradient, adjoint_multipliers
 from castalia.autodiff.ode import ODESolution, ODEStats, odeint, solve
-from castalia.autodiff.spectra.critical_points import condition_number, critical_point
+from castalia.autodiff.spectra.condition import ConditionNumber, condition_number
+from castalia.autodiff.spectra.critical_points import critical_point
 from castalia.autodiff.spectra.density import SpectralDensity, hessian_density
 from castalia.autodiff.spectra.spectrum import Spectrum, hessian_spectrum
 
 __all__ = [
     "Box",
     "BoxCost",
+    "ConditionNumber",
     "Cost",
     "FixedPoint",
     "GradientCheck",

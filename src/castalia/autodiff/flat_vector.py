@@ -20,7 +20,8 @@ class Packing:
     Parameters
     ----------
     example
-        A tensor, or a tuple, list or dict of tensors of one floating type on one device.
+        A tensor, or a tuple, list or dict of tensors of one floating or complex type on one device.
+        Complex numbers lie in the vector as pairs of real ones.
     owner, name
         How messages call the function and the argument.
 
@@ -39,24 +40,23 @@ class Packing:
         self.keys = list(example) if self.kind is dict else None
         leaves = self._leaves(example)
         self._check(leaves)
-        self.shapes = [leaf.shape for leaf in leaves]
-        self.sizes = [leaf.numel() for leaf in leaves]
-        self.size = sum(self.sizes)  # N
         self.dtype, self.device = leaves[0].dtype, leaves[0].device
+        self.shapes = [leaf.shape for leaf in leaves]
+        self.sizes = [leaf.numel() * (1 + self.dtype.is_complex) for leaf in leaves]
+        self.size = sum(self.sizes)  # N
 
     def pack(self, tree: Any) -> Tensor:
         """Return the structure as one vector (N,)."""
         if self.kind is Tensor:
-            return tree.reshape(-1)
-        return torch.cat([leaf.reshape(-1) for leaf in self._leaves(tree)])
+            return self._flat(tree)
+        return torch.cat([self._flat(leaf) for leaf in self._leaves(tree)])
 
     def unpack(self, flat: Tensor) -> Any:
         """Return vectors (..., N) as the structure, the leading dimensions kept in every tensor."""
-        lead = flat.shape[:-1]
         if self.kind is Tensor:
-            return flat.view(lead + self.shapes[0])
+            return self._shaped(flat, self.shapes[0])
         parts = flat.split(self.sizes, dim=-1)
-        leaves = [p.reshape(lead + s) for p, s in zip(parts, self.shapes, strict=True)]
+        leaves = [self._shaped(p, s) for p, s in zip(parts, self.shapes, strict=True)]
         if self.keys is not None:
             return dict(zip(self.keys, leaves, strict=True))
         return self.kind(leaves)
@@ -93,6 +93,16 @@ class Packing:
             )
         return found.pop() or 0
 
+    def _flat(self, leaf: Tensor) -> Tensor:
+        real = torch.view_as_real(leaf.resolve_conj()) if self.dtype.is_complex else leaf
+        return real.reshape(-1)
+
+    def _shaped(self, flat: Tensor, shape: torch.Size) -> Tensor:
+        lead = flat.shape[:-1]
+        if self.dtype.is_complex:
+            return torch.view_as_complex(flat.reshape(*lead, *shape, 2))
+        return flat.reshape(lead + shape)
+
     def _leaves(self, tree: Any) -> list[Tensor]:
         if self.kind is Tensor:
             return [tree]
@@ -121,7 +131,7 @@ class Packing:
                 f"{self.owner}: the tensors of `{self.name}` must share one type and device; "
                 f"got {listing(names, 'and')}."
             )
-        if not leaves[0].is_floating_point():
+        if not (leaves[0].is_floating_point() or leaves[0].is_complex()):
             raise InvalidData(
                 f"{self.owner}: `{self.name}` must hold floating-point numbers; got "
                 f"{leaves[0].dtype}. Convert it with `.float()` or `.double()`."

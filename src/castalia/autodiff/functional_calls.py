@@ -13,8 +13,13 @@ from torch.func import functional_call
 __all__ = ["call_with", "differentiating"]
 
 
-def call_with(module: nn.Module, tensors: Mapping[str, Tensor], inputs: tuple[Any, ...]) -> Any:
-    """Return ``module(*inputs)`` computed with other parameters and buffers.
+def call_with(
+    module: nn.Module,
+    tensors: Mapping[str, Tensor],
+    inputs: tuple[Any, ...],
+    keywords: dict[str, Any] | None = None,
+) -> Any:
+    """Return ``module(*inputs, **keywords)`` computed with other parameters and buffers.
 
     torch's ``functional_call`` leaves what was lent in a module that is reached by two names (one
     layer used twice): it exchanges the tensor twice and puts back the wrong one.
@@ -30,7 +35,7 @@ def call_with(module: nn.Module, tensors: Mapping[str, Tensor], inputs: tuple[An
         tables += [part._parameters, part._buffers]
     own = [dict(table) for table in tables]
     try:
-        return functional_call(module, dict(tensors), inputs)
+        return functional_call(module, dict(tensors), inputs, keywords)
     finally:
         for table, held in zip(tables, own, strict=True):
             table.update(held)

@@ -6,6 +6,8 @@ Nothing heavy is imported here: each verb brings in what it needs when it runs, 
 from __future__ import annotations
 
 import os
+import signal
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -60,6 +62,8 @@ def _everything(
     if context.invoked_subcommand != "doctor":  # which leaves a script's environment alone
         # Idle threads that spin slow small steps many times over; torch reads this when imported.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        with suppress(ValueError):  # in another thread than the main one
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
 
 
 for verb in (

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.figure_style import COLOURS, caption
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
@@ -20,6 +19,7 @@ from castalia.nets.dense import MLP
 from castalia.objectives import CrossEntropy, fgsm, pgd
 from castalia.testing import train_tensors
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, caption
 from castalia.utils.seeds import generator, seed_scope
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from castalia.evaluate import AttentionMap
 from castalia.evaluate.attention import attention_weights
-from castalia.evaluate.displays.figure_style import INK
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.language import Transformer
 from castalia.train import Training
+from castalia.utils.figure_style import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

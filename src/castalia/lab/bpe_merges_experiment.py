@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from castalia.data.tokenizers import BPETokenizer, Merge, apply_merges, learn_merges
-from castalia.evaluate.displays.figure_style import COLOURS, INK
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
+from castalia.utils.figure_style import COLOURS, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,11 +20,11 @@ import numpy as np
 from castalia.data.text.text_datasets import load_text
 from castalia.data.tokenizers import CharTokenizer
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.language import GPTLanguageModel, NGramLanguageModel, RNNLanguageModel
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, INK, caption, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from castalia.evaluate.displays import FeatureMaps
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
 from castalia.evaluate.network_probe import encoded
 from castalia.lab.digits import digits
 from castalia.lab.experiments import Outcome
@@ -20,6 +19,7 @@ from castalia.lab.figure_panels import panels
 from castalia.models.vision import ConvNetClassifier
 from castalia.nn import recording
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, INK, caption
 
 __all__ = ["orientation", "run"]
 

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from castalia.evaluate.displays import DoubleDescent
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
@@ -28,6 +27,7 @@ from castalia.nets.dense import MLP
 from castalia.objectives import SquaredError
 from castalia.testing import train_tensors
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, INK, caption
 from castalia.utils.seeds import generator, seed_scope
 
 if TYPE_CHECKING:

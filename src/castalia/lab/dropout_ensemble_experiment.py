@@ -12,11 +12,11 @@ import torch
 from sklearn.datasets import load_wine
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.linear import SoftmaxRegression
 from castalia.nn import MonteCarloDropout, OriginalDropout, all_masks, geometric_ensemble
+from castalia.utils.figure_style import COLOURS, INK, caption
 from castalia.utils.seeds import seed_scope
 
 __all__ = ["mean_over_masks", "run"]

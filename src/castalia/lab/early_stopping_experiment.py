@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from castalia.evaluate.displays.curves import LearningCurves
-from castalia.evaluate.displays.figure_style import COLOURS, MUTED, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPRegressor
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, MUTED, caption
 
 __all__ = ["run"]
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.figure_style import COLOURS, caption, heat
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.nets.language import Seq2Seq, generate
+from castalia.utils.figure_style import COLOURS, caption, heat
 from castalia.utils.seeds import seed_scope
 
 __all__ = ["run"]

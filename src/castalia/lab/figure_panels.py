@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castalia.evaluate.displays.figure_style import dress
+from castalia.utils.figure_style import dress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

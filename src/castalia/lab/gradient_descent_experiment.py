@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
+from castalia.utils.figure_style import COLOURS, INK, caption
 
 __all__ = ["path", "run"]
 

@@ -18,10 +18,10 @@ import numpy as np
 from torch.nn.utils import parameters_to_vector
 
 from castalia.data.prompts import Prompt, PromptTemplate
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, whole_ticks
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.language import GPTLanguageModel, answer
+from castalia.utils.figure_style import COLOURS, INK, caption, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

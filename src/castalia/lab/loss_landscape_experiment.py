@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.evaluate.displays import LossLandscape
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, heat, log_scale
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.vision import ResNetClassifier
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, INK, caption, heat, log_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,10 +14,10 @@ import numpy as np
 
 from castalia.data import datasets
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.figure_style import COLOURS, MUTED, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.linear import AdaptiveFilter
+from castalia.utils.figure_style import COLOURS, MUTED, caption
 
 __all__ = ["run", "simulated"]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, MUTED, caption
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.linear import Perceptron
+from castalia.utils.figure_style import COLOURS, INK, MUTED, caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

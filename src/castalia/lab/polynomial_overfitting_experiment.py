@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, MUTED, caption, whole_ticks
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.linear import PolynomialRegression
+from castalia.utils.figure_style import COLOURS, INK, MUTED, caption, whole_ticks
 
 __all__ = ["data", "run"]
 

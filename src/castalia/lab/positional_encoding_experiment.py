@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, signed
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.nn.attention import (
@@ -33,6 +32,7 @@ from castalia.nn.attention import (
 from castalia.objectives import CrossEntropy
 from castalia.testing import train_tensors
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, INK, caption, signed
 from castalia.utils.seeds import seed_scope
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, heat, whole_ticks
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.nn import influence, receptive_field
+from castalia.utils.figure_style import COLOURS, INK, caption, heat, whole_ticks
 from castalia.utils.seeds import seed_scope
 
 if TYPE_CHECKING:

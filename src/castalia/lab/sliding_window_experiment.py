@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from castalia.evaluate.displays.figure_style import COLOURS, heat
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.vision import FullyConvolutional, LeNetClassifier
+from castalia.utils.figure_style import COLOURS, heat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-from castalia.evaluate.displays.figure_style import COLOURS, caption, log_scale
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.vision import StyleTransfer
+from castalia.utils.figure_style import COLOURS, caption, log_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

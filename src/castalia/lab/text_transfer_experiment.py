@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.lab.transfer import Arm, Plan, architectures, objectives, scalings, strategies
+from castalia.utils.figure_style import COLOURS, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.evaluate.displays.figure_style import COLOURS, caption, whole_ticks
 from castalia.lab.digits import Digits, digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
@@ -19,6 +18,7 @@ from castalia.nn import Residual, activation, init, layer_gradients
 from castalia.objectives import CrossEntropy
 from castalia.testing import train_tensors
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, caption, whole_ticks
 from castalia.utils.seeds import seed_scope
 
 __all__ = ["build", "gradients", "losses", "run"]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castalia.data.word_vectors import Projection
-from castalia.evaluate.displays.figure_style import COLOURS, INK
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.language import Word2Vec
+from castalia.utils.figure_style import COLOURS, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castalia.evaluate.displays.figure_style import COLOURS, signed
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.dense import MLPClassifier
 from castalia.models.linear import LinearRegression
 from castalia.train import Training
+from castalia.utils.figure_style import COLOURS, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

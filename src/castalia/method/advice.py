@@ -61,7 +61,7 @@ def _verdict(problem: Problem, verdict: Verdict, each: Sequence[float]) -> list[
     wide = max(each) - min(each)
     if wide > _WIDE and metric_named(metric).fraction and verdict.outcome == "equal":
         folds = not problem.plan.cv and kind.keys.order is None
-        more = f"; --cv 5 compares on all {kind.task.unit}s" if folds else ""
+        more = f"; castalia fit --cv 5 compares on all {kind.task.unit}s" if folds else ""
         found.append(
             f"{problem.model_name} scores {score(min(each), metric)} to {score(max(each), metric)} "
             f"depending on split and seed, so small differences decide nothing{more}."

@@ -13,10 +13,10 @@ import numpy as np
 from castalia.data import Dataset
 from castalia.errors import CastaliaError, InvalidData, InvalidParameter
 from castalia.evaluate import Attributions, integrated_gradients, shapley_values
-from castalia.evaluate.displays.figure_style import dress
 from castalia.method.fit_result import MODEL, RESULT, FitResult
 from castalia.method.kinds import Asked, Table, kind_of
 from castalia.method.saved_model import load_model
+from castalia.utils.figure_style import dress
 from castalia.utils.text import listing
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from castalia.method.fit_result import CONTENDERS
 from castalia.method.narrator import Narrator
 from castalia.method.run_stages import Stages
 from castalia.train.runs import Run, RunStore
+from castalia.utils.held_signals import uninterrupted
 
 __all__ = ["RunContext", "opened_run"]
 
@@ -63,5 +64,6 @@ def opened_run(folder: Path, fingerprint: str, config: Mapping[str, Any]) -> Ite
         try:
             yield record
         except BaseException as error:
-            record.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+            with uninterrupted():
+                record.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
             raise

@@ -175,6 +175,7 @@ class _Loop:
             cpu_scope(self.device, work) as cores,
             self.precision.products(self.device),
             own_stream(self.device),
+            self.recorder.closing(),
         ):
             state.settings = {
                 "device": str(self.device),
@@ -199,9 +200,8 @@ class _Loop:
                         saved = None
                         if number + 1 < len(stages) and state.stopped == self._stale:
                             state.stopped = None  # patience ends its stage, not the training
-            except BaseException as error:
+            except BaseException:
                 self.dispatch("on_failure", state)
-                self.recorder.fail(error)
                 raise
             self._finish()
         return state

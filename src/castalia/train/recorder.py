@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from castalia.errors import DamagedFile, WriteFailed
 from castalia.train.checkpoint import latest_checkpoint, write_checkpoint
 from castalia.train.runs import Run, RunStore
 from castalia.train.state import TrainState
 from castalia.train.state_trees import flatten, unflatten
 from castalia.train.strategy import Single
+from castalia.utils.held_signals import uninterrupted
 
 __all__ = ["Recorder"]
 
@@ -45,8 +49,7 @@ class Recorder:
             path = Path(path)
             self.store = RunStore(path.parent)
             self.run = self.store.open_run(path.name, fingerprint, {**(config or {}), "seed": seed})
-            self.run.resume()
-            self.seed = int(self.run.config["seed"])
+            self.seed = self._kept_seed()
             self.folder = self.run.folder / "checkpoints"
 
     @property
@@ -54,24 +57,45 @@ class Recorder:
         """Whether there is a run to record to."""
         return self.run is not None
 
+    def _kept_seed(self) -> int:
+        seed = self.run.config.get("seed") if self.run is not None else None
+        if type(seed) is not int:
+            raise DamagedFile(
+                f"Training: the run `{self.run}` must have a whole number as its seed; got "
+                f"{seed!r}. Choose another `run`."
+            )
+        return seed
+
     def resume(self, device: torch.device) -> dict[str, Any] | None:
-        """Return the last checkpoint of this run, or None to start afresh."""
+        """Take the run's folder; return its last checkpoint, or None to start afresh."""
         if self.run is None or self.folder is None:
             return None
-        found = latest_checkpoint(self.folder)
+        self._begin(self.run)
+        found = latest_checkpoint(self.folder, clean=self.strategy.rank == 0)
         if found is None:
             return None
         tensors, state = found
         saved = unflatten(tensors, state)
         if self.strategy.rank == 0:
             self.run.truncate(saved["position"]["total"])
-            if not saved["finished"]:
-                self.run.resume()
+        if saved["finished"]:
+            self.finish()
         return saved
+
+    def _begin(self, run: Run) -> None:
+        """Take the run from the first process; where it cannot have it, no process goes on."""
+        if self.strategy.rank == 0:
+            try:
+                run.resume()
+            except BaseException:
+                self.strategy.agree(0)
+                raise
+        if not self.strategy.agree(1):
+            raise WriteFailed("Training: the first process could not use the run's folder.")
 
     def save(self, state: TrainState, payload: dict[str, Any]) -> None:
         """Write a checkpoint, from the first process only."""
-        if self.run is None or self.folder is None or self.strategy.rank > 0:
+        if self.run is None or self.folder is None or self.strategy.rank > 0 or self.run.gone:
             return
         position = {name: getattr(state, name) for name in POSITION}
         tensors, tree = flatten({"position": position, **payload})
@@ -89,9 +113,17 @@ class Recorder:
             self.run.log(state.total, int(line["epoch"]), numbers)
             self.run.flush()
 
-    def fail(self, error: BaseException) -> None:
-        """Mark the run as failed, or as interrupted by Ctrl-C; its last checkpoint stays."""
-        self._close("failed" if isinstance(error, Exception) else "interrupted")
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Mark the run as failed, or as interrupted by Ctrl-C, where the work inside ends so.
+
+        Its last checkpoint stays.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self._close("failed" if isinstance(error, Exception) else "interrupted")
+            raise
 
     def finish(self) -> None:
         """Mark the run as finished."""
@@ -99,6 +131,7 @@ class Recorder:
 
     def _close(self, status: str) -> None:
         if self.run is not None:
-            if self.strategy.rank == 0:
-                self.run.finish(status)
-            self.store.close()
+            with uninterrupted():
+                if self.strategy.rank == 0:
+                    self.run.finish(status)
+                self.store.close()

@@ -2,26 +2,37 @@
 
 The database is in WAL mode, so several processes may write and read at once, and a commit does not
 wait for the disk. Metrics are keyed by (run, key, step) without a row id: about 25 bytes a point,
-and reading one curve is one range scan however many other runs there are.
+and reading one curve is one range scan however many other runs there are. Who works in a run's
+folder holds its lock, so a run that nobody holds is not running, whatever its row says.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sqlite3
+import tempfile
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, WriteFailed
-from castalia.utils.atomic_files import atomic_write, writing
-from castalia.utils.text import did_you_mean, listing
+from castalia.errors import (
+    CheckpointMismatch,
+    DamagedFile,
+    InvalidParameter,
+    TrainingWarning,
+    WriteFailed,
+)
+from castalia.utils.atomic_files import atomic_write, sweep_files, writing
+from castalia.utils.file_locks import FolderLock
+from castalia.utils.text import did_you_mean, listing, plural
 
 __all__ = ["STATUSES", "Run", "RunStore"]
 
@@ -29,6 +40,8 @@ STATUSES = ("running", "finished", "failed", "interrupted")
 SCHEMA = 1
 _BUFFERED = 1024  # points held back before they are written unasked
 _PATIENCE = 30.0  # seconds to wait for another process's write
+_LAST = 2.0**36  # seconds since 1970 that calendars know
+_DAMAGE = ("no such", "decode", "malformed")  # words of errors that no other disk would mend
 
 _TABLES = """
 CREATE TABLE schema (version INTEGER NOT NULL);
@@ -60,11 +73,40 @@ CREATE TABLE findings (
 );
 CREATE INDEX findings_by_run ON findings (run);
 """
+_COLUMNS = {
+    "runs": {"id", "name", "status", "created", "updated", "fingerprint", "config"},
+    "keys": {"id", "name"},
+    "metrics": {"run", "key", "step", "epoch", "value"},
+    "findings": {"id", "run", "code", "name", "severity", "body"},
+}
 
 
 def _json(value: Any) -> str:
     """Write a configuration for reading; values JSON lacks become numbers or their ``repr``."""
     return json.dumps(value, default=lambda v: v.item() if hasattr(v, "item") else repr(v))
+
+
+def _config(text: Any) -> dict[str, Any] | None:
+    """Read what ``_json`` wrote; None where it is damaged."""
+    with suppress(ValueError, TypeError, RecursionError):
+        found = json.loads(text)
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _is_whole(run: Mapping[str, Any]) -> bool:
+    """Say whether a row holds what it should: others may come from a damaged disk."""
+    times = [run["created"], run["updated"]]
+    return (
+        _is_plain(run["name"])
+        and run["status"] in STATUSES
+        and all(_is_number(seconds) and 0 <= seconds < _LAST for seconds in times)
+        and _config(run["config"]) is not None
+    )
 
 
 def _close(connections: dict[tuple[int, int], sqlite3.Connection]) -> None:
@@ -126,17 +168,33 @@ class RunStore:
         return self._connections[key]
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-        )
+        connection = _connect(self.path)
         try:
             _enter_wal(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
             self._check_schema(connection)
+        except sqlite3.OperationalError:
+            connection.close()
+            if os.access(self.root, os.W_OK) or not self.path.is_file():
+                raise
+            return self._open_copy()
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _open_copy(self) -> sqlite3.Connection:
+        """Read a database that cannot be written into memory, with what its journal adds."""
+        memory = _connect(":memory:")
+        with tempfile.TemporaryDirectory() as folder:
+            for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
+                if path.is_file():
+                    shutil.copy(path, folder)
+            with closing(_connect(Path(folder) / self.path.name)) as copy:
+                copy.backup(memory)
+        self._check_schema(memory)
+        memory.execute("PRAGMA query_only=ON")
+        return memory
 
     def _check_schema(self, connection: sqlite3.Connection) -> None:
         """Make the tables in a new database; refuse one that a newer version made."""
@@ -153,12 +211,14 @@ class RunStore:
                     connection.execute("ROLLBACK")
                 raise
         (version,) = connection.execute("SELECT max(version) FROM schema").fetchone()
-        if not isinstance(version, int) or version > SCHEMA:
+        if isinstance(version, int) and version > SCHEMA:
             raise CheckpointMismatch(
                 f"RunStore: `{self.path}` has schema {version}; this Castalia knows up to "
                 f"{SCHEMA}. "
                 "Upgrade Castalia to use these runs."
             )
+        if version != SCHEMA or not _has_tables(connection):
+            raise sqlite3.DatabaseError("tables or columns are missing")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -166,15 +226,20 @@ class RunStore:
         try:
             yield
         except sqlite3.OperationalError as error:
+            if any(word in str(error) for word in _DAMAGE):
+                raise self._damaged(error) from error
             raise WriteFailed(
                 f"RunStore: `{self.path}` could not be used ({error}). Check that the disk has "
                 "space, that the folder can be written and that no process holds it locked."
             ) from error
         except sqlite3.DatabaseError as error:
-            raise DamagedFile(
-                f"RunStore: `{self.path}` is not a whole database ({error}). Move it away to start "
-                "a new one; the runs' folders stay."
-            ) from error
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: object) -> DamagedFile:
+        return DamagedFile(
+            f"RunStore: `{self.path}` is not a whole database ({error}). Move it away to start a "
+            "new one; the runs' folders stay."
+        )
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -203,7 +268,7 @@ class RunStore:
 
         When the name belongs to a run with another fingerprint, or to a folder that is not a run,
         ``name-2``, ``name-3`` … is looked for in the same way: nothing is ever overwritten. The
-        status of a run found is left as it is; call ``Run.resume`` before going on with it.
+        status of a run found is left as it is; call ``Run.resume`` before working in it.
 
         Parameters
         ----------
@@ -224,7 +289,13 @@ class RunStore:
                     break
                 number += 1
                 candidate = f"{name}-{number}"
-        run = Run(self, row[0], candidate, json.loads(row[2]))
+        config_found = _config(row[2])
+        if config_found is None:
+            raise DamagedFile(
+                f"RunStore: the settings of run `{candidate}` in `{self.path}` are damaged. Delete "
+                f"it with `RunStore(…).delete({candidate!r})`, or choose another name."
+            )
+        run = Run(self, row[0], candidate, config_found)
         self._furnish(run)
         return run
 
@@ -260,13 +331,34 @@ class RunStore:
                 f"SELECT {columns} FROM runs{where} ORDER BY id", values
             ).fetchall()
         found = [dict(zip(columns.split(", "), row, strict=True)) for row in rows]
-        return [
-            run | {"config": json.loads(run["config"]), "folder": self.root / run["name"]}
-            for run in found
-        ]
+        whole = [run | {"config": _config(run["config"])} for run in found if _is_whole(run)]
+        if len(whole) < len(found):
+            warnings.warn(
+                f"RunStore: {plural(len(found) - len(whole), 'damaged row')} of `{self.path}` left "
+                "out; the runs' folders stay.",
+                TrainingWarning,
+                stacklevel=2,
+            )
+        return [self._current(run | {"folder": self.root / run["name"]}) for run in whole]
+
+    @staticmethod
+    def _current(run: dict[str, Any]) -> dict[str, Any]:
+        """Return a run as it is now: one that nobody works in was interrupted."""
+        running = run["status"] == "running" and FolderLock(run["folder"]).held
+        return run if running or run["status"] != "running" else run | {"status": "interrupted"}
 
     def delete(self, name: str) -> None:
-        """Delete a run: its rows and its folder."""
+        """Delete a run, its rows and its folder; one that another process works in is refused."""
+        _check_name(name)
+        lock = FolderLock(self.root / name)
+        if lock.folder.is_dir():
+            lock.acquire("RunStore")
+        try:
+            self._delete(name)
+        finally:
+            lock.release()
+
+    def _delete(self, name: str) -> None:
         with self._transaction() as connection:
             row = self._row(connection, name)
             if row is None:
@@ -304,7 +396,8 @@ class Run:
 
     def __init__(self, store: RunStore, number: int, name: str, config: dict[str, Any]) -> None:
         self.store, self.name, self.config = store, name, config
-        self._id = number
+        self._id, self._lock = number, FolderLock(self.folder)
+        self._gone = self._refused = False
         self._buffer: list[tuple[int, int, str, float]] = []  # step, epoch, key, value
 
     def __repr__(self) -> str:
@@ -320,10 +413,38 @@ class Run:
         """``running``, ``finished``, ``failed`` or ``interrupted``; ``deleted`` when it is gone."""
         with self.store._reading() as connection:
             row = connection.execute("SELECT status FROM runs WHERE id = ?", (self._id,)).fetchone()
-        return row[0] if row else "deleted"
+        run = {"status": row[0] if row else "deleted", "folder": self.folder}
+        return self.store._current(run)["status"]
+
+    @property
+    def gone(self) -> bool:
+        """Whether the folder or the database was deleted, which is reported once.
+
+        Nothing more is written then, so that a training can go on without its record.
+        """
+        if not self._gone and not (self.folder.is_dir() and self.store.path.exists()):
+            self._gone = True
+            warnings.warn(
+                f"Run: `{self.folder}` was deleted meanwhile; the work goes on, and nothing more "
+                "is recorded there. Save its result elsewhere.",
+                TrainingWarning,
+                stacklevel=3,
+            )
+        return self._gone
 
     def resume(self) -> None:
-        """Mark a run that is opened again as running."""
+        """Take the run's folder and mark the run as running, until ``finish``.
+
+        Raises
+        ------
+        WriteFailed
+            When another process works in it.
+        """
+        self._refused = True
+        with writing("Run", self.folder):
+            self._lock.acquire("Run")
+        self._refused = False
+        sweep_files(self.folder)
         self._set_status("running")
 
     def log(self, step: int, epoch: int, values: Mapping[str, float]) -> None:
@@ -339,7 +460,7 @@ class Run:
 
     def flush(self) -> None:
         """Write the points held back; they stay held back when that fails."""
-        if not self._buffer:
+        if not self._buffer or self.gone:
             return
         count = len(self._buffer)
         with self.store._transaction() as connection:
@@ -383,8 +504,13 @@ class Run:
         )
         with self.store._reading() as connection:
             rows = connection.execute(query, (self._id, key)).fetchall()
-        nan = float("nan")
-        return [step for step, _ in rows], [nan if value is None else value for _, value in rows]
+        steps, values = [step for step, _ in rows], [math.nan if v is None else v for _, v in rows]
+        if not all(type(step) is int for step in steps) or not all(map(_is_number, values)):
+            raise DamagedFile(
+                f"Run: metric `{key}` of `{self.name}` in `{self.store.path}` holds something else "
+                "than numbers."
+            )
+        return steps, values
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
         """Keep a finding with at least `code`, `name`, `severity`; the same one is kept once."""
@@ -393,6 +519,8 @@ class Run:
             raise InvalidParameter(
                 f"Run: a finding must have {listing(missing, 'and')}; got {finding!r}."
             )
+        if self.gone:
+            return
         body = _json(dict(finding))
         labels = (str(finding["code"]), str(finding["name"]), str(finding["severity"]))
         with self.store._transaction() as connection:
@@ -407,22 +535,36 @@ class Run:
         """Return the findings, in the order they were added."""
         query = "SELECT body FROM findings WHERE run = ? ORDER BY id"
         with self.store._reading() as connection:
-            return [json.loads(body) for (body,) in connection.execute(query, (self._id,))]
+            found = [_config(body) for (body,) in connection.execute(query, (self._id,))]
+        return [finding for finding in found if finding is not None]
 
     def finish(self, status: str = "finished") -> None:
-        """Write everything held back and set the final status."""
-        self.flush()
-        self._set_status(status)
+        """Write everything held back, set the final status and give the folder back.
+
+        A run that another process works in is left alone.
+        """
+        try:
+            if self._lock.mine or not (self._refused or self._lock.held):
+                self.flush()
+                self._set_status(status)
+        finally:
+            self._lock.release()
 
     def _set_status(self, status: str) -> None:
         if status not in STATUSES:
             raise InvalidParameter(f"Run: `status` must be {listing(STATUSES)}; got {status!r}.")
+        if self.gone:
+            return
         with self.store._transaction() as connection:
             connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, self._id))
             self._touch(connection)
 
     def _touch(self, connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE runs SET updated = ? WHERE id = ?", (time.time(), self._id))
+
+
+def _connect(path: str | Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:
@@ -444,14 +586,28 @@ def _has_schema(connection: sqlite3.Connection) -> bool:
     return connection.execute(query).fetchone() is not None
 
 
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Say whether every table has its columns."""
+    return all(
+        columns <= {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        for table, columns in _COLUMNS.items()
+    )
+
+
+def _is_plain(name: Any) -> bool:
+    """Say whether a name stays in the root and does not hide in it."""
+    return (
+        isinstance(name, str)
+        and name.strip() == name
+        and name[:1] not in ("", ".")
+        and not any(c in "/\\:\0" or ord(c) < 32 for c in name)
+        and not name.startswith("castalia.db")
+    )
+
+
 def _check_name(name: str) -> None:
     """Refuse names that would leave the root or hide in it."""
-    plain = isinstance(name, str) and name.strip() == name and name[:1] not in ("", ".")
-    if (
-        not plain
-        or any(c in "/\\:\0" or ord(c) < 32 for c in name)
-        or name.startswith("castalia.db")
-    ):
+    if not _is_plain(name):
         raise InvalidParameter(
             "RunStore: `name` must be a plain folder name, without slashes and not starting with "
             f"a dot; got {name!r}."

@@ -5,31 +5,46 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Interval, OneOf, RandomState, check_parameters
 from castalia.base.input_checks import check_weight, split_target
 from castalia.base.run_recorder import content, described
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
-from castalia.tune.epoch_pruner import PruneByEpoch, watched
+from castalia.tune.proposals import Proposals
+from castalia.tune.search_figure import draw_search
+from castalia.tune.search_metrics import read_metrics
+from castalia.tune.search_results import cv_results
 from castalia.tune.search_rows import Rows, weighs, weight_name
-from castalia.tune.search_space import read_space
+from castalia.tune.search_space import SearchSpace, read_space
 from castalia.tune.study import Study
+from castalia.tune.trial_record import COMPLETE, PRUNED, Trial
+from castalia.tune.trial_runner import TrialRunner
+from castalia.tune.trial_table import TrialTable
 from castalia.utils.seeds import seed_from
-from castalia.utils.text import did_you_mean, plural
+from castalia.utils.text import plural
 
 __all__ = ["Search"]
+
+MANY = (list, tuple, set, Mapping)  # kinds of several scores
+POLL = 0.2  # seconds between two questions whether another worker's trials have ended
 
 
 def _best_has(name: str) -> Any:
@@ -57,17 +72,23 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     cv
         Number of folds, a splitter of scikit-learn, or a share below 1 to hold out once.
     scoring
-        What is maximised, as in scikit-learn; None takes the estimator's own score.
+        What is maximised, as in scikit-learn; None takes the estimator's own score. A list of names
+        or a dict from name to scorer gives several; ``refit`` names the one that is maximised.
     study
         Where to remember: a path makes an SQLite file, an address such as ``postgresql://…`` is
         shared by many workers; None forgets. The same search on the same data goes on where it
-        stopped, and another one does not disturb it.
+        stopped, and another one does not disturb it. Trials of a process that is gone are taken
+        over: at once on the same machine, after a minute on another.
     prune
-        Give up trials whose validation loss falls behind the median of the others, epoch by epoch
-        (fold by fold for estimators without epochs). A Gaussian process learns nothing from trials
-        that were given up.
+        Give up trials that fall behind the best one on the folds they have done, by more than the
+        usual difference from fold to fold (``castalia.tune.pruning``); with one fold, none. A
+        Gaussian process learns nothing from trials that were given up.
     refit
-        Fit the best settings on all rows at the end.
+        Fit the best settings on all rows at the end; of several scores, the name of the one that
+        is maximised (the first one, if True or False).
+    n_jobs
+        Trials that run at the same time, in processes of their own; -1 takes all cores. Samplers
+        that learn propose this many settings at once, so their proposals depend on it.
     seconds
         Time of one sitting, after which no further trial is begun; one at least comes to an end.
     callback
@@ -84,7 +105,8 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     scoring: Any = None
     study: str | os.PathLike[str] | None = None
     prune: Annotated[bool, OneOf(True, False)] = True
-    refit: Annotated[bool, OneOf(True, False)] = True
+    refit: bool | str = True
+    n_jobs: int | None = None
     seconds: Annotated[float | None, Interval(0, closed="neither", optional=True)] = None
     callback: Any = None
     random_state: Annotated[Any, RandomState()] = None
@@ -92,6 +114,9 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def _kind(self) -> str:
         """Name the sampler."""
         raise NotImplementedError
+
+    def _space(self) -> SearchSpace:
+        return read_space(self.space, self.estimator, type(self).__name__)
 
     def _budget(self, space: Mapping[str, Any]) -> int:
         return int(self.trials or 50)
@@ -112,48 +137,62 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         self
         """
         check_parameters(self)
-        owner = type(self).__name__
         X, y = split_target(X, y)
-        space = read_space(self.space, self.estimator, owner)
-        self._check_scoring()
-        rows = Rows(X, y, _weights(self, X, sample_weight))
+        space = self._space()
+        metrics, metric = read_metrics(self.scoring, self.refit, type(self).__name__)
+        rows = Rows(X, y, _weights(self, metrics, X, sample_weight))
         folds, budget = self._folds(X, y), self._budget(space)
-        seed = seed_from(0 if self.random_state is None and self.study else self.random_state)
-        name = f"{type(self.estimator).__name__}-{self._fingerprint(rows, space, folds)}"
-        study = Study(
-            self.study,
-            name,
-            space,
-            sampler=self._kind(),
-            prune=self.prune,
-            seed=seed,
-            owner=owner,
-        )
-        begun = time.monotonic()
-        while len(study.finished()) < budget and not self._late(study, begun):
-            self._try(study, rows, folds)
-            if self.callback is not None:
-                self.callback(study.latest())
-        self._conclude(study, rows, len(folds))
+        runner = TrialRunner(self.estimator, rows, folds, metrics, metric, self.prune)
+        with ExitStack() as stack:
+            study = self._study(stack, runner, space)
+            stack.enter_context(study.at_work())
+            self._run_trials(study, runner, budget)
+        self._conclude(study, runner)
         return self
+
+    def _study(self, stack: ExitStack, runner: TrialRunner, space: SearchSpace) -> Study:
+        owner, storage = type(self).__name__, self.study
+        seed = seed_from(0 if self.random_state is None and storage else self.random_state)
+        jobs = effective_n_jobs(self.n_jobs)
+        if storage is None and jobs > 1:  # the workers need a common record
+            storage = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "study.sqlite"
+        name = f"{type(self.estimator).__name__}-{self._fingerprint(runner, space)}"
+        table = None if storage is None else TrialTable(storage, name, owner)
+        proposals = Proposals(
+            space, sampler=self._kind(), seed=seed, metric=runner.metric, owner=owner
+        )
+        return Study(proposals, table, together=jobs)
+
+    def _run_trials(self, study: Study, runner: TrialRunner, budget: int) -> None:
+        """Run what is left, and wait for what others run."""
+        begun = time.monotonic()
+        with Parallel(n_jobs=study.together) as pool:
+            while study.waits(budget) and not self._late(study, begun):
+                taken = self._taken(study, budget)
+                if study.together > 1:
+                    pool(delayed(runner.run)(study, trial) for trial in taken)
+                    study.refresh()
+                elif taken:
+                    runner.run(study, taken[0])
+                self._report(study, taken)
+                if not taken:
+                    time.sleep(POLL)
+
+    def _taken(self, study: Study, budget: int) -> list[Trial]:
+        """Take a round of trials; where nothing is learnt from one to the next, a longer one."""
+        free = not (study.proposals.learns or self.prune or self.seconds)
+        most = study.together * (4 if free and study.together > 1 else 1)
+        return list(islice(iter(lambda: study.take(budget), None), most))
+
+    def _report(self, study: Study, taken: list[Trial]) -> None:
+        count = len(study.ended()) - len(taken)
+        for number, trial in enumerate((study.known[t.number] for t in taken), count + 1):
+            if self.callback is not None and trial.ended:
+                self.callback(_plain(study, trial, number))
 
     def _late(self, study: Study, begun: float) -> bool:
         spent = time.monotonic() - begun
         return self.seconds is not None and spent >= self.seconds and bool(study.complete())
-
-    def _check_scoring(self) -> None:
-        """Find out before the first trial whether the score can be had."""
-        owner, known = type(self).__name__, get_scorer_names()
-        if isinstance(self.scoring, str) and self.scoring not in known:
-            raise InvalidParameter(
-                f"{owner}: `scoring` must be one of scikit-learn's names; got {self.scoring!r}."
-                f"{did_you_mean(self.scoring, known)}"
-            )
-        if self.scoring is not None and not isinstance(self.scoring, str | Callable):
-            raise InvalidParameter(
-                f"{owner}: `scoring` must be a name, a callable or None: one score is maximised; "
-                f"got {self.scoring!r}."
-            )
 
     def _folds(self, X: Any, y: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         cv, classify = self.cv, is_classifier(self.estimator)
@@ -172,74 +211,49 @@ class Search(MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__}: the rows cannot be split: {error}"
             ) from error
 
-    def _fingerprint(self, rows: Rows, space: Any, folds: Any) -> str:
+    def _fingerprint(self, runner: TrialRunner, space: SearchSpace) -> str:
         """Identify what is searched: another search in the same file gets another name."""
-        own = self.estimator.get_params(deep=True)
-        how = [space, self.scoring, self._kind(), self.prune, self.random_state]
+        own, rows = self.estimator.get_params(deep=True), runner.rows
+        how = [space, runner.metrics, runner.metric, self._kind(), self.prune, self.random_state]
         mark = hashlib.sha256(json.dumps([own, how], sort_keys=True, default=described).encode())
         y = None if rows.y is None else np.asarray(rows.y)
-        split = [np.asarray(part) for fold in folds for part in fold]
+        split = [np.asarray(part) for fold in runner.folds for part in fold]
         for part in (rows.X, y, *split, rows.weight):
             mark.update(b"" if part is None else content(part).encode())
         return mark.hexdigest()[:12]
 
-    def _try(self, study: Study, rows: Rows, folds: list[Any]) -> None:
-        """Run one trial, fold by fold, from where it stopped."""
-        trial = study.ask()
-        settings, scores = study.settings(trial), study.folds(trial)
-        plain = clone(self.estimator).set_params(**settings)
-        epochs = getattr(plain, "epochs", None) if hasattr(plain, "training") else None
-        study.replay(trial, before=len(scores) * (epochs or 1))
-        for number, (train, test) in enumerate(folds):
-            if number in scores:
-                continue
-            model = clone(plain)
-            callback = None if epochs is None else PruneByEpoch(trial, number * epochs)
-            if callback is not None and self.prune:
-                model = watched(model, callback)
-            try:
-                rows.take(train).fit(model)
-                if callback is not None and callback.behind:
-                    return study.give_up(trial)
-                scores[number] = rows.take(test).score(model, self.scoring)
-                if np.isnan(scores[number]):
-                    return study.fail(trial, f"the score of fold {number} is not a number.")
-            except (ValueError, ArithmeticError) as error:
-                return study.fail(trial, str(error))
-            study.keep_fold(trial, scores)
-            if epochs is None and self._falls_behind(trial, number, scores, len(folds)):
-                return study.give_up(trial)
-        return study.tell(trial, float(np.mean([scores[i] for i in range(len(folds))])))
-
-    def _falls_behind(self, trial: Any, number: int, scores: dict[int, float], folds: int) -> bool:
-        """Report the mean score so far; the last fold ends the trial anyway."""
-        trial.report(float(np.mean(list(scores.values()))), number)
-        return self.prune and number + 1 < folds and bool(trial.should_prune())
-
-    def _conclude(self, study: Study, rows: Rows, folds: int) -> None:
-        trials, complete = study.finished(), study.complete()
-        failed = [t for t in trials if study.reason(t)]
+    def _conclude(self, study: Study, runner: TrialRunner) -> None:
+        trials, complete = study.ended(), study.complete()
+        failed = [trial.reason for trial in trials if trial.reason]
         if not complete:
-            said = f" The last one said: {study.reason(failed[-1])}" if failed else ""
+            said = f" The last one said: {failed[-1]}" if failed else ""
             raise InvalidData(f"{type(self).__name__}: no trial came to an end.{said}")
         if failed:
             warnings.warn(
                 f"{type(self).__name__}: {len(failed)} of {len(trials)} trials failed; the last "
-                f"one said: {study.reason(failed[-1])}",
+                f"one said: {failed[-1]}",
                 CastaliaWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        best = max(complete, key=lambda t: (t.value, -t.number))
-        self.best_params_ = study.settings(best)
-        self.best_score_ = float(best.value)
-        self.cv_results_ = _results(study, trials, folds)
+        best = max(complete, key=lambda t: (t.mean(runner.metric), -t.number))
+        settings = [study.settings(trial) for trial in trials]
+        self.n_splits_, self.multimetric_ = len(runner.folds), isinstance(self.scoring, MANY)
+        self.cv_results_ = cv_results(trials, settings, self.n_splits_, list(runner.metrics))
         self.best_index_ = trials.index(best)
-        self.n_splits_ = folds
-        self.pruned_ = sum(t.state.name == "PRUNED" for t in trials)
-        self.importances_ = study.importances()
+        self.best_params_, self.best_score_ = study.settings(best), best.mean(runner.metric)
+        self.pruned_ = sum(trial.state == PRUNED for trial in trials)
+        self._trials, self._searched = trials, (study.proposals.space, runner.metric)
         if self.refit:
             model = clone(self.estimator).set_params(**self.best_params_)
-            self.best_estimator_ = rows.fit(model)
+            self.best_estimator_ = runner.rows.fit(model)
+
+    @property
+    def importances_(self) -> dict[str, float]:
+        """Share of each setting in how much the scores differ, the largest first."""
+        check_is_fitted(self, "cv_results_")
+        space, metric = self._searched
+        judge = Proposals(space, sampler="random", seed=0, metric=metric, owner="importances_")
+        return judge.importances(self._trials)
 
     def _best(self) -> Any:
         said = "This %(name)s has no best estimator: call `fit`, with refit=True."
@@ -288,10 +302,11 @@ class Search(MetaEstimatorMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score the best estimator by what was searched for, weighted where that score can be."""
-        return Rows(X, y, sample_weight).score(self._best(), self.scoring)
+        metrics, metric = read_metrics(self.scoring, self.refit, type(self).__name__)
+        return Rows(X, y, sample_weight).score(self._best(), metrics[metric])
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the score of every trial and the best so far.
+        """Draw the score of every trial, the best so far, and the trials that were given up.
 
         Parameters
         ----------
@@ -302,17 +317,9 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         -------
         matplotlib.axes.Axes
         """
-        from matplotlib.figure import Figure
-
         check_is_fitted(self, "cv_results_")
-        ax = ax if ax is not None else Figure((6, 3.5), layout="constrained").add_subplot()
-        score = self.cv_results_["mean_test_score"]
-        number = np.arange(1, len(score) + 1)
-        ax.plot(number, score, "o", color="0.6", markersize=4, label="trial")
-        ax.plot(number, np.fmax.accumulate(score), drawstyle="steps-post", label="best so far")
-        ax.set(xlabel="trial", ylabel="score")
-        ax.legend(frameon=False)
-        return ax
+        _, metric = read_metrics(self.scoring, self.refit, type(self).__name__)
+        return draw_search(self.cv_results_, metric, self.n_splits_, ax)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -323,36 +330,18 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _results(study: Study, trials: list[Any], folds: int) -> dict[str, Any]:
-    scores = np.array(
-        [[study.folds(t).get(i, np.nan) for i in range(folds)] for t in trials], dtype=float
-    )
-    settings = [study.settings(t) for t in trials]
-    mean = scores.mean(axis=1)  # NaN where a fold is missing: given up or failed
-    rank = np.full(len(mean), len(mean), dtype=int)
-    order = np.argsort(-mean[~np.isnan(mean)], kind="stable")
-    rank[np.flatnonzero(~np.isnan(mean))[order]] = np.arange(1, len(order) + 1)
-    return {
-        "params": settings,
-        **{f"param_{name}": [s[name] for s in settings] for name in study.space},
-        **{f"split{i}_test_score": scores[:, i] for i in range(folds)},
-        "mean_test_score": mean,
-        "std_test_score": _std(scores),
-        "rank_test_score": rank,
-        "state": [t.state.name.lower() for t in trials],
-    }
-
-
-def _std(scores: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # NaN where a score is infinite
-        return np.asarray(scores.std(axis=1))
+def _plain(study: Study, trial: Trial, number: int) -> dict[str, Any]:
+    """Return a trial in plain values, for callbacks."""
+    mean = trial.mean(study.proposals.metric) if trial.state == COMPLETE else float("nan")
+    params = study.settings(trial)
+    return {"number": number, "params": params, "score": mean, "state": trial.state}
 
 
 def _length(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _weights(search: Search, X: Any, weight: Any) -> np.ndarray | None:
+def _weights(search: Search, metrics: Mapping[str, Any], X: Any, weight: Any) -> np.ndarray | None:
     """Check the weights of the rows, and that what is tuned can use them, before the first fit."""
     if weight is None:
         return None
@@ -362,9 +351,11 @@ def _weights(search: Search, X: Any, weight: Any) -> np.ndarray | None:
             f"{owner}: `sample_weight` must be None for {name}, whose fit takes no weights; got "
             f"{plural(_length(weight), 'weight')}."
         )
-    if not weighs(check_scoring(search.estimator, search.scoring)):
+    for scoring in metrics.values():
+        if weighs(check_scoring(search.estimator, scoring)):
+            continue
         warnings.warn(
-            f"{owner}: the score {search.scoring!r} takes no weights, so the fits are weighted and "
+            f"{owner}: the score {scoring!r} takes no weights, so the fits are weighted and "
             "the scores are not.",
             CastaliaWarning,
             stacklevel=4,

@@ -11,9 +11,12 @@ import numpy as np
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidParameter
 from castalia.tune.engine import Search
+from castalia.tune.search_space import SearchSpace
 from castalia.tune.space import Choice
 
 __all__ = ["BayesianSearch", "GridSearch", "RandomSearch"]
+
+MOST = 50  # points of a grid that nobody asked for
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,7 +81,11 @@ class RandomSearch(Search):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GridSearch(Search):
-    """Every combination of the choices in the space; remembers like the others."""
+    """Every combination of the choices in the space; remembers like the others.
+
+    Without a space it takes ``SearchSpace.default(estimator).grid(trials)``, 50 points if
+    ``trials`` is None.
+    """
 
     trials: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
     prune: Annotated[bool, OneOf(True, False)] = False
@@ -86,12 +93,16 @@ class GridSearch(Search):
     def _kind(self) -> str:
         return "grid"
 
+    def _space(self) -> SearchSpace:
+        space = super()._space()
+        return space.grid(self.trials or MOST) if self.space is None else space
+
     def _budget(self, space: Mapping[str, Any]) -> int:
         open_ended = [name for name, domain in space.items() if not isinstance(domain, Choice)]
         if open_ended:
             raise InvalidParameter(
                 f"GridSearch: every domain must be a list of values; `{open_ended[0]}` is an "
-                "interval. Use RandomSearch."
+                "interval. Use RandomSearch, or SearchSpace(space).grid(50)."
             )
         size = int(np.prod([len(domain.values) for domain in space.values()]))
         return size if self.trials is None else min(size, self.trials)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from castalia.data import Dataset
 from castalia.data.images import Images
+from castalia.errors import InvalidParameter
 
 __all__ = ["Rows", "weighs", "weight_name"]
 
@@ -37,9 +39,15 @@ class Rows(NamedTuple):
     def score(self, model: Any, scoring: Any) -> float:
         """Score a fitted estimator on the rows, weighted where the score can be."""
         scorer = check_scoring(model, scoring)
-        if self.weight is None or not weighs(scorer):
-            return float(scorer(model, self.X, self.y))
-        return float(scorer(model, self.X, self.y, sample_weight=self.weight))
+        weighted = self.weight is not None and weighs(scorer)
+        extra = {"sample_weight": self.weight} if weighted else {}
+        found = scorer(model, self.X, self.y, **extra)
+        if isinstance(found, Mapping):
+            raise InvalidParameter(
+                "a score must be one number; got several. Give `scoring` a dict from name to "
+                "scorer."
+            )
+        return float(found)
 
 
 def weight_name(model: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
@@ -99,7 +99,8 @@ class SearchSpace(dict[str, Domain]):
         """Return the settings of an estimator that are worth searching, with their domains.
 
         Settings of the training loop are left out for a model that is to be solved directly; one
-        that wraps another is searched by the settings of that one.
+        that wraps another is searched by the settings of that one, and a pipeline by those of its
+        steps, the last step's first.
 
         Examples
         --------
@@ -110,6 +111,8 @@ class SearchSpace(dict[str, Domain]):
         own = set(estimator.get_params(deep=False))
         if type(estimator).__name__ in OWN:
             return cls(OWN[type(estimator).__name__])
+        if "steps" in own:
+            return cls(_of_steps(estimator.steps))
         if "estimator" in own:
             inner = estimator.estimator
             if hasattr(inner, "get_params"):
@@ -136,6 +139,15 @@ class SearchSpace(dict[str, Domain]):
         return SearchSpace(found)
 
 
+def _of_steps(steps: Sequence[tuple[str, Any]]) -> dict[str, Domain]:
+    return {
+        f"{name}__{setting}": domain
+        for name, step in reversed(steps)
+        if hasattr(step, "get_params")
+        for setting, domain in SearchSpace.default(step).items()
+    }
+
+
 def _fitting(estimator: Any, name: str) -> Domain | None:
     """Return the first domain of a name whose values the estimator takes."""
     if "__" in name:
@@ -143,11 +155,18 @@ def _fitting(estimator: Any, name: str) -> Domain | None:
     for domain in DOMAINS[name]:
         try:
             for value in points_of(domain, 2):
-                check_parameters(clone(estimator).set_params(**{name: value}))
-        except InvalidParameter:
+                _check_values(clone(estimator).set_params(**{name: value}))
+        except ValueError:
             continue
         return domain
     return None
+
+
+def _check_values(estimator: Any) -> None:
+    """Check parameters as the estimator does: by our constraints, or by scikit-learn's."""
+    check_parameters(estimator)
+    if hasattr(estimator, "_parameter_constraints"):
+        estimator._validate_params()
 
 
 def read_space(space: Mapping[str, Any] | None, estimator: Any, owner: str) -> SearchSpace:

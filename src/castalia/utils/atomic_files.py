@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from castalia.errors import CastaliaError, WriteFailed
+from castalia.utils.file_locks import held, is_held
 
-__all__ = ["atomic_folder", "atomic_write", "digest", "sync_folder", "writing"]
+__all__ = ["atomic_folder", "atomic_write", "digest", "sweep_files", "sync_folder", "writing"]
+
+_ASIDE = re.compile(r"[a-z0-9_]{8}(\.old)?")  # how `tempfile` ends names
+_FILE_ASIDE = re.compile(r"\..+\.(json|html|safetensors)\.[a-z0-9_]{8}")
+_STALE = 3600.0  # seconds after which what nobody holds is a leftover
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
 def digest(path: str | os.PathLike[str]) -> str:
@@ -39,9 +48,10 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> Path:
     """
     path = Path(path)
     raw = data.encode() if isinstance(data, str) else data
+    _sweep(path)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "wb") as file, held(aside):
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
@@ -56,31 +66,84 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> Path:
 
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Fill a folder aside and swap it in when everything in it is on disk."""
+    """Fill a folder aside and swap it in when everything in it is on disk.
+
+    Where the system can exchange two folders in one step, one of them is there at every instant.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path)
     aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    old = aside.with_name(aside.name + ".old")
     try:
-        yield aside
-        for file in aside.rglob("*"):
-            if file.is_file():
-                with open(file, "rb") as handle:
-                    os.fsync(handle.fileno())
-        sync_folder(aside)
-        if path.exists():
-            os.replace(path, old)
-        try:
-            os.replace(aside, path)
-        except BaseException:
-            if old.exists():
-                os.replace(old, path)
-            raise
-        sync_folder(path.parent)
+        with held(aside):
+            yield aside
+            _sync_tree(aside)
+            if not path.exists():
+                os.replace(aside, path)
+            elif not _exchanged(aside, path):
+                _swap(aside, path)
+            sync_folder(path.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-        if path.exists():
-            shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync_tree(folder: Path) -> None:
+    for found in folder.rglob("*"):
+        if found.is_dir():
+            sync_folder(found)
+        elif found.is_file():
+            with open(found, "rb") as handle:
+                os.fsync(handle.fileno())
+    sync_folder(folder)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step, where the system has such a step."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
+    if rename is None:
+        return False
+    return rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+
+
+def _swap(aside: Path, path: Path) -> None:
+    """Exchange two folders in two steps; what was there comes back when the second one fails."""
+    old = aside.with_name(aside.name + ".old")
+    os.replace(path, old)
+    try:
+        os.replace(aside, path)
+    except BaseException:
+        os.replace(old, path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sweep(path: Path) -> None:
+    """Delete what killed writers of a path left beside it: stale, and in nobody's hands."""
+    prefix, stale = f".{path.name}.", time.time() - _STALE
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            if not entry.name.startswith(prefix) or not _ASIDE.fullmatch(entry.name[len(prefix) :]):
+                continue
+            if entry.name.endswith(".old") and not path.exists():
+                continue  # all there is of it
+            if entry.stat(follow_symlinks=False).st_mtime < stale and not is_held(entry.path):
+                _remove(entry)
+
+
+def sweep_files(folder: str | os.PathLike[str]) -> None:
+    """Delete the files that killed writers left in a folder of ours, however young they are."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _FILE_ASIDE.fullmatch(entry.name) and not is_held(entry.path):
+                _remove(entry)
+
+
+def _remove(entry: os.DirEntry[str]) -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(entry.path)
 
 
 @contextmanager

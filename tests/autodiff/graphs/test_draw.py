@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from castalia.autodiff import trace
-from castalia.autodiff.graphs.draw import figure_of
+from castalia.autodiff.graphs.draw import _contributions, figure_of
 from castalia.autodiff.graphs.folded_nodes import fold, repetition
 from castalia.autodiff.graphs.layout import lay_out
 from castalia.errors import InvalidParameter
@@ -144,3 +144,77 @@ def test_no_two_nodes_overlap_and_every_edge_goes_down(parents):
 def test_a_graph_of_one_box_is_drawn(tmp_path):
     path = trace(lambda x: x, torch.ones(2)).draw(tmp_path / "one.svg")
     assert path.stat().st_size > 0
+
+
+def batch_normalised():
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 1))
+    x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
+    graph = trace(lambda x: net(x).square().mean(), x)
+    graph.bprop()
+    return graph
+
+
+@pytest.mark.parametrize("folded", [True, False])
+def test_batch_normalisation_is_drawn_after_a_backward_pass(folded):
+    graph = batch_normalised()
+    assert len(figure_of(graph, folded).axes) == 2
+    norm = next(box for box in graph.boxes if "batch_norm" in box.operation)
+    parts = norm.bprop(norm.adjoint, *(parent.value for parent in norm.parents))
+    by = {p.name: part for p, part in zip(norm.parents, parts, strict=True)}
+    assert by["net.1.running_mean"] is None
+    assert by["net.1.weight"].shape == (4,)
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    graph = trace(lambda x: layer(x).square().mean(), x)
+    graph.bprop()
+    return graph
+
+
+def test_what_stands_between_layers_is_named_by_what_it_computes():
+    titles = [node.title for node in fold(encoder(), folded=True)]
+    assert titles == [
+        "x", "MultiheadAttention", "add", "LayerNorm", "Linear", "relu", "Linear", "add",
+        "LayerNorm", "pow", "mean",
+    ]  # fmt: skip
+
+
+def test_layers_of_one_class_are_told_apart_by_their_full_names():
+    deep = nn.ModuleDict({f"a_very_long_name_of_a_layer_{i}": nn.Linear(4, 4) for i in range(6)})
+    net = nn.ModuleDict({"another_name_that_is_long": deep})
+
+    def chained(x):
+        for layer in net["another_name_that_is_long"].values():
+            x = layer(x)
+        return x.sum()
+
+    written = texts(figure_of(trace(chained, torch.ones(2, 4)), folded=True))
+    names = [text for text in written if "a_very_long" in text]
+    assert len(names) == len(set(names)) == 6
+
+
+def test_adjoints_on_the_edges_are_what_each_box_sends_back():
+    graph = encoder()
+    nodes = fold(graph, folded=True)
+    for node in nodes:
+        sent = _contributions(node)
+        for box, part in sent.items():
+            if len(box.children) == 1 and isinstance(box.adjoint, torch.Tensor):
+                torch.testing.assert_close(part, box.adjoint)
+
+
+def test_a_notebook_shows_the_graph():
+    html = logistic()._repr_html_()
+    assert html.startswith("<div")
+    assert "<svg" in html
+    assert "<?xml" not in html
+    assert html.rstrip().endswith("</div>")
+
+
+def test_a_long_image_stays_within_a_size(tmp_path):
+    net = nn.Sequential(*(nn.Linear(2, 2) for _ in range(150)))
+    graph = trace(lambda x: net(x).sum(), torch.ones(1, 2))
+    file = graph.draw(tmp_path / "long.png")
+    assert int.from_bytes(file.read_bytes()[20:24], "big") <= 14_000  # height in the header

@@ -432,3 +432,29 @@ def test_a_size_that_depends_on_the_numbers_is_refused_when_it_changes():
     slope = trace(lambda x: x[x > 0].sum(), x).gradient()
     with pytest.raises(InvalidData, match="trace again with these inputs"):
         slope.fprop(x.abs())
+
+
+# ---- keyword arguments ----
+
+
+def test_keyword_arguments_are_inputs_of_their_own():
+    def scaled(x, *, by, shift=0.0):
+        return (x * by["factor"] + shift).sum()
+
+    x, factor = torch.tensor([1.0, 2.0]), torch.tensor(3.0)
+    graph = trace(scaled, x, by={"factor": factor}, shift=1.0)
+    assert [box.name for box in graph.inputs] == ["x", "by.factor"]
+    assert graph.fprop(x, by={"factor": 2 * factor}, shift=1.0) == 20
+    assert graph.bprop()["by.factor"] == 3
+    again = graph.gradient("by.factor").simplify()
+    assert again.fprop(2 * x, by={"factor": factor}, shift=1.0) == 6
+
+
+def test_a_module_takes_keyword_arguments():
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    x, mask = torch.ones(1, 3, 4), torch.tensor([[False, False, True]])
+    graph = trace(attention, x, x, x, key_padding_mask=mask, need_weights=False)
+    expected = attention(x, x, x, key_padding_mask=mask, need_weights=False)[0]
+    torch.testing.assert_close(graph.fprop()[0], expected.detach())
+    with pytest.raises(InvalidData, match="those of the traced call.*got `mask`"):
+        graph.fprop(x, x, x, mask=mask)

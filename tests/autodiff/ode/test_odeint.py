@@ -14,7 +14,7 @@ from castalia.autodiff.ode import METHODS
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch, SolverFailed
 
 double = {"dtype": torch.float64}
-FIXED = [m for m in METHODS if m != "dopri5"]
+FIXED = [m for m in METHODS if m not in ("dopri5", "radau")]
 
 
 class Lorenz(nn.Module):
@@ -355,7 +355,7 @@ def test_a_blow_up_is_reported_with_its_time():
 
 def test_a_stiff_equation_is_reported_with_its_rate_and_a_remedy():
     with pytest.raises(
-        SolverFailed, match=r"500 steps at t = 0\.\d+: the equation is stiff .*1e\+05.*Radau"
+        SolverFailed, match=r"500 steps at t = 0\.\d+: the equation is stiff .*1e\+05.*radau"
     ):
         odeint(
             lambda t, y: -1e5 * (y - t.cos()), torch.zeros(1, **double), [0.0, 10.0], max_steps=500

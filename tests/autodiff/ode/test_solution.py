@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from castalia.autodiff import odeint, solve
 from castalia.autodiff.ode import METHODS
 from castalia.autodiff.ode.tableaux import ADAMS_BASHFORTH, ADAMS_MOULTON, HERMITE, TABLEAUX
-from castalia.errors import InvalidData, ShapeMismatch
+from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 
 double = {"dtype": torch.float64}
 
@@ -188,3 +188,30 @@ def test_an_event_backwards_in_time_is_found():
 def test_an_event_is_one_number():
     with pytest.raises(ShapeMismatch, match=r"`event\(t, y\)` must be one number.*shape \(2,\)"):
         odeint(rotation, START, [0.0, 1.0], event=lambda t, y: y)
+
+
+@pytest.mark.parametrize(
+    "direction, at", [(1, 3 * math.pi / 2), (-1, math.pi / 2), (0, math.pi / 2)]
+)
+def test_an_event_may_count_in_one_direction_only(direction, at):
+    t, _ = odeint(rotation, START, [0.0, 9.0], event=lambda t, y: y[0], direction=direction)
+    assert t[-1].item() == pytest.approx(at, abs=1e-6)
+
+
+def test_the_first_of_several_events_ends_the_integration():
+    events = [lambda t, y: y[0] + 0.5, lambda t, y: y[0], lambda t, y: t - 1.4]
+    solution = solve(rotation, START, [0.0, 9.0], event=events)
+    assert (solution.event_index, solution.event_time) == (2, pytest.approx(1.4))
+    solution = solve(rotation, START, [0.0, 9.0], event=events[:2], direction=[-1, 1])
+    assert solution.event_index == 0
+    assert solution.event_time == pytest.approx(2 * math.pi / 3, abs=1e-6)
+    t, y = odeint(rotation, START, [0.0, 9.0], event=events[:2])
+    assert_close(
+        (t[-1], y[-1, 0]), (t.new_tensor(math.pi / 2), t.new_tensor(0.0)), atol=1e-6, rtol=0
+    )
+
+
+@pytest.mark.parametrize("event, direction", [(abs, 2), ([abs, abs], [1]), ([], 0), ([1.0], 0)])
+def test_events_and_directions_that_make_no_sense_are_refused(event, direction):
+    with pytest.raises(InvalidParameter, match="`direction` must be|`event` must be"):
+        odeint(rotation, START, [0.0, 1.0], event=event, direction=direction)

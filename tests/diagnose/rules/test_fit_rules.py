@@ -316,3 +316,19 @@ def test_a_loss_hardly_below_that_of_guessing_is_worth_a_remark():
     record.validation.select([])
     record.evaluations = []
     assert ask(no_better, record) == []
+
+
+def test_a_training_that_is_short_or_still_falls_is_not_yet_held_against_guessing():
+    flat, falling = [1.4] * 200, list(np.linspace(2.0, 1.4, 200))
+    for losses, severity in ((flat, "warning"), (flat[:50], "info"), (falling, "info")):
+        record = classification(1 - above("fit.guess"), losses)
+        record.evaluations = []
+        record.validation.select([])
+        assert only(no_better, record).severity == severity
+
+
+def test_few_draws_of_many_classes_look_less_varied_than_they_are():
+    rng = np.random.default_rng(0)
+    record = classification(0.0)
+    record.train.targets = [rng.integers(0, 5000, 400) for _ in record.train.steps]
+    assert Case(record).guess == pytest.approx(np.log(5000), rel=0.06)

@@ -213,3 +213,34 @@ def test_rows_made_harder_in_training_are_not_mislabelled():
     rarer.validation.targets = [np.zeros_like(t) for t in rarer.validation.targets]
     rarer.validation.outputs = [logits(t, 0.3) for t in rarer.validation.targets]
     assert ask(mislabelled, rarer) == []  # other classes
+
+
+def test_real_and_made_up_rows_that_one_step_adds_up_are_in_no_order():
+    record = set_head(classification(), loss="bce_logits")
+    record.train.targets = [np.full(40, float(i % 2)) for i, _ in enumerate(record.train.steps)]
+    assert only(ordered, record).code == "CST209"
+    for look in record.looks:
+        look.passes = 2
+    assert ask(ordered, record) == []
+
+
+def test_what_an_agent_learns_from_need_not_be_shuffled():
+    record = set_head(classification(), loss="bce_logits")
+    record.train.targets = [np.full(40, float(i % 2)) for i, _ in enumerate(record.train.steps)]
+    record.asides = 2
+    assert ask(ordered, record) == []
+
+
+def test_numbers_that_an_agent_reckons_with_are_not_in_order_or_out_of_it():
+    record = regression()
+    drift = np.linspace(0, 9, len(record.train.steps))
+    record.train.targets = [y + d for y, d in zip(record.train.targets, drift, strict=True)]
+    rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    apart = [rows + d for d in drift]
+    record.train.inputs = apart
+    assert only(ordered, record).code == "CST209"
+    record.evaluations = []
+    assert ask(ordered, record) == []  # nothing comes again, and nobody validates
+    record.evaluations = regression().evaluations
+    record.train.inputs = [rows + (i % 2) for i, _ in enumerate(drift)]
+    assert ask(ordered, record) == []  # rows come again with other targets

@@ -1,12 +1,17 @@
 """The linear support vector machine against libsvm and liblinear."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
 
 from castalia import LinearSVM
 from castalia.models.linear import svm
+from castalia.models.linear.solvers.affine_design import Affine
 
 
 def problem(n=120, d=3, seed=0, scale=1.0):
@@ -79,3 +84,52 @@ def test_where_rows_and_columns_are_many_the_rounded_hinge_is_nearly_as_good(mon
     best = objective(exact, X, y, 0.01)
     assert best <= objective(rounded, X, y, 0.01) <= best + 5e-4
     np.testing.assert_allclose(rounded.coef_, exact.coef_, atol=0.02)
+
+
+def test_many_columns_are_taken_a_block_at_a_time_and_give_the_same_hyperplane():
+    X, y = problem(40, 80)
+    X[:, 50:60] = 0
+    X[3] = X[4] + X[5]  # rows that span less than there are of them
+    y[3] = y[4]
+    theirs = SVC(kernel="linear", C=0.5, tol=1e-8).fit(X, y)
+    for rows in (X, csr_array(X)):
+        ours = LinearSVM(alpha=1 / (0.5 * len(X))).fit(rows, y)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-5)
+    for block in (7, 16, 80):
+        for rows in (torch.from_numpy(X), csr_array(X)):
+            R = Affine(rows, True).row_triangle(block)
+            torch.testing.assert_close(R.T @ R, torch.from_numpy(X @ X.T))
+            assert not R.tril(-1).any()
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+from scipy.sparse import csr_array
+from castalia import LinearSVM
+from castalia.models.linear.solvers.affine_design import Affine
+random = np.random.default_rng(0)
+n, d, each = 300, 10**6, 2000
+rows = np.repeat(np.arange(n), each)
+X = csr_array((random.normal(size=n * each), (rows, random.integers(0, d, n * each))), (n, d))
+begin = Affine.row_triangle
+def announced(self):
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    global started
+    started = time.perf_counter()
+    return begin(self)
+Affine.row_triangle = announced
+try:
+    LinearSVM().fit(X, np.arange(n) % 2)
+except KeyboardInterrupt:
+    print(time.perf_counter() - started)
+"""
+
+
+def test_ctrl_c_ends_a_fit_on_a_million_sparse_columns_within_seconds():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert float(done.stdout) < 5.0

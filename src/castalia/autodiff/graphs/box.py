@@ -128,6 +128,11 @@ class Box:
         return self.op is None
 
     @property
+    def is_variable(self) -> bool:
+        """Whether one may differentiate by the value; not so with buffers and constants."""
+        return self.kind not in ("buffer", "constant")
+
+    @property
     def is_random(self) -> bool:
         """Whether the operation draws random numbers."""
         return torch.Tag.nondeterministic_seeded in getattr(self.op, "tags", ())
@@ -146,7 +151,8 @@ class Box:
 
         None stands for a parent that the operation is not differentiable by.
         """
-        leaves = {box: leaf_of(value) for box, value in zip(self.parents, parents, strict=True)}
+        pairs = zip(self.parents, parents, strict=True)
+        leaves = {box: leaf_of(v) if box.is_variable else detached(v) for box, v in pairs}
         return self.pull(self.run(leaves)[1], leaves, adjoint)
 
     def run(self, values: Mapping[Box, Value]) -> tuple[Value, Any]:

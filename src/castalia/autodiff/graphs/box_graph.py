@@ -23,7 +23,7 @@ from castalia.autodiff.graphs.box_values import add, any_nan, detached, leaf_of
 from castalia.autodiff.graphs.graph_inputs import check_input, origin, scalar_end, seeds_of
 from castalia.autodiff.graphs.readings import Readings
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.text import did_you_mean
+from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["AnyGraph", "BoxGraph"]
 
@@ -40,10 +40,12 @@ class BoxGraph:
         tensors: dict[Box, Tensor],
         *,
         arguments: tuple[Any, ...] | None = None,
+        keywords: tuple[str, ...] = (),
         name: str = "f",
     ) -> None:
         self.order = _sorted(list(boxes))
         self.outputs, self.tensors, self.name = outputs, tensors, name
+        self.keywords = keywords
         self.arguments = self.inputs if arguments is None else arguments
         self._by_name = {box.name: box for box in self.order}
         for box in self.order:
@@ -97,7 +99,7 @@ class BoxGraph:
             f"{len(self.parameters)} parameters, {operations} operations)"
         )
 
-    def fprop(self, *inputs: Any) -> Any:
+    def fprop(self, *inputs: Any, **keywords: Any) -> Any:
         """Evaluate every box once, in topological order, and return the outputs.
 
         Parameters
@@ -105,8 +107,11 @@ class BoxGraph:
         inputs
             What the function takes, in the shapes it was traced with; without any, the inputs of
             the last pass.
+        keywords
+            Those that were given by name when it was traced; they may also follow the others.
         """
         before = dict(self.tensors)
+        inputs = (*inputs, *self._named(keywords))
         try:
             if inputs:
                 self._bind(inputs)
@@ -168,8 +173,8 @@ class BoxGraph:
             box.adjoint = None
             if box.is_leaf:
                 tensor = self.tensors[box]
-                free = box.kind in ("input", "parameter")
-                box.leaf, box.output = leaf_of(tensor) if free else tensor.detach(), None
+                box.leaf = leaf_of(tensor) if box.is_variable else tensor.detach()
+                box.output = None
             else:
                 box.leaf, box.output = box.run(values)
                 box.describe()
@@ -180,6 +185,15 @@ class BoxGraph:
 
     def _outputs(self) -> Any:
         return pytree.tree_map_only(Box, lambda box: detached(box.leaf), self.outputs)
+
+    def _named(self, keywords: dict[str, Any]) -> list[Any]:
+        """Return keyword arguments in the order of the traced call."""
+        if keywords and set(keywords) != set(self.keywords):
+            raise InvalidData(
+                f"Graph.fprop: keyword arguments must be those of the traced call, "
+                f"{listing(self.keywords, 'and') or 'none'}; got {listing(keywords, 'and')}."
+            )
+        return [keywords[name] for name in self.keywords if name in keywords]
 
     def _bind(self, inputs: Sequence[Any]) -> None:
         """Put the tensors of a call where the boxes of the inputs are."""

@@ -121,7 +121,8 @@ class Builder(Generic[AnyGraph]):
         arguments = pytree.tree_map_only(Box, lambda box: self.new[box], old.arguments)
         tensors = {box: tensor for box, tensor in self.tensors.items() if box in needed}
         kept = [box for box in self.boxes if box in needed]
-        graph = type(old)(kept, outputs, tensors, arguments=arguments, name=old.name)
+        same = {"arguments": arguments, "keywords": old.keywords, "name": old.name}
+        graph = type(old)(kept, outputs, tensors, **same)
         graph.run()
         return graph
 

@@ -9,7 +9,7 @@ from typing import Any
 from castalia.autodiff.graphs.box_graph import BoxGraph
 from castalia.autodiff.graphs.code import code
 from castalia.autodiff.graphs.cost import Cost, cost
-from castalia.autodiff.graphs.draw import draw
+from castalia.autodiff.graphs.draw import draw, html_of
 from castalia.autodiff.graphs.gradient import gradient
 from castalia.autodiff.graphs.simplify import simplify
 
@@ -31,7 +31,9 @@ class Graph(BoxGraph):
         The tensor of every leaf. Those of parameters are read again at each pass, so a training
         step is seen; those of inputs are the default of ``fprop``.
     arguments
-        How the function was called: its positional arguments with boxes in the place of tensors.
+        How the function was called: its arguments with boxes in the place of tensors.
+    keywords
+        The names of the last arguments, where they were given by name.
     name
         Name of the function, for ``code``.
 
@@ -142,3 +144,7 @@ class Graph(BoxGraph):
             The file.
         """
         return draw(self, path, fold)
+
+    def _repr_html_(self) -> str:
+        """Show the image in a notebook."""
+        return html_of(self)

@@ -7,8 +7,10 @@ adjoint, so a gradient that vanishes or explodes on its way is seen at a glance.
 
 from __future__ import annotations
 
+import io
 import math
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from torch import Tensor
 
 from castalia.autodiff.graphs.box import Box
 from castalia.autodiff.graphs.box_graph import BoxGraph
+from castalia.autodiff.graphs.box_values import add
 from castalia.autodiff.graphs.folded_nodes import Node, fold, magnitude
 from castalia.autodiff.graphs.layout import Layout, lay_out
 from castalia.errors import InvalidParameter
@@ -25,13 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "figure_of"]
+__all__ = ["draw", "figure_of", "html_of"]
 
 SHOW_ALL = 14  # operations up to which every box is drawn on its own
 WRITE_ON_EDGES = 40  # nodes up to which edges carry numbers
 ROW, CHARACTER, TALL = 1.05, 0.082, 0.42  # inches: between layers, of a letter, of a box
 ROOM = 1.3  # inches a node takes where numbers stand beside its edges
 KINDS = ("png", "svg", "pdf")
+LONGEST = 14_000  # pixels of a side of a PNG
+_SVG = re.compile(r"^.*?<svg", re.DOTALL)
 INK, FORWARD, BACKWARD, PLAIN = "#3c4043", "#5f6b7a", "#b3470c", "#eef1f5"
 
 
@@ -42,8 +47,24 @@ def draw(graph: BoxGraph, path: str | os.PathLike[str], fold: bool | None = None
         raise InvalidParameter(f"Graph.draw: `path` must end in .png, .svg or .pdf; got '{path}'.")
     figure = figure_of(graph, fold)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, **_resolution(figure, path))
     return path
+
+
+def html_of(graph: BoxGraph) -> str:
+    """Return the image as an SVG for a notebook."""
+    file = io.StringIO()
+    figure_of(graph).savefig(file, format="svg")
+    return (
+        f'<div style="overflow:auto;max-height:60em">{_SVG.sub("<svg", file.getvalue(), 1)}</div>'
+    )
+
+
+def _resolution(figure: Figure, path: Path) -> dict[str, Any]:
+    """Return 150 dots an inch, fewer for a very long image, whose compression takes seconds."""
+    dots = min(150.0, LONGEST / max(figure.get_size_inches()))
+    png = path.suffix.lower() == ".png"
+    return {"dpi": dots, **({"pil_kwargs": {"compress_level": 1}} if png else {})}
 
 
 def figure_of(graph: BoxGraph, folded: bool | None = None) -> Figure:
@@ -68,11 +89,16 @@ def figure_of(graph: BoxGraph, folded: bool | None = None) -> Figure:
     ax.set(xlim=(-0.3, layout.width + 0.3), ylim=(-ROW * layout.height + 0.3, 0.6))
     ax.axis("off")
     readers = Counter(parent for node in nodes for parent in node.parents)
+    arrows = _Arrows()
     for node in nodes:
+        sent_back = _contributions(node)
         for parent in node.parents:
             long = bool(layout.bends[parent, node])
             near = _where(len(node.parents), readers[parent], long) if written else None
-            _edge(ax, layout, parent, node, near, scale)
+            source = _between(parent, node)
+            back = sent_back.get(source)
+            _edge(ax, arrows, layout, (parent, node), source, back, near, scale)
+    arrows.draw(ax)
     for node in nodes:
         _node(ax, layout.place[node], widths[node], node, scale)
         if not readers[node]:
@@ -112,13 +138,16 @@ class _Scale:
         if high < 100 * low:  # at least two orders: small differences are no alarm
             middle = math.sqrt(low * high)
             low, high = middle / 10, middle * 10
-        self.low, self.norm, self.map = low, LogNorm(low, high), colormaps["YlOrRd"]
+        self.low, self.high, self.map = low, high, colormaps["YlOrRd"]
+        self.norm = LogNorm(low, high)
 
     def colour(self, size: float | None) -> Any:
         """Pale for small adjoints, red for large ones; grey where there is none."""
         if not self.known or size is None:
             return PLAIN
-        return self.map(0.85 * float(self.norm(max(size, self.low)))) if size else "white"
+        if not size:
+            return "white"
+        return self.map(0.85 * math.log(max(size / self.low, 1.0)) / math.log(self.high / self.low))
 
 
 def _width(node: Node) -> float:
@@ -159,7 +188,7 @@ def _node(ax: Axes, place: tuple[float, float], width: float, node: Node, scale:
         linewidth=1.1 if node.is_leaf else 0.9,
         zorder=3,
     )
-    ax.add_patch(patch)
+    ax.add_artist(patch)
     dark = sum(to_rgb(patch.get_facecolor())) < 1.5
     ink = "white" if dark else INK
     for i, line in enumerate(lines):
@@ -188,21 +217,26 @@ def _result(ax: Axes, place: tuple[float, float], node: Node) -> None:
 
 
 def _edge(
-    ax: Axes, layout: Layout, parent: Node, child: Node, near: float | None, scale: _Scale
+    ax: Axes,
+    arrows: _Arrows,
+    layout: Layout,
+    ends: tuple[Node, Node],
+    source: Box | None,
+    back: Tensor | None,
+    near: float | None,
+    scale: _Scale,
 ) -> None:
     """Draw the value going down on the left and the adjoint coming back on the right.
 
     ``near`` says where on the way the numbers stand, from 0 at the parent to 1; None writes none.
     """
-    start, end = layout.place[parent], layout.place[child]
-    points = [start, *layout.bends[parent, child], end]
-    source = _between(parent, child)
+    start, end = layout.place[ends[0]], layout.place[ends[1]]
+    points = [start, *layout.bends[ends], end]
     sent = source.value if source is not None else None
-    back = _contribution(source, child) if source is not None else None
-    _arrow(ax, points, FORWARD, -0.05 if back is not None else 0.0, up=False)
+    arrows.add(points, FORWARD, -0.05 if back is not None else 0.0, up=False)
     if back is not None:
         colour = scale.colour(magnitude(back))
-        _arrow(ax, points, _darker(colour), 0.05, up=True)
+        arrows.add(points, _darker(colour), 0.05, up=True)
     if near is None:
         return
     x, y = _between_points(points, near)
@@ -212,28 +246,39 @@ def _edge(
         ax.text(x + 0.09, y, _text(back), ha="left", va="center", fontsize=6.5, color=BACKWARD)
 
 
-def _arrow(ax: Axes, points: list[Any], colour: Any, shift: float, *, up: bool) -> None:
-    from matplotlib.patches import FancyArrowPatch
-    from matplotlib.path import Path as Curve
+class _Arrows:
+    """Curves with heads, gathered so that matplotlib draws them all at once."""
 
-    down = [(x + shift, -ROW * y) for x, y in points]
-    (x0, y0), (x1, y1) = down[0], down[-1]
-    down[0], down[-1] = (x0, y0 - 0.22), (x1, y1 + 0.24)
-    codes, corners = [Curve.MOVETO], [down[0]]
-    for a, b in zip(down, down[1:], strict=False):
-        middle = (a[1] + b[1]) / 2
-        corners += [(a[0], middle), (b[0], middle), b]
-        codes += [Curve.CURVE4] * 3
-    curve = Curve(corners[::-1], codes) if up else Curve(corners, codes)
-    ax.add_patch(
-        FancyArrowPatch(
-            path=curve,
-            arrowstyle="-|>,head_length=3,head_width=1.6",
-            linewidth=0.9,
-            color=colour,
-            zorder=2,
-        )
-    )
+    def __init__(self) -> None:
+        self.curves: list[Any] = []
+        self.heads: list[Any] = []
+        self.colours: list[Any] = []
+
+    def add(self, points: list[Any], colour: Any, shift: float, *, up: bool) -> None:
+        """Go down through points, or up; the colour is that of curve and head."""
+        from matplotlib.path import Path as Curve
+
+        down = [(x + shift, -ROW * y) for x, y in points]
+        (x0, y0), (x1, y1) = down[0], down[-1]
+        down[0], down[-1] = (x0, y0 - 0.22), (x1, y1 + 0.24)
+        codes, corners = [Curve.MOVETO], [down[0]]
+        for a, b in zip(down, down[1:], strict=False):
+            middle = (a[1] + b[1]) / 2
+            corners += [(a[0], middle), (b[0], middle), b]
+            codes += [Curve.CURVE4] * 3
+        self.curves.append(Curve(corners, codes))
+        (x, y), way = (down[0], 1) if up else (down[-1], -1)  # the ends of the curve are upright
+        self.heads.append([(x, y), (x - 0.022, y - 0.05 * way), (x + 0.022, y - 0.05 * way)])
+        self.colours.append(colour)
+
+    def draw(self, ax: Axes) -> None:
+        """Put all of them on the axes."""
+        from matplotlib.collections import PathCollection, PolyCollection
+
+        lines = {"facecolors": "none", "edgecolors": self.colours, "linewidths": 0.9, "zorder": 2}
+        ax.add_collection(PathCollection(self.curves, **lines), autolim=False)
+        heads = PolyCollection(self.heads, facecolors=self.colours, edgecolors="none", zorder=2)
+        ax.add_collection(heads, autolim=False)
 
 
 def _between_points(points: list[Any], near: float) -> tuple[float, float]:
@@ -246,24 +291,23 @@ def _between_points(points: list[Any], near: float) -> tuple[float, float]:
 
 def _between(parent: Node, child: Node) -> Box | None:
     """The box of one node that another reads; the last where it reads several."""
-    read = [p for box in child.boxes for p in box.parents if p in parent.boxes]
+    given = set(parent.boxes)
+    read = [p for box in child.boxes for p in box.parents if p in given]
     return read[-1] if read else None
 
 
-def _contribution(source: Box, child: Node) -> Tensor | None:
-    """What the boxes of a node send back to one that they read, summed."""
-    parts = [_pulled(box, source) for box in child.boxes if source in box.parents]
-    known = [part for part in parts if part is not None]
-    return sum(known[1:], known[0]) if known else None
-
-
-def _pulled(box: Box, source: Box) -> Tensor | None:
-    values = [p.value for p in box.parents if p.value is not None]
-    if box.adjoint is None or len(values) < len(box.parents):
-        return None
-    parts = box.bprop(box.adjoint, *values)
-    part = dict(zip(box.parents, parts, strict=True))[source]
-    return part if isinstance(part, Tensor) else None
+def _contributions(node: Node) -> dict[Box | None, Tensor]:
+    """What the boxes of a node send back to each box they read, summed."""
+    inside, found = set(node.boxes), dict[Box | None, Any]()
+    for box in node.boxes:
+        if box.is_leaf or box.adjoint is None or inside.issuperset(box.parents):
+            continue
+        values = {parent: parent.leaf for parent in box.parents}
+        for parent, part in zip(
+            box.parents, box.pull(box.output, values, box.adjoint), strict=True
+        ):
+            found[parent] = add(found.get(parent), part)
+    return {box: part for box, part in found.items() if isinstance(part, Tensor)}
 
 
 def _legend(figure: Figure, scale: _Scale, left: float, high: float) -> None:
@@ -274,6 +318,7 @@ def _legend(figure: Figure, scale: _Scale, left: float, high: float) -> None:
     bar = figure.colorbar(ScalarMappable(scale.norm, scale.map), cax=ax)
     bar.set_label("size of the adjoint (RMS)", fontsize=7, color=INK)
     bar.ax.tick_params(labelsize=6.5, colors=INK)
+    bar.minorticks_off()
     bar.outline.set_visible(False)  # type: ignore[operator]
 
 

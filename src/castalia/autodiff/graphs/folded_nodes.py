@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 
 import torch
@@ -13,6 +15,12 @@ from castalia.autodiff.graphs.box import Box
 from castalia.autodiff.graphs.box_graph import BoxGraph
 
 __all__ = ["Node", "fold", "magnitude", "repetition"]
+
+MOST = 3  # operations that a title names one by one
+MOVES = (  # operations that compute nothing
+    "_to_copy", "alias", "clone", "expand", "getitem", "permute", "reshape", "select", "slice",
+    "split", "split_with_sizes", "squeeze", "t", "transpose", "unsqueeze", "view",
+)  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -44,19 +52,20 @@ class Node:
         """Whether it is one given tensor."""
         return self.end.is_leaf
 
-    @property
+    @cached_property
     def size(self) -> float | None:
         """Root mean square of the adjoint of what leaves the node; None before ``bprop``."""
         return magnitude(self.end.adjoint)
 
-    @property
+    @cached_property
     def parameters(self) -> float | None:
         """Root mean square of the gradient by the parameters inside, or None."""
-        inside = [box for box in self.boxes if box.kind == "parameter"]
-        if self.is_leaf or not inside:
+        inside = [box.adjoint for box in self.boxes if box.kind == "parameter"]
+        parts = [part for part in inside if isinstance(part, Tensor)]
+        if self.is_leaf or not parts:
             return None
-        parts = [b.adjoint.reshape(-1) for b in inside if isinstance(b.adjoint, Tensor)]
-        return magnitude(torch.cat(parts)) if parts else None
+        squares = sum((magnitude(part) or 0.0) ** 2 * part.numel() for part in parts)
+        return math.sqrt(squares / sum(part.numel() for part in parts))
 
 
 def magnitude(value: object) -> float | None:
@@ -65,7 +74,15 @@ def magnitude(value: object) -> float | None:
         value = next((part for part in value if part is not None), None)
     if not isinstance(value, Tensor) or not value.numel():
         return None
-    return float(value.detach().double().square().mean().sqrt())
+    norm = float(torch.linalg.vector_norm(_smooth(value)))
+    if not 1e-15 < norm < math.inf:  # its squares may not fit
+        norm = float(torch.linalg.vector_norm(_smooth(value).to(torch.complex128)))
+    return norm / math.sqrt(value.numel())
+
+
+def _smooth(value: Tensor) -> Tensor:
+    value = value.detach()
+    return value if value.is_floating_point() or value.is_complex() else value.double()
 
 
 def fold(graph: BoxGraph, folded: bool) -> list[Node]:
@@ -81,10 +98,12 @@ def fold(graph: BoxGraph, folded: bool) -> list[Node]:
     operations = [box for box in graph.order if not box.is_leaf]
     groups = _groups(operations) if folded else [[box] for box in operations]
     repeated = _numbers(groups)
+    containers = {m for box in operations for m in _above(box.module)}
     owner: dict[Box, Node] = {}
     nodes = []
     for group, number in zip(groups, repeated, strict=True):
-        node = Node(list(group), *(_words(group, number) if folded else _plain(group[0])))
+        loose = group[0].module in containers
+        node = Node(list(group), *(_words(group, number, loose) if folded else _plain(group[0])))
         nodes.append(node)
         owner.update(dict.fromkeys(group, node))
     shown = [box for box in graph.order if box.is_leaf and (box.children or box in graph.ends)]
@@ -154,12 +173,27 @@ def _numbers(groups: list[list[Box]]) -> list[str]:
     return said
 
 
-def _words(group: list[Box], number: str) -> tuple[str, str]:
+def _above(module: str) -> list[str]:
+    """Return the modules around one: ``["a", "a.b"]`` for ``"a.b.c"``."""
+    parts = module.split(".")
+    return [".".join(parts[:i]) for i in range(1, len(parts))]
+
+
+def _words(group: list[Box], number: str, loose: bool) -> tuple[str, str]:
+    """Name a layer by its class, and what a module computes between its layers by itself."""
     first = group[0]
     if len(group) == 1 and not first.module:
         return _plain(first)
-    title = first.module_class or "step"
+    title = _loose(group) if loose else first.module_class or "step"
     return (f"{title} {number}".strip() if number else title), first.module
+
+
+def _loose(group: list[Box]) -> str:
+    """Name operations that stand between the layers of a module."""
+    words = [box.operation.strip("_") for box in group if box.operation not in MOVES]
+    if len(words) > MOST:
+        return f"{group[0].module_class}: {len(words)} operations"
+    return " · ".join(words) or group[-1].operation
 
 
 def _plain(box: Box) -> tuple[str, str]:

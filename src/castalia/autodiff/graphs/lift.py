@@ -30,8 +30,8 @@ class _Holder(nn.Module):
         for name, module in modules.items():
             self.add_module(name, module)
 
-    def forward(self, *inputs: Any) -> Any:
-        return self.function(*inputs)
+    def forward(self, *inputs: Any, **keywords: Any) -> Any:
+        return self.function(*inputs, **keywords)
 
 
 class Lifted:
@@ -42,13 +42,21 @@ class Lifted:
     leaves
         ``(name, kind, tensor)`` of every parameter, buffer and tensor among the inputs.
     arguments
-        The positional arguments, with the position of a leaf in the place of its tensor.
+        The arguments, with the position of a leaf in the place of its tensor.
+    keywords
+        The names by which the last of them were given.
     modules
         Every module below, and its name.
     """
 
-    def __init__(self, module: nn.Module, inputs: Sequence[Any], names: Sequence[str]) -> None:
-        self.module = module
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: Sequence[Any],
+        names: Sequence[str],
+        keywords: tuple[str, ...] = (),
+    ) -> None:
+        self.module, self.keywords = module, keywords
         self.modules = {m: n for n, m in module.named_modules() if not isinstance(m, _Holder)}
         self.leaves: list[tuple[str, str, Tensor]] = [
             *((name, "parameter", p) for name, p in module.named_parameters()),
@@ -80,8 +88,10 @@ class Lifted:
         """Call the function with other tensors in its leaves."""
         inputs = pytree.tree_map_only(Slot, lambda slot: tensors[slot.index], self.arguments)
         state = dict(zip(self.state, tensors, strict=False))
+        first = len(inputs) - len(self.keywords)
+        named = dict(zip(self.keywords, inputs[first:], strict=True))
         with _kept(self.module):
-            return call_with(self.module, state, tuple(inputs))
+            return call_with(self.module, state, tuple(inputs[:first]), named)
 
     def owner(self, name: str) -> tuple[str, str]:
         """Path and class of the module that holds a parameter or buffer."""
@@ -107,17 +117,21 @@ class Slot:
         self.index = index
 
 
-def lift(function: Any, inputs: Sequence[Any]) -> Lifted:
+def lift(function: Any, inputs: Sequence[Any], keywords: dict[str, Any] | None = None) -> Lifted:
     """Open a call of a function or a module."""
+    keywords = keywords or {}
     if not callable(function):
         raise InvalidParameter(
             f"trace: `fn` must be a function or an `nn.Module`; got {type(function).__name__}."
         )
+    called = function.forward if isinstance(function, nn.Module) else function
+    names = [*_argument_names(called, len(inputs)), *keywords]
+    values = [*inputs, *keywords.values()]
     if isinstance(function, nn.Module):
-        return Lifted(function, inputs, _argument_names(function.forward, len(inputs)))
-    names = _argument_names(function, len(inputs))
-    given = _only_modules(dict(zip(names, inputs, strict=True)))
-    return Lifted(_Holder(function, {**_modules_of(function), **given}), inputs, names)
+        return Lifted(function, values, names, tuple(keywords))
+    given = _only_modules(dict(zip(names, values, strict=True)))
+    holder = _Holder(function, {**_modules_of(function), **given})
+    return Lifted(holder, values, names, tuple(keywords))
 
 
 def _argument_names(function: Callable[..., Any], count: int) -> list[str]:

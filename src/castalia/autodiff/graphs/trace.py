@@ -25,7 +25,7 @@ _ALIASES = ("aten.lift_fresh_copy.default", "aten.lift_fresh.default", "aten.ali
 
 
 @differentiating()
-def trace(fn: Callable[..., Any], *inputs: Any, random_state: int = 0) -> Graph:
+def trace(fn: Callable[..., Any], *inputs: Any, random_state: int = 0, **keywords: Any) -> Graph:
     """Record a function or module as a graph that can be run forwards and backwards.
 
     The function is run once on the inputs under torch's own tracer, so Python's loops and branches
@@ -42,6 +42,8 @@ def trace(fn: Callable[..., Any], *inputs: Any, random_state: int = 0) -> Graph:
         taken as they are.
     random_state
         Seed for dropout and whatever else is drawn; every pass draws the same numbers.
+    keywords
+        Keyword arguments of the call; ``fprop`` takes them by these names.
 
     Returns
     -------
@@ -56,7 +58,7 @@ def trace(fn: Callable[..., Any], *inputs: Any, random_state: int = 0) -> Graph:
     >>> [box.name for box in graph.order]
     ['weight', 'bias', 'input', 't', 'addmm']
     """
-    lifted = lift(fn, inputs)
+    lifted = lift(fn, inputs, keywords)
     shape: list[Any] = []  # how the outputs are nested, found while tracing
 
     def flat(*tensors: Tensor) -> list[Any]:
@@ -120,6 +122,7 @@ def _graph(module: fx.GraphModule, lifted: Lifted, out: Any, structure: Any, nam
         pytree.tree_unflatten(outputs, structure),
         tensors,
         arguments=tuple(arguments),
+        keywords=lifted.keywords,
         name=name,
     )
 

@@ -79,7 +79,8 @@ class Backwards:
         self.problem, self.states, self.grad, self.parameters = problem, states, grad, parameters
         self.n = states.shape[1]
         self.by_time = states.new_zeros(len(states))
-        size = 2 * self.n + sum(p.numel() for p in parameters)
+        self.sizes = [_real(p).numel() for p in parameters]
+        size = 2 * self.n + sum(self.sizes)
         self.start = states.new_zeros(size)
         self.field = Field(self.slope, Packing(self.start, problem.options.owner, "y0"))
 
@@ -100,7 +101,7 @@ class Backwards:
                 retain_graph=True,
                 materialize_grads=True,
             )
-        return torch.cat([f.detach(), *(p.reshape(-1) for p in products)])
+        return torch.cat([f.detach(), *(_real(p).reshape(-1) for p in products)])
 
     def run(self, with_times: bool) -> tuple[Tensor, Iterator[Tensor]]:
         """Return dL/dy_0 (N,) and dL/dtheta, each in its parameter's shape."""
@@ -117,8 +118,8 @@ class Backwards:
         a = state[n : 2 * n]
         if with_times:
             self.by_time[0] = -(a @ self.problem.field.at(times[0], self.states[0]))
-        parts = state[2 * n :].split([p.numel() for p in self.parameters])
-        shaped = (part.view_as(p) for part, p in zip(parts, self.parameters, strict=True))
+        parts = state[2 * n :].split(self.sizes)
+        shaped = (_like(part, p) for part, p in zip(parts, self.parameters, strict=True))
         return a + grad[0], shaped
 
     def norm(self, x: Tensor) -> Tensor:
@@ -128,3 +129,13 @@ class Backwards:
         if self.problem.seminorm or not self.parameters:
             return found
         return torch.maximum(found, rms(x[2 * n :]))
+
+
+def _real(x: Tensor) -> Tensor:
+    """Return complex numbers as pairs of real ones."""
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+
+
+def _like(flat: Tensor, p: Tensor) -> Tensor:
+    shaped = flat.view(_real(p).shape)
+    return torch.view_as_complex(shaped.contiguous()) if p.is_complex() else shaped

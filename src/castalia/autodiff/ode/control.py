@@ -56,10 +56,14 @@ class Control:
         How errors of the components become one number.
     order
         Order of the error estimate plus one.
+    retreat
+        Factor of the step after one that ended in no numbers at all.
     """
 
-    def __init__(self, options: Options, norm: Norm, order: int) -> None:
-        self.rtol, self.norm, self.order = options.rtol, norm, order
+    def __init__(
+        self, options: Options, norm: Norm, order: int, retreat: float = SMALLEST / 2
+    ) -> None:
+        self.rtol, self.norm, self.order, self.retreat = options.rtol, norm, order, retreat
         self.atol = torch.tensor(options.atol, dtype=torch.float64)
         self.h = options.step  # size of the next step, without sign
         self.previous = 1e-4  # ratio of the last accepted step
@@ -83,9 +87,9 @@ class Control:
         self.previous = max(ratio, 1e-4)
 
     def rejected(self, h: float, ratio: float) -> None:
-        """Propose a smaller step; a tenth where the error is not even a number."""
-        factor = SAFETY * ratio**-self.alpha if math.isfinite(ratio) else 0.1
-        self.h = h * max(factor, SMALLEST if math.isfinite(ratio) else 0.1)
+        """Propose a smaller step."""
+        known = math.isfinite(ratio)
+        self.h = h * (max(SAFETY * ratio**-self.alpha, SMALLEST) if known else self.retreat)
 
     @torch.no_grad()
     def start(self, field: Field, t: float, y: Tensor, f: Tensor, span: float) -> None:

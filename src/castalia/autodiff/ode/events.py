@@ -1,4 +1,4 @@
-"""Events: the integration ends where a function g(t, y) passes through zero.
+"""Events: the integration ends where one of some functions g(t, y) passes through zero.
 
 The time t* of the event moves with everything the solution depends on: from g(t*, y(t*)) = 0,
 dt* = -dg / (dg/dt + dg/dy f), the implicit function theorem. One Newton step from t*, its
@@ -7,7 +7,8 @@ denominator held constant, has that derivative and leaves the value where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,11 +17,44 @@ from torch import Tensor
 
 from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.ode_step import Step
-from castalia.errors import InvalidData, ShapeMismatch
+from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 
-__all__ = ["Event", "move_with_event", "up_to", "watch"]
+__all__ = ["Event", "Events", "Happened", "move_with_event", "read_events", "up_to", "watch"]
 
-Event = Callable[[Tensor, Any], Tensor]
+Function = Callable[[Tensor, Any], Tensor]
+Events = Function | Sequence[Function]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A function whose zeros end the integration, and the way it must pass through them."""
+
+    function: Function
+    direction: int = 0
+
+
+@dataclass(frozen=True)
+class Happened:
+    """When the integration ended, and by which event."""
+
+    time: float
+    index: int
+
+
+def read_events(event: Events, direction: int | Sequence[int], owner: str) -> list[Event]:
+    """Return functions and directions in pairs."""
+    functions = [event] if callable(event) else list(event)
+    ways = [direction] * len(functions) if isinstance(direction, int) else list(direction)
+    if not functions or not all(map(callable, functions)):
+        raise InvalidParameter(
+            f"{owner}: `event` must be a function g(t, y) or a list of them; got {event!r}."
+        )
+    if len(ways) != len(functions) or not set(ways) <= {-1, 0, 1}:
+        raise InvalidParameter(
+            f"{owner}: `direction` must be 1, -1 or 0, or one of these for each event "
+            f"({len(functions)}); got {direction!r}."
+        )
+    return [Event(*pair) for pair in zip(functions, ways, strict=True)]
 
 
 class Sign:
@@ -39,13 +73,15 @@ class Sign:
         self.before = after
         if before == 0 or before * after > 0:  # a zero at the very start is where we come from
             return None
+        if (after - before) * self.event.direction < 0:
+            return None
         return float(brentq(lambda t: self._inside(step, t), step.t0, step.t1, xtol=1e-14))
 
     def _inside(self, step: Step, t: float) -> float:
         return self._value(t, step.at([t], self.field)[0])
 
     def _value(self, t: float, y: Tensor) -> float:
-        value = torch.as_tensor(self.event(y.new_tensor(t), self.field.packing.unpack(y)))
+        value = torch.as_tensor(self.event.function(y.new_tensor(t), self.field.packing.unpack(y)))
         if value.numel() != 1:
             raise ShapeMismatch(
                 f"odeint: `event(t, y)` must be one number, since the batch shares its time; got "
@@ -55,16 +91,17 @@ class Sign:
 
 
 def watch(
-    steps: Iterable[Step], event: Event | None, field: Field
-) -> tuple[list[Step], float | None]:
-    """Return the steps up to the one in which the event happens, and its time."""
-    sign = None if event is None else Sign(event, field)
+    steps: Iterable[Step], events: Sequence[Event], field: Field
+) -> tuple[list[Step], Happened | None]:
+    """Return the steps up to the one in which the first event happens, and that event."""
+    signs = [Sign(event, field) for event in events]
     kept: list[Step] = []
     for step in steps:
         kept.append(step)
-        happened = sign.change(step) if sign else None
-        if happened is not None:
-            return kept, happened
+        times = [(sign.change(step), i) for i, sign in enumerate(signs)]
+        found = [Happened(time, i) for time, i in times if time is not None]
+        if found:
+            return kept, min(found, key=lambda happened: abs(happened.time - step.t0))
     return kept, None
 
 
@@ -75,7 +112,7 @@ def up_to(happened: float, t: Tensor, times: list[float]) -> tuple[Tensor, list[
     return torch.cat([t[: len(before)], t.new_tensor([happened])]), [*before, happened]
 
 
-def move_with_event(event: Event, field: Field, t: float, y: Tensor) -> tuple[Tensor, Tensor]:
+def move_with_event(event: Function, field: Field, t: float, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return time () and state (N,) of the event with the gradients of the implicit function.
 
     ``y`` is the state at the fixed time t and carries the gradients of the solution there.

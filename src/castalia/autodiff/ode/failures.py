@@ -13,8 +13,6 @@ from castalia.errors import SolverFailed
 
 __all__ = ["not_finite", "step_too_small", "too_many_steps"]
 
-IMPLICIT = 'an implicit method (scipy\'s solve_ivp with method="Radau")'
-
 
 def not_finite(options: Options, before: float, t: float) -> SolverFailed:
     """A method of fixed steps has left the finite numbers."""
@@ -54,7 +52,9 @@ def too_many_steps(
     left = abs(times[-1] - t)
     if rate * left > options.max_steps:
         cause = f"the equation is stiff there (rates up to about {rate:.2g} a unit of time)"
-        remedy = f"Use {IMPLICIT}, rescale the fast variables, or loosen `rtol`"
+        implicit = options.method == "radau"
+        other = "Raise `max_steps`" if implicit else 'Use the implicit `method="radau"`'
+        remedy = f"{other}, rescale the fast variables, or loosen `rtol`"
     else:
         cause = "the steps are too small for the span"
         remedy = "Raise `max_steps`, loosen `rtol`" + (

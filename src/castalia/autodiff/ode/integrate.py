@@ -21,6 +21,7 @@ from castalia.autodiff.ode.failures import not_finite, step_too_small, too_many_
 from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.ode_step import Step
 from castalia.autodiff.ode.options import Options
+from castalia.autodiff.ode.radau import ERROR_ORDER, Radau
 from castalia.autodiff.ode.runge_kutta import RungeKutta
 from castalia.autodiff.ode.tableaux import TABLEAUX
 
@@ -51,6 +52,9 @@ def build_integrator(
     options: Options, field: Field, y: Tensor, norm: Norm, keep: bool = False
 ) -> Integrator:
     """Return what the options ask for; ``keep`` makes every step own its memory."""
+    if options.method == "radau":
+        control = Control(options, norm, ERROR_ORDER, retreat=0.5)
+        return Adaptive(options, field, Radau(field, y, control), control)
     tableau = TABLEAUX.get(options.method)
     if tableau is None:
         correct = options.method == "adams_moulton"
@@ -105,6 +109,7 @@ class Adaptive:
     def run(self, times: Sequence[float], y: Tensor) -> Iterator[Step]:
         """Yield the accepted steps; the last ends at the last time exactly."""
         t, end = times[0], times[-1]
+        self.method.restart()
         f = self.field.first(t, y)
         self.control.start(self.field, t, y, f, end - t)
         while t != end:

@@ -12,7 +12,14 @@ from torch import Tensor, nn
 from castalia.autodiff.flat_vector import Packing
 from castalia.autodiff.ode.adjoint import Problem, odeint_adjoint
 from castalia.autodiff.ode.control import build_norm
-from castalia.autodiff.ode.events import Event, move_with_event, up_to, watch
+from castalia.autodiff.ode.events import (
+    Event,
+    Events,
+    move_with_event,
+    read_events,
+    up_to,
+    watch,
+)
 from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.integrate import build_integrator, sample
 from castalia.autodiff.ode.options import Options, read_times
@@ -36,7 +43,8 @@ def odeint(
     norm: str = "rms",
     seminorm: bool = True,
     max_steps: int = 10_000,
-    event: Event | None = None,
+    event: Events | None = None,
+    direction: int | Sequence[int] = 0,
 ) -> Any:
     """Solve dy/dt = f(t, y), y(t_0) = y_0, and return the states at the times ``t``.
 
@@ -44,7 +52,8 @@ def odeint(
     come from a second equation that runs backwards, in memory that does not grow with the number
     of steps; without, from autograd through the solver's steps, which is exact for the discrete
     solution, can be differentiated again, and keeps every step. Prefer ``adjoint=False`` where the
-    equation contracts strongly: backwards in time, the same equation expands.
+    equation contracts strongly: backwards in time, the same equation expands. With ``"radau"``
+    they go back through the kept states of the steps in either case, and can be taken once.
 
     Parameters
     ----------
@@ -52,14 +61,16 @@ def odeint(
         The right-hand side: a function or module of the time, a tensor (), and the state; returns
         the derivative in the shape of the state.
     y0
-        The state at ``t[0]``: a tensor, or a tuple, list or dict of tensors, of any shape; a batch
-        is solved as one system.
+        The state at ``t[0]``: a tensor, or a tuple, list or dict of tensors, of any shape, real or
+        complex; a batch is solved as one system.
     t
         Output times (T,), strictly increasing or decreasing; the first belongs to ``y0``.
     method
         ``"dopri5"``: Dormand–Prince 5(4) with steps chosen by their error, outputs interpolated.
         ``"euler"``, ``"midpoint"``, ``"rk4"``: fixed steps. ``"adams_bashforth"``,
         ``"adams_moulton"``: linear multistep with fixed steps, the second with a corrector.
+        ``"radau"``: implicit, of order 5, for stiff equations, whose rates differ by far; solves
+        systems with the Jacobian df/dy, N x N numbers for a state of N.
     adjoint
         Whether gradients come from the adjoint equation or through the solver.
     parameters
@@ -82,10 +93,13 @@ def odeint(
     max_steps
         Steps, with rejected ones, before the integration is given up.
     event
-        A function g(t, y) of one number. The integration ends where it passes through zero, and
-        the result is a pair: the times before the event and its own (T',), and the states there.
-        Both carry gradients, by the implicit function theorem. A zero is seen when the sign
-        differs between two steps.
+        A function g(t, y) of one number, or several functions. The integration ends where the first
+        of them passes through zero, and the result is a pair: the times before the event and its
+        own (T',), and the states there. Both carry gradients, by the implicit function theorem. A
+        zero is seen when the sign differs between two steps.
+    direction
+        1 where g must rise through zero on the way, -1 where it must fall, 0 for both; one for
+        each event where they differ.
 
     Returns
     -------
@@ -110,13 +124,13 @@ def odeint(
     options = Options(method, rtol, atol, step, order, norm, max_steps)
     packing = Packing(y0, "odeint", "y0")
     options.check(packing.dtype)
-    flat, field = packing.pack(y0), Field(f, packing)
+    inside = None if parameters is None else _tensors(parameters)
+    flat, field = packing.pack(y0), Field(f, packing, inside)
     t, times = read_times(t, flat, "odeint")
     problem = Problem(field, times, options, build_norm(norm, packing), seminorm)
-    inside = None if parameters is None else _tensors(parameters)
     if event is None:
-        return packing.unpack(_states(problem, t, flat, adjoint, inside))
-    t, states = _until(event, problem, t, flat, adjoint, inside)
+        return packing.unpack(_states(problem, t, flat, adjoint))
+    t, states = _until(read_events(event, direction, "odeint"), problem, t, flat, adjoint)
     return t, packing.unpack(states)
 
 
@@ -130,15 +144,12 @@ def _tensors(parameters: Iterable[Tensor]) -> list[Tensor]:
     return found
 
 
-def _states(
-    problem: Problem, t: Tensor, y0: Tensor, adjoint: bool, parameters: list[Tensor] | None
-) -> Tensor:
+def _states(problem: Problem, t: Tensor, y0: Tensor, adjoint: bool) -> Tensor:
     """Return the states (T, N) with the gradients that were asked for."""
-    if not adjoint or not torch.is_grad_enabled():
+    implicit = problem.options.method == "radau"  # backwards, what is stiff explodes
+    if not adjoint or implicit or not torch.is_grad_enabled():
         return _through_the_solver(problem, t, y0)
-    if parameters is None:
-        parameters = find_parameters(problem.field, problem.times[0], y0)
-    return odeint_adjoint(problem, t, y0, parameters)
+    return odeint_adjoint(problem, t, y0, problem.field.tensors(problem.times[0], y0))
 
 
 def _through_the_solver(problem: Problem, t: Tensor, y0: Tensor) -> Tensor:
@@ -162,45 +173,17 @@ def _without_value(x: Tensor) -> Tensor:
 
 
 def _until(
-    event: Event,
-    problem: Problem,
-    t: Tensor,
-    y0: Tensor,
-    adjoint: bool,
-    parameters: list[Tensor] | None,
+    events: list[Event], problem: Problem, t: Tensor, y0: Tensor, adjoint: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the times (T',) up to the event and the states (T', N) there."""
+    """Return the times (T',) up to the first event and the states (T', N) there."""
     field = problem.field
     with torch.no_grad():
         search = build_integrator(problem.options, field, y0, problem.norm, keep=True)
-        _, happened = watch(search.run(problem.times, y0.detach()), event, field)
+        _, happened = watch(search.run(problem.times, y0.detach()), events, field)
     if happened is None:
-        return t, _states(problem, t, y0, adjoint, parameters)
-    fixed, times = up_to(happened, t, problem.times)
-    states = _states(replace(problem, times=times), fixed, y0, adjoint, parameters)
-    time, last = move_with_event(event, field, happened, states[-1])
+        return t, _states(problem, t, y0, adjoint)
+    fixed, times = up_to(happened.time, t, problem.times)
+    states = _states(replace(problem, times=times), fixed, y0, adjoint)
+    g = events[happened.index].function
+    time, last = move_with_event(g, field, happened.time, states[-1])
     return torch.cat([fixed[:-1], time.to(t)[None]]), torch.cat([states[:-1], last[None]])
-
-
-def find_parameters(field: Field, t: float, y: Tensor) -> list[Tensor]:
-    """Return the tensors inside f that need gradients: a module's, and what its graph ends in."""
-    found = _leaves(field.first(t, y.detach()))
-    owner = getattr(field.f, "__self__", field.f)  # a method of a module counts as the module
-    if isinstance(owner, nn.Module):
-        found |= {id(p): p for p in owner.parameters() if p.requires_grad}
-    return list(found.values())
-
-
-def _leaves(value: Tensor) -> dict[int, Tensor]:
-    """Return the leaves of the graph that computed a value, by their identity."""
-    found: dict[int, Tensor] = {}
-    waiting, seen = [value.grad_fn], set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            found[id(node.variable)] = node.variable
-        waiting.extend(following for following, _ in node.next_functions)
-    return found

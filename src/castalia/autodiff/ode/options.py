@@ -16,7 +16,7 @@ from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["METHODS", "NORMS", "Options", "read_times"]
 
-METHODS = ("dopri5", "rk4", "midpoint", "euler", "adams_bashforth", "adams_moulton")
+METHODS = ("dopri5", "radau", "rk4", "midpoint", "euler", "adams_bashforth", "adams_moulton")
 NORMS = ("rms", "max")
 
 

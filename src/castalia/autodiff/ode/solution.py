@@ -13,7 +13,7 @@ from torch import Tensor
 
 from castalia.autodiff.flat_vector import Packing
 from castalia.autodiff.ode.control import build_norm
-from castalia.autodiff.ode.events import Event, up_to, watch
+from castalia.autodiff.ode.events import Events, Happened, read_events, up_to, watch
 from castalia.autodiff.ode.field import Field
 from castalia.autodiff.ode.integrate import build_integrator, sample
 from castalia.autodiff.ode.ode_step import Step
@@ -50,8 +50,8 @@ class ODESolution:
         the event itself.
     stats
         What it cost.
-    event_time
-        Where the event ended the integration, or None.
+    event_time, event_index
+        Where an event ended the integration, and which of those given it was; or None.
     """
 
     def __init__(
@@ -59,14 +59,16 @@ class ODESolution:
         t: Tensor,
         y: Any,
         stats: ODEStats,
-        event_time: float | None,
+        happened: Happened | None,
         steps: list[Step],
         field: Field,
     ) -> None:
-        self.t, self.y, self.stats, self.event_time = t, y, stats, event_time
+        self.t, self.y, self.stats = t, y, stats
+        self.event_time = None if happened is None else happened.time
+        self.event_index = None if happened is None else happened.index
         self._steps, self._field = steps, field
         self._first = steps[0].t0
-        self._last = steps[-1].t1 if event_time is None else event_time
+        self._last = steps[-1].t1 if happened is None else happened.time
         self._sign = math.copysign(1.0, self._last - self._first)
         self._ends = [self._sign * step.t1 for step in steps]
 
@@ -111,7 +113,8 @@ def solve(
     order: int = 4,
     norm: str = "rms",
     max_steps: int = 10_000,
-    event: Event | None = None,
+    event: Events | None = None,
+    direction: int | Sequence[int] = 0,
 ) -> ODESolution:
     """Solve dy/dt = f(t, y) and keep all of it: dense output, statistics, an event.
 
@@ -139,7 +142,10 @@ def solve(
     max_steps
         Steps before the integration is given up.
     event
-        A function g(t, y) of one number; the integration ends where it passes through zero.
+        A function g(t, y) of one number, or several; the integration ends where the first of them
+        passes through zero.
+    direction
+        1 where g must rise through zero, -1 where it must fall, 0 for both; or one for each.
 
     Examples
     --------
@@ -155,9 +161,10 @@ def solve(
     flat, field = packing.pack(y0), Field(f, packing)
     tensor, times = read_times(t, flat, "solve")
     integrator = build_integrator(options, field, flat, build_norm(norm, packing), keep=True)
-    steps, happened = watch(integrator.run(times, flat), event, field)
+    events = [] if event is None else read_events(event, direction, "solve")
+    steps, happened = watch(integrator.run(times, flat), events, field)
     if happened is not None:
-        tensor, times = up_to(happened, tensor, times)
+        tensor, times = up_to(happened.time, tensor, times)
     states = packing.unpack(sample(steps, times, flat, field))
     stats = ODEStats(integrator.steps, integrator.rejected, field.evaluations)
     return ODESolution(tensor, states, stats, happened, steps, field)

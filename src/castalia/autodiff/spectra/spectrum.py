@@ -1,9 +1,9 @@
-"""Extreme eigenvalues of a Hessian by Lanczos on its products, without the Hessian itself."""
+"""Extreme eigenvalues of a Hessian from its products, without the Hessian itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -13,7 +13,7 @@ from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.derivatives import Wrt
 from castalia.autodiff.functional_calls import differentiating
 from castalia.autodiff.hessians import hessian_product
-from castalia.autodiff.spectra.lanczos import Krylov, lanczos
+from castalia.autodiff.spectra.extreme_eigenvalues import Search
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.utils.seeds import generator, seed_from
 from castalia.utils.text import number
@@ -52,6 +52,14 @@ class HessianOperator:
         parts = zip(v.split(self._sizes), self.asked.leaves, strict=True)
         return [part.view(leaf.shape).to(leaf.dtype) for part, leaf in parts]
 
+    def unit_vectors(self) -> Iterator[Tensor]:
+        """Yield the rows of the identity, one after the other."""
+        leaf = self.asked.leaves[0]
+        for i in range(self.n):
+            row = torch.zeros(self.n, dtype=leaf.dtype, device=leaf.device)
+            row[i] = 1
+            yield row
+
     def draw(self) -> Tensor:
         """Draw a standard normal vector; the same on every device."""
         leaf = self.asked.leaves[0]
@@ -67,6 +75,10 @@ def check_counts(owner: str, **counts: int) -> None:
             )
 
 
+def _nothing() -> Tensor:
+    return torch.zeros(0, dtype=torch.float64)
+
+
 @dataclass(frozen=True)
 class Spectrum:
     """Eigenvalues at both ends of a spectrum.
@@ -74,24 +86,26 @@ class Spectrum:
     Attributes
     ----------
     largest, smallest
-        The k algebraically largest in descending, the k smallest in ascending order; (k,), float64.
+        The k algebraically largest in descending, the k smallest in ascending order, each as often
+        as it occurs; (k,), float64. Empty at an end that was not asked for.
     largest_errors, smallest_errors
-        Bounds: within this distance of each value lies an eigenvalue.
+        Bounds on the distance to the eigenvalue of the same rank; infinite where values may be
+        missing because the steps did not suffice.
     largest_vectors, smallest_vectors
         Eigenvectors of length one, each shaped like what was differentiated by (a dict for a
         module); empty unless asked for.
     steps
         Hessian-vector products used.
     converged
-        Whether the ends that were asked for met the tolerance.
+        Whether the bounds of the ends that were asked for are below the tolerance.
     """
 
-    largest: Tensor
-    smallest: Tensor
-    largest_errors: Tensor
-    smallest_errors: Tensor
     steps: int
     converged: bool
+    largest: Tensor = field(default_factory=_nothing)
+    smallest: Tensor = field(default_factory=_nothing)
+    largest_errors: Tensor = field(default_factory=_nothing)
+    smallest_errors: Tensor = field(default_factory=_nothing)
     largest_vectors: Sequence[Any] = ()
     smallest_vectors: Sequence[Any] = ()
 
@@ -114,15 +128,17 @@ def hessian_spectrum(
     k: int = 5,
     which: Literal["both", "largest", "smallest"] = "both",
     tol: float = 1e-3,
-    max_steps: int = 200,
+    max_steps: int = 400,
     vectors: bool = False,
     allow_unused: bool = False,
     random_state: Any = 0,
 ) -> Spectrum:
     """Extreme eigenvalues of the Hessian of a function that returns one number.
 
-    Lanczos with full re-orthogonalisation. Both ends come out of one run; ``which`` says the
-    end that must have converged before it stops.
+    Lanczos from random vectors. What a run finds is locked, and the next one begins in the rest of
+    the space, until one shows that no eigenvalue is missing, so repeated ones are found as often
+    as they occur. What comes back is either right or said not to have converged, up to a chance
+    of about one in a million.
 
     Parameters
     ----------
@@ -131,17 +147,18 @@ def hessian_spectrum(
     k
         How many eigenvalues at each end.
     which
-        The ends to wait for.
+        The ends to find.
     tol
-        Stop when every error bound is below ``tol`` times the largest absolute eigenvalue; the
-        values themselves are usually far closer.
+        Largest error of a value, as a share of the largest absolute eigenvalue; the values are
+        usually far closer.
     max_steps
-        Most Hessian-vector products. A larger value separates eigenvalues that lie close together;
-        each step keeps one vector of the size of what is differentiated by.
+        Most Hessian-vector products; twice as many as there are inputs always suffice. About half
+        of them go into the proof that nothing is missing, which takes the longer the closer the
+        next eigenvalues lie. Each keeps a vector of the size of what is differentiated by.
     vectors
         Also return eigenvectors.
     random_state
-        Seed of the first vector.
+        Seed of the first vectors.
 
     Notes
     -----
@@ -171,34 +188,15 @@ def hessian_spectrum(
 def extremes(
     operator: HessianOperator, k: int, which: str, tol: float, max_steps: int, vectors: bool
 ) -> Spectrum:
-    """Run Lanczos until the wanted ends have converged."""
-    k = min(k, operator.n)
-
-    def converged(found: Krylov) -> bool:
-        values, errors, _ = found.ritz()
-        ends = {"largest": errors[-k:], "smallest": errors[:k]}
-        wanted = torch.cat([e for end, e in ends.items() if which in (end, "both")])
-        return bool((wanted <= tol * values.abs().max()).all())
-
-    def done(found: Krylov) -> bool:
-        # a few steps more than there are values, so that none is overlooked
-        return len(found.alpha) >= 2 * k + 10 and converged(found)
-
-    found = lanczos(operator, operator.draw(), max_steps, done=done, refill=operator.draw)
-    values, errors, coordinates = found.ritz()
-    k = min(k, len(values))
-
-    def directions(columns: Tensor) -> list[Any]:
-        rows = found.vectors(columns) if vectors else ()
-        return [operator.asked.pack(operator.split(row / row.norm())) for row in rows]
-
-    return Spectrum(
-        largest=values[-k:].flip(0),
-        smallest=values[:k],
-        largest_errors=errors[-k:].flip(0),
-        smallest_errors=errors[:k],
-        steps=len(values),
-        converged=converged(found),
-        largest_vectors=directions(coordinates[:, -k:].flip(1)),
-        smallest_vectors=directions(coordinates[:, :k]),
-    )
+    """Search the wanted ends and put what was found into order."""
+    signs = {"largest": [1], "smallest": [-1], "both": [1, -1]}[which]
+    found = Search(operator, operator.draw, min(k, operator.n), signs, tol, max_steps)
+    fields: dict[str, Any] = {}
+    for end in found.ends:
+        name, places = "largest" if end.sign > 0 else "smallest", found.top(end)
+        rows = found.locked[places.to(found.locked.device)] if vectors else ()
+        fields[name], fields[f"{name}_errors"] = found.values[places], found.errors(end)
+        fields[f"{name}_vectors"] = [
+            operator.asked.pack(operator.split(row / row.norm())) for row in rows
+        ]
+    return Spectrum(steps=found.steps, converged=found.converged, **fields)

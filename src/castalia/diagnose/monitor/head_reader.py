@@ -132,7 +132,7 @@ def read_head(order: list[Operation]) -> Ending:
         scale=scale,
         negated=negated,
         broadcast=head.broadcast or _broadcast(above),
-        dropped=any(is_dropout(operation) for operation in above),
+        dropped=any(is_dropout(o) and math.prod(o.shape) == math.prod(head.outputs) for o in above),
     )
     return ending
 

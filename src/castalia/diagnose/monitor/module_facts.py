@@ -14,6 +14,7 @@ from castalia.diagnose.monitor.watched_parameters import plain
 from castalia.diagnose.record import Layer, OptimizerFacts, Record
 
 __all__ = [
+    "are_asides",
     "first_tensor",
     "layers_of",
     "listed",
@@ -29,6 +30,7 @@ __all__ = [
     "tensors",
 ]
 
+ASIDES = 3  # calls before one step that may be those of an agent
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
 
@@ -172,6 +174,15 @@ def rows(*candidates: Any) -> int:
     """Rows of the first tensor there is."""
     found = next((c for c in candidates if isinstance(c, Tensor) and c.ndim), None)
     return int(found.shape[0]) if found is not None else 0
+
+
+def are_asides(sizes: tuple[int, ...]) -> bool:
+    """Whether most calls before a step were of smaller inputs than the last one.
+
+    >>> are_asides((4, 4, 4, 128)), are_asides((128, 128))
+    (True, False)
+    """
+    return len(sizes) >= ASIDES and sorted(sizes)[len(sizes) // 2] < sizes[-1] / 2
 
 
 def spread(outputs: Any) -> Tensor:

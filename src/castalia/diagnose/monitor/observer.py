@@ -189,6 +189,8 @@ class Observer:
         step.training = module.training
         if step.look is not None or not step.training or self._sampling.glance(step.number):
             step.inputs = facts.first_tensor(args, kwargs)
+            if step.look is not None and step.inputs is not None:
+                step.sizes += (step.inputs.numel(),)
             step.evaluating = None if step.training else step.inputs
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -306,6 +308,7 @@ class Observer:
         reading = read(root, self._parameters.names, step.returned)
         step.seen = True
         look.training = step.training
+        self.record.asides += facts.are_asides(step.sizes)
         reading.ending.complete(step.output)
         outputs, targets = reading.ending.outputs, reading.ending.targets
         reading.ending.outputs = outputs if outputs is not None else self._told("outputs")
@@ -352,11 +355,13 @@ class Observer:
     def _after_backward(self) -> None:
         """Measure the gradients at a sampled step, and at the one that follows it."""
         step, named = self._step, self._parameters.named
-        if step.look is not None and step.seen:
-            step.look.gradients = gradient_norms(named)
-            step.look.gradient = gradient_sample(named)
-        elif self._last.seen and self._last.look is not None:
-            self._last.look.next_gradient = gradient_sample(named)
+        looked = step.look is not None and step.seen
+        after = self._last.look if self._last.seen else None
+        gradient = gradient_sample(named) if looked or after is not None else None
+        if step.look is not None and looked:
+            step.look.gradients, step.look.gradient = gradient_norms(named), gradient
+        if after is not None:
+            after.next_gradient = gradient
         if not self.optimizers:
             if step.seen:
                 step.before = sample(named)
@@ -408,7 +413,7 @@ class Observer:
         self._losses.add(step.loss)
         if step.look is not None and step.seen:
             self._read_losses()
-            step.look.loss = self.record.losses[-1]
+            step.look.loss, step.look.passes = self.record.losses[-1], step.passes
             self.record.looks.append(step.look)
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next

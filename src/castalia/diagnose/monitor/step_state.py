@@ -38,6 +38,8 @@ class Step:
         First tensor given to it and returned by it, where wanted.
     returned
         What gave the tensors that it returned.
+    sizes
+        Numbers in the inputs of each call in training mode, of a sampled step.
     evaluating
         Inputs of a call in evaluation mode with gradients on, until a backward pass follows it.
     logged
@@ -64,6 +66,7 @@ class Step:
     inputs: Any = None
     output: Any = None
     returned: Sequence[Any] = ()
+    sizes: tuple[int, ...] = ()
     evaluating: Any = None
     logged: Mapping[str, Any] = NOTHING
     loss: Tensor | float | None = None

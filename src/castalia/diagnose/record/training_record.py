@@ -137,6 +137,8 @@ class Look:
         for: its product with a gradient is the change of the loss that this gradient predicts.
     output_spread
         Spread of the outputs over the rows.
+    passes
+        Backward passes before the step.
     suspects
         Operations that were given numbers at which their value or slope is infinite.
     softmaxes
@@ -162,6 +164,7 @@ class Look:
     next_gradient: np.ndarray | None = None
     update: np.ndarray | None = None
     output_spread: float = float("nan")
+    passes: int = 1
     suspects: tuple[str, ...] = ()
 
 
@@ -217,6 +220,9 @@ class Record:
         Calls without gradients in training mode.
     asked_again
         Calls without gradients on the rows of the call before, as for Monte Carlo dropout.
+    asides
+        Looked-at steps before which the module answered many smaller inputs with gradients on, as
+        an agent does that acts.
     data_normalised
         Whether data meet a normalising layer first.
     used
@@ -256,6 +262,7 @@ class Record:
     validated_in_evaluation_mode: int = 0
     silent_in_training_mode: int = 0
     asked_again: int = 0
+    asides: int = 0
     data_normalised: bool = False
     used: set[str] = field(default_factory=set)
     dropped: bool = False

@@ -10,6 +10,7 @@ import numpy as np
 from castalia.diagnose.record import Head, Record
 from castalia.diagnose.rules.case_network import Network
 from castalia.diagnose.rules.case_rows import Kept
+from castalia.diagnose.rules.logged_loss import by_values
 from castalia.diagnose.thresholds import limit
 
 __all__ = ["Case"]
@@ -20,6 +21,8 @@ REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = limit("case.trifle")
 FEW = 5  # rows
+AGENT = 2  # looked-at steps with calls aside
+MEDIAN = 1.25  # standard error of a median over that of a mean
 SAME_GAP = limit("case.same_gap")
 LATE = limit("case.late")
 
@@ -113,7 +116,9 @@ class Case(Network, Kept):
         """How the outputs become the loss, as last recognised."""
         known = [look.head for look in self.looks if look.head is not None]
         recognised = [head for head in known if head.loss != "unknown"]
-        return recognised[-1] if recognised else known[-1] if known else Head()
+        if recognised:
+            return recognised[-1]
+        return by_values(self.record, known[-1] if known else Head())
 
     @cached_property
     def adversarial(self) -> bool:
@@ -201,7 +206,10 @@ class Case(Network, Kept):
     def guess(self) -> float:
         """Loss of the best constant answer; NaN where unknown."""
         if self.labels is not None and len(self.shares):
-            return float(-(self.shares * np.log(self.shares)).sum())
+            # Miller and Madow, 1955: few draws of many classes look less varied than they are.
+            entropy = float(-(self.shares * np.log(self.shares)).sum())
+            bias = (len(self.shares) - 1) / (2 * len(self.labels))
+            return entropy + bias if bias > limit("case.bias") * entropy else entropy
         targets = self.targets
         if targets is None or targets.dtype.kind != "f" or self._weighed:
             return np.nan
@@ -315,6 +323,33 @@ class Case(Network, Kept):
         if np.isfinite(self.learnt):
             return self.learnt < limit("case.poor")
         return self.stuck
+
+    @cached_property
+    def well(self) -> bool:
+        """Whether nearly all of the loss of guessing is gone: what might do harm has done none."""
+        return bool(self.learnt > limit("case.well")) and not self.broken
+
+    @cached_property
+    def falls(self) -> bool:
+        """Whether the loss still falls in the last fifth, by more than its noise may give."""
+        return self.fall > max(self.by_chance, limit("end.descends"))
+
+    @cached_property
+    def fall(self) -> float:
+        """Relative fall of the loss over the last fifth of the steps."""
+        before, after = self.level(0.6, 0.8), self.level(0.8, 1.0)
+        return (before - after) / before if before > 0 else 0.0
+
+    @cached_property
+    def by_chance(self) -> float:
+        """Fall that the noise of the losses alone may well give: two standard errors."""
+        window = max(len(self.finite) // 5, 1)
+        return float(2 * MEDIAN * np.nan_to_num(self.noise) * np.sqrt(2 / window))
+
+    @cached_property
+    def acts(self) -> bool:
+        """Whether the network is an agent: its losses follow what it does, and need not fall."""
+        return self.record.asides >= AGENT
 
     @cached_property
     def broken(self) -> bool:

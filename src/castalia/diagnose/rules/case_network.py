@@ -62,9 +62,11 @@ class Network:
     @cached_property
     def turning(self) -> float:
         """Mean cosine between the gradients of one step and the next; near -1: back and forth."""
-        found = []
+        found, looked_at = [], {look.step for look in self.looks}
         for look in self.looks:
             a, b = look.gradient, look.next_gradient
+            if look.step + 1 in looked_at:
+                continue  # at the start, before anything has settled
             if a is not None and b is not None and len(a) == len(b) and len(a) > 1:
                 size = float(np.linalg.norm(a) * np.linalg.norm(b))
                 if np.isfinite(size) and size > 0:

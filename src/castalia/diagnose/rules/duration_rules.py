@@ -13,20 +13,6 @@ from castalia.utils.text import number
 
 __all__ = ["noisy", "too_short"]
 
-MEDIAN = 1.25  # standard error of a median over that of a mean
-
-
-def _fall(case: Case) -> float:
-    """Relative fall of the loss over the last fifth of the steps."""
-    before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
-    return (before - after) / before if before > 0 else 0.0
-
-
-def _by_chance(case: Case) -> float:
-    """Relative fall that the noise of the losses alone may well give: two standard errors."""
-    window = max(len(case.finite) // 5, 1)
-    return float(2 * MEDIAN * np.nan_to_num(case.noise) * np.sqrt(2 / window))
-
 
 def _validation_fall(case: Case) -> float | None:
     """Relative fall of the validation loss over the last fifth; None where unknown."""
@@ -40,9 +26,9 @@ def _validation_fall(case: Case) -> float | None:
 
 def too_short(case: Case) -> Iterator[Finding]:
     """Training and validation loss still falling at the end."""
-    if case.broken or case.adversarial or case.steps < 5 or not len(case.finite):
+    if case.broken or case.adversarial or case.acts or case.steps < 5 or not len(case.finite):
         return
-    fall, held = _fall(case), _validation_fall(case)
+    fall, held = case.fall, _validation_fall(case)
     bar = limit("end.falling")
     size = int(np.median([look.size for look in case.looks])) if case.looks else 0
     descends = fall > limit("end.descends") or case.turning > limit("end.same_slope")
@@ -69,7 +55,7 @@ def too_short(case: Case) -> Iterator[Finding]:
     least = bar if case.learnt > half else part
     if begun or not fall > bar:
         least = limit("end.held_least")
-    confirmed = fall > _by_chance(case) if held is None else held > least
+    confirmed = fall > case.by_chance if held is None else held > least
     both = fall > 3 * bar and (held or 0.0) > 3 * bar
     left = _much_left(case) or (both and case.learnt < limit("end.nearly_learnt"))
     if not falling or not confirmed or not left or case.nearly_right:
@@ -132,8 +118,10 @@ def _much_left(case: Case) -> bool:
 
 def noisy(case: Case) -> Iterator[Finding]:
     """A loss that jumps from step to step at tiny batches, and gets nowhere."""
-    if case.broken or case.adversarial or not case.looks or case.steps < 20:
+    if case.broken or case.adversarial or case.acts or not case.looks or case.steps < 20:
         return
+    if (case.finite < 0).any():
+        return  # of a loss that changes its sign no ratio says anything
     size = int(np.median([look.size for look in case.looks]))
     if not 0 < size <= 4 or not np.isfinite(case.noise):
         return

@@ -302,7 +302,9 @@ def _simple_model(case: Case) -> tuple[str, float, float] | None:
 
 def no_better(case: Case) -> Iterator[Finding]:
     """A loss that guessing reaches as well."""
-    if case.broken or case.adversarial or not np.isfinite(case.guess) or case.steps < 20:
+    if case.broken or case.adversarial or case.acts or not np.isfinite(case.guess):
+        return
+    if case.steps < 20:
         return
     if case.head.weighted or case.guess <= limit("rounding.constant"):
         return  # the plain loss is not what was made small, or all targets are the same
@@ -315,7 +317,8 @@ def no_better(case: Case) -> Iterator[Finding]:
     if _answers_rightly(case):
         return  # whatever its loss is made of
     ratio = loss / max(case.guess, 1e-12)
-    clear = ratio > limit("fit.guess")
+    enough = case.steps >= limit("steps.few") and not case.falls
+    clear = ratio > limit("fit.guess") and enough
     if ratio > limit("fit.hardly") and np.isfinite(ratio):
         yield finding(
             "CST403",

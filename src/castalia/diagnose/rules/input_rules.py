@@ -56,7 +56,7 @@ def inputs_unscaled(case: Case) -> Iterator[Finding]:
     )
     yield finding(
         "CST201",
-        "warning",
+        "info" if case.well else "warning",
         0.92 if far and case.poor else 0.85 if far or case.poor else 0.75,
         f"Inputs are not scaled: columns have sizes of {number(float(np.median(size)), 2)} in the "
         f"middle and {number(largest, 2)} at most.",
@@ -89,7 +89,7 @@ def targets_unscaled(case: Case) -> Iterator[Finding]:
     severe = size > 100 or far_off or spread < limit("targets.far") * limit("targets.small")
     yield finding(
         "CST202",
-        "warning",
+        "info" if case.well else "warning",
         0.9 if severe else 0.8,
         f"Targets are not scaled: mean {number(float(flat.mean()), 3)}, spread "
         f"{number(spread, 3)}.",

@@ -18,7 +18,7 @@ HEALTHY_RATIO = limit("rate.healthy")
 
 def too_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps large against the weights."""
-    if not len(case.finite) or case.adversarial or not case.optimizer:
+    if not len(case.finite) or case.adversarial or case.acts or not case.optimizer:
         return
     tries = case.optimizer.kind == "LBFGS"  # its losses are of trials, of which it keeps the best
     evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
@@ -136,7 +136,7 @@ def _between(lr: float, one: float, other: float, verb: str) -> Remedy:
 
 def too_low(case: Case) -> Iterator[Finding]:
     """Loss that falls steadily but slowly, with steps small against the weights."""
-    if not len(case.finite) or case.adversarial or case.broken or not case.optimizer:
+    if not len(case.finite) or case.adversarial or case.broken or case.acts or not case.optimizer:
         return
     yield from _taken_back(case)
     ratio = case.ratio

@@ -85,6 +85,29 @@ def wrong_activation(case: Case) -> Iterator[Finding]:
         yield from _no_rate(case, kind)
     elif head.loss in REGRESSIONS:
         yield from _out_of_reach(case, kind)
+    elif head.loss == "unknown":
+        yield from _no_probabilities(case, kind)
+
+
+def _no_probabilities(case: Case, kind: str) -> Iterator[Finding]:
+    """Judge logged outputs under a loss of the user's own, by their range and the labels."""
+    y = case.targets
+    if y is None or not np.isin(y, (0, 1)).all() or len(np.unique(y)) < 2:
+        return
+    if kind == "relu":
+        yield _wrong(
+            case,
+            "Rectified outputs stand for probabilities: they are exactly 0 or beyond 1.",
+            "Use a sigmoid, or a loss that takes logits.",
+            0.85,
+        )
+    elif kind == "softmax" and _several_at_once(case):
+        yield _wrong(
+            case,
+            "A softmax makes labels share a probability of 1, and rows have none or several.",
+            "Use a sigmoid for each label.",
+            0.9,
+        )
 
 
 def _no_rate(case: Case, kind: str) -> Iterator[Finding]:

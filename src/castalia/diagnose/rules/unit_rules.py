@@ -32,7 +32,8 @@ def dead(case: Case) -> Iterator[Finding]:
     many = shares[worst] > limit("units.many")
     died = shares[worst] - (1 - alive.get(worst, 0.0))
     hurts = case.stuck or case.broken or (poor and shares[worst] > limit("units.dead"))
-    hurts = hurts or died > limit("rate.died")  # they were alive at the start
+    # They were alive at the start, and what is left of them has not learnt all there is.
+    hurts = hurts or (died > limit("rate.died") and case.learnt < limit("case.well"))
     if shares[worst] <= bar or (shares[worst] <= limit("units.dead") and _has_only_begun(case)):
         return
     yield finding(

@@ -10,8 +10,8 @@ import numpy as np
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.activity import activity
-from castalia.evaluate.displays.figure_style import COLOURS, INK, by_depth, label, start
 from castalia.evaluate.network_probe import encoded
+from castalia.utils.figure_style import COLOURS, INK, by_depth, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

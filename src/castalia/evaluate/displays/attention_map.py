@@ -10,8 +10,8 @@ import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.evaluate.attention import Attended, attention_weights
-from castalia.evaluate.displays.figure_style import INK, dress, heat, label, start
 from castalia.evaluate.network_probe import encoded
+from castalia.utils.figure_style import INK, dress, heat, label, start
 from castalia.utils.text import did_you_mean, listing
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.evaluate.displays.figure_style import COLOURS, caption, start
+from castalia.utils.figure_style import COLOURS, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

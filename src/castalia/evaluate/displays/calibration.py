@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, dress, start, whole_ticks
 from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.metrics import calibration_error
+from castalia.utils.figure_style import COLOURS, INK, caption, dress, start, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

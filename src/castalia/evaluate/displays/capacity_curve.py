@@ -10,7 +10,7 @@ import numpy as np
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.bands import band, errors_of, splittable
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, start
 from castalia.utils.text import did_you_mean
 
 if TYPE_CHECKING:

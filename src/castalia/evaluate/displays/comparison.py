@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
-from castalia.evaluate.displays.figure_style import COLOURS, INK, MUTED, label, start
 from castalia.evaluate.metrics import METRICS
+from castalia.utils.figure_style import COLOURS, INK, MUTED, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

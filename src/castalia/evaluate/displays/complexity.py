@@ -13,7 +13,7 @@ import numpy as np
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.bands import band, mean_error, splittable
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
-from castalia.evaluate.displays.figure_style import COLOURS, INK, label, start
 from castalia.evaluate.label_columns import listed
+from castalia.utils.figure_style import COLOURS, INK, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, start, whole_ticks
+from castalia.utils.figure_style import COLOURS, INK, caption, start, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

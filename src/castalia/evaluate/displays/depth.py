@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
-from castalia.evaluate.displays.figure_style import INK, by_depth, label, log_scale, whole_ticks
+from castalia.utils.figure_style import INK, by_depth, label, log_scale, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

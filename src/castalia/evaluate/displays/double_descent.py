@@ -10,7 +10,7 @@ import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate.displays.bands import mean_error
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

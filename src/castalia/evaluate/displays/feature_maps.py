@@ -9,9 +9,9 @@ import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.evaluate.displays.drawn_images import as_images, stretched
-from castalia.evaluate.displays.figure_style import INK, heat, label, signed, start, whole_ticks
 from castalia.evaluate.network_probe import encoded, layer_calls
 from castalia.nn import evaluating
+from castalia.utils.figure_style import INK, heat, label, signed, start, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

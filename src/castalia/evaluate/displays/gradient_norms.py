@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
-from castalia.evaluate.displays.figure_style import COLOURS, INK, by_depth, label, log_scale, start
 from castalia.evaluate.layer_gradient_norms import gradient_norms, layer_names
 from castalia.evaluate.network_probe import as_objective, problem
 from castalia.protocols import Batch, Objective
 from castalia.train import ParameterNorms
+from castalia.utils.figure_style import COLOURS, INK, by_depth, label, log_scale, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate.displays.figure_style import COLOURS, INK, along_depth, caption, label, start
 from castalia.evaluate.landscape import losses_around, random_directions
 from castalia.evaluate.network_probe import as_objective, problem
 from castalia.protocols import Batch, Objective
+from castalia.utils.figure_style import COLOURS, INK, along_depth, caption, label, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

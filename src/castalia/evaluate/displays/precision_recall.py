@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.figure_style import COLOURS, INK, caption, label, start
 from castalia.evaluate.label_columns import columns, positions, probabilities
+from castalia.utils.figure_style import COLOURS, INK, caption, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import warnings
 from html import escape
 from typing import TYPE_CHECKING
 
-from castalia.evaluate.displays.figure_style import INK
+from castalia.utils.figure_style import INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

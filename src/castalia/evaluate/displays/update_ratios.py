@@ -11,9 +11,9 @@ import numpy as np
 from castalia.base import Estimator
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
-from castalia.evaluate.displays.figure_style import COLOURS, INK, start
 from castalia.evaluate.layer_gradient_norms import layer_names
 from castalia.train import ParameterNorms
+from castalia.utils.figure_style import COLOURS, INK, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

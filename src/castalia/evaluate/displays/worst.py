@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.evaluate.displays.drawn_images import as_images, stretched
-from castalia.evaluate.displays.figure_style import COLOURS, INK, label, start
 from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
+from castalia.utils.figure_style import COLOURS, INK, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

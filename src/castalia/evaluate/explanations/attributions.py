@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter
-from castalia.evaluate.displays.figure_style import COLOURS, INK, label, start
+from castalia.utils.figure_style import COLOURS, INK, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

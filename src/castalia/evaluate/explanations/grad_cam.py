@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.drawn_images import as_images, stretched
-from castalia.evaluate.displays.figure_style import COLOURS, label, start
 from castalia.evaluate.network_probe import encoded
 from castalia.nn import evaluating, recording
+from castalia.utils.figure_style import COLOURS, label, start
 from castalia.utils.text import did_you_mean, listing
 
 if TYPE_CHECKING:

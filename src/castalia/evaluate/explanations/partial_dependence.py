@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castalia.evaluate.displays.figure_style import COLOURS, INK, MUTED, label, start
 from castalia.evaluate.explanations.column_table import ColumnTable, column_place
 from castalia.evaluate.explanations.model_outputs import ModelOutputs, drawn_rows
+from castalia.utils.figure_style import COLOURS, INK, MUTED, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,11 +15,11 @@ from sklearn.inspection import permutation_importance
 
 from castalia.base.input_checks import split_target, take_rows
 from castalia.errors import InvalidData
-from castalia.evaluate.displays.figure_style import COLOURS, INK, MUTED, label, start
 from castalia.evaluate.explanations.column_table import ColumnTable
 from castalia.evaluate.explanations.model_outputs import ModelOutputs, drawn_rows
 from castalia.evaluate.metrics import METRICS
 from castalia.evaluate.sums import sums_of
+from castalia.utils.figure_style import COLOURS, INK, MUTED, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

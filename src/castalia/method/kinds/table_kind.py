@@ -209,7 +209,7 @@ def _rows(rows: int, verdict: Verdict, folds: bool) -> list[str]:
         if verdict.outcome == "better"
         else "; networks rarely win on so few, and more rows change more than settings"
     )
-    more = " Use --cv 5 to test on all of them." if folds else ""
+    more = " Use castalia fit --cv 5 to test on all of them." if folds else ""
     return [f"The table has only {plural(rows, 'row')}{act}.{more}"]
 
 

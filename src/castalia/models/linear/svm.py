@@ -113,12 +113,12 @@ def separate(
         problem = RoundedHinge(design, (sign > 0).long(), shares, alpha, 2)
         theta, steps, _ = lbfgs(problem, design.zeros(1), 1e-3)
         theta = theta[0]
-    elif rows < columns:  # in the space the rows span, w = Q v
-        X = design.X.toarray() if design.sparse else design.X
-        Q, R = torch.linalg.qr(torch.as_tensor(X).T)
+    elif rows < columns:  # in the space the rows span: X^T = Q R, w = Q v = X^T R^-1 v
+        R = design.row_triangle()
         small = Affine(R.T.contiguous(), design.intercept)
         v, _, steps, _ = soft_margin(small, sign, shares / alpha, tol=tol)
-        theta = torch.cat([Q @ v[:rows], v[rows:]])
+        a = torch.linalg.pinv(R, rtol=1e-15) @ v[:rows]
+        theta = torch.cat([design.backward(a[:, None])[0, :columns], v[rows:]])
     else:
         theta, _, steps, _ = soft_margin(design, sign, shares / alpha, tol=tol)
     margins = sign * design.forward(theta[None])[:, 0]

@@ -106,21 +106,23 @@ class EpochRunner:
 
     def run(self) -> TrainState:
         """Run every epoch, from wherever a checkpoint left off."""
+        with self.recorder.closing():
+            if not self._resume():
+                self._run()
+        return self.state
+
+    def _run(self) -> None:
         state = self.state
-        if self._resume():
-            return state
         self.dispatch("on_fit_start", state)
         try:
             while state.epoch < state.epochs and not state.stopped:
                 self._epoch()
-        except BaseException as error:
+        except BaseException:
             self.dispatch("on_failure", state)
-            self.recorder.fail(error)
             raise
         self.dispatch("on_fit_end", state)
         self._checkpoint(finished=True)
         self.recorder.finish()
-        return state
 
     def _epoch(self) -> None:
         state, started, now = self.state, time.perf_counter(), self.random.get_state()

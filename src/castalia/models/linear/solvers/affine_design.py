@@ -53,6 +53,22 @@ class Affine:
         found = torch.from_numpy((self.X.T @ R.numpy()).T) if self.sparse else R.T @ self.X
         return torch.cat([found, R.sum(dim=0)[:, None]], dim=1) if self.intercept else found
 
+    def row_triangle(self, block: int = 4096) -> Tensor:
+        """Return R of X^T = Q R, (N, N), from some columns of X at a time.
+
+        Between two blocks Ctrl-C is obeyed, and of sparse rows only one block is ever dense.
+        """
+        X = self.X.tocsc() if self.sparse else self.X
+        if self.sparse:
+            X = X[:, np.flatnonzero(np.diff(X.indptr))]
+        rows, columns = X.shape
+        R = torch.zeros(rows, rows, dtype=self.dtype, device=self.device)
+        for start in range(0, columns, block):
+            part = X[:, start : start + block]
+            part = torch.from_numpy(part.toarray()) if self.sparse else part
+            R = torch.linalg.qr(torch.cat([R, part.T]), mode="r")[1]
+        return R
+
     def gram(self, h: Tensor) -> Tensor:  # (N,)
         """Return [X, 1]^T diag(h) [X, 1], (P, P)."""
         if self.sparse:
