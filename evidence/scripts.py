@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -222,10 +223,12 @@ def run(words: list[str]) -> None:
     asked = parser.parse_args(words)
     parts = asked.only.split(",")
     found = [one for one in scripts() if asked.half in (None, one.half)]
+    found.sort(key=lambda one: one.half)
     wanted = [one for one in found if any(part in one.name for part in parts)]
     runner = Runner(asked.clones, asked.out, asked.limit)
     runner.all([Job(one, what) for one in wanted for what in STAGES[asked.stage]], asked.jobs)
     if asked.stage == "faults":
         faulty = [job for job in chosen(found, runner.results) if job.script in wanted]
+        random.Random(0).shuffle(faulty)  # a run that is cut short loses no kind of them
         runner.all(faulty, asked.jobs)
     report(found, runner.results)
