@@ -7,6 +7,9 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # torch goes first and pinned, so that no other requirement pulls a different build.
 TORCH  := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
+# Tests start many processes: each would compile the library again where bytecode is not kept.
+test tiny: export PYTHONDONTWRITEBYTECODE =
+
 MINUTES ?= 15
 
 .PHONY: demo test tiny lint format bench evidence torture proof docs clean

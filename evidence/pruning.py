@@ -5,14 +5,17 @@ with the seconds and the learning curve of each fold, and each rule is then repl
 which trials it would have given up, when, and what would have been the best of the rest.
 
 CASTALIA_JOBS is the number of processes; each has one thread, and seconds are those of its core.
+CASTALIA_RECORD names a file that keeps the searches, so that a run goes on where it stopped.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +30,7 @@ from castalia.tune import Choice, SearchSpace
 from castalia.tune.pruning import STARTUP, falls_behind
 from evidence.rows import print_table
 
-ROWS, TRIALS, FOLDS, EPOCHS = 300, 20, 5, 40
+ROWS, TRIALS, FOLDS, EPOCHS = 200, 16, 5, 20
 SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 
@@ -148,9 +151,9 @@ def _by_rungs(keep: float) -> Rule:
 RULES: dict[str, Rule] = {
     "every trial whole": _never,
     "median of the epochs, as until 0.4": _by_median(0),
-    "the same after 10 epochs": _by_median(10),
-    "rungs at 10 and 20 epochs, the better half": _by_rungs(0.5),
-    "rungs at 10 and 20 epochs, all but the last quarter": _by_rungs(0.75),
+    "the same after 5 epochs": _by_median(5),
+    "rungs at 5 and 10 epochs, the better half": _by_rungs(0.5),
+    "rungs at 5 and 10 epochs, all but the last quarter": _by_rungs(0.75),
     **{f"folds, {spread:g} standard errors": _by_folds(spread) for spread in SPREADS},
 }
 
@@ -207,27 +210,41 @@ def _searches(name: str, seed: int, trials: int) -> dict[str, Search]:
     return found
 
 
+def _recorded(name: str, seed: int, trials: int) -> dict[str, Search]:
+    """Return what the record has of a search, or run it and write it down."""
+    path = Path(os.environ.get("CASTALIA_RECORD", os.devnull))
+    lines = path.read_text().splitlines() if path.is_file() else []
+    for key, found in map(json.loads, lines):
+        if key == [name, seed, trials]:
+            return {rule: Search(*values) for rule, values in found.items()}
+    found = _searches(name, seed, trials)
+    with path.open("a") as file:
+        file.write(json.dumps([[name, seed, trials], found]) + "\n")
+    return found
+
+
 def run(quick: bool = False) -> None:
     """Score of the best settings, on the folds and on other rows, and seconds, rule by rule."""
-    names, seeds, trials = (list(DATA)[:2], 1, 8) if quick else (list(DATA), 10, TRIALS)
-    work = [(name, seed) for name in names for seed in range(seeds)]
+    names, trials = (list(DATA)[:2], 8) if quick else (list(DATA), TRIALS)
+    seeds = 1 if quick else int(os.environ.get("CASTALIA_SEEDS", "10"))
+    work = [(name, seed) for seed in range(seeds) for name in names]
     pool = Parallel(n_jobs=int(os.environ.get("CASTALIA_JOBS", "1")))
-    found = pool(delayed(_searches)(name, seed, trials) for name, seed in work)
-    rows = []
-    for rule in RULES:
-        pairs = [(searches[rule], searches["every trial whole"]) for searches in found]
-        by_data = [_speed(pairs[i : i + seeds]) for i in range(0, len(pairs), seeds)]
-        rows.append(
-            [
-                rule,
-                _difference([a.score - b.score for a, b in pairs]),
-                _difference([a.test - b.test for a, b in pairs]),
-                f"{_speed(pairs):.2f} ({min(by_data):.2f}–{max(by_data):.2f})",
-                f"{np.mean([a.pruned for a, _ in pairs]):.1f} of {trials}",
-            ]
-        )
+    found = pool(delayed(_recorded)(name, seed, trials) for name, seed in work)
     columns = ["given up by", "best score on the folds", "on other rows", "times as fast", "trials"]
-    print_table("Pruning", columns, rows)
+    print_table("Pruning", columns, [_row(rule, found, len(names), trials) for rule in RULES])
+
+
+def _row(rule: str, found: list[dict[str, Search]], data: int, trials: int) -> list[str]:
+    """Compare a rule with whole trials; the searches come seed by seed."""
+    pairs = [(searches[rule], searches["every trial whole"]) for searches in found]
+    by_data = [_speed(pairs[i::data]) for i in range(data)]
+    return [
+        rule,
+        _difference([a.score - b.score for a, b in pairs]),
+        _difference([a.test - b.test for a, b in pairs]),
+        f"{_speed(pairs):.2f} ({min(by_data):.2f}–{max(by_data):.2f})",
+        f"{np.mean([a.pruned for a, _ in pairs]):.1f} of {trials}",
+    ]
 
 
 def _difference(values: list[float]) -> str:

@@ -5,6 +5,7 @@ from scipy.stats import loguniform, norm, randint, uniform
 from sklearn import neural_network
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import castalia
 from castalia import MLPClassifier, tune
@@ -15,6 +16,8 @@ from castalia.testing.toys import plane
 from castalia.tune import Choice, RandomSearch, SearchSpace, Uniform, Whole
 from castalia.tune.search_space import read_space
 from castalia.tune.space import points_of
+
+TINY = MLPClassifier(hidden=(4,), epochs=1)
 
 
 def read(**space):
@@ -92,6 +95,24 @@ def test_a_pipeline_is_searched_by_its_steps_the_last_first():
         "randomfourierfeatures__n_frequencies",
         "randomfourierfeatures__length_scale",
     ]
+
+
+@pytest.mark.parametrize(
+    "estimator, found",
+    [
+        (castalia.Bagging(members=2), "members"),
+        (castalia.Bagging(estimator=TINY, members=2), "estimator__training__weight_decay"),
+        (make_pipeline(StandardScaler(), TINY), "mlpclassifier__training__weight_decay"),
+        (make_pipeline(StandardScaler(), castalia.KMeans()), "kmeans__n_clusters"),
+        (castalia.KMeans(), "n_clusters"),
+    ],
+    ids=["Bagging", "Bagging of networks", "pipeline", "pipeline of clusters", "KMeans"],
+)
+def test_a_default_space_can_be_searched(estimator, found):
+    X, y = plane(60)
+    targets = (y > y.mean()).astype(int)
+    search = RandomSearch(estimator, trials=1, cv=2, refit=False, random_state=0).fit(X, targets)
+    assert found in search.best_params_
 
 
 def test_an_estimator_of_scikit_learn_gets_no_values_that_it_refuses():

@@ -188,11 +188,16 @@ def read_space(space: Mapping[str, Any] | None, estimator: Any, owner: str) -> S
         )
     known = estimator.get_params(deep=True)
     for name in space:
-        part = known.get(name.split("__")[0])
-        late = "__" in name and name.split("__")[0] in known and not hasattr(part, "get_params")
-        if name not in known and not late:
+        if name not in known and not _is_made_later(name, known):
             raise InvalidParameter(
                 f"{owner}: `space` must name parameters of {type(estimator).__name__}; got "
                 f"`{name}`.{did_you_mean(name, known)}"
             )
     return SearchSpace({name: as_domain(owner, name, given) for name, given in space.items()})
+
+
+def _is_made_later(name: str, known: Mapping[str, Any]) -> bool:
+    """Say whether a setting belongs to a part that is None so far, such as ``training__clip``."""
+    parts = name.split("__")
+    outer = ["__".join(parts[:i]) for i in range(1, len(parts))]
+    return any(part in known and not hasattr(known[part], "get_params") for part in outer)

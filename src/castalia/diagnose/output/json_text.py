@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.finding_record import Evidence, Finding, Remedy
+from castalia.diagnose.finding_record import Evidence, Finding, Remedy, SourceLine
 from castalia.errors import CheckpointMismatch, DamagedFile
 from castalia.utils.text import shorten
 
@@ -76,6 +76,7 @@ def _finding(content: Mapping[str, Any]) -> Finding:
         "evidence": tuple(_record(Evidence, each) for each in content["evidence"]),
         "remedy": Remedy(content["remedy"]["text"], changes),
         "symptoms": tuple(_finding(each) for each in content["symptoms"]),
+        "source": _record(SourceLine, source) if (source := content.get("source")) else None,
     }
     return _record(Finding, {**content, **read})
 

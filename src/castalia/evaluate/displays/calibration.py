@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.metrics import calibration_error
 from castalia.utils.figure_style import COLOURS, INK, caption, dress, start, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Calibration"]
 
 
 @dataclass
-class Calibration:
+class Calibration(Display):
     """Reliability diagram of the predicted class, with a histogram of the confidences.
 
     Bars give the 95 percent (Wilson) range of the accuracy in a bin, so that a bin with few rows
@@ -53,9 +53,7 @@ class Calibration:
     high: np.ndarray
     count: np.ndarray
     error: float
-    ax_: Axes = field(init=False, repr=False)
     bars_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_predictions(

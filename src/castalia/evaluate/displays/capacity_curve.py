@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.bands import band, errors_of, splittable
+from castalia.evaluate.displays.display import Display
 from castalia.utils.figure_style import COLOURS, INK, caption, start
 from castalia.utils.text import did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["CapacityCurve"]
 
 
 @dataclass
-class CapacityCurve:
+class CapacityCurve(Display):
     """Training and validation error over the values of one parameter.
 
     Parameters
@@ -55,8 +55,6 @@ class CapacityCurve:
     test: np.ndarray
     parameter: str
     name: str = "error"
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_estimator(

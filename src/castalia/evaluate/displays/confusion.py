@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.label_columns import listed
 from castalia.utils.figure_style import COLOURS, INK, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Confusion"]
 
 
 @dataclass
-class Confusion:
+class Confusion(Display):
     """Confusion matrix: counts in the cells, shade by the share of the true class.
 
     Parameters
@@ -47,8 +47,6 @@ class Confusion:
     matrix: np.ndarray
     labels: list[str]
     hidden: int = 0
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_predictions(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.evaluate.metrics import coverage_accuracy
 from castalia.utils.figure_style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["CoverageAccuracy"]
 
@@ -22,7 +22,7 @@ _MOST_POINTS = 300
 
 
 @dataclass
-class CoverageAccuracy:
+class CoverageAccuracy(Display):
     """Accuracy on the surest rows, over the share of rows answered.
 
     A curve that rises to the left means that low confidence marks the mistakes, so doubtful rows
@@ -47,8 +47,6 @@ class CoverageAccuracy:
 
     coverage: np.ndarray
     accuracy: np.ndarray
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_predictions(

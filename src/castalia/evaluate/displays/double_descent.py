@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate.displays.bands import mean_error
+from castalia.evaluate.displays.display import Display
 from castalia.utils.figure_style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["DoubleDescent"]
 
 
 @dataclass
-class DoubleDescent:
+class DoubleDescent(Display):
     """Training and test error over the size of the model, the epochs, or the training rows.
 
     Parameters
@@ -56,8 +56,6 @@ class DoubleDescent:
     test: np.ndarray
     axis: str = "size"
     eps: float = 1e-6
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.x, self.train, self.test = (

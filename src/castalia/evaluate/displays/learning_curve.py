@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData
 from castalia.evaluate.displays.bands import band, errors_of, splittable
+from castalia.evaluate.displays.display import Display
 from castalia.utils.figure_style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["LearningCurve"]
 
 
 @dataclass
-class LearningCurve:
+class LearningCurve(Display):
     """Training and validation error over the number of training rows.
 
     A gap that closes says that more rows will help; two lines that have met say that they will
@@ -52,8 +52,6 @@ class LearningCurve:
     train: np.ndarray
     test: np.ndarray
     name: str = "error"
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_estimator(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.label_columns import columns, positions, probabilities
 from castalia.utils.figure_style import COLOURS, INK, caption, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["PrecisionRecall"]
 
@@ -23,7 +23,7 @@ _MOST_POINTS = 300
 
 
 @dataclass
-class PrecisionRecall:
+class PrecisionRecall(Display):
     """Precision–recall curves: one for two classes, else one per class against the rest.
 
     Parameters
@@ -50,8 +50,6 @@ class PrecisionRecall:
     curves: dict[str, tuple[np.ndarray, np.ndarray, float]]
     chance: float | None = None
     hidden: int = 0
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_predictions(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
+from castalia.evaluate.displays.display import Display
 from castalia.utils.figure_style import COLOURS, INK, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Residuals"]
 
@@ -21,7 +21,7 @@ _MOST_POINTS = 1000
 
 
 @dataclass
-class Residuals:
+class Residuals(Display):
     """Residuals of a regression: truth minus prediction, or truth against prediction.
 
     A good fit scatters evenly about the line; a funnel means the error grows with the value, a
@@ -46,8 +46,6 @@ class Residuals:
 
     y_true: np.ndarray
     y_pred: np.ndarray
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_pred: Any) -> Residuals:
