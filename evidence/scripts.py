@@ -73,10 +73,13 @@ class Runner:
         Folder for ``scripts.json``.
     limit
         Seconds that a run may take.
+    jobs
+        Runs at a time.
     """
 
-    def __init__(self, clones: Path, out: Path, limit: float) -> None:
+    def __init__(self, clones: Path, out: Path, limit: float, jobs: int = 1) -> None:
         self.clones, self.limit = clones.resolve(), limit
+        self.pool = ThreadPoolExecutor(jobs)
         out.mkdir(parents=True, exist_ok=True)
         self.file, self.lock = out / "scripts.json", threading.Lock()
         self.local, self.servers = threading.local(), []
@@ -84,15 +87,16 @@ class Runner:
         if self.file.exists():
             self.results = json.loads(self.file.read_text())
 
-    def all(self, jobs: list[Job], at_a_time: int) -> None:
+    def all(self, jobs: list[Job]) -> None:
         """Run those that have no result yet."""
         left = [job for job in jobs if job.what not in self.results.get(job.script.name, {})]
-        with ThreadPoolExecutor(at_a_time) as pool:
-            list(pool.map(self.one, left))
+        list(self.pool.map(self.one, left))
+
+    def close(self) -> None:
+        """End the servers."""
+        self.pool.shutdown()
         for server in self.servers:
-            server.stdin.close()
-            server.wait()
-        self.servers = []
+            server.communicate()
 
     def one(self, job: Job) -> None:
         """Run a job and keep what it gives; an error is a result."""
@@ -225,10 +229,11 @@ def run(words: list[str]) -> None:
     found = [one for one in scripts() if asked.half in (None, one.half)]
     found.sort(key=lambda one: one.half)
     wanted = [one for one in found if any(part in one.name for part in parts)]
-    runner = Runner(asked.clones, asked.out, asked.limit)
-    runner.all([Job(one, what) for one in wanted for what in STAGES[asked.stage]], asked.jobs)
+    runner = Runner(asked.clones, asked.out, asked.limit, asked.jobs)
+    runner.all([Job(one, what) for one in wanted for what in STAGES[asked.stage]])
     if asked.stage == "faults":
         faulty = [job for job in chosen(found, runner.results) if job.script in wanted]
         random.Random(0).shuffle(faulty)  # a run that is cut short loses no kind of them
-        runner.all(faulty, asked.jobs)
+        runner.all(faulty)
+    runner.close()
     report(found, runner.results)
