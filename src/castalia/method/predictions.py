@@ -16,7 +16,7 @@ import numpy as np
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.kinds import Asked, kind_of
 from castalia.method.report.plain_values import plain
-from castalia.method.saved_model import find_text, load_model
+from castalia.method.saved_model import find_formats, find_text, load_model
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
@@ -124,6 +124,7 @@ def predict(
             header=header,
             encoding=encoding,
             keep=tuple(keep),
+            formats=find_formats(model),
         ),
     )
     if strict and rows.unseen:
