@@ -5,6 +5,7 @@ NAMES = (
     "noise_tables",
     "regression",
     "classical",
+    "snapshots",
     "defaults",
     "pruning",
     "foetal_ecg",

@@ -1,5 +1,6 @@
 """How many threads a test has, which are the tiny ones, and which need a device not here."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -9,9 +10,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores: threads of o
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
+from tests.processes import zygote  # noqa: E402
 
 pytest_plugins = ["tools.reach"]  # rows of the course whose tests never enter their object
 HERE = Path(__file__).parent
+gc.disable()  # until everything is imported
 TINY = {
     "utils",
     "nn",
@@ -33,6 +36,18 @@ def pytest_collection_modifyitems(items):
         place = item.path.relative_to(HERE).parts[0]
         if place in TINY and not item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.tiny)
+
+
+def pytest_collection_finish():
+    """What is imported by now stays: no collection of garbage need look at it again."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="session", name="zygote")
+def _zygote():
+    with zygote() as run:
+        yield run
 
 
 # Slow machines are no failure; the same examples every time, so that a failure can be repeated.

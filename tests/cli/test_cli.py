@@ -169,6 +169,7 @@ def test_what_has_no_layers_to_show_is_said():
     assert "must be given one system; got none" in sentence("models", "--describe")
     assert "a network; `Ridge` is none" in sentence("models", "Ridge", "--describe")
     assert "a network; `Bagging` is none" in sentence("models", "Bagging", "--describe")
+    assert "Did you mean `mlp`?" in sentence("models", "mlpp")
     assert "--input must be COLUMNS, such as 20; got '3x4'" in sentence(
         "models", "MLPClassifier", "--describe", "--input", "3x4"
     )

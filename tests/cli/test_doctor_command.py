@@ -1,7 +1,6 @@
 """``castalia doctor``: anybody's script, unchanged, with the exit code it has without us."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -9,9 +8,9 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from tests.processes import ENVIRONMENT
 
 SOURCE = Path(__file__).parents[2] / "src"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
 
 TRAINING = """
 import sys
@@ -49,15 +48,6 @@ class Done:
     err: str
 
 
-@pytest.fixture(scope="module")
-def zygote():
-    command = [sys.executable, str(Path(__file__).parent / "zygote.py")]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=ENVIRONMENT) as process:
-        yield process
-        process.stdin.close()
-
-
 @pytest.fixture
 def doctor(zygote, tmp_path):
     """Write a script and run it under the doctor; options come as words, arguments after them."""
@@ -71,9 +61,7 @@ def doctor(zygote, tmp_path):
             (folder / name).write_text(dedent(script))
         order = ["doctor", *words, name, *args]
         out, err = logs / "out", logs / "err"
-        zygote.stdin.write(json.dumps([order, str(folder), str(out), str(err)]) + "\n")
-        zygote.stdin.flush()
-        code = int(zygote.stdout.readline())
+        code = zygote(order, folder, out, err)
         return Done(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
     run.folder = folder
@@ -395,3 +383,50 @@ def test_a_fresh_training_is_bit_equal_though_names_and_settings_are_the_script_
     watched = fresh(tmp_path, "-m", "castalia.doctor", "--quiet", "--no-files", "train.py")
     assert plain[0] == 0, plain[2]
     assert watched == plain
+
+
+# ---- for CI, and while it runs ----
+
+FAULTY = TRAINING.replace("        optimizer.zero_grad()\n", "")
+
+
+def test_fail_on_gives_exit_code_3_and_files_for_ci(doctor):
+    done = doctor(
+        FAULTY + "train(Net(), 30)",
+        *("--no-files", "--fail-on", "error", "--patch"),
+        *("--junit", "ci/doctor.xml", "--sarif", "ci/doctor.sarif"),
+    )
+    assert done.code == 3
+    line = next(i for i, text in enumerate(FAULTY.splitlines(), 1) if "backward" in text)
+    assert f"train.py:{line}  loss.backward()" in done.out
+    assert "+        optimizer.zero_grad()" in done.out
+    assert f'line="{line}"' in (doctor.folder / "ci" / "doctor.xml").read_text()
+    log = json.loads((doctor.folder / "ci" / "doctor.sarif").read_text())
+    place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["region"]["startLine"] == line
+    assert place["artifactLocation"]["uri"] == "train.py"
+
+
+def test_fail_on_is_silent_about_a_healthy_training_and_keeps_the_script_s_own_code(doctor):
+    mild = "train(Net(), 3)\nsys.exit(7)"
+    assert doctor(TRAINING + mild, "--no-files", "--fail-on", "error").code == 7
+    assert doctor(TRAINING + "train(Net(), 3)", "--no-files", "--fail-on", "error").code == 0
+
+
+def test_a_severity_is_checked_before_the_script_runs(doctor):
+    done = doctor("print('ran')", "--fail-on", "everything")
+    assert done.code == 2
+    assert "`--fail-on` must be 'error' or 'warning'; got 'everything'" in done.err
+    assert "ran" not in done.out
+
+
+def test_a_certain_error_is_printed_while_the_script_runs_and_may_end_it(doctor):
+    overflow = TRAINING.replace("lr=0.1", "lr=1e38") + "train(Net(), 400)\nprint('the end')"
+    done = doctor(overflow, "--no-files")
+    assert done.code == 0
+    assert "castalia doctor: CST105 non-finite" in done.err
+    assert "the end" in done.out
+    stopped = doctor(overflow, "--no-files", "--stop-on", "error")
+    assert stopped.code == 3
+    assert "the end" not in stopped.out
+    assert "CST105" in stopped.out  # the diagnosis still comes

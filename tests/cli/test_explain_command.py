@@ -32,6 +32,26 @@ def test_the_report_of_the_fit_ranks_the_columns_under_their_names(run):
     assert found["metric"] == "accuracy"
 
 
+def test_the_report_explains_the_model_that_it_recommends(run, tmp_path):
+    result = FitResult.load(run[0])
+    name = result.summary["models"][result.summary["recommended"]]
+    assert result.summary["recommended"] != "model"
+    assert result.report.explained == name
+    assert f"What {name} uses" in result.page.read_text()
+
+
+def test_an_evaluation_shows_the_columns_that_the_model_uses(run):
+    done = call("evaluate", *run, "--explain")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    head = lines.index("Columns by what Accuracy loses when they are shuffled")
+    first = lines[head + 2].split()[0]
+    found = json.loads(call("evaluate", *run, "--explain", "--json").stdout)["importance"]
+    assert found["columns"][0] == first in ("length", "colour", "price")
+    assert found["values"] == sorted(found["values"], reverse=True)
+    assert json.loads(call("evaluate", *run, "--json").stdout)["importance"] == {}
+
+
 def test_each_row_lists_the_user_s_columns_by_their_effect(run):
     done = call("explain", *run, "--first", 2, "--most", 1)
     assert done.exit_code == 0, done.output

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import castalia
 from castalia.cli import app
-from castalia.models.language import GPTLanguageModel, NGramLanguageModel
+from castalia.models.language import GPTLanguageModel, LlamaLanguageModel, NGramLanguageModel
 from castalia.testing import toy
 
 TEXTS = toy("chain")[0][:60]
@@ -24,12 +24,13 @@ def folder(tmp_path_factory):
     model = GPTLanguageModel(**sizes).fit(TEXTS)
     castalia.save(model, place / "gpt")
     model.save_pretrained(place / "huggingface")
+    LlamaLanguageModel(**sizes).fit(TEXTS).save_pretrained(place / "llama")
     castalia.save(NGramLanguageModel().fit(TEXTS), place / "counted")
     castalia.save(castalia.MLPClassifier(hidden=(4,)), place / "mlp")
     return place
 
 
-@pytest.mark.parametrize("name", ["gpt", "huggingface", "counted"])
+@pytest.mark.parametrize("name", ["gpt", "huggingface", "llama", "counted"])
 def test_a_text_is_continued_and_a_seed_repeats_it(folder, name):
     one, two = (call(folder / name, "--prompt", "a b", "--seed", 1) for _ in range(2))
     assert one.exit_code == 0, one.output

@@ -47,16 +47,16 @@ def test_texts_are_told_again_from_the_number_of_their_kind():
 
 def test_eight_layers_learn_to_turn_words_round_only_where_each_adds_to_its_input():
     random = np.random.default_rng(0)
-    texts = [" ".join(random.choice(list("abcd"), 4)) for _ in range(400)]
-    deep = {"tokenizer": "whitespace", "dim": 24, "hidden": 24, "depth": 8, "attention": "none"}
-    settings = {"dropout": 0.0, "epochs": 10, "batch_size": 32, "lr": 5e-3, "random_state": 0}
+    texts = [" ".join(random.choice(list("abcd"), 3)) for _ in range(256)]
+    deep = {"tokenizer": "whitespace", "dim": 48, "hidden": 48, "depth": 8, "attention": "none"}
+    settings = {"dropout": 0.0, "epochs": 6, "batch_size": 32, "lr": 8e-3, "random_state": 0}
 
     def loss(residual):
         training = Training(validation=0, clip=1.0)
         model = Seq2Seq(**deep, **settings, residual=residual, training=training)
         return model.fit(texts, [text[::-1] for text in texts]).history_[-1]["loss"]
 
-    guessing = 4 / 5 * np.log(4)  # 1.11: letters are even, and where a text ends is known
+    guessing = 3 / 4 * np.log(4)  # 1.04: letters are even, and where a text ends is known
     assert loss(True) < 0.5 * guessing
     assert loss(False) > 0.85 * guessing
 

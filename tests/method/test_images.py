@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from castalia.method.images.image_model import choose_model, choose_size
 from castalia.method.kinds import LabelledImages, Table, open_data
 from castalia.method.report import RunReport, render
 from castalia.method.saved_model import load_model
+from castalia.models.vision.image_recipe import image_amounts, image_augmentation
 
 
 @pytest.fixture(scope="module")
@@ -382,10 +384,23 @@ def test_many_images_get_the_larger_network_on_a_gpu(monkeypatch):
 
 
 def test_grey_images_are_not_flipped(tmp_path, folder):
-    grey = opened(write_images(tmp_path / "grey", mode="L"))
-    assert "Flip" not in repr(grey.build(24).augment)
-    assert "Flip" in repr(opened(folder).build(24).augment)
-    assert "not flipped" in " ".join(grey.notes)
+    grey = notes(write_images(tmp_path / "grey", mode="L"))
+    assert "but not flipped, for a mirrored sign is another one" in grey
+    assert "Images are flipped and cropped at random, turned and zoomed" in notes(folder)
+    assert "flipped" not in notes(folder, settings={"augment": None})
+
+
+def test_a_folder_is_trained_by_the_recipe_that_classifiers_without_arguments_have(folder):
+    for model in ("convnet", "resnet", "lenet"):
+        made = opened(folder, settings={}, model=model).build(24)
+        assert replace(made.training, verbose="auto") == castalia.ResNetClassifier.usual_training
+    usual = castalia.ResNetClassifier(image_size=12)
+    made = opened(folder, settings={}, model="resnet").build(24)
+    given = {**made.get_params(deep=False), "random_state": None, "training": None}
+    assert given == usual.get_params(deep=False)
+    made = opened(folder, settings={}).build(24)
+    assert (made.epochs, made.batch_size, made.lr) == image_amounts(24)
+    assert repr(made.augment) == repr(image_augmentation(24, 3, (12, 12)))
 
 
 def test_images_smaller_than_a_network_takes_are_enlarged(folder):

@@ -492,6 +492,15 @@ def test_every_classifier_of_texts_gets_settings_it_can_be_trained_with(table, m
     assert made.set_params(training=None).fit(["so good", "so bad"] * 4, [1, 0] * 4).n_iter_ == 1
 
 
+def test_a_llama_is_fitted_by_its_short_name_at_its_own_width(book, tmp_path):
+    small = {"epochs": 1, "dim": 8, "depth": 1, "heads": 2, "context": 16}
+    found = run(text_plan(str(book), small, model="llama", run=tmp_path / "run"))
+    assert found.summary["models"]["model"] == "LlamaLanguageModel"
+    model = castalia.load(found.model)
+    assert model.hidden is None
+    assert len(predict(found.folder, str(book), name="model")) > 0
+
+
 @pytest.mark.parametrize("setting", [{"dim": -1}, {"optimizer": "none such"}])
 def test_a_wrong_setting_is_refused_before_any_work(table, tmp_path, setting):
     plan = text_plan(str(table), setting, "label", run=tmp_path / "run")

@@ -106,6 +106,20 @@ def test_a_model_of_dates_answers_new_dates(passengers, tmp_path):
     np.testing.assert_allclose(network.predict(read(passengers)), named)
 
 
+def test_days_and_months_keep_the_order_they_had_in_training(passengers, tmp_path):
+    lines = [line.split(",") for line in passengers.read_text().splitlines()[1:]]
+    turned = [f"{15 + i % 9}/{when[5:]}/{when[:4]},{y}" for i, (when, y) in enumerate(lines)]
+    (tmp_path / "turned.csv").write_text("\n".join(["Month,Passengers", *turned]) + "\n")
+    found = run(quick_plan(tmp_path / "turned.csv", "Passengers", run=tmp_path / "run"))
+    for name, when in (("doubtful", "05/02/1957"), ("sure", "1957-02-05"), ("other", "2/15/1957")):
+        (tmp_path / f"{name}.csv").write_text(f"Month\n{when}\n")
+    said = {n: predict(found.folder, tmp_path / f"{n}.csv") for n in ("doubtful", "sure", "other")}
+    assert said["doubtful"].columns["prediction"] == said["sure"].columns["prediction"]
+    assert said["doubtful"].notes == []
+    (note,) = said["other"].notes
+    assert "must hold dates written %d/%m/%Y, as before; it holds dates written %m/%d/%Y" in note
+
+
 def test_time_that_leaves_one_class_to_learn_from_is_left_aside():
     table = pa.table(
         {

@@ -3,13 +3,15 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.method.small import quick_plan
 
-from castalia.method import run
-from castalia.method.answer_scores import Answers
+from castalia.method import evaluate, run
+from castalia.method.answer_scores import Answers, score_basis
 from castalia.method.fit_verdict import decide
-from castalia.method.problem import Problem
+from castalia.method.kinds import open_data
+from castalia.method.problem import Problem, pose_problem
 from castalia.method.split_interval import RowsTested, split_interval
 from castalia.method.task import Task
 from castalia.method.train_test_split import Part, RowKeys
@@ -88,6 +90,35 @@ def test_a_blend_is_recommended_only_beyond_its_interval():
     assert found.recommended == "blend"
     assert found.words.startswith("Use the blend")
     assert verdict(0.5, 0.51, 0.51, blend=0.52).recommended == "guess"
+
+
+def uneven_table(rows=600, seed=0):
+    """Return rows of which 3 in 100 are rare, and more often so where x is large."""
+    rng = np.random.default_rng(seed)
+    x, noise = rng.normal(size=(2, rows))
+    rare = np.argsort(-(x + 0.7 * noise))[: 3 * rows // 100]
+    y = np.full(rows, "usual")
+    y[rare] = "rare"
+    return pa.table({"x": x, "other": rng.normal(size=rows), "y": y})
+
+
+def test_a_rare_class_that_can_be_predicted_is_seen(tmp_path):
+    found = run(quick_plan(uneven_table(), "y", run=tmp_path / "run", cv=3))
+    assert found.summary["metric"] == "roc_auc"
+    assert found.summary["outcome"] != "none"
+    assert any("ROC AUC decides" in note for note in found.summary["notes"])
+    assert evaluate(found.folder, uneven_table(seed=1)).metric == "roc_auc"
+    by_accuracy = pose_problem(open_data(quick_plan(uneven_table(), "y", metric="accuracy")))
+    assert by_accuracy.metric == "accuracy"
+
+
+def test_a_score_of_classes_rests_on_the_rarest():
+    problem = problem_of(np.r_[np.zeros(95, int), np.ones(5, int)], parts=1, share=1.0)
+    rows = np.arange(100)
+    assert score_basis("accuracy", problem.task, rows) is None
+    assert score_basis("roc_auc", problem.task, rows) == 10
+    none = split_interval(lambda i: 1.0, RowsTested.of([rows]), counted=True, basis=10)
+    assert none.low < 0.75
 
 
 def test_few_rows_that_are_all_right_make_no_score_certain():

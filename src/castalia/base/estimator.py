@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -32,7 +32,10 @@ from castalia.data.batches import Samples
 from castalia.data.table_adapter import TableAdapter
 from castalia.protocols import Batch, Objective, Spec, Stage
 from castalia.train import (
+    Precision,
+    Recorder,
     Training,
+    TrainState,
     build_strategy,
     check_training,
     evaluation_rows,
@@ -91,6 +94,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     usual_training: ClassVar[Training] = Training()  # where ``training`` is None
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
+    batch_tokens = cast("int | None", None)  # most tokens of a batch: a field where texts are read
     _unsaved: ClassVar[tuple[str, ...]] = ()
     _optimizers: ClassVar[Any] = None  # an instance has their states between calls of partial_fit
 
@@ -234,21 +238,16 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Run the loop, from random weights or on from those there are."""
         device = resolve_device(training.device)
         past = list(self.history_) if again else []
-        drawn = build_strategy(training, device).agree(seed_from(self.random_state))
-        drawn = derive(drawn, len(past)) % 2**31 if past else drawn
-        recorder = open_recorder(self, training, X, target.y, target.weight, drawn, again=again)
-        seed, amounts = recorder.seed, self.recipe.amounts(self)
+        recorder = self._recorder(training, device, X, target, past, again=again)
+        amounts = self.recipe.amounts(self)
         amounts = amounts if epochs is None else amounts._replace(epochs=epochs)
-        with seed_scope(seed, device):
+        with seed_scope(recorder.seed, device):
             net = self._network(self.spec_)
             if again:
                 net.load_state_dict(self.module_.state_dict())
             work = step_work(net, self.adapter_.shape, amounts.batch_size)
-            rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
-            precision = resolve_precision(training.precision, device, rows=rows, work=work)
-            samples = self._samples(X, target, precision.dtype)
-            validation = self._validation(training.validation, precision.dtype)
-            kept, held = self.adapter_.split(samples, validation, seed, target.labels)
+            precision = self._precision(training, device, work)
+            kept, held = self._split(X, target, training, precision.dtype, recorder.seed)
             stages = _stages(self._objective(self.spec_))
             steps = amounts.epochs * kept.n_batches(amounts.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
@@ -258,7 +257,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 kept,
                 training,
                 **amounts._asdict(),
-                seed=seed,
+                seed=recorder.seed,
                 device=device,
                 precision=precision,
                 validation=held,
@@ -270,18 +269,50 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             self.__dict__["_optimizers"] = state.stepper.parts.optimizer_states()
         whole = state.weights  # gathered from shards
         self.module_: nn.Module = net if whole is None else self._plain(whole, precision.dtype)
-        for line in state.history:
-            line["epoch"] += len(past)
-        self.history_: list[dict[str, Any]] = [*past, *state.history]
-        self.n_iter_ = len(self.history_)
-        self.best_ = state.best
-        self.stopped_ = state.stopped
-        counts = {"rows": len(kept), "validation_rows": len(held)}
-        self.settings_ = {**state.settings, "seed": seed, **counts, **amounts._asdict()}
+        counts = {"rows": len(kept), "validation_rows": len(held), **amounts._asdict()}
+        self._keep_record(state, past, {"seed": recorder.seed, **counts})
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         remember(self, doctor)
         self.codec.conclude(self, *self._validation_outputs(held))
         return self
+
+    def _recorder(
+        self,
+        training: Training,
+        device: torch.device,
+        X: Any,
+        target: Target,
+        past: list[Any],
+        *,
+        again: bool,
+    ) -> Recorder:
+        """Open the run of this fit, under a seed of its own: drawn, or that of a resumed run."""
+        seed = build_strategy(training, device).agree(seed_from(self.random_state))
+        seed = derive(seed, len(past)) % 2**31 if past else seed
+        return open_recorder(self, training, X, target.y, target.weight, seed, again=again)
+
+    def _precision(self, training: Training, device: torch.device, work: float) -> Precision:
+        rows = self.spec_.rows if isinstance(self.adapter_, TableAdapter) else sys.maxsize
+        return resolve_precision(training.precision, device, rows=rows, work=work)
+
+    def _split(
+        self, X: Any, target: Target, training: Training, dtype: torch.dtype, seed: int
+    ) -> tuple[Samples, Samples]:
+        """Return the samples to train on and those to validate on."""
+        samples = self._samples(X, target, dtype)
+        validation = self._validation(training.validation, dtype)
+        return self.adapter_.split(samples, validation, seed, target.labels)
+
+    def _keep_record(
+        self, state: TrainState, past: list[dict[str, Any]], resolved: dict[str, Any]
+    ) -> None:
+        """Keep the record of the training, after that of earlier ones."""
+        for line in state.history:
+            line["epoch"] += len(past)
+        self.history_: list[dict[str, Any]] = [*past, *state.history]
+        self.n_iter_ = len(self.history_)
+        self.best_, self.stopped_ = state.best, state.stopped
+        self.settings_ = {**state.settings, **resolved}
 
     def _plain(self, weights: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
         """Build the network again, whole, around weights that were gathered from shards."""
@@ -294,9 +325,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """Return checked rows and encoded targets as the loop wants them."""
         y = map_tree(lambda leaf: _cast(leaf, dtype), target.y)
         weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
-        tokens = getattr(self, "batch_tokens", None)  # a field of some that read texts
-        samples = Samples(self.adapter_.rows(X, _NUMPY[dtype]), y, weight, tokens=tokens)
-        check_tokens(self, samples.lengths, tokens)
+        rows = self.adapter_.rows(X, _NUMPY[dtype])
+        samples = Samples(rows, y, weight, tokens=self.batch_tokens)
+        check_tokens(self, samples.lengths, self.batch_tokens)
         return samples
 
     def _validation(self, wanted: Any, dtype: torch.dtype) -> float | Samples:

@@ -48,7 +48,7 @@ ENSEMBLE = (
             "2001, Friedman, Greedy function approximation: a gradient boosting machine, Annals "
             "of Statistics 29"
         ),
-        small={"members": 30},
+        small={"members": 30, "task": "regression"},
         toy="sine",
         pass_mark=0.9,
         seeded=False,

@@ -90,7 +90,8 @@ def system(name: str) -> System:
     """Return the record of a name, or say which names are near it."""
     if name not in SYSTEMS:
         short = [known for known in SYSTEMS if _plain(name) in _forms(known)]
-        near = f" Did you mean {listing(short)}?" if short else did_you_mean(name, SYSTEMS)
+        forms = [*(form for known in SYSTEMS for form in _forms(known)), *ALIASES]
+        near = f" Did you mean {listing(short)}?" if short else did_you_mean(_plain(name), forms)
         raise InvalidParameter(
             f"castalia: `{name}` is not in the catalogue; `castalia models` lists it.{near}"
         )

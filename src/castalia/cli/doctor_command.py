@@ -9,7 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -18,6 +18,9 @@ import typer
 from castalia.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from castalia.diagnose.diagnosis import Diagnosis
+    from castalia.diagnose.finding_record import Finding
+    from castalia.diagnose.output.webhook import Webhook
     from castalia.diagnose.script import Session
 
 __all__ = ["doctor"]
@@ -28,6 +31,7 @@ NOTHING = (
     "(worker processes are not watched)."
 )
 INTERRUPTED = 130  # as shells say it: 128 and the number of the signal
+FOUND = 3  # `--fail-on` found something, or `--stop-on` ended the script
 
 
 def doctor(
@@ -44,19 +48,84 @@ def doctor(
         list[str] | None, typer.Option(help="A finding not wanted, such as CST207; repeatable.")
     ] = None,
     files: Annotated[bool, typer.Option("--files/--no-files", help="Write the two files.")] = True,
+    live: Annotated[
+        bool, typer.Option("--live/--no-live", help="Print errors as soon as they are certain.")
+    ] = True,
+    stop_on: Annotated[
+        str, typer.Option(help="'error': end the script, with exit code 3, at a certain error.")
+    ] = "",
+    fail_on: Annotated[
+        str, typer.Option(help="'error' or 'warning': exit code 3 when that bad or worse is found.")
+    ] = "",
+    patch: Annotated[
+        bool, typer.Option("--patch", help="Print remedies as a diff of the script.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here, for CI.")] = None,
+    sarif: Annotated[Path | None, typer.Option(help="Write SARIF here, for code hosts.")] = None,
+    webhook: Annotated[str, typer.Option(help="Post findings as JSON to this address.")] = "",
 ) -> None:
     """Run a training script unchanged, watch it, and say what is wrong with the training.
 
     Options come before the script; all that follows it is the script's own. The exit code is the
-    script's.
+    script's, or 3 where `--stop-on` or `--fail-on` asks for it.
     """
     _check_mute(mute or [])
-    folder = _folder(out) if files else None
-    visit = _Visit(tuple(mute or ()))
+    _check_severity("--stop-on", stop_on, ("error",))
+    _check_severity("--fail-on", fail_on, ("error", "warning"))
+    subject = _subject(script, module)
+    wishes = _Wishes(
+        subject=subject,
+        folder=_folder(out) if files else None,
+        quiet=quiet,
+        mute=tuple(mute or ()),
+        live=live and not quiet,
+        stop=bool(stop_on),
+        fail_on=fail_on,
+        patch=patch,
+        junit=junit and junit.absolute(),  # the script may go elsewhere
+        sarif=sarif and sarif.absolute(),
+        webhook=_webhook(webhook, subject),
+    )
+    visit = _Visit(wishes)
     code = visit.run(script, args or [], module)
     if visit.at_home:
-        code = visit.tell(code, _subject(script, module), folder, quiet)
+        code = visit.tell(code)
     raise SystemExit(code)
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """What the options ask for."""
+
+    subject: str
+    folder: Path | None
+    quiet: bool
+    mute: tuple[str, ...]
+    live: bool
+    stop: bool
+    fail_on: str
+    patch: bool
+    junit: Path | None
+    sarif: Path | None
+    webhook: Webhook | None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody would see a diagnosis."""
+        written = self.folder or self.junit or self.sarif or self.webhook
+        return self.quiet and not (written or self.fail_on)
+
+
+def _check_severity(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value and value not in known:
+        names = " or ".join(f"'{name}'" for name in known)
+        raise InvalidParameter(f"doctor: `{option}` must be {names}; got {value!r}.")
+
+
+def _webhook(url: str, subject: str) -> Webhook | None:
+    from castalia.diagnose.output.webhook import Webhook
+
+    return Webhook(url, subject) if url else None
 
 
 def _check_mute(codes: list[str]) -> None:
@@ -75,11 +144,11 @@ def _folder(out: Path) -> Path:
 class _Visit:
     """One run of a script under watch."""
 
-    def __init__(self, mute: tuple[str, ...]) -> None:
-        self.mute = mute
+    def __init__(self, wishes: _Wishes) -> None:
+        self.wishes = wishes
         self.session: Session | None = None
         self.fault = ""
-        self.stdout, self.process = sys.stdout, os.getpid()
+        self.stdout, self.stderr, self.process = sys.stdout, sys.stderr, os.getpid()
         self.place = _Place()
 
     @property
@@ -108,52 +177,89 @@ class _Visit:
 
     def _begin(self) -> None:
         """Start watching, now that torch is there; before, the script may have set it up."""
+        wishes = self.wishes
         try:
             with self.place.ours():
                 from castalia.diagnose.script import Session
 
-                self.session = Session(self.mute)
+                listener = self._live if wishes.live or wishes.webhook else None
+                self.session = Session(wishes.mute, listener, wishes.stop)
             self.session.start()
         except Exception as error:
             self.session, self.fault = None, f"{type(error).__name__}: {error}"
 
-    def tell(self, code: int, subject: str, folder: Path | None, quiet: bool) -> int:
+    def _live(self, found: Finding) -> None:
+        """Print a line while the script runs; what the script itself prints stays as it is."""
+        if self.wishes.webhook:
+            self.wishes.webhook.post(found)
+        if self.wishes.live:
+            place = f" ({found.source})" if found.source else ""
+            _say(self.stderr, f"{CALLER}: {found}{place}")
+
+    def tell(self, code: int) -> int:
         """Print and write what was found; return the exit code."""
+        found = None
         try:
             with self.place.ours():
-                self._tell(subject, folder, quiet)
+                found = self._tell()
         except KeyboardInterrupt:
             return INTERRUPTED
         except Exception as error:
             self.fault = self.fault or f"{type(error).__name__}: {error}"
         if self.fault:
             _say(sys.stderr, f"{CALLER}: the diagnosis failed ({self.fault}).")
-        return code
+        return code or (FOUND if found and self._fails(found) else 0)
 
-    def _tell(self, subject: str, folder: Path | None, quiet: bool) -> None:
+    def _fails(self, found: Diagnosis) -> bool:
+        serious = {"error": ("error",), "warning": ("error", "warning")}
+        return found.worst in serious.get(self.wishes.fail_on, ())
+
+    def _tell(self) -> Diagnosis | None:
         if self.session is not None:
             self.session.stop()
         if self.session is None or not self.session.saw_training:
-            self._tell_nothing(subject, folder, quiet)
-            return
-        if quiet and folder is None:
-            return
-        found = self.session.diagnosis(subject)
-        if not quiet:
-            _say(self.stdout, f"\n{found}")
-        if folder is not None:
-            data, page = _write(found, folder)
-            if not quiet:
-                _say(self.stdout, f"Written: {data} and {page.name}")
+            self._tell_nothing()
+            return None
+        if self.wishes.silent:
+            return None
+        found = self.session.diagnosis(self.wishes.subject)
+        self._print(f"\n{found}")
+        if self.wishes.folder is not None:
+            data, page = _write(found, self.wishes.folder)
+            self._print(f"Written: {data} and {page.name}")
+        self._pass_on(found)
+        return found
 
-    def _tell_nothing(self, subject: str, folder: Path | None, quiet: bool) -> None:
-        if not quiet:
-            _say(self.stdout, f"{CALLER}: {NOTHING[0].lower()}{NOTHING[1:]}")
-        if folder is not None:
+    def _tell_nothing(self) -> None:
+        self._print(f"{CALLER}: {NOTHING[0].lower()}{NOTHING[1:]}")
+        if self.wishes.folder is not None:
             from castalia.diagnose import Diagnosis
 
+            subject = self.wishes.subject
             found = self.session.diagnosis(subject) if self.session else Diagnosis(subject=subject)
-            _write(replace(found, notes=(NOTHING, *found.notes)), folder)
+            _write(replace(found, notes=(NOTHING, *found.notes)), self.wishes.folder)
+
+    def _pass_on(self, found: Diagnosis) -> None:
+        """Give the diagnosis to CI servers, code hosts and web addresses; show it as a diff."""
+        wishes = self.wishes
+        if wishes.patch:
+            from castalia.diagnose.script.source_patch import proposed_diff
+
+            self._print(proposed_diff(found) or "No remedy can be written as a diff.")
+        if wishes.junit:
+            _put(wishes.junit, found.to_junit(wishes.fail_on or "warning"))
+        if wishes.sarif:
+            _put(wishes.sarif, found.to_sarif())
+        if wishes.webhook:
+            for one in found.findings:
+                wishes.webhook.post(one)
+            wishes.webhook.close()
+            for fault in wishes.webhook.faults[:1]:
+                _say(sys.stderr, f"{CALLER}: `--webhook` was not reached ({fault}).")
+
+    def _print(self, words: str) -> None:
+        if not self.wishes.quiet:
+            _say(self.stdout, words)
 
 
 def _subject(script: str, module: bool) -> str:
@@ -185,6 +291,14 @@ def _say(stream: TextIO | None, words: str) -> None:
         spelling = getattr(stream, "encoding", None) or "utf-8"
         stream.write(words.encode(spelling, "replace").decode(spelling) + "\n")  # type: ignore
         stream.flush()  # type: ignore[union-attr]
+
+
+def _put(path: Path, text: str) -> None:
+    from castalia.utils.atomic_files import atomic_write, writing
+
+    with writing(CALLER, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, text)
 
 
 def _write(found: Any, folder: Path) -> tuple[Path, Path]:

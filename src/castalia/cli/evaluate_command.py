@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,10 +28,14 @@ def evaluate(
     header: options.Header = True,
     encoding: options.Encoding = None,
     drop_missing: options.DropMissing = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show which columns the model uses on these rows.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a saved model on new rows, images or texts."""
     from castalia.method import evaluate as evaluate_rows
+    from castalia.method.report.plain_values import plain
     from castalia.method.report.score_formats import metric_label, score, score_range
     from castalia.utils.text import plural
 
@@ -45,6 +49,7 @@ def evaluate(
         header=header,
         encoding=encoding,
         drop_missing=drop_missing,
+        explain=explain,
     )
     out = Output(as_json)
     for note in found.notes:
@@ -59,4 +64,21 @@ def evaluate(
         for name, value in found.scores.items()
     ]
     out.table(["measure", "score", "95 % interval"], rows, right="12")
-    out.data(vars(found))
+    if found.importance:
+        _show_columns(found.importance, out)
+    out.data(plain(vars(found)))
+
+
+def _show_columns(found: dict[str, Any], out: Output) -> None:
+    """Print what the score loses when a column is shuffled, the most first."""
+    from castalia.method.report.score_formats import metric_label, score
+
+    name = found["metric"]
+    out.say(f"Columns by what {metric_label(name)} loses when they are shuffled", "head")
+    rows = [
+        [column, score(value, name), f"{score(low, name)} to {score(high, name)}"]
+        for column, value, (low, high) in zip(
+            found["columns"], found["values"], found["intervals"], strict=True
+        )
+    ]
+    out.table(["column", "loss", "95 % interval"], rows, right="12")

@@ -15,7 +15,8 @@ __all__ = ["generate"]
 
 def generate(
     model: Annotated[
-        str, typer.Argument(help="Folder of a run, a saved model, or Hugging Face's of a GPT-2.")
+        str,
+        typer.Argument(help="Folder of a run, a saved model, or of a GPT-2 or Llama."),
     ],
     prompt: Annotated[str, typer.Option("--prompt", "-p", help="How the text begins.")] = "",
     tokens: Annotated[int, typer.Option(help="Most tokens to add.")] = 200,
@@ -70,9 +71,7 @@ def _writer(path: str, name: str | None) -> Any:
     folder = Path(path)
     ours = ("model.json", "model", "stages")  # a run has a config of its own
     if (folder / "config.json").is_file() and not any((folder / name).exists() for name in ours):
-        from castalia.models.language import GPTLanguageModel
-
-        return GPTLanguageModel.from_pretrained(folder)
+        return _reader_of(folder).from_pretrained(folder)
     from castalia.method.saved_model import load_model
 
     found = load_model(folder, name)
@@ -82,6 +81,15 @@ def _writer(path: str, name: str | None) -> Any:
             "`castalia predict` answers with it."
         )
     return found
+
+
+def _reader_of(folder: Any) -> Any:
+    """Return the estimator that reads a folder of Hugging Face's."""
+    from castalia.models.language import GPTLanguageModel, LlamaLanguageModel
+    from castalia.nets.language.huggingface.checkpoint_folder import read_config
+
+    llama = read_config(folder).get("model_type") in ("llama", "mistral", "qwen2")
+    return LlamaLanguageModel if llama else GPTLanguageModel
 
 
 def _check_prompt(writer: Any, prompt: str) -> None:

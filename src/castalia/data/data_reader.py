@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ def read(
     target: str | None = None,
     stream: bool | Literal["auto"] = "auto",
     encoding: str | None = None,
+    formats: Mapping[str, str] | None = None,
 ) -> Any:
     """Read a table, or images.
 
@@ -43,6 +45,9 @@ def read(
     encoding
         Encoding of a text file; None: that of its byte order mark, UTF-8, or Windows-1252 with a
         warning.
+    formats
+        How columns of a CSV file are written where they could be read in several ways, such as
+        1/2/2020: ``Dataset.formats`` of another table, as a model was trained on it.
 
     Returns
     -------
@@ -70,7 +75,7 @@ def read(
                 f"{target!r}."
             )
         return read_coco(source) if is_coco(source) else read_images(source)
-    return read_table(source, target=target, stream=stream, encoding=encoding)
+    return read_table(source, target=target, stream=stream, encoding=encoding, formats=formats)
 
 
 def holds_images(path: Path) -> bool:

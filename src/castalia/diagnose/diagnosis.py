@@ -9,7 +9,17 @@ from typing import Any
 
 from castalia.diagnose.causes import supplemented
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.diagnose.output import Coloured, fragment, from_text, page, plain, to_text
+from castalia.diagnose.integrations.experiment_trackers import log_diagnosis
+from castalia.diagnose.output import (
+    Coloured,
+    fragment,
+    from_text,
+    page,
+    plain,
+    to_junit,
+    to_sarif,
+    to_text,
+)
 from castalia.diagnose.repair import repaired
 from castalia.utils.atomic_files import atomic_write, writing
 
@@ -62,6 +72,26 @@ class Diagnosis(DiagnosisRecord):
     def to_json(self) -> str:
         """Return the diagnosis as strict JSON; numbers that are not finite are tagged."""
         return to_text(self)
+
+    def to_junit(self, fail_on: str = "warning") -> str:
+        """Return JUnit XML: a test case for every finding, failed from a severity on."""
+        return to_junit(self, fail_on)
+
+    def to_sarif(self) -> str:
+        """Return SARIF 2.1.0, which code hosts and editors show at the lines it names."""
+        return to_sarif(self)
+
+    def log_to(self, tracker: Any, step: int | None = None) -> None:
+        """Log counts, confidences, tags and the text to TensorBoard, W&B or MLflow.
+
+        Parameters
+        ----------
+        tracker
+            A ``SummaryWriter``, a ``wandb.Run``, or the module ``mlflow``.
+        step
+            The training step.
+        """
+        log_diagnosis(self, tracker, step)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Diagnosis:

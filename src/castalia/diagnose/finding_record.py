@@ -13,7 +13,7 @@ from typing import Any
 from castalia.diagnose.finding_codes import NAMES, PAGE
 from castalia.utils.text import number
 
-__all__ = ["Evidence", "Finding", "Remedy", "finding"]
+__all__ = ["Evidence", "Finding", "Remedy", "SourceLine", "finding"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,32 @@ class Remedy:
 
 
 @dataclass(frozen=True)
+class SourceLine:
+    """A line of the user's code.
+
+    Attributes
+    ----------
+    path, line
+        The file as seen from the current folder, and the number of the line.
+    text
+        What stands there.
+
+    Examples
+    --------
+    >>> str(SourceLine("train.py", 41, "loss.backward()"))
+    'train.py:41'
+    """
+
+    path: str
+    line: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        """Return the place as editors and terminals read it."""
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that is wrong, or worth knowing.
 
@@ -94,6 +120,8 @@ class Finding:
         What was seen, in one sentence.
     symptoms
         Findings that follow from this one.
+    source
+        The line of the user's code that causes it, where that is known.
 
     Examples
     --------
@@ -111,6 +139,7 @@ class Finding:
     where: str | None = None
     summary: str = ""
     symptoms: tuple[Finding, ...] = ()
+    source: SourceLine | None = None
 
     @property
     def page(self) -> str:

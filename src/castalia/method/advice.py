@@ -88,4 +88,9 @@ def _balance(task: Task, metric: str) -> list[str]:
     act = "decide by --metric balanced_accuracy and try --set class_weight=balanced"
     if metric == "balanced_accuracy":
         act = "try --set class_weight=balanced"
+    if metric == "roc_auc":
+        act = (
+            f"read the probabilities, for the answer may always be {common}, or try --set "
+            "class_weight=balanced"
+        )
     return [f"Classes are uneven ({rare} has {plural(few, task.unit)}, {common} {many:,}): {act}."]

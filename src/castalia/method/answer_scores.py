@@ -105,6 +105,7 @@ def mean_scores(task: Task, y: np.ndarray, answers: Sequence[Answers]) -> dict[s
     return means
 
 
+BY_CLASS = ("balanced_accuracy", "f1", "roc_auc")  # means over classes
 BLEU_COUNTS = 10  # numbers that BLEU is made of
 
 Score = Callable[[np.ndarray, np.ndarray], float]
@@ -124,8 +125,20 @@ def answer_interval(metric: str, task: Task, answers: Answers) -> Interval:
     y, said, score = task.codes, stacked(task.codes, [answers]), measure(metric)
     tested = RowsTested.of([np.arange(len(y))])
     counted = task.kind == "classification"
-    found = split_interval(lambda rows: score(y[rows], said[rows]), tested, counted=counted)
+    basis = score_basis(metric, task, tested.rows)
+    found = split_interval(
+        lambda rows: score(y[rows], said[rows]), tested, counted=counted, basis=basis
+    )
     return within(found, metric)
+
+
+def score_basis(metric: str, task: Task, rows: np.ndarray) -> int | None:
+    """Return how many rows a score rests on where classes count alike; None: on all of them."""
+    if metric not in BY_CLASS or not len(task.classes):
+        return None
+    counts = np.bincount(task.codes[np.unique(rows)])
+    present = counts[counts > 0]
+    return int(present.min() * len(present))
 
 
 def stacked(y: np.ndarray, answers: Sequence[Answers]) -> np.ndarray:

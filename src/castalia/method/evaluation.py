@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from castalia.errors import InvalidData
 from castalia.method.answer_scores import answer_interval, answers_of, mean_scores
 from castalia.method.fit_plan import METRICS
-from castalia.method.kinds import Asked, kind_of
-from castalia.method.saved_model import find_target, find_text, load_model
+from castalia.method.kinds import Asked, Table, kind_of
+from castalia.method.report.column_importance import column_importance
+from castalia.method.saved_model import (
+    find_formats,
+    find_metric,
+    find_target,
+    find_text,
+    load_model,
+)
+from castalia.method.task import Task
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -30,6 +40,8 @@ class Evaluation:
         Remarks.
     unit
         What one example is called.
+    importance
+        Of tables, where it was asked for: which columns the model uses on these rows.
     """
 
     task: str
@@ -40,6 +52,7 @@ class Evaluation:
     scores: dict[str, float]
     notes: list[str] = field(default_factory=list)
     unit: str = "row"
+    importance: dict[str, Any] = field(default_factory=dict)
 
 
 def evaluate(
@@ -52,6 +65,7 @@ def evaluate(
     header: bool = True,
     encoding: str | None = None,
     drop_missing: bool = False,
+    explain: bool = False,
 ) -> Evaluation:
     """Score a saved model on a table, on images or on texts, with a known target.
 
@@ -73,6 +87,8 @@ def evaluate(
         Encoding of a text file; None: found out.
     drop_missing
         Whether rows without a target are left out, with a note, instead of refused.
+    explain
+        Whether to say which columns of a table the model uses on these rows.
     """
     estimator = load_model(model, name)
     kind = kind_of(estimator)
@@ -83,11 +99,15 @@ def evaluate(
         encoding,
         (),
         drop_missing,
+        find_formats(model),
     )
     rows = kind.known_rows(estimator, data, asked)
     task = kind.known_task(estimator, rows)
     answers = [answers_of(estimator, rows.X, task, 0.0)]
-    metric = METRICS[task.kind][0]
+    scores = mean_scores(task, task.codes, answers)
+    metric = find_metric(model)
+    if metric not in scores or not math.isfinite(scores[metric]):
+        metric = METRICS[task.kind][0]
     reach = answer_interval(metric, task, answers[0])
     return Evaluation(
         task.kind,
@@ -95,7 +115,17 @@ def evaluate(
         len(task.y),
         metric,
         [reach.low, reach.high],
-        mean_scores(task, task.codes, answers),
+        scores,
         [*rows.notes, *rows.unseen],
         rows.unit,
+        _importance(estimator, rows.X, task, metric) if explain else {},
     )
+
+
+def _importance(model: Any, X: Any, task: Task, metric: str) -> dict[str, Any]:
+    if kind_of(model) is not Table:
+        raise InvalidData(
+            "evaluate: `explain` must be left out for models of images and texts; columns are what "
+            "it explains."
+        )
+    return column_importance(model, X, task.y, metric)

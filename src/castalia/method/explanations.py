@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from castalia.errors import CastaliaError, InvalidData, InvalidParameter
 from castalia.evaluate import Attributions, integrated_gradients, shapley_values
 from castalia.method.fit_result import MODEL, RESULT, FitResult
 from castalia.method.kinds import Asked, Table, kind_of
-from castalia.method.saved_model import load_model
+from castalia.method.saved_model import find_formats, load_model
 from castalia.utils.figure_style import dress
 from castalia.utils.text import listing
 
@@ -127,8 +127,9 @@ def explain(
             f"explain: the model must be one of tables; a {type(estimator).__name__} reads another "
             "kind of data."
         )
-    rows = Table.new_rows(estimator, [data], Asked(header=header))
-    others, source = _background(model, estimator, background, rows.X, header)
+    asked = Asked(header=header, formats=find_formats(model))
+    rows = Table.new_rows(estimator, [data], asked)
+    others, source = _background(model, estimator, background, rows.X, asked)
     X = rows.X if first is None else rows.X.take(np.arange(min(first, len(rows.X))))
     if method == "shapley":
         found = shapley_values(estimator, X, others, output=output, rounds=rounds)
@@ -140,24 +141,24 @@ def explain(
 
 
 def _background(
-    model: Any, estimator: Any, given: Any, rows: Dataset, header: bool
+    model: Any, estimator: Any, given: Any, rows: Dataset, asked: Asked
 ) -> tuple[Dataset, str]:
     """Return the rows to compare with, and where they come from."""
     if given is not None:
-        return _read(estimator, given, header), f"{given}"
+        return _read(estimator, given, asked), f"{given}"
     run = _run_of(model)
     plan: dict[str, Any] = (None if run is None else run.summary.get("plan")) or {}
     if isinstance(plan.get("data"), str):
         try:
-            header = plan.get("header", True)
-            return _read(estimator, plan["data"], header), plan["data"]
+            asked = replace(asked, header=plan.get("header", True))
+            return _read(estimator, plan["data"], asked), plan["data"]
         except (CastaliaError, OSError):  # moved or altered since
             pass
     return rows, "the rows themselves"
 
 
-def _read(estimator: Any, data: Any, header: bool) -> Dataset:
-    found: Dataset = Table.new_rows(estimator, [data], Asked(header=header)).X
+def _read(estimator: Any, data: Any, asked: Asked) -> Dataset:
+    found: Dataset = Table.new_rows(estimator, [data], asked).X
     return found
 
 

@@ -60,6 +60,7 @@ def summarise(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
         "why": task.why,
         "target": kind.target,
         "text": kind.column,
+        "formats": dict(kind.formats or {}),
         "unit": task.unit,
         "metric": problem.metric,
         "goal": _goal(problem, outcome),

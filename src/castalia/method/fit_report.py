@@ -56,8 +56,15 @@ def make_report(problem: Problem, outcome: FitOutcome, model: Any, used: Any) ->
         environment=_environment(facts),
         reproduce=problem.plan.command(),
         findings=findings_rows(outcome.diagnosis),
+        explained=_explained(problem, outcome),
         **kind.sections(used if kind.shows_used else model, problem.tested, answers),
     )
+
+
+def _explained(problem: Problem, outcome: FitOutcome) -> str:
+    """Return the name of the model whose use of columns is shown: the recommended one."""
+    guess = outcome.verdict.outcome == "none"
+    return problem.model_name if guess else outcome.recommended.shown.name
 
 
 def _answers(problem: Problem, answers: Answers) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ def load_table(
     target: str | None = None,
     header: bool = True,
     encoding: str | None = None,
+    formats: Mapping[str, str] | None = None,
 ) -> tuple[Dataset, list[str]]:
     """Read a table into memory; return it with remarks for people.
 
@@ -43,14 +44,16 @@ def load_table(
         Whether a text file starts with column names; if not, they are column_1, column_2, ….
     encoding
         Of a text file; None: found out.
+    formats
+        How columns are written where they could be read in several ways; see ``castalia.read``.
     """
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", CastaliaWarning)
         try:
             data = _known(source) or (
-                read(source, stream=False, encoding=encoding)
+                read(source, stream=False, encoding=encoding, formats=formats)
                 if header
-                else _headless(source, encoding)
+                else _headless(source, encoding, formats)
             )
         except InvalidData as error:
             raise InvalidData(str(error).replace("add a header line", "say --no-header")) from error
@@ -85,7 +88,7 @@ def _known(source: Any) -> Dataset | None:
     return datasets.load(source) if known and not os.path.exists(source) else None
 
 
-def _headless(source: Any, encoding: str | None) -> Dataset:
+def _headless(source: Any, encoding: str | None, formats: Mapping[str, str] | None) -> Dataset:
     if not isinstance(source, str | os.PathLike):
         return read(source)
     path = Path(source)
@@ -97,7 +100,8 @@ def _headless(source: Any, encoding: str | None) -> Dataset:
     delimiter = max(",\t;|", key=line.count)
     fields = next(csv.reader([line], delimiter=delimiter))
     names = [f"column_{i}" for i in range(1, len(fields) + 1)]
-    return in_memory(Dataset(CsvSource(path, delimiter, names=names, encoding=encoding)))
+    origin = CsvSource(path, delimiter, names=names, encoding=encoding, formats=formats)
+    return in_memory(Dataset(origin))
 
 
 def usable_columns(schema: Schema, left_out: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -14,9 +14,17 @@ import numpy as np
 from castalia import __version__
 from castalia.base import check_parameters
 from castalia.evaluate import Interval, higher_is_better
+from castalia.evaluate import metric as metric_named
 from castalia.evaluate.class_scores import CLASS_SCORES
 from castalia.evaluate.scorers import check_scorer
-from castalia.method.answer_scores import Answers, joined, mean_scores, measure, stacked
+from castalia.method.answer_scores import (
+    Answers,
+    joined,
+    mean_scores,
+    measure,
+    score_basis,
+    stacked,
+)
 from castalia.method.contest_entry import Entry
 from castalia.method.fit_plan import METRICS, FitPlan
 from castalia.method.kinds import Kind
@@ -28,6 +36,9 @@ from castalia.method.train_test_split import Part
 from castalia.train import check_training
 
 __all__ = ["Problem", "digest", "pose_problem"]
+
+UNEVEN = 0.9  # share of the commonest class from which accuracy is blind
+SIGHTED = "roc_auc"  # what decides there
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,8 @@ class Problem:
             return found[0] if len(found) == 1 else sign * (found[0] - found[1])
 
         counted = self.task.kind == "classification"
-        return split_interval(value, tested, counted=counted)
+        basis = score_basis(self.metric, self.task, tested.rows)
+        return split_interval(value, tested, counted=counted, basis=basis)
 
     def entry(self, key: str, parts: list[Answers], name: str, role: str, note: str = "") -> Entry:
         """Score a contender, from its answers on each part."""
@@ -150,8 +162,10 @@ def pose_problem(kind: Kind) -> Problem:
     network = is_network(model)
     if network and model.training is not None:
         check_training(model.training)
-    kind.task = replace(kind.task, scorer=_metric(kind.plan, kind.task))
-    return Problem(kind, str(kind.task.scorer), network)
+    metric, note = _metric(kind.plan, kind.task)
+    kind.task = replace(kind.task, scorer=metric)
+    kind.notes += note
+    return Problem(kind, metric, network)
 
 
 def digest(deciding: list[Any]) -> str:
@@ -160,9 +174,20 @@ def digest(deciding: list[Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _metric(plan: FitPlan, task: Task) -> str:
+def _metric(plan: FitPlan, task: Task) -> tuple[str, list[str]]:
+    """Return the measure that decides, and a remark where it is not the usual one."""
     allowed = METRICS[task.kind]
     if plan.metric is not None:
         ours = tuple(CLASS_SCORES) if task.kind == "classification" else ()
         check_scorer(plan.metric, task.kind, (*allowed, *ours))
-    return plan.metric or allowed[0]
+        return plan.metric, []
+    common, most = max(task.counts.items(), key=lambda pair: pair[1], default=("", 0))
+    share = most / len(task.y)
+    if share < UNEVEN:
+        return allowed[0], []
+    note = (
+        f"{100 * share:.0f} % of the {task.unit}s are of class `{common}`, so accuracy hardly sees "
+        f"the others: {metric_named(SIGHTED).label} decides, whether they are put before it "
+        f"(--metric {allowed[0]} for the other)."
+    )
+    return SIGHTED, [note]

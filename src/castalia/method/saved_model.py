@@ -18,6 +18,8 @@ from castalia.utils.text import did_you_mean, listing, plural, shorten
 
 __all__ = [
     "check_columns",
+    "find_formats",
+    "find_metric",
     "find_target",
     "find_text",
     "load_model",
@@ -86,10 +88,22 @@ def find_target(path: str | os.PathLike[str]) -> str | None:
     return None if found is None else found.report.target
 
 
+def find_metric(path: str | os.PathLike[str]) -> str | None:
+    """Return the measure that decided the run a model belongs to, or None."""
+    found = _result(path)
+    return None if found is None else found.summary.get("metric")
+
+
 def find_text(path: str | os.PathLike[str]) -> str | None:
     """Return the column of texts of the run a model belongs to, or None."""
     found = _result(path)
     return None if found is None else found.summary.get("text")
+
+
+def find_formats(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return how columns were written in the table that a model was trained on."""
+    found = _result(path)
+    return {} if found is None else found.summary.get("formats", {})
 
 
 def _result(path: str | os.PathLike[str]) -> FitResult | None:

@@ -71,7 +71,11 @@ class Spread(NamedTuple):
 
 
 def split_interval(
-    value: Value, tested: RowsTested, level: float = 0.95, counted: bool = False
+    value: Value,
+    tested: RowsTested,
+    level: float = 0.95,
+    counted: bool = False,
+    basis: int | None = None,
 ) -> Interval:
     """Return a score with its interval over rows, splits and seeds.
 
@@ -86,6 +90,9 @@ def split_interval(
     counted
         Whether rows are right or wrong: then two more rows count, one of each, so that a few rows
         that are all right do not make a score certain.
+    basis
+        Rows that such a score rests on; None: those tested. Where classes count alike, the rarest
+        one decides.
 
     Examples
     --------
@@ -101,7 +108,7 @@ def split_interval(
     if distinct < 2 or not math.isfinite(whole):
         return Interval(whole, math.nan, math.nan, distinct)
     spread = _spread(value, tested, whole)
-    rows = spread.rows + (2.0 / distinct**2 if counted else 0.0)
+    rows = spread.rows + (2.0 / (basis or distinct) ** 2 if counted else 0.0)
     of_parts = spread.excess * (1 / spread.parts + tested.ratio)
     reach = _quantile(level, rows, of_parts, spread) * math.sqrt(rows + of_parts)
     return Interval(whole, whole - reach, whole + reach, distinct)

@@ -6,8 +6,6 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from sklearn.base import is_classifier
-
 from castalia.base import Estimator
 from castalia.catalog import System, system_for
 from castalia.method.fit_plan import FitPlan
@@ -36,7 +34,7 @@ def build_model(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
     """
     record = system_for(task.kind, plan.model or DEFAULT[task.kind])
     model = made(record)
-    own: dict[str, Any] = {"random_state": seed}
+    own: dict[str, Any] = {"random_state": seed, "task": task.kind}
     if is_network(model):
         own["training"] = _training(model, plan)
     else:
@@ -44,8 +42,6 @@ def build_model(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
     if record.family == "ensemble" and record.name not in OF_TREES:
         own["estimator"] = made(system_for(task.kind, MEMBER[task.kind]))
         own["estimator"].training = Training(device=plan.device, verbose=False)
-    elif task.kind == "classification" and not is_classifier(model):
-        own["loss"] = "logistic"  # GradientBoost: its trees are regressors in both tasks
     return apply_settings(with_known(model, own), plan.settings)
 
 

@@ -21,6 +21,7 @@ from castalia.train.state import TrainState
 __all__ = ["TimeLimit", "fit_directly", "train_network"]
 
 CHECKPOINT_STEPS = 500  # a second or two of work on a small table
+SMALL_BATCH = 32  # where a recipe chooses its size
 
 
 class TimeLimit(Callback):
@@ -105,7 +106,7 @@ def fit_directly(
 
 
 def _checkpoint_every(model: Any, rows: int) -> int:
-    return max(CHECKPOINT_STEPS, -(-rows // model.batch_size))
+    return max(CHECKPOINT_STEPS, -(-rows // (model.batch_size or SMALL_BATCH)))
 
 
 def _diagnosis(run: Path) -> str | None:
@@ -125,5 +126,5 @@ def _facts(model: Any) -> dict[str, Any]:
         "weights": sum(p.numel() for p in model.module_.parameters()),
         "train": model.settings_["rows"],
         "validation": model.settings_["validation_rows"],
-        "most_epochs": model.epochs,
+        "most_epochs": model.recipe.amounts(model).epochs,
     }

@@ -8,7 +8,7 @@ class FakeDoctor:
 
     made = ()  # a list of its own in every test, see the fixture
 
-    def __init__(self, module, optimizer=None, loss_fn=None, task=None):
+    def __init__(self, module, optimizer=None, loss_fn=None, task=None, on_finding=None):
         self.module, self.optimizers = module, list(optimizer or ())
         self.logs, self.epochs, self.closed = [], [], False
         FakeDoctor.made.append(self)

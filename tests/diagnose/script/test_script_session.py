@@ -185,7 +185,7 @@ def test_backward_goes_through_the_doctor_that_was_made_in_it(session, doctors, 
 
     called = []
 
-    def watch(net, optimizers):
+    def watch(net, optimizers, on_finding=None):
         below = torch.autograd.backward
         torch.autograd.backward = lambda *a, **k: (called.append(net), below(*a, **k))[1]
         return fake(net, optimizers)
@@ -232,7 +232,7 @@ def test_a_forked_process_is_not_watched(session, doctors):
 
 
 def test_our_own_mistakes_become_notes_and_the_training_goes_on(doctors, monkeypatch):
-    def watch(module, optimizers):
+    def watch(module, optimizers, on_finding=None):
         raise RuntimeError("oh")
 
     monkeypatch.setattr("castalia.diagnose.script.script_session.watch", watch)

@@ -6,7 +6,7 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import check_estimator
+from tests.sklearn_checks import learns_alike
 
 import castalia
 from castalia import (
@@ -42,8 +42,7 @@ NET = MLPRegressor(hidden=(8,), epochs=30, lr=0.02, training=Training(validation
     ids=lambda ensemble: type(ensemble).__name__,
 )
 def test_scikit_learn_finds_no_fault_with_regressors(ensemble):
-    results = check_estimator(ensemble, on_skip=None)
-    assert {r["status"] for r in results} <= {"passed", "skipped"}
+    learns_alike(ensemble)
 
 
 # ---- deep ensembles ----
@@ -88,8 +87,8 @@ def test_a_device_is_handed_down_to_the_members():
 
 
 def test_the_rate_restarts_with_every_cycle():
-    rate = _Restarts(3)
-    assert [round(rate(k, 12), 3) for k in range(8)] == [1, 0.854, 0.5, 0.146] * 2
+    rate = _Restarts((2, 3, 4))
+    assert [round(rate(k, 8), 3) for k in range(8)] == [1, 0.854, 0.5, 0.146, 1, 0.5, 1, 0.5]
     assert rate(12, 13) > 0
 
 
@@ -101,16 +100,16 @@ def test_members_are_the_weights_at_the_ends_of_the_cycles():
             kept.append([p.detach().clone() for p in state.net.parameters()])
 
     X, y = sine(80)
-    net = MLPRegressor(hidden=(4,), epochs=7, training=Training(validation=0, callbacks=(Keep(),)))
+    net = MLPRegressor(hidden=(4,), epochs=8, training=Training(validation=0, callbacks=(Keep(),)))
     model = SnapshotEnsemble(estimator=net, members=3, random_state=0).fit(X, y)
-    assert len(kept) == 6
-    assert [m.n_iter_ for m in model.estimators_] == [2, 4, 6]
-    for i, member in enumerate(model.estimators_):
-        pairs = zip(member.module_.parameters(), kept[2 * i + 1], strict=True)
+    assert len(kept) == 8
+    assert [m.n_iter_ for m in model.estimators_] == [4, 6, 8]
+    for member in model.estimators_:
+        pairs = zip(member.module_.parameters(), kept[member.n_iter_ - 1], strict=True)
         assert all(torch.equal(a, b) for a, b in pairs)
     rates = [line["lr"] for line in model.estimators_[-1].history_]
-    assert rates[0::2] == pytest.approx([rates[0]] * 3)
-    assert rates[1] < rates[0]
+    assert [i for i in range(1, 8) if rates[i] > rates[i - 1]] == [4, 6]
+    assert rates[4] == rates[6] == pytest.approx(rates[0], rel=0.2)
     mean = np.mean([m.predict(X) for m in model.estimators_], axis=0)
     np.testing.assert_allclose(model.predict(X), mean)
 

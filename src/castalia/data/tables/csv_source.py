@@ -7,7 +7,7 @@ finds every ragged line and every column's type. After that it can be streamed w
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ class CsvSource:
         Column names, for a file without a header line.
     encoding
         Its encoding; None: found out.
+    formats
+        How columns are written where they could be read in several ways: ``Dataset.formats`` of
+        another table.
     """
 
     def __init__(
@@ -49,8 +52,9 @@ class CsvSource:
         *,
         names: Sequence[str] | None = None,
         encoding: str | None = None,
+        formats: Mapping[str, str] | None = None,
     ) -> None:
-        self.path, self.text = path, str(path)
+        self.path, self.text, self._wanted = path, str(path), formats or {}
         self._file = inspect(path, encoding)
         self._delimiter = _sniff(self._file, delimiter)
         self._headless, self._blank = names is not None, 0
@@ -93,7 +97,8 @@ class CsvSource:
         return names
 
     def _look_through(self) -> None:
-        guesses = {name: Guess(comma=self._delimiter != ",") for name in self.names}
+        comma = self._delimiter != ","
+        guesses = {name: Guess(comma, self._wanted.get(name, "")) for name in self.names}
         ragged: list[Any] = []
         for batch in self._stream(dict.fromkeys(self.names, pa.string()), ragged):
             for guess, column in zip(guesses.values(), batch.columns, strict=True):
@@ -113,14 +118,18 @@ class CsvSource:
 
     def _warn_of_doubts(self, guesses: dict[str, Guess]) -> None:
         for name, guess in guesses.items():
-            if guess.doubt:
-                warnings.warn(
-                    f"read: column `{name}` of `{self.path}` may hold {guess.doubt}; it is read as "
-                    f"{guess.format_note}. Write dates as 2020-12-31 and numbers as 1234.5 to be "
-                    "sure.",
-                    DataWarning,
-                    stacklevel=6,
+            wanted, found = self._wanted.get(name), guess.format_note
+            said = f"read: column `{name}` of `{self.path}`"
+            if wanted and found and found != wanted:
+                said = f"{said} must hold {wanted}, as before; it holds {found} and is read so."
+            elif guess.doubt and not wanted:
+                said = (
+                    f"{said} may hold {guess.doubt}; it is read as {found}. Write dates as "
+                    "2020-12-31 and numbers as 1234.5 to be sure."
                 )
+            else:
+                continue
+            warnings.warn(said, DataWarning, stacklevel=6)
 
     def _note(self, mixture: Mixture) -> str:
         record = mixture.row + (1 if self._headless else 2)

@@ -17,6 +17,7 @@ from castalia.data.tables.column_names import check_name
 from castalia.data.tables.column_profile import Profile
 from castalia.data.tables.memory_source import MemorySource
 from castalia.data.tables.schema import Schema
+from castalia.data.tables.value_formats import FORMATS
 from castalia.errors import InvalidData
 from castalia.utils.text import plural
 
@@ -92,6 +93,12 @@ class Dataset:
     def named(self) -> bool:
         """Whether the columns have names of their own; those of an array have not."""
         return getattr(self._origin, "named", True)
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """How numbers and dates are written, of columns that are no plain ones."""
+        known = {form.name for form in FORMATS}
+        return {name: note for name, note in self._origin.notes.items() if note in known}
 
     @property
     def schema(self) -> Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ def read_table(
     target: str | None = None,
     stream: bool | Literal["auto"] = "auto",
     encoding: str | None = None,
+    formats: Mapping[str, str] | None = None,
 ) -> Dataset:
     """Read a table; see `castalia.data.read`, which also reads images.
 
@@ -62,9 +64,9 @@ def read_table(
     if isinstance(source, Dataset):
         return source if target is None else source.with_target(target)
     if is_url(source):
-        return _read_url(source, target, encoding)
+        return _read_url(source, target, encoding, formats)
     if isinstance(source, (str, os.PathLike)):
-        return _read_file(Path(source), target, stream, encoding)
+        return _read_file(Path(source), target, stream, encoding, formats)
     return Dataset(_origin(source), target=target)
 
 
@@ -89,22 +91,28 @@ def _as_array(rows: Any) -> np.ndarray:
         ) from error
 
 
-def _read_url(url: str, target: str | None, encoding: str | None) -> Dataset:
+def _read_url(
+    url: str, target: str | None, encoding: str | None, formats: Mapping[str, str] | None
+) -> Dataset:
     """Read a table at an address into memory."""
     with local_copy(url) as path:
-        held: Any = _read_file(path, None, False, encoding)._origin
+        held: Any = _read_file(path, None, False, encoding, formats)._origin
     held.text = url
     return Dataset(held, target=target)
 
 
 def _read_file(
-    path: Path, target: str | None, stream: bool | Literal["auto"], encoding: str | None
+    path: Path,
+    target: str | None,
+    stream: bool | Literal["auto"],
+    encoding: str | None,
+    formats: Mapping[str, str] | None,
 ) -> Dataset:
     size = _size(path)
     suffix = _suffix(path)
     factor = 4 if is_packed(path) else 1
     streaming = size > STREAM_ABOVE // factor if stream == "auto" else stream
-    origin = _open(path, suffix, encoding)
+    origin = _open(path, suffix, encoding, formats)
     if isinstance(origin, MemorySource):
         return Dataset(origin, target=target)
     data = Dataset(origin, target=target, streaming=streaming)
@@ -154,7 +162,7 @@ def _suffix(path: Path) -> str:
     return suffix
 
 
-def _open(path: Path, suffix: str, encoding: str | None) -> Any:
+def _open(path: Path, suffix: str, encoding: str | None, formats: Mapping[str, str] | None) -> Any:
     if suffix in (".parquet", ".pq"):
         return ParquetSource(path)
     if suffix == ".xlsx":
@@ -163,4 +171,4 @@ def _open(path: Path, suffix: str, encoding: str | None) -> Any:
         return read_json(path, encoding)
     if suffix in (".jsonl", ".ndjson"):
         return JsonSource(path, encoding)
-    return CsvSource(path, _DELIMITERS[suffix], encoding=encoding)
+    return CsvSource(path, _DELIMITERS[suffix], encoding=encoding, formats=formats)

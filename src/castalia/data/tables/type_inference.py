@@ -72,15 +72,17 @@ class Guess:
     comma
         Whether commas are decimal ones where both readings fit, as in files whose delimiter is
         another.
+    wanted
+        Name of the format that is taken before others that fit.
     """
 
-    def __init__(self, comma: bool = False) -> None:
+    def __init__(self, comma: bool = False, wanted: str = "") -> None:
         self.rows = self.present = self._bad = 0
         self._first: tuple[int, str] | None = None
         self._live: list[pa.DataType | Format] = [*_CANDIDATES, *FORMATS]
         if comma:
             self._live.sort(key=lambda kind: kind == DECIMAL_COMMA, reverse=True)
-            self._live.sort(key=lambda kind: isinstance(kind, Format))
+        self._live.sort(key=lambda kind: (isinstance(kind, Format), _named(kind) != wanted))
         self._money = False  # whether a $ stands before a number: its commas are no decimal ones
         self._shown: set[str] = set()  # names of formats that a value could not do without
         self._count = True
@@ -150,6 +152,10 @@ class Guess:
                 at = pc.index(words, True).as_py()
                 self._first = (self.rows + at, column[at].as_py())
             self._bad += count
+
+
+def _named(kind: pa.DataType | Format) -> str:
+    return kind.name if isinstance(kind, Format) else ""
 
 
 def _fits(column: pa.Array, kind: pa.DataType | Format) -> bool:

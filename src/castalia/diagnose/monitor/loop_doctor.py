@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,11 +12,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from castalia.diagnose.diagnosis import Diagnosis
+from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.evaluation_checks import ask
+from castalia.diagnose.monitor.live_findings import LiveFindings
 from castalia.diagnose.monitor.observer import Observer
 from castalia.diagnose.monitor.step_state import Step
-from castalia.diagnose.rules import judge
+from castalia.diagnose.rules import LASTING, RULES, Rule, judge
+from castalia.diagnose.source_lines import class_line, located
 
 __all__ = ["Doctor", "watch"]
 
@@ -29,6 +34,7 @@ def watch(
     optimizer: Optimizer | Iterable[Optimizer] | None = None,
     loss_fn: Any = None,
     task: str | None = None,
+    on_finding: Callable[[Finding], object] | None = None,
 ) -> Doctor:
     """Watch a training from outside, without changing a bit of it.
 
@@ -46,6 +52,9 @@ def watch(
     task
         ``"binary"``, ``"multiclass"``, ``"multilabel"``, ``"regression"``, ``"lm"``, ``"seq"``,
         ``"vae"`` or ``"gan"``; None: recognised from the loss and the targets.
+    on_finding
+        Called with each error as soon as it is certain, while the training runs. Judging takes at
+        most 2 % of its time, so short trainings are judged at their end only.
 
     Returns
     -------
@@ -67,7 +76,7 @@ def watch(
     >>> doctor.diagnosis().findings[0].name
     'output-shape-broadcast'
     """
-    return Doctor(module, optimizer, loss_fn, task)
+    return Doctor(module, optimizer, loss_fn, task, on_finding)
 
 
 class Doctor(Observer):
@@ -82,9 +91,20 @@ class Doctor(Observer):
 
     Parameters
     ----------
-    module, optimizer, loss_fn, task
+    module, optimizer, loss_fn, task, on_finding
         As in ``watch``.
     """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        optimizer: Any = None,
+        loss_fn: Any = None,
+        task: str | None = None,
+        on_finding: Callable[[Finding], object] | None = None,
+    ) -> None:
+        self._live = LiveFindings(on_finding) if on_finding else None
+        super().__init__(module, optimizer, loss_fn, task)
 
     def log(
         self,
@@ -120,13 +140,30 @@ class Doctor(Observer):
     def diagnosis(self, mute: Iterable[str] = ()) -> Diagnosis:
         """Return what was found so far; watching goes on."""
         self._finish()
-        return judge(self.record, mute=tuple(mute))
+        return self._judged(tuple(mute))
 
     def close(self) -> None:
         """Stop watching and leave no trace in torch, the module or the optimizer."""
         self._finish()
         self.closed = True
         self._farewell()
+
+    def _judged(self, mute: tuple[str, ...] = (), rules: Sequence[Rule] = RULES) -> Diagnosis:
+        """Judge the record as it is, and say which lines cause what was found."""
+        found = judge(self.record, mute=mute, rules=rules)
+        if not found.findings:
+            return found
+        module = class_line(type(self.module))
+        lines = {**({} if module is None else {"module": module}), **self.lines}
+        return replace(found, findings=tuple(located(one, lines) for one in found.findings))
+
+    def _looked(self) -> None:
+        live = self._live
+        if live is not None and live.fault is None:
+            live.look(partial(self._judged, rules=LASTING), self._broken)
+            if live.fault is not None:
+                fault = f"{type(live.fault).__name__}: {live.fault}"
+                facts.note(self.record, f"`on_finding` raised and is not called again ({fault}).")
 
     def _finish(self) -> None:
         self._try(Doctor._conclude)

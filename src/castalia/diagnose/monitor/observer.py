@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from threading import get_ident
 from typing import Any
 
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from castalia.diagnose.finding_record import SourceLine
 from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.autograd_graph import reaches
 from castalia.diagnose.monitor.backward_listeners import is_inside, is_transformed, listed, listen
@@ -41,6 +42,7 @@ from castalia.diagnose.monitor.weight_measures import (
     update_ratios,
 )
 from castalia.diagnose.record import Look, Record
+from castalia.diagnose.source_lines import calling_line
 
 __all__ = ["TASKS", "Observer"]
 
@@ -58,6 +60,7 @@ class Observer:
         self.module, self.loss_fn = module, loss_fn
         self.optimizers: list[Any] = facts.listed(optimizer)
         self.record = Record(task=task if task in TASKS else None, module=type(module).__name__)
+        self.lines: MutableMapping[str, SourceLine] = {}  # of the user's code, by what they do
         self._parameters = Parameters(module, self.optimizers, self.record)
         self._losses, self._sampling = (
             LossLog(self.record.losses, self.record.unknown),
@@ -307,6 +310,7 @@ class Observer:
             return  # a further part of an accumulated batch
         reading = read(root, self._parameters.names, step.returned)
         step.seen = True
+        self._mark("backward")
         look.training = step.training
         self.record.asides += facts.are_asides(step.sizes)
         reading.ending.complete(step.output)
@@ -321,6 +325,11 @@ class Observer:
         self._parameters.meet(reading.strangers)
         if reading.opaque:
             facts.note(self.record, "The module is compiled: its activations cannot be seen.")
+
+    def _mark(self, what: str) -> None:
+        """Remember the line of the user's code that is running."""
+        if what not in self.lines and (line := calling_line()) is not None:
+            self.lines[what] = line
 
     def _told(self, name: str) -> Tensor | None:
         return facts.tensor(self._step.logged.get(name))
@@ -374,6 +383,7 @@ class Observer:
         step = self._stepping(optimizer)
         if step.look is None:
             return
+        self._mark("step")
         held = self._parameters.held_by(optimizer)
         step.before = sample(held)
         if not step.start and step.seen:
@@ -415,11 +425,15 @@ class Observer:
             self._read_losses()
             step.look.loss, step.look.passes = self.record.losses[-1], step.passes
             self.record.looks.append(step.look)
+            self._looked()
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
         self._calm = step.plain and step.entered and step.passes == len(self.optimizers) == 1
         step.inputs, step.logged = None, NOTHING  # nothing of it is kept alive
         self._begin(step.number + 1)
+
+    def _looked(self) -> None:
+        """Act after a sampled step."""
 
     def _read_losses(self) -> None:
         self._losses.read()

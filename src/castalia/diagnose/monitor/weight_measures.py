@@ -86,7 +86,8 @@ def update_ratios(
     steps = list(torch._foreach_sub([new[n] for n in names], old))
     step, size = _norms([*steps, *old]).cpu().double().numpy().reshape(2, -1)
     count = np.array([before[n].numel() for n in names])
-    ratio = step / np.maximum(size, 1e-12)
+    with np.errstate(invalid="ignore"):  # of weights that have overflowed
+        ratio = step / np.maximum(size, 1e-12)
     # A parameter at zero has no size of its own: a bias that only just begins is not a large step.
     counted = {n: float(r) for n, r, s in zip(names, ratio, size, strict=True) if s > 0 or r == 0}
     return counted, dict(zip(names, (size / np.sqrt(count)).tolist(), strict=True))

@@ -56,6 +56,8 @@ def _finding(found: Finding, indent: int) -> Iterator[Line]:
     weight = (f"  {found.severity}", COLOURS[found.severity]), (f"  {found.confidence:.2f}", "dim")
     yield Line(((found.code, "bold"), *name, *weight), indent)
     inner = indent + 2
+    if found.source:
+        yield Line(((f"{found.source}  ", "bold"), (found.source.text, "dim")), inner)
     if found.summary:
         yield Line(((found.summary, ""),), inner)
     for evidence in found.evidence:

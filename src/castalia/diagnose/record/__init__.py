@@ -2,6 +2,7 @@
 
 from castalia.diagnose.record.loss_head import Activation, Head
 from castalia.diagnose.record.row_sample import Rows
+from castalia.diagnose.record.training_curves import curves_of
 from castalia.diagnose.record.training_record import (
     Evaluation,
     Layer,
@@ -23,4 +24,5 @@ __all__ = [
     "Rows",
     "Units",
     "Weight",
+    "curves_of",
 ]

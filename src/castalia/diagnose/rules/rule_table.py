@@ -11,7 +11,7 @@ import numpy as np
 from castalia.diagnose.causes import arrange
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.finding_record import Finding
-from castalia.diagnose.record import Record
+from castalia.diagnose.record import Record, curves_of
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds
@@ -39,7 +39,7 @@ from castalia.diagnose.rules.sequence_rules import (
 from castalia.diagnose.rules.split_rules import leaks, shifted, too_few
 from castalia.diagnose.rules.unit_rules import alike, dead, saturated
 
-__all__ = ["RULES", "judge"]
+__all__ = ["LASTING", "RULES", "Rule", "judge"]
 
 Rule = Callable[[Case], Iterator[Finding]]
 
@@ -87,12 +87,28 @@ RULES: tuple[Rule, ...] = (
     sees_the_future,
 )
 
+# Faults that more steps cannot cure, so that they may be said while a training runs. These rules
+# fit no model of their own and are quick.
+LASTING: tuple[Rule, ...] = (
+    too_high,
+    never_reset,
+    not_a_number,
+    alike,
+    frozen,
+    wrong_activation,
+    wrong_axis,
+    wrong_size,
+    wrong_loss,
+    broadcasts,
+    learns_padding,
+)
 
-def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
+
+def judge(record: Record, mute: Sequence[str] = (), rules: Sequence[Rule] = RULES) -> Diagnosis:
     """Return what the rules find in a record, causes first, symptoms under them."""
     case, notes = Case(record), list(record.notes)
     found: list[Finding] = []
-    for rule in RULES:
+    for rule in rules:
         try:
             with np.errstate(all="ignore"):
                 found.extend(rule(case))
@@ -101,7 +117,8 @@ def judge(record: Record, mute: Sequence[str] = ()) -> Diagnosis:
     found = [f for f in found if f.code not in mute]
     if record.given_up:  # half a training may look like a bad one
         found = [replace(f, severity="info") for f in found]
-    return Diagnosis(arrange(found, partial(holds, case)), (*notes, *_unseen(case)))
+    causes = arrange(found, partial(holds, case))
+    return Diagnosis(causes, (*notes, *_unseen(case)), curves=curves_of(record))
 
 
 def _unseen(case: Case) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from castalia.diagnose.causes import weight
 from castalia.diagnose.diagnosis import Diagnosis
@@ -46,9 +47,17 @@ def joined(parts: Sequence[tuple[str, Diagnosis]], notes: Sequence[str] = ()) ->
                 found[named.code, named.where] = named
     ordered = sorted(found.values(), key=weight)
     said = [f"{name}: {note}" if several else note for name, one in parts for note in one.notes]
-    return replace(
-        parts[0][1], findings=tuple(ordered), notes=tuple(dict.fromkeys((*said, *notes)))
-    )
+    notes = tuple(dict.fromkeys((*said, *notes)))
+    return Diagnosis(tuple(ordered), notes, curves=_curves(parts, several))
+
+
+def _curves(parts: Sequence[tuple[str, Diagnosis]], several: bool) -> dict[str, Any]:
+    """Return the curves of every module under its name; of folds of one module, the last one's."""
+    return {
+        f"{name}: {curve}" if several else curve: series
+        for name, diagnosis in parts
+        for curve, series in diagnosis.curves.items()
+    }
 
 
 def _named(found: Finding, module: str) -> Finding:

@@ -21,14 +21,18 @@ from torch.utils.data import DataLoader
 
 from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.finding_codes import NAMES
+from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.monitor import Doctor, watch
 from castalia.diagnose.script.joint_diagnosis import joined
 from castalia.diagnose.script.loss_calls import LOSSES, LossCall, failed, watched_loss
+from castalia.diagnose.script.made_lines import MadeLines
 from castalia.diagnose.script.torch_patches import Patches
 from castalia.diagnose.script.trained_modules import TrainedModules
 from castalia.diagnose.script.training_phases import Phases
 
-__all__ = ["Session"]
+__all__ = ["FOUND", "Session"]
+
+FOUND = 3  # exit code of a script that ends at a certain error
 
 MOST_NOTES = 3
 MOST_DOCTORS = 8
@@ -65,6 +69,10 @@ class Session:
     ----------
     mute
         Codes of findings that are not wanted.
+    on_finding
+        Called with each error as soon as it is certain, while the script runs.
+    stop_on_error
+        Whether the script ends with exit code 3 at its next backward pass after such an error.
 
     Examples
     --------
@@ -75,11 +83,19 @@ class Session:
     False
     """
 
-    def __init__(self, mute: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        mute: Iterable[str] = (),
+        on_finding: Callable[[Finding], object] | None = None,
+        stop_on_error: bool = False,
+    ) -> None:
         self.mute = tuple(mute)
+        self.on_finding, self.stop_on_error = on_finding, stop_on_error
+        self._stopping = False
         self.active = False
         self._patches, self._calls, self._backs = Patches(), Patches(), Patches()
         self._sightings, self._phases = TrainedModules(), Phases(self._doctor)
+        self._lines = MadeLines()
         self._live: list[_Watched] = []
         self._past: list[tuple[str, Diagnosis]] = []
         self._notes: list[str] = []
@@ -95,6 +111,7 @@ class Session:
     def start(self) -> None:
         """Wrap what a training must call."""
         self.active = True
+        self._lines.follow(self._patches, self._guarded)
         self._patches.place(Optimizer, "__init__", self._optimizer_init)
         self._patches.place(DataLoader, "__iter__", self._loader_iter)
         for name in LOSSES:
@@ -139,6 +156,8 @@ class Session:
 
     def _backward(self, original: Callable[..., None]) -> Callable[..., None]:
         def backward(*args: Any, **kwargs: Any) -> None:
+            if self._stopping and self.active:
+                raise SystemExit(FOUND)
             if self._guarded(self._goes_backward, args, kwargs):
                 torch.autograd.backward(*args, **kwargs)  # through the new doctor, and then here
             else:
@@ -193,9 +212,12 @@ class Session:
         return False
 
     def _reads(self, loader: DataLoader) -> None:
+        if torch.is_grad_enabled():
+            self._lines.used("data", loader)
         self._phases.reads(loader.dataset)
 
     def _loss_seen(self, call: LossCall) -> None:
+        self._lines.used("loss")
         watched = self._current()
         self._phases.loss(call, watched.module.training if watched else True)
 
@@ -207,6 +229,7 @@ class Session:
         if not self._live:  # there will be no backward to wait for
             for module, optimizers in self._sightings.settled(False):
                 self._watch(module, optimizers)
+        self._lines.used("loss")
         for one in self._live[-1:]:
             one.doctor.log(outputs=outputs, targets=targets)
 
@@ -240,8 +263,18 @@ class Session:
         if len(self._live) >= MOST_DOCTORS:
             self._note(f"More than {MOST_DOCTORS} modules are trained; the rest was not watched.")
             return
-        doctor = watch(module, optimizers or None)
+        live = self._found if self.on_finding or self.stop_on_error else None
+        doctor = watch(module, optimizers or None, on_finding=live)
+        doctor.lines = self._lines.of(module, optimizers)
         self._live.append(_Watched(module, doctor, moved, self._backwards))
+
+    def _found(self, found: Finding) -> None:
+        """Hear of an error while the script runs."""
+        if found.code in self.mute:
+            return
+        self._stopping = self.stop_on_error
+        if self.on_finding is not None:
+            self.on_finding(found)
 
     def _is_over(self, one: _Watched, module: nn.Module, optimizers: list[Optimizer]) -> bool:
         """Whether a training has ended, as another of its kind was set up while it ran."""

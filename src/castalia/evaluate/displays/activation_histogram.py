@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.activity import activity
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.network_probe import encoded
 from castalia.utils.figure_style import COLOURS, INK, by_depth, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import nn
 
 __all__ = ["ActivationHistogram"]
 
 
 @dataclass
-class ActivationHistogram:
+class ActivationHistogram(Display):
     """Distribution of the activations of each layer over a batch, first layer on top.
 
     Healthy layers look alike. A spike at zero that grows from layer to layer is a signal that
@@ -69,8 +69,6 @@ class ActivationHistogram:
     flat: np.ndarray
     dead: np.ndarray
     units: np.ndarray
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_network(

@@ -10,13 +10,13 @@ import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.evaluate.attention import Attended, attention_weights
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.network_probe import encoded
 from castalia.utils.figure_style import INK, dress, heat, label, start
 from castalia.utils.text import did_you_mean, listing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import nn
 
 __all__ = ["AttentionMap"]
@@ -25,7 +25,7 @@ MOST_LABELS = 40  # of one axis
 
 
 @dataclass
-class AttentionMap:
+class AttentionMap(Display):
     """Attention weights of one layer for one row: which key each query takes its values from.
 
     Parameters
@@ -53,9 +53,7 @@ class AttentionMap:
     queries: list[str]
     keys: list[str]
     name: str = ""
-    ax_: Axes = field(init=False, repr=False)
     axes_: list[Axes] = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_weights(

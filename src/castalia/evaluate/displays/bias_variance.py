@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
-from castalia.utils.figure_style import COLOURS, caption, start
+from castalia.evaluate.displays.display import Display
+from castalia.utils.figure_style import COLOURS, caption, log_across, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["BiasVariance"]
 
@@ -25,7 +25,7 @@ Sampler = Callable[[np.random.Generator], tuple[Any, Any]]
 
 
 @dataclass
-class BiasVariance:
+class BiasVariance(Display):
     """Squared bias, variance and their sum over the values of one parameter.
 
     Parameters
@@ -63,8 +63,6 @@ class BiasVariance:
     values: Sequence[Any]
     parameter: str
     fits: np.ndarray = field(repr=False)
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_sampler(
@@ -143,8 +141,7 @@ class BiasVariance:
         )
         for (values, name), colour in zip(rows, COLOURS, strict=False):
             self.ax_.plot(x, values, color=colour, lw=1.8, label=name, marker="o", ms=3)
-        if x.min() > 0 and x.max() > 50 * x.min():
-            self.ax_.set_xscale("log")
+        log_across(self.ax_, x)
         self.ax_.set(xlabel=self.parameter, ylabel="squared error")
         caption(self.ax_)
         return self

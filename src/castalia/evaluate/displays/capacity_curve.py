@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.bands import band, errors_of, splittable
-from castalia.utils.figure_style import COLOURS, INK, caption, start
+from castalia.evaluate.displays.display import Display
+from castalia.utils.figure_style import COLOURS, INK, caption, log_across, start
 from castalia.utils.text import did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["CapacityCurve"]
 
 
 @dataclass
-class CapacityCurve:
+class CapacityCurve(Display):
     """Training and validation error over the values of one parameter.
 
     Parameters
@@ -55,8 +55,6 @@ class CapacityCurve:
     test: np.ndarray
     parameter: str
     name: str = "error"
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -128,8 +126,8 @@ class CapacityCurve:
         self.ax_.axvline(x[at], color=INK, lw=0.9, ls=(0, (3, 3)), label=f"best: {self.best}")
         if not numeric:
             self.ax_.set_xticks(x, [str(v) for v in self.values])
-        elif x.min() > 0 and x.max() > 50 * x.min():
-            self.ax_.set_xscale("log")
+        else:
+            log_across(self.ax_, x)
         self.ax_.set(xlabel=self.parameter, ylabel=self.name)
         caption(self.ax_)
         return self

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.metrics import METRICS
 from castalia.utils.figure_style import COLOURS, INK, MUTED, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["ScoreComparison"]
 
 
 @dataclass
-class ScoreComparison:
+class ScoreComparison(Display):
     """Scores of several models as dots with their intervals, best at the top.
 
     Parameters
@@ -53,8 +53,6 @@ class ScoreComparison:
     intervals: list[tuple[float, float] | None]
     highlight: frozenset[str] = frozenset()
     metric: str = "accuracy"
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_scores(

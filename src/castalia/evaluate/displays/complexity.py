@@ -6,24 +6,24 @@ EMC(T, eps) = max {n : E_S error of T(S) on S <= eps, S of n rows}.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.bands import band, mean_error, splittable
+from castalia.evaluate.displays.display import Display
 from castalia.utils.figure_style import COLOURS, INK, caption, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["EffectiveModelComplexity"]
 
 
 @dataclass
-class EffectiveModelComplexity:
+class EffectiveModelComplexity(Display):
     """Training error over the number of rows, and the largest number that is still fitted.
 
     Parameters
@@ -56,8 +56,6 @@ class EffectiveModelComplexity:
     rows: np.ndarray
     train: np.ndarray
     eps: float = 0.1
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.rows, self.train = np.asarray(self.rows), np.asarray(self.train, dtype=float)

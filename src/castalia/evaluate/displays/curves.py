@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData
+from castalia.evaluate.displays.display import Display
 from castalia.utils.figure_style import COLOURS, INK, caption, start, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["LearningCurves"]
 
 
 @dataclass
-class LearningCurves:
+class LearningCurves(Display):
     """Learning curves: training and validation loss over epochs, with the best epoch marked.
 
     Parameters
@@ -46,8 +46,6 @@ class LearningCurves:
     epoch: np.ndarray
     loss: np.ndarray
     val_loss: np.ndarray | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_history(cls, history: Sequence[Mapping[str, Any]]) -> LearningCurves:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate.displays.bands import mean_error
-from castalia.utils.figure_style import COLOURS, INK, caption, start
+from castalia.evaluate.displays.display import Display
+from castalia.utils.figure_style import COLOURS, INK, caption, log_across, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["DoubleDescent"]
 
 
 @dataclass
-class DoubleDescent:
+class DoubleDescent(Display):
     """Training and test error over the size of the model, the epochs, or the training rows.
 
     Parameters
@@ -56,8 +56,6 @@ class DoubleDescent:
     test: np.ndarray
     axis: str = "size"
     eps: float = 1e-6
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.x, self.train, self.test = (
@@ -85,11 +83,10 @@ class DoubleDescent:
         """Fit the estimator with every size; ``parameter`` names what grows."""
         from sklearn.base import clone
 
-        errors = []
-        for value in values:
-            model = clone(estimator).set_params(**{parameter: value}).fit(X, y)
-            errors.append((mean_error(model, X, y), mean_error(model, X_test, y_test)))
-        train, test = np.transpose(errors)
+        def fitted(value: Any) -> tuple[Any, Any, Any]:
+            return clone(estimator).set_params(**{parameter: value}).fit(X, y), X, y
+
+        train, test = _errors(map(fitted, values), X_test, y_test)
         return cls(np.asarray(values, dtype=float), train, test, parameter, eps)
 
     @classmethod
@@ -107,11 +104,10 @@ class DoubleDescent:
         """Fit the estimator on the first ``rows`` rows, for every number of rows."""
         from sklearn.base import clone
 
-        errors = []
-        for n in rows:
-            model = clone(estimator).fit(X[:n], y[:n])
-            errors.append((mean_error(model, X[:n], y[:n]), mean_error(model, X_test, y_test)))
-        train, test = np.transpose(errors)
+        def fitted(n: int) -> tuple[Any, Any, Any]:
+            return clone(estimator).fit(X[:n], y[:n]), X[:n], y[:n]
+
+        train, test = _errors(map(fitted, rows), X_test, y_test)
         return cls(np.asarray(rows, dtype=float), train, test, "training rows", eps)
 
     @classmethod
@@ -163,8 +159,7 @@ class DoubleDescent:
             self.ax_.axvline(
                 self.threshold, color=INK, lw=0.9, ls=(0, (3, 3)), label="training set fitted"
             )
-        if self.x.min() > 0 and self.x.max() > 50 * self.x.min():
-            self.ax_.set_xscale("log")
+        log_across(self.ax_, self.x)
         positive = self.test[self.test > 0]
         if len(positive) and positive.max() > 50 * positive.min():
             self.ax_.set_yscale("log")
@@ -172,3 +167,9 @@ class DoubleDescent:
         self.ax_.set(xlabel=self.axis, ylabel="error")
         caption(self.ax_)
         return self
+
+
+def _errors(fits: Iterable[tuple[Any, Any, Any]], X: Any, y: Any) -> np.ndarray:
+    """Return the errors of fitted models, on the rows they were fitted to and on others, (2, V)."""
+    pairs = [(mean_error(model, *seen), mean_error(model, X, y)) for model, *seen in fits]
+    return np.transpose(pairs)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.displays.drawn_images import as_images, stretched
 from castalia.evaluate.network_probe import encoded, layer_calls
 from castalia.nn import evaluating
@@ -15,14 +16,13 @@ from castalia.utils.figure_style import INK, heat, label, signed, start, whole_t
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor, nn
 
 __all__ = ["FeatureMaps"]
 
 
 @dataclass
-class FeatureMaps:
+class FeatureMaps(Display):
     """The channels of one layer for one input, on a grid with one colour scale.
 
     Early layers of a convolutional network answer to edges and keep the place of things; late ones
@@ -58,8 +58,6 @@ class FeatureMaps:
     name: str = ""
     image: np.ndarray | None = None
     hidden: int = 0
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.maps.ndim <= 3 or not self.maps.size:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.layer_gradient_norms import gradient_norms, layer_names
 from castalia.evaluate.network_probe import as_objective, problem
 from castalia.protocols import Batch, Objective
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor, nn
 
 __all__ = ["GradientNorms"]
@@ -28,7 +28,7 @@ MOST_TICKS = 14
 
 
 @dataclass
-class GradientNorms:
+class GradientNorms(Display):
     """Norm of the gradient by each layer's weights, from the first layer to the last.
 
     A chain of layers multiplies the gradient by the same sort of factor again and again on its way
@@ -63,8 +63,6 @@ class GradientNorms:
     norms: np.ndarray
     names: list[str]
     steps: np.ndarray
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_table("GradientNorms", self.norms, self.names, self.steps)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData
 from castalia.evaluate.displays.bands import band, errors_of, splittable
-from castalia.utils.figure_style import COLOURS, INK, caption, start
+from castalia.evaluate.displays.display import Display
+from castalia.utils.figure_style import COLOURS, INK, caption, log_across, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["LearningCurve"]
 
 
 @dataclass
-class LearningCurve:
+class LearningCurve(Display):
     """Training and validation error over the number of training rows.
 
     A gap that closes says that more rows will help; two lines that have met say that they will
@@ -52,8 +52,6 @@ class LearningCurve:
     train: np.ndarray
     test: np.ndarray
     name: str = "error"
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -137,7 +135,8 @@ class LearningCurve:
             far = np.geomspace(self.rows[0], 4 * self.rows[-1], 60)
             c, a, b = self.power_law()
             self.ax_.plot(far, c + a * far**-b, color=INK, lw=1, ls=(0, (3, 3)), label="power law")
-        self.ax_.set(xlabel="training rows", ylabel=self.name, xscale="log")
+        log_across(self.ax_, self.rows, least=1)
+        self.ax_.set(xlabel="training rows", ylabel=self.name)
         caption(self.ax_)
         return self
 

@@ -10,12 +10,13 @@ arXiv 1712.09913.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidParameter
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.landscape import losses_around, random_directions
 from castalia.evaluate.network_probe import as_objective, problem
 from castalia.protocols import Batch, Objective
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor, nn
 
 __all__ = ["LossLandscape"]
 
 
 @dataclass
-class LossLandscape:
+class LossLandscape(Display):
     """The loss on a line or a square around a network's weights.
 
     Parameters
@@ -60,8 +60,6 @@ class LossLandscape:
 
     loss: np.ndarray
     steps: np.ndarray
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_network(

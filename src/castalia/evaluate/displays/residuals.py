@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
+from castalia.evaluate.displays.display import Display
 from castalia.utils.figure_style import COLOURS, INK, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Residuals"]
 
@@ -21,7 +21,7 @@ _MOST_POINTS = 1000
 
 
 @dataclass
-class Residuals:
+class Residuals(Display):
     """Residuals of a regression: truth minus prediction, or truth against prediction.
 
     A good fit scatters evenly about the line; a funnel means the error grows with the value, a
@@ -46,11 +46,9 @@ class Residuals:
 
     y_true: np.ndarray
     y_pred: np.ndarray
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_pred: Any) -> Residuals:
+    def from_predictions(cls, y_true: Any, y_pred: Any, *, ax: Axes | None = None) -> Residuals:
         """Build from truth and prediction; rows that are not finite are left out."""
         truth, said = np.asarray(y_true, dtype=float), np.asarray(y_pred, dtype=float)
         if truth.shape != said.shape or truth.ndim != 1:
@@ -61,12 +59,12 @@ class Residuals:
         known = np.isfinite(truth) & np.isfinite(said)
         if not known.any():
             raise InvalidData("Residuals: at least one row must be finite; got none.")
-        return cls(truth[known], said[known])
+        return cls(truth[known], said[known])._drawn(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any) -> Residuals:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Axes | None = None) -> Residuals:
         """Build from a fitted regressor and test rows."""
-        return cls.from_predictions(y, estimator.predict(X))
+        return cls.from_predictions(y, estimator.predict(X), ax=ax)
 
     def plot(
         self, ax: Axes | None = None, kind: str = "residual", name: str | None = None

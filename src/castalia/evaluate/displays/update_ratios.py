@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +11,13 @@ import numpy as np
 from castalia.base import Estimator
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.depth import check_table, from_mapping, lines_by_depth
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.layer_gradient_norms import layer_names
 from castalia.train import ParameterNorms
 from castalia.utils.figure_style import COLOURS, INK, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["UpdateRatios"]
 
@@ -25,7 +25,7 @@ GUIDE, LOW, HIGH = 1e-3, 1e-4, 1e-2
 
 
 @dataclass
-class UpdateRatios:
+class UpdateRatios(Display):
     """Update-to-weight ratio |step| / |weights| of every weight matrix, over a training.
 
     About a thousandth a step is healthy. Far above a hundredth the learning rate is too large, far
@@ -59,8 +59,6 @@ class UpdateRatios:
     ratios: np.ndarray
     names: list[str]
     steps: np.ndarray
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_table("UpdateRatios", self.ratios, self.names, self.steps)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from castalia.evaluate.displays.display import Display
 from castalia.evaluate.displays.drawn_images import as_images, stretched
-from castalia.evaluate.label_columns import columns, positions, probabilities
+from castalia.evaluate.label_columns import class_table
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
 from castalia.utils.figure_style import COLOURS, INK, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["WorstMistakes"]
 
 
 @dataclass
-class WorstMistakes:
+class WorstMistakes(Display):
     """The mistakes with the largest loss: often wrong labels, sometimes rows from another world.
 
     Parameters
@@ -45,8 +45,6 @@ class WorstMistakes:
 
     mistakes: Sequence[Mistake]
     images: np.ndarray | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_predictions(
@@ -75,9 +73,7 @@ class WorstMistakes:
         shape
             Height and width (and 3 channels) of images whose pixels are the columns of ``rows``.
         """
-        table = probabilities(probability, "WorstMistakes")
-        labels = columns(y_true, table.shape[1], classes, "WorstMistakes")
-        code = positions(y_true, labels, "WorstMistakes")
+        table, labels, code = class_table(y_true, probability, classes, "WorstMistakes")
         said = table.argmax(axis=1)
         loss = -np.log(table[np.arange(len(code)), code].clip(np.finfo(float).tiny))
         names = np.array(labels, dtype=object)

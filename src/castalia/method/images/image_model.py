@@ -1,19 +1,20 @@
-"""The network for images: which one, at which size, with which changes, for how long."""
+"""The network for images: which one, and at which size; ``image_recipe`` says how it learns."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from castalia.base import Estimator
 from castalia.catalog import System
-from castalia.data.augment import Flip, Shift, Zoom
 from castalia.errors import ShapeMismatch
 from castalia.method.fit_plan import FitPlan
-from castalia.method.table_model import VALIDATION, built, loop
+from castalia.method.table_model import built, made
+from castalia.models.vision.image_recipe import TRAINING, image_amounts, image_augmentation
 from castalia.protocols import Spec
-from castalia.train import Training
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_scope
 
@@ -23,7 +24,6 @@ MANY = 5_000  # images from which the larger network pays
 DETAILED = 32  # pixels from which it does
 KEPT = 96  # pixels up to which images of one size keep it
 SHORTEST = 8  # pixels an image has at least
-MOST_STEPS = 10_000
 STAGES = 5  # of a ConvNet at most
 WIDTH = 32  # of its first stage
 
@@ -33,15 +33,9 @@ class Scale(NamedTuple):
 
     most: float  # images up to which this holds
     longest: int  # pixels to which larger images are shrunk
-    batch: int
 
 
-SCALES = (
-    Scale(500, 64, 16),
-    Scale(2_000, 64, 32),
-    Scale(20_000, 128, 64),
-    Scale(float("inf"), 128, 128),
-)
+SCALES = (Scale(2_000, 64), Scale(float("inf"), 128))
 
 
 def _scale(rows: int) -> Scale:
@@ -101,32 +95,34 @@ def enlarged(model: Any, size: tuple[int, int], channels: int, classes: int) -> 
 
 
 def build_image_model(
-    plan: FitPlan, system: System, rows: int, size: tuple[int, int], grey: bool, seed: int = 0
+    plan: FitPlan,
+    system: System,
+    rows: int,
+    size: tuple[int, int],
+    channels: int,
+    seed: int = 0,
 ) -> Any:
-    """Return an unfitted classifier of images with sensible settings; the plan overrides them.
+    """Return an unfitted classifier, trained as those that need no argument are.
 
-    Grey images are not flipped: a mirrored sign is another one.
+    Only the size of the images and that of a small network are chosen here; the plan overrides it.
     """
-    scale = _scale(rows)
-    steps = max(1, -(-int(rows * (1 - VALIDATION)) // scale.batch))
-    epochs = int(np.clip(MOST_STEPS // steps, 20, 100))
-    moved = Shift(0.1) | Zoom(0.9, 1.1)
     own: dict[str, Any] = {
         "random_state": seed,
         "image_size": size[0] if size[0] == size[1] else size,
-        "augment": moved if grey else Flip() | moved,
-        "batch_size": scale.batch,
-        "epochs": epochs,
-        "lr": 2e-3,
-        "training": Training(
-            **loop(plan) | {"weight_decay": 0.05},
-            schedule="warmup_cosine",
-            patience=max(10, epochs // 4),
-        ),
+        **_recipe(made(system), rows, size, channels),
     }
+    own["training"] = replace(own["training"], device=plan.device, verbose=False)
     if system.name == "ConvNetClassifier":
         own["widths"] = _widths(plan.settings.get("image_size") or size, rows)
     return built(system, own, plan)
+
+
+def _recipe(model: Any, rows: int, size: tuple[int, int], channels: int) -> dict[str, Any]:
+    """Return a network's own training, or for one that has none that of ``image_recipe``."""
+    if model.usual_training != Estimator.usual_training:
+        return {"training": model.usual_training}
+    changes = image_augmentation(rows, channels, size)
+    return {**image_amounts(rows)._asdict(), "augment": changes, "training": TRAINING}
 
 
 def _widths(size: Any, rows: int) -> tuple[int, ...]:

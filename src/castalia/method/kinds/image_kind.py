@@ -42,6 +42,7 @@ from castalia.method.table_baselines import answer
 from castalia.method.task import class_task
 from castalia.method.train_test_split import LEAST_ROWS, REPEATS, Part, make_parts
 from castalia.method.verdict import Verdict
+from castalia.models.vision.image_recipe import augmentation_words
 from castalia.utils.text import plural
 
 __all__ = ["LabelledImages"]
@@ -55,7 +56,7 @@ class LabelledImages(Kind):
 
     catalog = "image"
     other = "resnet"
-    tries: ClassVar = {"image_size": (96, 128), "lr": (0.0005, 0.002)}
+    tries: ClassVar = {"image_size": (96, 128), "lr": (0.005, 0.001)}
     slow = True  # every file is decoded once
     mistakes = 12
 
@@ -96,13 +97,9 @@ class LabelledImages(Kind):
         if "image_size" not in self.plan.settings and (self.sizes != self.size).any():
             size = f"{self.size[0]} x {self.size[1]}"
             found.append(f"Images are brought to {size} pixels (--set image_size=N for another).")
-        if "augment" not in self.plan.settings and hasattr(model, "augment"):
-            how = (
-                "shifted and zoomed a little, but not flipped, for a mirrored sign is another one"
-                if self.grey
-                else "flipped, shifted and zoomed a little"
-            )
+        if "augment" not in self.plan.settings and getattr(model, "augment", None) is not None:
             kind = "Grey images" if self.grey else "Images"
+            how = augmentation_words(len(self), self.images.channels)
             found.append(f"{kind} are {how}, in training (--set augment=none leaves them).")
         return found
 
@@ -153,7 +150,9 @@ class LabelledImages(Kind):
 
     def build(self, rows: int, seed: int = 0) -> Any:
         """Return an unfitted network, sized for so many training images."""
-        return build_image_model(self.plan, self.system, rows, self.size, self.grey, seed)
+        return build_image_model(
+            self.plan, self.system, rows, self.size, self.images.channels, seed
+        )
 
     @property
     def title(self) -> str:

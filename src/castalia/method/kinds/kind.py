@@ -46,6 +46,8 @@ class Asked:
         Columns of a table to hand on beside the answers.
     drop_missing
         Whether rows without a target are left out.
+    formats
+        How columns were written in the table of the fit.
     """
 
     target: str | None = None
@@ -54,6 +56,7 @@ class Asked:
     encoding: str | None = None
     keep: tuple[str, ...] = ()
     drop_missing: bool = False
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     def kept(self, table: Dataset) -> dict[str, np.ndarray]:
         """Return the columns of a table that are handed on."""
@@ -131,6 +134,7 @@ class Kind(ABC):
     shows_used: ClassVar[bool] = False  # whether sections are about the recommended model
     apart: ClassVar[frozenset[str]] = frozenset()  # baselines that take other inputs
     column: str | None = None  # of a table, which holds texts
+    formats: Mapping[str, str] | None = None  # how columns of a table are written
 
     plan: FitPlan
     X: Any

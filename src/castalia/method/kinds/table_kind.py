@@ -54,7 +54,7 @@ class Table(Kind):
                 f"{self.data.columns[-1]}; got none. There are "
                 f"{listing(self.data.columns, 'and', 8)}."
             )
-        self.target = plan.target
+        self.target, self.formats = plan.target, self.data.formats
         self.data, left_out = only_labelled(self.data, plan.drop_missing)
         self.task = find_task(self.data, plan.task)
         self.data = with_calendar(self.data)
@@ -150,7 +150,7 @@ class Table(Kind):
 
     def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
         """Show which columns the model uses, on the rows of the first part that are tested."""
-        metric = self.plan.metric or METRICS[self.task.kind][0]
+        metric = self.task.scorer or METRICS[self.task.kind][0]
         X, y = self.rows(self.parts[0].test)
         return {"importance": column_importance(model, X, y, metric)}
 
@@ -167,7 +167,9 @@ class Table(Kind):
                 f"predict: a model of tables takes one table; got {len(data)}. Call it once for "
                 "each."
             )
-        table, notes = load_table(data[0], header=asked.header, encoding=asked.encoding)
+        table, notes = load_table(
+            data[0], header=asked.header, encoding=asked.encoding, formats=asked.formats
+        )
         table = with_calendar(table, every=True)
         check_columns(model, table)
         unseen = unseen_categories(model, table)
@@ -177,7 +179,13 @@ class Table(Kind):
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read a table with its target."""
         target = asked.known_target()
-        table, notes = load_table(data, target=target, header=asked.header, encoding=asked.encoding)
+        table, notes = load_table(
+            data,
+            target=target,
+            header=asked.header,
+            encoding=asked.encoding,
+            formats=asked.formats,
+        )
         table, left_out = only_labelled(table, asked.drop_missing)
         table = with_calendar(table, every=True)
         check_columns(model, table)

@@ -110,6 +110,8 @@ class RunReport:
     importance
         Of tables, what ``column_importance`` gives: columns, values, intervals, metric, score,
         rows, effects.
+    explained
+        Name of the model that it is about.
 
     Examples
     --------
@@ -146,6 +148,7 @@ class RunReport:
     feature_maps: list[dict[str, Any]] = field(default_factory=list)
     panels: list[dict[str, Any]] = field(default_factory=list)
     importance: dict[str, Any] = field(default_factory=dict)
+    explained: str = ""
 
     def __post_init__(self) -> None:
         for each in fields(self):

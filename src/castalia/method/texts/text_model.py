@@ -98,6 +98,8 @@ def build_language_model(plan: FitPlan, system: System, tokens: int, seed: int =
             patience=10,
         ),
     }
+    if system.name == "LlamaLanguageModel":
+        own["hidden"] = None  # its own rule, for networks of three matrices
     if system.name == "NGramLanguageModel":  # which takes no name of a tokenizer
         own["order"] = LETTERS
         asked = plan.settings.get("tokenizer", "characters")

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from castalia.base import Interval
+from castalia.base import Interval, OneOf
 from castalia.base.input_checks import n_rows
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.ensemble import Ensemble, class_codes, merge_repeats
@@ -39,6 +39,8 @@ class AdaBoost(Ensemble):
     estimator
         The weak learner: any classifier whose ``fit`` takes ``sample_weight``. None takes a tree
         with a single question.
+    task
+        ``"classification"``: the only one there is.
     members
         Most members; fewer when one makes no mistake, or is no better than chance.
 
@@ -87,6 +89,7 @@ class AdaBoost(Ensemble):
     True
     """
 
+    task: Annotated[str | None, OneOf(None, "classification")] = None
     members: Annotated[int, Interval(1, whole=True)] = 50
 
     def _default(self) -> Any:
@@ -131,6 +134,13 @@ class AdaBoost(Ensemble):
         self.train_errors_ = np.array(together)
         grown = 1 - self.errors_ + self.errors_ * np.exp(self.alphas_)
         self.bounds_ = np.cumprod(grown * np.exp(-self.alphas_ / 2))
+
+    def _remedy(self, found: str) -> str:
+        return f"Take GradientBoost(task={found!r})"
+
+    def _importances(self) -> np.ndarray:
+        each = [member.feature_importances_ for member in self.estimators_]
+        return np.average(each, axis=0, weights=self.alphas_)
 
     def _staged_votes(self, X: Any) -> Iterator[np.ndarray]:
         """Yield each class's share of the say after every member, (N, K)."""

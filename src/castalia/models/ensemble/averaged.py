@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from castalia.base import Classifier
+from castalia.base import Classifier, Constraint
 from castalia.base.input_checks import n_rows
 from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.ensemble.ensemble import Ensemble, class_codes
 from castalia.models.ensemble.stacked_members import fit_stacked, stacked_outputs
 from castalia.train import Training
 
-__all__ = ["Averaged", "default_member"]
+__all__ = ["Averaged", "Jobs", "default_member"]
+
+
+class Jobs(Constraint):
+    """A number of processes, as joblib takes it."""
+
+    def rule(self) -> str:
+        """Say so."""
+        return "a whole number other than 0, or None"
+
+    def holds(self, value: Any) -> bool:
+        """Whether joblib takes it."""
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        return value is None or (whole and value != 0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -33,12 +48,16 @@ class Averaged(Ensemble):
         y: np.ndarray,
         weight: np.ndarray | None,
         counts: np.ndarray | None = None,
+        jobs: int | None = None,
     ) -> None:
-        """Fit the members side by side where that is known, else one after the other."""
+        """Fit the members side by side where that is known, else each alone, in so many jobs."""
         self.together_ = fit_stacked(members, X, y, weight, counts)
         if not self.together_:
-            for i, member in enumerate(members):
-                self._fit_member(member, X, y, weight if counts is None else counts[i])
+            weights = [weight] * len(members) if counts is None else counts
+            members = Parallel(n_jobs=jobs)(
+                delayed(self._fit_member)(member, X, y, own)
+                for member, own in zip(members, weights, strict=True)
+            )
         self.estimators_ = list(members)
 
     def _probabilities(self, X: Any) -> np.ndarray:
@@ -96,6 +115,8 @@ class Averaged(Ensemble):
         return found.std(axis=0)
 
 
-def default_member(epochs: int = 60, lr: float = 1e-2) -> MLPClassifier:
+def default_member(task: str | None, epochs: int = 60, lr: float = 1e-2, **settings: Any) -> Any:
     """Return the member of ensembles that were given none."""
-    return MLPClassifier(hidden=(32,), epochs=epochs, lr=lr, training=Training(validation=0))
+    kind = MLPRegressor if task == "regression" else MLPClassifier
+    training = Training(validation=0)
+    return kind(hidden=(32,), epochs=epochs, lr=lr, training=training, **settings)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.models.ensemble.averaged import Averaged, default_member
+from castalia.models.ensemble.averaged import Averaged, Jobs, default_member
 from castalia.models.ensemble.bootstrap import bootstrap_counts
 from castalia.models.ensemble.ensemble import take
 from castalia.utils.seeds import derive
@@ -33,13 +33,16 @@ class Bagging(Averaged):
     ----------
     estimator
         What the members are copies of: a classifier or a regressor, ours or scikit-learn's. None
-        takes a small ``MLPClassifier``. Dense networks of ours are trained side by side.
+        takes a small perceptron. Dense networks of ours are trained side by side.
     members
         Number of members; more never hurt, and help less and less.
     combine
         ``"average"``: mean of probabilities or numbers; ``"vote"``: the class named most often.
     oob_score
         Whether to score every row by the members that did not see it.
+    n_jobs
+        Processes that fit members which are not trained side by side, as in scikit-learn: None is
+        one, -1 as many as there are cores.
 
     Attributes
     ----------
@@ -85,9 +88,10 @@ class Bagging(Averaged):
     members: Annotated[int, Interval(1, whole=True)] = 10
     combine: Annotated[str, OneOf("average", "vote")] = "average"
     oob_score: Annotated[bool, OneOf(True, False)] = False
+    n_jobs: Annotated[int | None, Jobs()] = None
 
     def _default(self) -> Any:
-        return default_member()
+        return default_member(self.task)
 
     def _fit_members(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, seed: int, codes: np.ndarray | None
@@ -104,7 +108,7 @@ class Bagging(Averaged):
             X, target, weight, samples=self.members, random=random, classes=needed
         )  # (M, N)
         members = [self._member(seed, i) for i in range(self.members)]
-        self._fit_all(members, X, y, weight, counts)
+        self._fit_all(members, X, y, weight, counts, self.n_jobs)
         if self.oob_score:
             self._score_out_of_bag(X, y, codes, counts == 0)
 

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
 
 from castalia.base import Interval, OneOf
-from castalia.models.ensemble.averaged import Averaged, default_member
+from castalia.models.ensemble.averaged import Averaged, Jobs, default_member
 
 __all__ = ["DeepEnsemble"]
 
@@ -32,13 +32,16 @@ class DeepEnsemble(Averaged):
     ----------
     estimator
         What is trained: a classifier or a regressor; with ``DistributionRegressor`` the ensemble
-        is a mixture of distributions. None takes a small ``MLPClassifier``. Dense networks of ours
-        are trained side by side.
+        is a mixture of distributions. None takes a small perceptron. Dense networks of ours are
+        trained side by side.
     members
         Number of members; 5 are enough for most of the gain.
     combine
         Of classifiers: ``"average"``, the mean of probabilities; ``"logits"``, the softmax of the
         mean of logits, which is the geometric mean of probabilities made to sum to 1.
+    n_jobs
+        Processes that fit members which are not trained side by side, as in scikit-learn: None is
+        one, -1 as many as there are cores.
 
     Attributes
     ----------
@@ -82,15 +85,16 @@ class DeepEnsemble(Averaged):
 
     members: Annotated[int, Interval(1, whole=True)] = 5
     combine: Annotated[str, OneOf("average", "logits")] = "average"
+    n_jobs: Annotated[int | None, Jobs()] = None
 
     def _default(self) -> Any:
-        return default_member()
+        return default_member(self.task)
 
     def _fit_members(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, seed: int, codes: np.ndarray | None
     ) -> None:
         members = [self._member(seed, i) for i in range(self.members)]
-        self._fit_all(members, X, y, weight)
+        self._fit_all(members, X, y, weight, jobs=self.n_jobs)
 
     def _combined(self, probabilities: np.ndarray) -> np.ndarray:  # (M, N, K)
         if self.combine == "logits":

@@ -16,9 +16,8 @@ from torch import nn
 
 from castalia.base import Estimator, Interval
 from castalia.errors import InvalidParameter
-from castalia.models.dense import MLPClassifier
+from castalia.models.ensemble.averaged import default_member
 from castalia.models.ensemble.ensemble import Ensemble, merge_repeats, take
-from castalia.train import Training
 from castalia.train.precision import TINY_TABLE
 from castalia.utils.seeds import generator
 
@@ -37,7 +36,7 @@ class DropoutEnsemble(Ensemble):
     ----------
     estimator
         An estimator of ours whose network drops units (``dropout`` above 0). None takes a small
-        ``MLPClassifier``.
+        perceptron.
     members
         Number k of sub-networks; 10 to 20 are usual.
 
@@ -82,9 +81,7 @@ class DropoutEnsemble(Ensemble):
     members: Annotated[int, Interval(1, whole=True)] = 20
 
     def _default(self) -> Any:
-        return MLPClassifier(
-            hidden=(32,), dropout=0.2, epochs=60, lr=1e-2, training=Training(validation=0)
-        )
+        return default_member(self.task, dropout=0.2)
 
     def _fit_members(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, seed: int, codes: np.ndarray | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,15 +10,16 @@ from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from castalia.base import Constraint, DirectEstimator, Estimator
+from castalia.base import Constraint, DirectEstimator, Estimator, OneOf
 from castalia.base.input_checks import check_matrix, check_X
 from castalia.base.targets import encode_classes, numeric_target
 from castalia.data import Dataset
-from castalia.errors import InvalidParameter
+from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.dense.dense_parameters import Dense
 from castalia.models.ensemble.bootstrap import by_content, row_codes
+from castalia.models.ensemble.likely_task import TASKS, likely_task
 from castalia.train import Training
 from castalia.utils.seeds import derive, seed_from
 
@@ -88,12 +89,16 @@ class Ensemble(DirectEstimator):
     ----------
     estimator
         What the members are copies of, ours or scikit-learn's; None takes a small default.
+    task
+        ``"classification"`` or ``"regression"``. None: that of ``estimator``; without one classes
+        are expected, and a target that may be quantities is refused.
     """
 
-    estimator: Annotated[Any, Learner()] = None
+    estimator: Annotated[Any, Learner()] = field(default=None, kw_only=False)
+    task: Annotated[str | None, OneOf(None, *TASKS)] = None
 
     def _default(self) -> Any:
-        """Return the estimator that None stands for."""
+        """Return the estimator that None stands for, by the task."""
         raise NotImplementedError
 
     def _fit_members(
@@ -112,12 +117,45 @@ class Ensemble(DirectEstimator):
             return check_matrix(self, X, reset=reset)
         return check_X(self, X, reset=reset)
 
+    def set_params(self, **params: Any) -> Ensemble:
+        """Set parameters; ``estimator__lr`` works from the default ``estimator=None`` too."""
+        nested = {name: params.pop(name) for name in [*params] if name.startswith("estimator__")}
+        super().set_params(**params)
+        if nested and self.estimator is None:
+            self.estimator = self._default()
+        super().set_params(**nested)
+        return self
+
+    def _says_task(self) -> bool:
+        """Whether the parameters say what the task is."""
+        return self.task is not None or self.estimator is not None
+
+    def _check_task(self, y: np.ndarray) -> None:
+        """Refuse parameters that contradict each other, and a target of a doubtful task."""
+        own, name = "classification" if is_classifier(self) else "regression", type(self).__name__
+        if self.task not in (None, own):
+            raise InvalidParameter(
+                f"{name}: `task` must be that of the other parameters, {own!r}; got {self.task!r}."
+            )
+        found = likely_task(y)
+        if found != own and not self._says_task():
+            kind = {"classification": "classes", "regression": "continuous quantities"}
+            raise InvalidData(
+                f"{name}: `y` must hold {kind[own]} where `task` is not set; its "
+                f"{len(np.unique(y)):,} different values may be {kind[found]}. "
+                f"{self._remedy(found)}, or task={own!r} if they are {kind[own]}."
+            )
+
+    def _remedy(self, found: str) -> str:
+        return f"Set task={found!r}"
+
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         if not (is_classifier(self) or is_regressor(self)):
             raise InvalidParameter(
                 f"{type(self).__name__}: `estimator` must be a classifier or a regressor; got "
                 f"{type(self._base()).__name__}."
             )
+        self._check_task(y)
         codes = None
         if sample_weight is not None and not sample_weight.all():  # rows of weight 0 are absent
             kept = np.flatnonzero(sample_weight)
@@ -158,6 +196,15 @@ class Ensemble(DirectEstimator):
                 f"fitted with weights; got {type(member).__name__}."
             )
         return member.fit(take(X, rows), y[rows], sample_weight=weight[rows].astype(np.float64))
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much each column lowers the impurity of trees, (D,), where members are such."""
+        check_is_fitted(self, "estimators_")
+        return self._importances()
+
+    def _importances(self) -> np.ndarray:
+        return np.mean([member.feature_importances_ for member in self.estimators_], axis=0)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the R2 of a regressor."""

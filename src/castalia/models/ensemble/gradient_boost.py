@@ -43,13 +43,16 @@ class GradientBoost(Ensemble):
     estimator
         The weak learner: any regressor whose ``fit`` takes ``sample_weight``. None takes a tree of
         depth 3.
+    task
+        ``"classification"`` or ``"regression"``. None: that of ``loss``; without one quantities are
+        expected, and a target that may be classes is refused.
     members
         Number of steps; more fit the data better, in the end too well.
     lr
         Factor of each step; a smaller one needs more members and generalises better.
     loss
         ``"squared"``: regression; ``"logistic"``: classification (one tree a step for two classes,
-        one a class and step for more).
+        one a class and step for more); ``"auto"``: by ``task``.
 
     Attributes
     ----------
@@ -92,10 +95,17 @@ class GradientBoost(Ensemble):
 
     members: Annotated[int, Interval(1, whole=True)] = 100
     lr: Annotated[float, Interval(0, 1, closed="right")] = 0.1
-    loss: Annotated[str, OneOf("squared", "logistic")] = "squared"
+    loss: Annotated[str, OneOf("auto", "squared", "logistic")] = "auto"
 
     def _default(self) -> Any:
         return DecisionTreeRegressor(max_depth=3)
+
+    @property
+    def _classifies(self) -> bool:
+        return self.loss == "logistic" or (self.loss == "auto" and self.task == "classification")
+
+    def _says_task(self) -> bool:
+        return self.task is not None or self.loss != "auto"
 
     def _fit_members(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, seed: int, codes: np.ndarray | None
@@ -127,19 +137,19 @@ class GradientBoost(Ensemble):
 
     def _target(self, label: np.ndarray) -> np.ndarray:
         """Return columns: the number, the second of two classes, or one column a class."""
-        if self.loss == "squared" or len(self.classes_) == 2:
+        if not self._classifies or len(self.classes_) == 2:
             return label.astype(np.float64)[:, None]
         return np.eye(len(self.classes_))[label]
 
     def _derivatives(self, target: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the negative gradient of the loss by F, and its curvature."""
-        if self.loss == "squared":
+        if not self._classifies:
             return target - F, np.ones_like(F)
         p = _probability(F)
         return target - p, np.maximum(p * (1 - p), FLATTEST)
 
     def _row_losses(self, target: np.ndarray, F: np.ndarray) -> np.ndarray:
-        if self.loss == "squared":
+        if not self._classifies:
             return ((target - F) ** 2)[:, 0]
         p = np.clip(_probability(F), 1e-15, 1 - 1e-15)
         if p.shape[1] == 1:
@@ -148,6 +158,11 @@ class GradientBoost(Ensemble):
 
     def _step(self, members: list[Any], X: Any) -> np.ndarray:
         return np.column_stack([member.predict(X) for member in members])
+
+    def _importances(self) -> np.ndarray:
+        each = [_importance(member) for step in self.estimators_ for member in step]
+        found = np.mean(each, axis=0)
+        return found / max(found.sum(), np.finfo(found.dtype).tiny)
 
     def _staged(self, X: Any) -> Iterator[np.ndarray]:
         """Yield F after every step, (N, K)."""
@@ -159,7 +174,7 @@ class GradientBoost(Ensemble):
             yield F
 
     def _decide(self, F: np.ndarray) -> np.ndarray:
-        if self.loss == "squared":
+        if not self._classifies:
             return F[:, 0]
         return self.classes_[_both(_probability(F)).argmax(axis=1)]
 
@@ -182,11 +197,18 @@ class GradientBoost(Ensemble):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
-        classifies = self.loss == "logistic"
-        tags.estimator_type = "classifier" if classifies else "regressor"
-        tags.classifier_tags = ClassifierTags() if classifies else None
-        tags.regressor_tags = None if classifies else RegressorTags()
+        tags.estimator_type = "classifier" if self._classifies else "regressor"
+        tags.classifier_tags = ClassifierTags() if self._classifies else None
+        tags.regressor_tags = None if self._classifies else RegressorTags()
         return tags
+
+
+def _importance(member: Any) -> np.ndarray:
+    """Return the importance of each column; that of a tree by how much of the loss it explains."""
+    tree = getattr(member, "tree_", None)
+    if tree is None:
+        return member.feature_importances_
+    return tree.compute_feature_importances(normalize=False)
 
 
 def _probability(F: np.ndarray) -> np.ndarray:

@@ -31,7 +31,8 @@ class WeightAverage(Ensemble):
     Parameters
     ----------
     estimator
-        An estimator of ours that is trained by gradients. None takes a small ``MLPClassifier``.
+        An estimator of ours that is trained by gradients. None takes a small
+        perceptron.
     average
         ``"swa"``: plain mean over the ends of the last quarter of the epochs; ``"ema"``: moving
         average over the steps.
@@ -77,7 +78,7 @@ class WeightAverage(Ensemble):
     decay_rate: Annotated[float, Interval(0, 1, closed="neither")] = 0.999
 
     def _default(self) -> Any:
-        return default_member()
+        return default_member(self.task)
 
     def _fit_members(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, seed: int, codes: np.ndarray | None

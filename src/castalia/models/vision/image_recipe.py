@@ -18,7 +18,13 @@ from castalia.data.augment import Augmentation, Crop, Flip, Recolor, Rotate, Zoo
 from castalia.optim.schedules import one_cycle
 from castalia.train import Training
 
-__all__ = ["TRAINING", "ImageRecipe", "image_amounts", "image_augmentation"]
+__all__ = [
+    "TRAINING",
+    "ImageRecipe",
+    "augmentation_words",
+    "image_amounts",
+    "image_augmentation",
+]
 
 TRAINING = Training(optimizer="muon", schedule=one_cycle(), weight_decay=0.1)
 FEW, MANY = 2_000, 20_000  # images
@@ -60,6 +66,18 @@ def image_augmentation(rows: int, channels: int, size: Sequence[int]) -> Augment
         moved = Rotate(10, padding=outside) | Zoom(0.8, 1.2, padding=outside) | moved
     changed = Flip(padding=outside) | moved if colour else moved
     return changed | Recolor() if colour and rows <= FEW else changed
+
+
+def augmentation_words(rows: int, channels: int) -> str:
+    """Say what ``image_augmentation`` does to so many images.
+
+    >>> augmentation_words(50_000, 1)
+    'cropped at random, but not flipped, for a mirrored sign is another one'
+    """
+    more = ", turned and zoomed a little" if rows <= FEW else ""
+    if channels < 3:
+        return f"cropped at random{more}, but not flipped, for a mirrored sign is another one"
+    return f"flipped and cropped at random{more}{' and recoloured' if more else ''}"
 
 
 class ImageRecipe(Recipe):

@@ -33,6 +33,8 @@ from castalia.nn.attention.transformer_blocks import block_activation
 
 __all__ = ["BERT"]
 
+POOLS = {"tanh": torch.tanh, "relu": torch.relu}
+
 
 class MaskedHead(nn.Module):
     """Scores of the tokens at each place, by the table of the tokens."""
@@ -87,6 +89,8 @@ class BERT(nn.Module):
         its padding.
     pooler
         Whether there is a layer on the first token.
+    pooler_activation
+        Of that layer: ``"tanh"``, or DistilBERT's ``"relu"``.
     masked
         Whether there is a head for masked tokens.
     next_sentence
@@ -118,6 +122,7 @@ class BERT(nn.Module):
         masked_activation: str | None = None,
         offset: int = 0,
         pooler: bool = True,
+        pooler_activation: str = "tanh",
         masked: bool = True,
         next_sentence: bool = True,
         eps: float = 1e-12,
@@ -144,6 +149,7 @@ class BERT(nn.Module):
             for _ in range(depth)
         )
         self.pooler = nn.Linear(dim, dim) if pooler else None
+        self.pooler_activation = pooler_activation
         head = (vocabulary, dim, eps, self.masked_activation)
         self.masked = MaskedHead(*head) if masked else None
         self.next_sentence = nn.Linear(dim, 2) if next_sentence else None
@@ -211,9 +217,11 @@ class BERT(nn.Module):
         return self.masked(h, self.tokens.weight)
 
     def pool(self, h: Tensor) -> Tensor:  # (B, T, dim)
-        """Return tanh of a layer on the first token, (B, dim); without a pooler, that token."""
+        """Return the layer on the first token, (B, dim); without a pooler, that token."""
         first = h[:, 0]
-        return first if self.pooler is None else torch.tanh(self.pooler(first))
+        if self.pooler is None:
+            return first
+        return POOLS[self.pooler_activation](self.pooler(first))
 
     def judge(self, h: Tensor) -> Tensor:  # (B, T, dim)
         """Return logits of whether the second sentence follows (0) or not (1), (B, 2)."""

@@ -28,12 +28,16 @@ def tokenizer(family):
     )
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.add_special_tokens(special)
-    kind = processors.RobertaProcessing if family == "roberta" else processors.BertProcessing
+    kind = processors.RobertaProcessing if "roberta" in family else processors.BertProcessing
     made.post_processor = kind(("</s>", 2), ("<s>", 0))
     return made
 
 
-@pytest.fixture(params=["bert", "roberta"])
+NAMES = {"bert": "Bert", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"}
+NAMES["distilbert"] = "DistilBert"
+
+
+@pytest.fixture(params=NAMES)
 def family(request):
     return request.param
 
@@ -41,9 +45,12 @@ def family(request):
 def folder_of(family, task, path, **changes):
     import transformers
 
-    name = {"bert": "Bert", "roberta": "Roberta"}[family]
+    name, sizes = NAMES[family], peers.SIZES
     positions = {"max_position_embeddings": 26, "pad_token_id": 1}
-    config = getattr(transformers, f"{name}Config")(**positions, **peers.SIZES, **changes)
+    if family == "distilbert":
+        words = {"hidden_size": "dim", "intermediate_size": "hidden_dim"}
+        sizes = {words.get(name, name): size for name, size in sizes.items()}
+    config = getattr(transformers, f"{name}Config")(**positions, **sizes, **changes)
     model = peers.lively(getattr(transformers, f"{name}For{task}")(config))
     model.save_pretrained(path)
     tokenizer(family).save(str(path / "tokenizer.json"))
@@ -61,9 +68,8 @@ def read(path, *texts):
 def theirs(family, path, task, *texts):
     import transformers
 
-    name = {"bert": "Bert", "roberta": "Roberta"}[family]
-    given = read(path, *texts)
-    if family == "roberta":
+    name, given = NAMES[family], read(path, *texts)
+    if family != "bert":
         given.pop("token_type_ids", None)
     with torch.no_grad():
         return getattr(transformers, f"{name}For{task}").from_pretrained(path).eval()(**given)

@@ -95,6 +95,7 @@ def sizes_of(net: nets.BERT) -> dict[str, Any]:
         "masked_activation": net.masked_activation,
         "offset": net.offset,
         "eps": net.eps,
+        "pooler_activation": net.pooler_activation,
     }
 
 

@@ -29,7 +29,10 @@ class TaskExchange:
 
     @classmethod
     def from_pretrained(cls, path: str | os.PathLike[str]) -> Self:
-        """Return a fitted estimator from a Hugging Face folder of BERT or RoBERTa for this task."""
+        """Return a fitted estimator from a Hugging Face folder for this task.
+
+        It may hold a BERT, DistilBERT, RoBERTa or XLM-R.
+        """
         found = nets.load_task(path, cls._task)
         net: Any = found.net
         if not isinstance(net, nets.BERT):
@@ -51,6 +54,7 @@ class TaskExchange:
         made._name_outputs(found)
         module: Any = made._network(made.spec_).to(found.weight.dtype).eval()
         module.encoder.load_state_dict(net.state_dict())
+        module.encoder.model_type = net.model_type  # one of several that it could be
         module.head.load_state_dict({"weight": found.weight, "bias": found.bias})
         made.module_, made.pretrained_ = module, True
         fitted: Self = made

@@ -28,6 +28,7 @@ class Bert(Architecture):
     heads = ("cls.",)
     ignored = ("position_ids",)
     masked_activation: ClassVar[str | None] = None  # that of the blocks
+    pooler_activation: ClassVar[str] = "tanh"
     masked_names: ClassVar[tuple[str, str, str]] = (
         "cls.predictions.transform.dense",
         "cls.predictions.transform.LayerNorm",
@@ -50,6 +51,7 @@ class Bert(Architecture):
             masked_activation=self.masked_activation,
             offset=offset,
             pooler=f"{self.prefix}pooler.dense.weight" in given,
+            pooler_activation=self.pooler_activation,
             masked=self.masked_names[2] in given,
             next_sentence="cls.seq_relationship.weight" in given,
             eps=config["layer_norm_eps"],
@@ -124,6 +126,8 @@ class Bert(Architecture):
         return self._has_head(net, net.activation)
 
     def _has_head(self, net: BERT, activation: str) -> bool:
+        if net.pooler is not None and net.pooler_activation != self.pooler_activation:
+            return False
         return net.masked is None or net.masked_activation == activation
 
     def tidy(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:

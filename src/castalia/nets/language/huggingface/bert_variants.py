@@ -20,11 +20,15 @@ __all__ = ["DistilBert", "XLMRoberta"]
 
 
 class DistilBert(Bert):
-    """``DistilBertForMaskedLM`` and ``DistilBertModel`` as ``BERT`` without segments and pooler."""
+    """``DistilBertForMaskedLM`` and ``DistilBertModel`` as ``BERT`` without segments.
+
+    A pooler, with ReLU, is there only below the head of a classifier.
+    """
 
     model_type = "distilbert"
     prefix = "distilbert."
     heads = ("vocab_",)
+    pooler_activation = "relu"
     masked_names = ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias")
 
     def config(self, net: BERT) -> dict[str, Any]:
@@ -66,8 +70,8 @@ class DistilBert(Bert):
         return rules + self._heads(net)
 
     def owns(self, net: nn.Module) -> bool:
-        """Whether it is a ``BERT`` without segments and pooler, with BERT's norms."""
-        if not isinstance(net, BERT) or net.segments.num_embeddings or net.pooler is not None:
+        """Whether it is a ``BERT`` without segments, with BERT's norms."""
+        if not isinstance(net, BERT) or net.segments.num_embeddings:
             return False
         return not net.offset and net.eps == EPS and self._has_head(net, net.activation)
 

@@ -2,7 +2,7 @@
 
 ``BertForSequenceClassification``, ``RobertaForQuestionAnswering`` and their like: an encoder and
 one linear layer, ``classifier`` or ``qa_outputs``. RoBERTa's classifier has a layer with tanh on
-the first token before it, which is what BERT's pooler is.
+the first token before it, and DistilBERT's one with ReLU: what BERT's pooler is.
 """
 
 from __future__ import annotations
@@ -32,16 +32,31 @@ from castalia.utils.text import listing, shorten
 __all__ = ["TASKS", "TaskFolder", "load_task", "save_task"]
 
 # The last layer of each task by the kind of network, and the class of the folder.
+_ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert")
 TASKS: dict[str, dict[str, str]] = {
     "SequenceClassification": {
         "bert": "classifier",
         "roberta": "classifier.out_proj",
+        "xlm-roberta": "classifier.out_proj",
+        "distilbert": "classifier",
         "gpt2": "score",
     },
-    "TokenClassification": {"bert": "classifier", "roberta": "classifier"},
-    "QuestionAnswering": {"bert": "qa_outputs", "roberta": "qa_outputs"},
+    "TokenClassification": dict.fromkeys(_ENCODERS, "classifier"),
+    "QuestionAnswering": dict.fromkeys(_ENCODERS, "qa_outputs"),
 }
-CLASSES = {"bert": "Bert", "roberta": "Roberta", "gpt2": "GPT2"}
+CLASSES = {
+    "bert": "Bert",
+    "roberta": "Roberta",
+    "xlm-roberta": "XLMRoberta",
+    "distilbert": "DistilBert",
+    "gpt2": "GPT2",
+}
+# The layer before it, by their name and by ours.
+_POOLERS = {
+    "roberta": ("classifier.dense.", "roberta.pooler.dense."),
+    "xlm-roberta": ("classifier.dense.", "roberta.pooler.dense."),
+    "distilbert": ("pre_classifier.", "distilbert.pooler.dense."),
+}
 LABELS = 2**20  # more classes than anybody has
 
 
@@ -127,8 +142,8 @@ def save_task(
     kind = owner_of(net)
     layer = _layer(kind.model_type, task)
     weights = theirs(kind.rules(net), net)
-    if task == "SequenceClassification" and kind.model_type == "roberta":
-        weights = _renamed(weights, "roberta.pooler.", "classifier.")
+    if task == "SequenceClassification" and kind.model_type in _POOLERS:
+        weights = _renamed(weights, *reversed(_POOLERS[kind.model_type]))
     weights = {name: t for name, t in weights.items() if not name.startswith("lm_head")}
     weights[f"{layer}.weight"] = found.weight
     if found.bias is not None:
@@ -158,7 +173,7 @@ def _layer(model_type: str, task: str) -> str:
 
 def _body(kind: Architecture, task: str, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors below the head; of heads for other tasks, none."""
-    named = _renamed(given, "classifier.dense.", "roberta.pooler.dense.")
+    named = _renamed(given, *_POOLERS.get(kind.model_type, ("", "")))
     body = {name: t for name, t in named.items() if name.startswith(kind.prefix)}
     if task == "SequenceClassification" or kind.model_type == "gpt2":
         return body

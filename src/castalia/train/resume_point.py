@@ -1,0 +1,79 @@
+"""What a checkpoint keeps of a training, so that it goes on bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from castalia.optim import Average
+from castalia.train.best_weights import BestWeights
+from castalia.train.placement import Placement
+from castalia.train.step_terms import StepTerms
+from castalia.train.stepper import Stepper
+
+__all__ = ["ResumePoint"]
+
+
+@dataclass
+class ResumePoint:
+    """The parts of a training that change from step to step.
+
+    Parameters
+    ----------
+    place, stepper, average, terms, best
+        Network and processes, optimizers and objective, averaged weights, terms of the epoch, and
+        the best weights.
+    """
+
+    place: Placement
+    stepper: Stepper
+    average: Average | None
+    terms: StepTerms
+    best: BestWeights
+
+    def save(self, finished: bool) -> dict[str, Any]:
+        """Return everything that the rest of the training depends on, but for its position."""
+        place, stepper, gather = self.place, self.stepper, self.place.strategy.gather
+        cuda = [torch.cuda.get_rng_state(place.device)] if place.device.type == "cuda" else []
+        random = (torch.get_rng_state(), *cuda)
+        return {
+            "net": place.strategy.state_dict(place.net),
+            "optimizers": stepper.parts.optimizer_states(),
+            "objective": {name: gather(part) for name, part in stepper.carried().items()},
+            "average": None if self.average is None else self.average.state_dict(),
+            "best": self.best.weights,
+            "random": [gather(state.to(place.home)) for state in random],
+            "seen": self.terms.seen,
+            "rows": self.terms.rows,
+            "micro": stepper.parts.micro,
+            "finished": finished,
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Put back weights, optimizers, averages and random states as they were."""
+        place, stepper, rank = self.place, self.stepper, self.place.strategy.rank
+        place.strategy.load_state_dict(place.net, saved["net"])
+        self.load_optimizers(saved["optimizers"])
+        carried = saved.get("objective", {})  # checkpoints of earlier versions have none
+        stepper.carry_on({name: by_rank[rank] for name, by_rank in carried.items()})
+        if self.average is not None:
+            self.average.load_state_dict(saved["average"])
+        self.best.weights = saved["best"]
+        stepper.parts.micro = saved["micro"]
+        random = [by_rank[rank].cpu() for by_rank in saved["random"]]
+        torch.set_rng_state(random[0])
+        if place.device.type == "cuda":
+            torch.cuda.set_rng_state(random[1], place.device)
+
+    def load_optimizers(self, states: Sequence[dict[str, Any]] | None) -> None:
+        """Let the optimizers go on from these states, at the base rate; None: begin."""
+        if states is None:
+            return
+        parts = self.stepper.parts
+        for optimizer, state in zip(parts.optimizers, states, strict=True):
+            self.place.strategy.load_optimizer_state(self.place.net, optimizer, state)
+        parts.set_rate(1.0)
+        self.stepper.prepare()

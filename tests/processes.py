@@ -1,0 +1,26 @@
+"""Other processes that tests start: the world they see, and a way to have torch imported once."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "OMP_NUM_THREADS": "1"}
+
+
+@contextmanager
+def zygote():
+    """Give a function that runs words of the command line in a process with torch loaded."""
+    pipe, command = subprocess.PIPE, [sys.executable, str(HERE / "zygote.py")]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=ENVIRONMENT) as process:
+
+        def run(words, folder, out, err):
+            process.stdin.write(json.dumps([words, str(folder), str(out), str(err)]) + "\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        yield run
+        process.stdin.close()

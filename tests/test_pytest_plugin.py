@@ -1,0 +1,53 @@
+"""``castalia_doctor``: a test fails where the training in it has a fault."""
+
+pytest_plugins = ["pytester"]
+
+TRAINING = """
+import pytest
+import torch
+from torch import nn
+
+
+def train(castalia_doctor, reset):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    castalia_doctor(net, optimizer)
+    X = torch.randn(64, 4)
+    y = (X[:, 0] + X[:, 1] > 0).long()
+    for _ in range(60):
+        if reset:
+            optimizer.zero_grad()
+        nn.functional.cross_entropy(net(X), y).backward()
+        optimizer.step()
+
+
+def test_healthy(castalia_doctor):
+    train(castalia_doctor, reset=True)
+
+
+def test_faulty(castalia_doctor):
+    train(castalia_doctor, reset=False)
+
+
+@pytest.mark.castalia(mute=["CST112", "CST101"])
+def test_muted(castalia_doctor):
+    train(castalia_doctor, reset=False)
+
+
+@pytest.mark.castalia(fail_on="never")
+def test_wrong(castalia_doctor):
+    pass
+
+
+def test_without():
+    pass
+"""
+
+
+def test_only_the_faulty_training_fails(pytester):
+    pytester.makepyfile(TRAINING)
+    found = pytester.runpytest_inprocess("-p", "castalia.pytest_plugin", "-p", "no:cacheprovider")
+    found.assert_outcomes(passed=3, failed=1, errors=1)
+    found.stdout.fnmatch_lines(["*CST112 gradients-accumulate*"])
+    found.stdout.fnmatch_lines(["*`fail_on` must be 'error' or 'warning'; got 'never'*"])

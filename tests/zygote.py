@@ -1,0 +1,34 @@
+"""Forks processes that have torch imported already, so that many scripts can be run quickly.
+
+Reads a line of JSON from standard input for each run of the command line, and answers with its
+exit code.
+"""
+
+import json
+import os
+import sys
+
+from castalia.diagnose.script import Session  # noqa: F401 - so that it is loaded
+
+
+def run(words, folder, out, err):
+    os.setsid()
+    os.chdir(folder)
+    for target, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), target)
+    sys.stdout, sys.stderr = (open(i, "w", encoding="utf-8", closefd=False) for i in (1, 2))  # noqa: SIM115
+    sys.argv = ["castalia", *words]
+    from castalia.cli import main
+
+    main()
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            run(*json.loads(line))
+            os._exit(99)  # the command line always ends by an exit
+        status = os.waitpid(child, 0)[1]
+        sys.__stdout__.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.__stdout__.flush()
