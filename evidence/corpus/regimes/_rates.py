@@ -32,7 +32,8 @@ def regime(
     high, low
         Factors of the rate, above and below 1, that cost a twentieth of the score and more.
     harmless
-        Factors that cost less: then it is healthy all the same.
+        Factors that cost less than a fiftieth: then it is healthy all the same. What costs
+        something in between is neither.
     data, net
         As in ``case``.
     """

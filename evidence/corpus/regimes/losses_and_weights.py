@@ -10,8 +10,6 @@ from torch.nn.utils.parametrizations import weight_norm
 from evidence.corpus.regimes._data import digits, ratings, surface
 from evidence.corpus.regimes._rates import regime
 
-ALL = {"high": (10, 100), "low": (0.1, 1 / 30, 0.01)}
-
 
 def batches(x: Tensor, size: int) -> list[Tensor]:
     return list(torch.randperm(len(x)).split(size))
@@ -47,14 +45,14 @@ def classify(model, optimizer, data, epochs=12, size=64, reduction="mean", sched
     return right(model, x_held, y_held)
 
 
-@regime(**ALL)
+@regime(high=(10, 100), low=(0.01,), harmless=(0.1,))
 def a_cross_entropy_summed_over_the_batch(seed: int, factor: float) -> float:
     model = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=factor * 2e-3, momentum=0.9)
     return classify(model, optimizer, digits(seed), reduction="sum")
 
 
-@regime(data="table", **ALL)
+@regime(high=(10, 100), low=(0.1, 1 / 30, 0.01), data="table")
 def squares_summed_over_the_batch(seed: int, factor: float) -> float:
     x, y, x_held, y_held = surface(seed)
     model = nn.Sequential(nn.Linear(3, 64), nn.Tanh(), nn.Linear(64, 1))
@@ -82,7 +80,7 @@ class Codec(nn.Module):
         return self.decoder(z), mean, spread
 
 
-@regime(net="vae", **ALL)
+@regime(high=(100,), low=(0.1, 1 / 30, 0.01), harmless=(10,), net="vae")
 def a_variational_autoencoder_with_summed_terms(seed: int, factor: float) -> float:
     x, _, held, _ = digits(seed)
     x, held = (x + 1) / 2, (held + 1) / 2
@@ -103,7 +101,7 @@ def a_variational_autoencoder_with_summed_terms(seed: int, factor: float) -> flo
     return 1 - ((out - held).square().mean() / held.var(dim=0).mean()).item()
 
 
-@regime(net="cnn", **ALL)
+@regime(high=(100,), low=(0.1, 1 / 30, 0.01), harmless=(10,), net="cnn")
 def batch_norm_under_a_large_decay(seed: int, factor: float) -> float:
     x, y, x_held, y_held = digits(seed)
     layers: list[nn.Module] = [nn.Unflatten(1, (1, 8, 8))]
@@ -120,7 +118,7 @@ def batch_norm_under_a_large_decay(seed: int, factor: float) -> float:
     return classify(model, optimizer, data, epochs=epochs, scheduler=scheduler)
 
 
-@regime(**ALL)
+@regime(high=(100,), low=(0.01,), harmless=(0.1, 10))
 def weights_of_a_direction_and_a_length(seed: int, factor: float) -> float:
     model = nn.Sequential(weight_norm(nn.Linear(64, 48)), nn.ReLU(), weight_norm(nn.Linear(48, 10)))
     optimizer = torch.optim.SGD(model.parameters(), lr=factor * 0.1, momentum=0.9)
@@ -140,7 +138,7 @@ class Factors(nn.Module):
         return (self.users(pairs[:, 0]) * self.films(pairs[:, 1])).sum(1)
 
 
-@regime(data="ratings", net="factorisation", **ALL)
+@regime(high=(10, 100), low=(0.1, 1 / 30, 0.01), data="ratings", net="factorisation")
 def factors_that_begin_tiny(seed: int, factor: float) -> float:
     pairs, score, held, wanted = ratings(seed)
     model = Factors()
@@ -158,7 +156,7 @@ def factors_that_begin_tiny(seed: int, factor: float) -> float:
     return explained(model, held, wanted)
 
 
-@regime(data="table", **ALL)
+@regime(low=(0.1, 1 / 30, 0.01), harmless=(10,), data="table")
 def a_last_layer_that_begins_at_zero(seed: int, factor: float) -> float:
     x, y, x_held, y_held = surface(seed)
     model = nn.Sequential(
@@ -180,7 +178,7 @@ def a_last_layer_that_begins_at_zero(seed: int, factor: float) -> float:
     return explained(model, x_held, y_held)
 
 
-@regime(**ALL)
+@regime(high=(10, 100), harmless=(0.1, 1 / 30))
 def layer_norm_and_a_scaled_loss(seed: int, factor: float) -> float:
     x, y, x_held, y_held = digits(seed)
     model = nn.Sequential(

@@ -114,14 +114,14 @@ def spike(times, size=1.0):
 
 
 def test_a_gradient_far_above_the_others_explodes():
-    found = only(explodes, spike(above("gradient.spike"), 0.05))
+    found = only(explodes, spike(above("gradient.spike"), 0.02))
     evidence = next(e for e in found.evidence if e.threshold == limit("gradient.spike"))
     assert evidence.value == pytest.approx(above("gradient.spike"))
-    assert ask(explodes, spike(below("gradient.spike"), 0.05)) == []
+    assert ask(explodes, spike(below("gradient.spike"), 0.02)) == []
 
 
 def test_a_clipped_gradient_does_not_explode():
-    record = spike(above("gradient.spike"), 0.05)
+    record = spike(above("gradient.spike"), 0.02)
     for look in record.looks:
         look.applied = {name: 0.5 * norm for name, norm in look.gradients.items()}
     assert ask(explodes, record) == []

@@ -14,6 +14,7 @@ from tests.diagnose.rules.records import (
     only,
     poor,
     set_gradients,
+    set_promise,
     set_turning,
     set_updates,
     stairs,
@@ -36,14 +37,13 @@ def test_large_steps_that_get_nowhere_are_a_rate_too_high():
     assert evidence.above
 
 
-@pytest.mark.parametrize("times", [1, 3, 10, 1e4])
-def test_a_lower_rate_is_a_range_that_ends_at_usual_steps_or_at_a_hundredth(times):
-    ratio = above("rate.ratio") * times
-    remedy = only(too_high, set_updates(poor(), ratio)).remedy
+@pytest.mark.parametrize("leap", [0.11, 0.4, 1e4])
+def test_a_lower_rate_is_a_range_that_ends_at_usual_steps_or_at_a_hundredth(leap):
+    remedy = only(too_high, set_promise(poor([1.4] * 200), leap)).remedy
     lower = remedy.changes["lr"]
     assert remedy.text == f"Lower lr={number(LR)}: try {number(lower)} to {number(0.3 * LR)}."
     assert limit("rate.most_down") * LR * 0.9 <= lower <= 0.1 * LR
-    assert times > 5 or 1e-3 < ratio * lower / LR < 1e-2
+    assert leap > 1 or leap * lower / LR == pytest.approx(limit("rate.usual_promise"), rel=0.3)
 
 
 @pytest.mark.parametrize("case", ["steps just below the limit", "steps that do learn"])
@@ -151,6 +151,8 @@ def test_a_loss_that_fell_at_once_and_stays_is_no_rate_too_low():
 def test_gradients_without_a_step_of_the_optimizer_say_nothing_of_the_rate():
     record = set_gradients(slow(below("rate.slow")), np.full(5, 0.1))
     record.optimizers = []
+    for look in record.looks:
+        look.updates = {}
     assert ask(too_low, record) == ask(too_high, record) == []
 
 
@@ -206,3 +208,52 @@ def test_trials_of_lbfgs_may_leap():
     assert only(too_high, record).code == "CST101"
     record.optimizers = [OptimizerFacts("LBFGS", 1.0, most=1.0, first=1.0)]
     assert ask(too_high, record) == []
+
+
+SCALES = [(1.0, 1.0), (640.0, 1.0), (1e-4, 1.0), (1.0, 1e-3), (1.0, 1e3)]
+
+
+@pytest.mark.parametrize(("loss", "weights"), SCALES)
+def test_rates_are_judged_alike_whatever_losses_and_weights_are_measured_in(loss, weights):
+    """A sum over 640 rows, a mean over pixels, weights that are tiny or normalised."""
+    high, low = 1.1 * limit("rate.leap"), 0.9 * limit("rate.promise_long")
+    large = set_promise(poor([1.4] * 200), high, loss, weights)
+    assert only(too_high, large).evidence[-1].value == pytest.approx(high)
+    small = set_promise(slow(0.01), low, loss, weights)
+    found = only(too_low, small)
+    assert found.evidence[0].value == pytest.approx(low, rel=0.1)
+    usual = set_promise(slow(0.01), limit("rate.usual_promise"), loss, weights)
+    assert ask(too_low, usual) == ask(too_high, usual) == []
+
+
+def test_steps_made_by_hand_have_a_rate_too():
+    small = set_promise(slow(0.01), 1e-5)
+    small.optimizers = []
+    found = only(too_low, small)
+    assert found.summary.startswith("The learning rate is too low")
+    assert found.remedy.text == "Raise the learning rate 3 to 10 times."
+    assert dict(found.remedy.changes) == {}
+    large = set_promise(poor([1.4] * 200), 2.0)
+    large.optimizers = []
+    assert only(too_high, large).remedy.text == "Lower the learning rate 3.3 to 100 times."
+
+
+def test_few_steps_that_promise_little_may_only_have_been_too_few():
+    share = (limit("rate.promise") + limit("rate.promise_long")) / 2
+    record = slow(0.01)
+    record.losses[:] = record.losses[: int(limit("rate.many_steps")) - 1]
+    assert ask(too_low, set_promise(record, share)) == []
+    assert only(too_low, set_promise(slow(0.01), share)).code == "CST102"
+
+
+def leapt(then, learnt, promise):
+    """It leaps at once, costs so much for a while, and ends above its best."""
+    losses = [1.4, *[20.0] * 9, *[then] * 60, *[0.1] * 40, *[0.3] * 90]
+    return set_promise(classification(learnt, losses), promise)
+
+
+def test_a_network_that_learnt_all_or_recovered_at_once_has_no_rate_too_high():
+    assert only(too_high, leapt(2.0, 0.8, 0.5)).severity == "warning"
+    assert ask(too_high, leapt(2.0, 0.95, 0.5)) == []
+    assert only(too_high, leapt(1.0, 0.8, 0.5)).code == "CST101"
+    assert ask(too_high, leapt(1.0, 0.8, 0.01)) == []

@@ -95,11 +95,17 @@ class _Dose:
     # ------------------------------------------------------------------ by kind of finding
 
     def rate(self, changes: Mapping[str, Any]) -> Changes:
-        """Take the rate from a range test; without data, or where it failed, as was proposed."""
+        """Take the rate from a range test; without data, or where it failed, as was proposed.
+
+        A test that goes the other way than the finding has failed.
+        """
         if not has_setting(self.estimator, "lr"):
             return {}
-        found = self._tested()
-        return {"lr": found if found is not None else changes.get("lr")}
+        found, proposed, now = self._tested(), changes.get("lr"), self._now("lr")
+        known = proposed is not None and isinstance(now, int | float)
+        if found is None or (known and (found > now) != (proposed > now)):
+            return {"lr": proposed}
+        return {"lr": found}
 
     def _tested(self, **further: Any) -> float | None:
         """Return the rate of a range test after the changes made so far; each test made once."""

@@ -60,6 +60,47 @@ class Network:
         return float(np.median(found)) if found else np.nan
 
     @cached_property
+    def promises(self) -> np.ndarray:
+        """Share of the loss that each sampled step promises to take away: minus gradient by step.
+
+        It is free of the scales of loss, gradients and weights.
+        """
+        found = []
+        for look in self.looks:
+            g, step = look.gradient, look.update
+            if g is not None and step is not None and len(g) == len(step):
+                found.append(-float(g @ step) / self._size_of_loss(look))
+        return np.asarray(found)
+
+    def _size_of_loss(self, look: Look) -> float:
+        """Return the size of the loss; one that crosses zero has none of its own there."""
+        first = next((abs(x) for x in self.record.losses if np.isfinite(x)), np.nan)
+        return float(max(abs(look.loss), limit("case.trifle") * first)) or np.nan
+
+    @cached_property
+    def promise(self) -> float:
+        """Median of the promises; NaN where none is known, or no number."""
+        return float(np.median(self.promises)) if len(self.promises) else np.nan
+
+    @cached_property
+    def early_promise(self) -> float:
+        """The same over the first looks."""
+        return float(np.median(self.promises[:6])) if len(self.promises) else np.nan
+
+    @cached_property
+    def sensitivity(self) -> np.ndarray:
+        """Relative change of the loss over that of the weights, at each look, to first order."""
+        found = []
+        for look in self.looks:
+            sizes = {
+                n: look.weights.get(n, 0.0) * np.sqrt(_numbers(w)) for n, w in self.weights.items()
+            }
+            slopes = {n: g for n, g in look.gradients.items() if g is not None and n in sizes}
+            total = sum(g * sizes[n] for n, g in slopes.items() if sizes[n] > 0)
+            found.append(total / self._size_of_loss(look) if look.weights else np.nan)
+        return np.asarray(found)
+
+    @cached_property
     def turning(self) -> float:
         """Mean cosine between the gradients of one step and the next; near -1: back and forth."""
         found, looked_at = [], {look.step for look in self.looks}
@@ -139,6 +180,11 @@ class Network:
         """Whether the network has normalising layers."""
         return any(any(n in layer.kind for n in NORMS) for layer in self.record.layers)
 
+    @cached_property
+    def steps_seen(self) -> bool:
+        """Whether steps were seen: of an optimizer, or made by hand."""
+        return bool(self.optimizer) or any(any(look.updates.values()) for look in self.looks)
+
     @property
     def optimizer(self) -> Any:
         """The first optimizer, or None."""
@@ -156,3 +202,7 @@ class Network:
     def annealed(self) -> bool:
         """Whether a schedule took the rate down to next to nothing, as planned for the end."""
         return bool(self.optimizer) and self.optimizer.lr < limit("rate.annealed") * self.lr
+
+
+def _numbers(weight: Weight) -> float:
+    return float(np.prod(weight.shape)) if weight.shape else 1.0

@@ -55,7 +55,8 @@ def too_short(case: Case) -> Iterator[Finding]:
     least = bar if case.learnt > half else part
     if begun or not fall > bar:
         least = limit("end.held_least")
-    confirmed = fall > case.by_chance if held is None else held > least
+    alone = fall > max(case.by_chance, 0.0 if case.learnt < half else bar)
+    confirmed = alone if held is None else held > least
     both = fall > 3 * bar and (held or 0.0) > 3 * bar
     left = _much_left(case) or (both and case.learnt < limit("end.nearly_learnt"))
     if not falling or not confirmed or not left or case.nearly_right:

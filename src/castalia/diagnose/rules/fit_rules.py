@@ -9,6 +9,7 @@ import numpy as np
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.case import REGRESSIONS, SAME_GAP, Case
+from castalia.diagnose.rules.simple_models import best_of_simple
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -252,12 +253,6 @@ def _simple_model(case: Case) -> tuple[str, float, float] | None:
 
     Scores are shares of what guessing leaves: R², or accuracy above the commonest class's share.
     """
-    from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.model_selection import cross_val_score
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     y = case.targets
     if case.pairs is None or y is None or y.size != len(y):
         return None
@@ -269,35 +264,28 @@ def _simple_model(case: Case) -> tuple[str, float, float] | None:
     keep = np.random.default_rng(0).permutation(len(x))[:1500]
     x, y = x[keep], y[keep]
     if case.head.loss in REGRESSIONS:
-        models = {"linear model": Ridge(), "nearest-neighbour model": KNeighborsRegressor(7)}
-        ours, scoring, floor = case.learnt, "r2", 0.0
         if case.head.loss != "mse":
             return None
-    else:
-        accuracy, n = case.accuracy(case.record.train, 8)
-        if not n or len(np.unique(y)) < 2 or np.unique(y, return_counts=True)[1].min() < 4:
-            return None
-        accuracy += 2 * np.sqrt(accuracy * (1 - accuracy) / n)  # the few rows kept may be hard ones
-        floor = float(np.unique(y, return_counts=True)[1].max() / len(y))
-        held, m = case.accuracy(case.record.validation, 8)  # without dropout
-        scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
-        accuracy = max([accuracy, *([held] if m >= 40 else []), *scores])
-        ours, scoring = (accuracy - floor) / max(1 - floor, 1e-9), "accuracy"
-        models = {
-            "linear model": LogisticRegression(max_iter=300),
-            "nearest-neighbour model": KNeighborsClassifier(7),
-        }
-    best = ("", -np.inf)
-    for name, model in models.items():
-        score = cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=3, scoring=scoring)
-        value = (
-            (float(score.mean()) - floor) / max(1 - floor, 1e-9)
-            if scoring == "accuracy"
-            else float(score.mean())
-        )
-        if value > best[1]:
-            best = (name, value)
-    return best[0], best[1], float(ours)
+        name, score = best_of_simple(x, y, classes=False)
+        return name, score, float(case.learnt)
+    counts = np.unique(y, return_counts=True)[1]
+    ours = _best_accuracy(case)
+    if ours is None or len(counts) < 2 or counts.min() < 4:
+        return None
+    floor = float(counts.max() / len(y))
+    name, score = best_of_simple(x, y, classes=True)
+    return name, *((part - floor) / max(1 - floor, 1e-9) for part in (score, ours))
+
+
+def _best_accuracy(case: Case) -> float | None:
+    """Return the network's accuracy, in doubt in its favour; None where it is not known."""
+    accuracy, n = case.accuracy(case.record.train, 8)
+    if not n:
+        return None
+    accuracy += 2 * np.sqrt(accuracy * (1 - accuracy) / n)  # the few rows kept may be hard ones
+    held, m = case.accuracy(case.record.validation, 8)  # without dropout
+    scores = [e.score for e in case.record.evaluations[-2:] if e.score is not None]
+    return float(max([accuracy, *([held] if m >= 40 else []), *scores]))
 
 
 def no_better(case: Case) -> Iterator[Finding]:

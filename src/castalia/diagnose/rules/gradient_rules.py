@@ -129,15 +129,15 @@ def explodes(case: Case) -> Iterator[Finding]:
         what = "gradient of the first over the last layers"
         evidence.append(Evidence(what, r, limit("gradient.grows")))
     clipped = _clipped(case)
-    finite = case.totals[np.isfinite(case.totals)]
-    large = len(finite) == 0 or finite.max() > 10
+    steep = case.sensitivity[~np.isnan(case.sensitivity)]
+    large = len(steep) == 0 or steep.max() > limit("gradient.steep")
     if case.spike > limit("gradient.spike") and large and not clipped:
         what = "largest over median gradient norm"
         evidence.append(Evidence(what, case.spike, limit("gradient.spike")))
-    bar, early = limit("gradient.huge"), finite[: max(3, len(finite) // 2)]
-    huge = len(finite) and early.max() > bar and case.initial > 0
-    if huge and not clipped:
-        evidence.append(Evidence("gradient norm", float(finite.max()), bar))
+    bar, early = limit("gradient.huge"), steep[: max(3, len(steep) // 2)]
+    if len(early) and early.max() > bar and not clipped:
+        what = "relative change of the loss over that of the weights"
+        evidence.append(Evidence(what, float(early.max()), bar))
     if case.recurrent is not None and case.recurrent[2] >= 8:
         grown = case.weights_radius ** min(case.recurrent[2], 50)
         if grown > limit("gradient.grows") and not clipped:

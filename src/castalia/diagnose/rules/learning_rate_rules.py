@@ -13,28 +13,30 @@ from castalia.utils.text import number
 
 __all__ = ["too_high", "too_low"]
 
-HEALTHY_RATIO = limit("rate.healthy")
-
 
 def too_high(case: Case) -> Iterator[Finding]:
-    """Loss that grows, bounces or leaps, with steps large against the weights."""
-    if not len(case.finite) or case.adversarial or case.acts or not case.optimizer:
+    """Loss that grows, bounces or leaps, with steps that promise more than they can keep."""
+    if not len(case.finite) or case.adversarial or case.acts or not case.steps_seen:
         return
-    tries = case.optimizer.kind == "LBFGS"  # its losses are of trials, of which it keeps the best
+    tries = _tries(case)
     evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
     ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
     if ratio < limit("rate.small") and case.spike > limit("gradient.spike"):
         return  # steps were small until one gradient exploded
-    # Weights of a linear model begin near zero, so their first steps are large against them.
-    layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
-    large = layered and not tries and np.isfinite(ratio) and ratio > limit("rate.ratio")
-    if large:
-        evidence.append(Evidence("update-to-weight ratio (median)", ratio, limit("rate.ratio")))
+    leaps = [] if tries else _long(case, ratio)
+    large, evidence = bool(leaps), [*evidence, *leaps]
     died = _died(case) if ratio > limit("rate.small") else []
     evidence += died
     had_learnt = case.final < limit("rate.had_learnt") * case.initial
     broken = case.broken and not had_learnt
-    harmed = case.poor or broken or case.stuck
+    poor = case.poor and case.task != "vae"  # how low its loss can go is not known
+    harmed = poor or broken or case.stuck
+    if case.well:
+        return
+    if not harmed and not large and case.level(0.1, 0.3) < case.start:
+        # It leapt and units died, but what is left recovered at once.
+        passing = [*_leapt(case), *died]
+        evidence = [one for one in evidence if one not in passing]
     weight = len(evidence)
     if weight == 0 or (weight == 1 and not (harmed and (large or died or broken))):
         return
@@ -46,10 +48,33 @@ def too_high(case: Case) -> Iterator[Finding]:
         "CST101",
         severity,
         sure,
-        f"The learning rate {number(case.lr)} is too high: {_words(evidence[0])}.",
-        _lower(case, ratio),
+        f"{_rate(case)} is too high: {_words(evidence[0])}.",
+        _lower(case),
         *evidence,
     )
+
+
+def _tries(case: Case) -> bool:
+    """Whether losses are of trials, of which the optimizer keeps the best."""
+    return bool(case.optimizer) and case.optimizer.kind == "LBFGS"
+
+
+def _rate(case: Case) -> str:
+    """Name the rate; steps made by hand have one that is not known."""
+    return f"The learning rate {number(case.lr)}" if case.optimizer else "The learning rate"
+
+
+def _long(case: Case, ratio: float) -> list[Evidence]:
+    """Return how much of the loss a step promises; where unknown, its length over the weights'."""
+    leap = float(np.fmax(case.promise, case.early_promise))
+    if np.isfinite(leap):
+        what, value, bar = "share of the loss that one step promises", leap, limit("rate.leap")
+    else:
+        # Weights of a linear model begin near zero, so their first steps are large against them.
+        layered = sum(len(w.shape) >= 2 for w in case.record.weights) > 1
+        what, bar = "update-to-weight ratio (median)", limit("rate.ratio")
+        value = ratio if layered else np.nan
+    return [Evidence(what, value, bar)] if value > bar else []
 
 
 def _diverged(case: Case) -> list[Evidence]:
@@ -119,29 +144,31 @@ def _best(case: Case) -> float:
     return min(case.level(i / 10, (i + 1) / 10) for i in range(10))
 
 
-def _lower(case: Case, ratio: float) -> Remedy:
-    """Say how far to go down: to steps of a usual size, and no further than a hundredth."""
-    wanted = HEALTHY_RATIO / ratio if np.isfinite(ratio) and ratio > HEALTHY_RATIO else 0.1
-    factor = min(max(wanted, limit("rate.most_down")), 0.1)
-    return _between(case.lr, factor, 0.3, "Lower")
+def _lower(case: Case) -> Remedy:
+    """Say how far to go down: until steps promise as much as usual, or to a hundredth."""
+    leap = float(np.fmax(case.promise, case.early_promise))
+    wanted = limit("rate.usual_promise") / leap if leap > 0 else 0.1
+    return _between(case, min(max(wanted, limit("rate.most_down")), 0.1), 0.3, "Lower")
 
 
-def _between(lr: float, one: float, other: float, verb: str) -> Remedy:
+def _between(case: Case, one: float, other: float, verb: str) -> Remedy:
     """Give a direction and a range: only a trial can tell the rate itself."""
-    ends = sorted(_round(lr * factor) for factor in (one, other))
-    now = number(lr)
-    words = f"{verb} lr={now}: try {number(ends[0])} to {number(ends[1])}."
-    return Remedy(words, {"lr": _round(lr * one)})
+    if not case.optimizer or not case.lr > 0:
+        low, high = sorted(max(f, 1 / f) for f in (one, other))
+        return Remedy(f"{verb} the learning rate {number(low, 2)} to {number(high, 2)} times.")
+    ends = sorted(_round(case.lr * factor) for factor in (one, other))
+    words = f"{verb} lr={number(case.lr)}: try {number(ends[0])} to {number(ends[1])}."
+    return Remedy(words, {"lr": _round(case.lr * one)})
 
 
 def too_low(case: Case) -> Iterator[Finding]:
-    """Loss that falls steadily but slowly, with steps small against the weights."""
-    if not len(case.finite) or case.adversarial or case.broken or case.acts or not case.optimizer:
+    """Loss that falls steadily but slowly, with steps that promise next to nothing."""
+    if not len(case.finite) or case.adversarial or case.broken or case.acts or not case.steps_seen:
         return
-    yield from _taken_back(case)
-    ratio = case.ratio
-    small = np.isfinite(ratio) and 0 < ratio < limit("rate.slow")
-    if not small or case.steps < 10:
+    if case.optimizer:
+        yield from _taken_back(case)
+    evidence, tiny = _short(case)
+    if evidence is None or case.steps < 10:
         return
     level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
     fallen = 1 - level[4] / level[0] if level[0] > 0 else np.nan
@@ -151,21 +178,36 @@ def too_low(case: Case) -> Iterator[Finding]:
         return
     pace = limit("rate.steady") * (level[0] - level[1])
     steady = level[4] <= level[0] and (level[3] - level[4]) >= pace
-    falling = steady or _creeps(case)
-    tiny = ratio < limit("rate.tiny") * limit("rate.slow")
+    by_plan = case.annealed and level[4] <= level[0]  # the end is level whatever the rate
+    falling = steady or by_plan or _creeps(case)
     if not falling and not tiny:
         return
-    higher = min(max(HEALTHY_RATIO / ratio, 3.0), limit("rate.most_up"))
+    higher = limit("rate.usual_promise") / max(case.promise, 1e-12)
+    higher = min(max(np.nan_to_num(higher, nan=10.0), 3.0), limit("rate.most_up"))
     yield finding(
         "CST102",
         "warning" if learnt > limit("rate.slow_error") else "error",
-        0.9 if tiny and falling else 0.75,
-        f"The learning rate {number(case.lr)} is too low: steps are {number(ratio, 2)} of the "
-        f"weights; the loss fell from {number(case.initial, 3)} to {number(case.final, 3)}.",
-        _between(case.lr, higher, min(3.0, higher / 2), "Raise"),
-        Evidence("update-to-weight ratio (median)", ratio, limit("rate.slow"), above=False),
+        0.93 if tiny and falling else 0.88,
+        f"{_rate(case)} is too low: {_words(evidence)}; the loss fell from "
+        f"{number(case.initial, 3)} to {number(case.final, 3)}.",
+        _between(case, higher, min(3.0, higher / 2), "Raise"),
+        evidence,
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
     )
+
+
+def _short(case: Case) -> tuple[Evidence | None, bool]:
+    """Return what shows steps too short, at the start as well as later, and whether by far."""
+    promise = float(np.fmax(case.promise, case.early_promise))
+    if _tries(case) or not np.isfinite(promise):
+        what, value, bar = "update-to-weight ratio (median)", case.ratio, limit("rate.slow")
+    else:
+        what, value = "share of the loss that one step promises", promise
+        many = case.steps >= limit("rate.many_steps")  # fewer may only have been too few
+        bar = limit("rate.promise_long" if many else "rate.promise")
+    if not 0 < value < bar:
+        return None, False
+    return Evidence(what, value, bar, above=False), value < limit("rate.tiny") * bar
 
 
 def _taken_back(case: Case) -> Iterator[Finding]:

@@ -32,8 +32,8 @@ def by_values(record: Record, head: Head) -> Head:
     if kind == "sigmoid" and loss not in ("mse", "l1"):
         kind = ""  # logits may well lie between 0 and 1
     chain = head.chain or ((Activation(kind, outputs.shape),) if kind else ())
-    shapes = {"outputs": outputs.shape, "targets": targets.shape}
-    return replace(head, loss=loss, reduction=reduction, chain=chain, **shapes)
+    head = replace(head, outputs=outputs.shape, targets=targets.shape)
+    return replace(head, loss=loss, reduction=reduction, chain=chain)
 
 
 def _formula(kept: list[Batch]) -> tuple[str, str]:

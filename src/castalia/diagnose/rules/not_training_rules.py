@@ -12,6 +12,8 @@ from castalia.utils.text import listing
 
 __all__ = ["frozen"]
 
+LEAST = 200  # numbers of a matrix that is judged
+
 
 def frozen(case: Case) -> Iterator[Finding]:
     """Parameters that are frozen, detached or unknown to the optimizer."""
@@ -42,7 +44,7 @@ def frozen(case: Case) -> Iterator[Finding]:
             "are cut off from the loss (detached, converted, or not used in forward)",
             [w for w in still if w.trainable and w.optimized and _unreached(case, w)],
         ),
-        ("are frozen as they were initialised", [w for w in still if not w.trainable and w.fresh]),
+        ("are frozen as they were initialised", _as_drawn(still)),
     )
     for words, found in groups:
         total = sum(_size(w) for w in weights)
@@ -61,6 +63,13 @@ def frozen(case: Case) -> Iterator[Finding]:
                 where=found[0].name,
             )
             return
+
+
+def _as_drawn(still: list[Weight]) -> list[Weight]:
+    """Return frozen matrices, if all of them lie as drawn: learning leaves traces in some."""
+    cold = [w for w in still if not w.trainable and len(w.shape) >= 2]
+    drawn = [w for w in cold if w.fresh]
+    return drawn if all(w.fresh for w in cold if _size(w) >= LEAST) else []
 
 
 def _nothing_moves(case: Case) -> Finding:

@@ -220,10 +220,13 @@ def shifted(case: Case) -> Iterator[Finding]:
 
 def _harms(case: Case) -> bool:
     """Whether validation fares worse: images are altered for training on purpose."""
-    held = [e for e in case.record.evaluations if e.loss is not None and e.train_loss is not None]
     scale = case.head.scale if case.head.scale > 0 else 1.0
-    worse = any(e.loss > limit("fit.rise") * e.train_loss / scale for e in held[-3:])
-    return worse or case.score_gap > limit("case.same_gap")
+    gaps = [
+        e.loss * scale - limit("fit.rise") * e.train_loss
+        for e in case.record.evaluations[-3:]
+        if e.loss is not None and e.train_loss is not None
+    ]
+    return max(gaps, default=0.0) > 0 or case.score_gap > limit("case.same_gap")
 
 
 def _new_tokens(case: Case) -> Iterator[Finding]:

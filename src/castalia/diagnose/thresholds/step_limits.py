@@ -16,7 +16,20 @@ STEPS = {
     ),
     "rate.small": Limit(0.03, "corpus", "update-to-weight ratio below which steps are small"),
     "rate.small_steps": Limit(0.05, "corpus", "the same, where a gradient explodes by itself"),
-    "rate.healthy": Limit(3e-3, "published", "update-to-weight ratio; CS231n's rule is 1e-3"),
+    "rate.leap": Limit(
+        0.1,
+        "corpus",
+        "share of the loss that a step promises; too high rates from 0.04, most from 0.2, stopped "
+        "too early 1e-3 to 0.03; never alone",
+    ),
+    "rate.promise": Limit(
+        6e-4, "corpus", "the same, downwards; too low rates to 4e-4, stopped too early from 1e-3"
+    ),
+    "rate.promise_long": Limit(
+        2e-3, "corpus", "the same after many steps; healthy from 3e-3, a thirtieth of it to 2e-3"
+    ),
+    "rate.many_steps": Limit(120, "corpus", "steps; those that stopped too early made at most 120"),
+    "rate.usual_promise": Limit(5e-3, "corpus", "the same of trainings that only stop too early"),
     "rate.turning": Limit(
         -0.3,
         "corpus",
@@ -30,7 +43,7 @@ STEPS = {
     "rate.jumps": Limit(0.15, "corpus", "spread of the late loss from step to step over its mean"),
     "rate.slow": Limit(3e-4, "corpus", "median ratio; healthy from 5e-3, too low to 3e-4"),
     "rate.tiny": Limit(0.1, "corpus", "times rate.slow: too slow even where the loss has stopped"),
-    "rate.slow_learnt": Limit(0.6, "chosen", "share of the guessing loss taken away"),
+    "rate.slow_learnt": Limit(0.8, "chosen", "share of the guessing loss taken away"),
     "rate.slow_error": Limit(0.3, "chosen", "the same, below which a low rate is an error"),
     "rate.slow_risen": Limit(1.2, "corpus", "last fifth of the loss over the first: not falling"),
     "rate.steady": Limit(0.2, "corpus", "fall of the last fifth over that of the first"),
@@ -49,7 +62,10 @@ STEPS = {
     "gradient.geometric": Limit(0.7, "corpus", "correlation of depth and logarithm of the norm"),
     "gradient.grows": Limit(1e3, "corpus", "first over last layer or step; healthy below 1"),
     "gradient.spike": Limit(100.0, "corpus", "largest over median norm; healthy at most 82"),
-    "gradient.huge": Limit(1e3, "corpus", "norm of an early gradient"),
+    "gradient.huge": Limit(
+        200.0, "corpus", "early change of the loss over that of the weights, both relative"
+    ),
+    "gradient.steep": Limit(10.0, "corpus", "the same, below which a leap of the norm is none"),
     "gradient.clipped": Limit(0.7, "chosen", "norm as applied over the norm as computed"),
     "gradient.clipped_share": Limit(0.3, "chosen", "share of the sampled steps that are clipped"),
     "recurrence.amplifies": Limit(1.2, "corpus", "spectral radius of the recurrent weights"),
