@@ -110,7 +110,8 @@ def named_optimizer(kind: Any) -> Any:
     """
     made, arguments = unpacked(kind)
     if isinstance(made, Optimizer):
-        made, arguments = type(made), _arguments_of(made)
+        arguments = _arguments_of(made)
+        made = type(made)
     if not isinstance(made, type) or _entry(made.__name__)[0] is not made:
         return kind
     name = made.__name__.lower()
