@@ -11,6 +11,7 @@ from evidence.scripts_report import is_first, is_same
 
 from castalia.diagnose import NAMES
 
+WITHOUT = ("scan", "plain")
 SCRIPT = """
 import torch
 from torch import nn
@@ -84,10 +85,18 @@ def test_faults_are_spread_evenly_over_what_they_fit():
     assert max(counts.values()) - min(counts.values()) <= 1
 
 
+def test_times_are_not_compared_and_other_words_are():
+    runs = {what: {"code": 0, "weights": "w", "out": "loss 0.5 (0.1s)"} for what in WITHOUT}
+    assert is_same({**runs, "doctor": {**runs["plain"], "out": "loss 0.5 (0.2s)"}})
+    assert not is_same({**runs, "doctor": {**runs["plain"], "out": "loss 0.6 (0.1s)"}})
+    assert not is_same({**runs, "doctor": {**runs["plain"], "weights": "v"}})
+
+
 def test_the_runner_compares_and_plants(own):
     script, clones, out = own
     runner = Runner(Path(clones), Path(out), 100)
-    runner.all([Job(script, what) for what in ("scan", "doctor", "other_parameters")], 1)
+    runner.all([Job(script, what) for what in ("scan", "doctor", "other_parameters")])
+    runner.close()
     runs = runner.results["own"]
     runs["plain"] = runs["scan"]
     assert runs["plain"]["code"] == 0, runs["plain"]["error"]
