@@ -317,8 +317,7 @@ def test_missing_and_unfitting_tensors_are_named(saved, monkeypatch):
         ):
             load(saved)
     head = head_of(saved)
-    del head["module_"]["first.bias"]
-    head["module_"]["extra"] = head["module_"]["norm.bias"]
+    head["module_"]["extra"] = head["module_"].pop("first.bias")
     reseal(saved, head)
     with pytest.raises(CheckpointMismatch, match=r"`first\.bias` is missing; `extra` is unknown"):
         load(saved)

@@ -17,8 +17,10 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from castalia import __version__
+from castalia.base.skops_files import strange_types, unpacked_model
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
 from castalia.utils.imports import require
+from castalia.utils.regular_files import parse_json, read_regular
 from castalia.utils.text import listing, shorten
 
 __all__ = ["PIPELINE", "is_pipeline", "read_pipeline", "write_pipeline"]
@@ -37,6 +39,12 @@ _TRUSTED = frozenset(
         "sklearn.utils.validation.check_array",
     }
 )
+_NEEDED = {
+    "passthrough": ("name",),
+    "pipeline": ("name", "place"),
+    "castalia": ("name", "place"),
+    "skops": ("name", "place", "sha256"),
+}
 _NAME = re.compile(r"[^\w.-]+")
 
 Lookup = Callable[[type], Any]
@@ -82,7 +90,7 @@ def _written(
     io = require("skops.io", caller="castalia.save")
     _check_types(step)
     content = io.dumps(step)
-    strange = _untrusted(io, content)
+    strange = strange_types(content, _TRUSTED, "castalia.save")
     if strange:
         raise InvalidParameter(
             f"castalia.save: step `{type(step).__name__}` must be made of scikit-learn's parts "
@@ -103,14 +111,18 @@ def _check_types(step: Any) -> None:
         )
 
 
-def _untrusted(io: Any, content: bytes) -> list[str]:
-    return sorted(set(io.get_untrusted_types(data=content)) - _TRUSTED)
-
-
 def read_pipeline(folder: Path, read: Callable[[Path], Any]) -> Pipeline:
     """Make the pipeline of a folder; ``read`` loads a saved estimator of the catalogue."""
-    head = _head(folder)
-    return Pipeline([(step["name"], _step(step, folder, read)) for step in head["steps"]])
+    steps = _head(folder)["steps"]
+    if not all(_is_step(step) for step in steps):
+        raise _altered(folder / PIPELINE)
+    return Pipeline([(step["name"], _step(step, folder, read)) for step in steps])
+
+
+def _is_step(step: Any) -> bool:
+    if not isinstance(step, dict) or step.get("kind") not in list(_NEEDED):
+        return False
+    return all(isinstance(step.get(name), str) for name in _NEEDED[step["kind"]])
 
 
 def is_pipeline(folder: Path, names: list[str]) -> bool:
@@ -126,14 +138,14 @@ def is_pipeline(folder: Path, names: list[str]) -> bool:
 
 def _head(folder: Path) -> dict[str, Any]:
     try:
-        head: dict[str, Any] = json.loads((folder / PIPELINE).read_bytes())
+        head: dict[str, Any] = parse_json(read_regular(folder / PIPELINE))
         if head["format"] > FORMAT:
             raise CheckpointMismatch(
                 f"castalia.load: `{folder}` was written by Castalia {shorten(head['castalia'])}; "
                 f"this is {__version__}. Upgrade Castalia."
             )
         whole = head["checksum"] == _checksum(head) and isinstance(head["steps"], list)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise _altered(folder / PIPELINE) from error
     if not whole:
         raise _altered(folder / PIPELINE)
@@ -161,17 +173,10 @@ def _step(step: dict[str, str], folder: Path, read: Callable[[Path], Any]) -> An
 
 
 def _skops(file: Path, digest: str) -> Any:
-    io = require("skops.io", caller="castalia.load")
     try:
-        content = file.read_bytes()
+        content = read_regular(file)
     except OSError as error:
         raise _altered(file) from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise _altered(file)
-    strange = _untrusted(io, content)
-    if strange:
-        raise CheckpointMismatch(
-            f"castalia.load: `{file}` must hold scikit-learn's parts alone; it holds "
-            f"{listing(strange, 'and', 4)}, which could run code, and nothing was loaded."
-        )
-    return io.loads(content, trusted=sorted(_TRUSTED & set(io.get_untrusted_types(data=content))))
+    return unpacked_model(content, _TRUSTED, file, "castalia.load")

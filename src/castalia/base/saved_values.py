@@ -205,6 +205,7 @@ def restored(record: Record, state: Any) -> Any:
 
 _NUMBERS = re.compile(r"[<>|][biufc]\d{1,2}")
 _TEXT = re.compile(r"[<>]U\d{1,9}")
+ROOM = 2**26  # bytes
 _TIMES = re.compile(r"[<>][mM]8(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
 
 
@@ -229,6 +230,11 @@ def _encode_array(array: np.ndarray, path: str, inner: Encode) -> Any:
         flat = flat.astype(dtype.newbyteorder("=")).view(np.int64)
     elif dtype.kind != "O" and not _TEXT.fullmatch(dtype.str):
         raise _refuse(dtype, path)
+    if dtype.kind == "U" and _too_wide(dtype.str, flat.tolist()):
+        raise InvalidParameter(
+            f"castalia.save: `{path or 'value'}` must be text about as wide as it is long; got "
+            f"{len(flat):,} entries of dtype {dtype}. Convert it with `.astype(object)`."
+        )
     return node | {"shape": list(array.shape), "data": inner(flat.tolist(), path)}
 
 
@@ -243,7 +249,7 @@ def _decode_array(node: dict[str, Any], inner: Decode) -> np.ndarray:
         if found.dtype != np.dtype(name).newbyteorder("="):
             raise ValueError(f"dtype {found.dtype} for {name}")
         return np.array(found, dtype=name, order=order, copy=True)
-    return np.array(_flat_array(name, data).reshape(node["shape"]), order=order, copy=True)
+    return np.asarray(_flat_array(name, data).reshape(node["shape"]), order=order)
 
 
 def _flat_array(name: str, data: list[Any]) -> np.ndarray:
@@ -257,9 +263,16 @@ def _flat_array(name: str, data: list[Any]) -> np.ndarray:
         return flat
     if _TIMES.fullmatch(name):
         return np.array(data, dtype=np.int64).view(np.dtype(name).newbyteorder("=")).astype(name)
-    if _TEXT.fullmatch(name) and all(isinstance(item, str) for item in data):
+    plain = _TEXT.fullmatch(name) and all(isinstance(item, str) for item in data)
+    if plain and not _too_wide(name, data):
         return np.array(data, dtype=name)
     raise ValueError(f"dtype {name!r}")
+
+
+def _too_wide(name: str, texts: list[str]) -> bool:
+    """Whether text of a dtype needs far more room than its characters do in a file."""
+    room = 4 * int(name[2:]) * len(texts)
+    return room > ROOM + 16 * sum(len(text) + 1 for text in texts)
 
 
 def _encode_scalar(value: np.generic, path: str, inner: Encode) -> Any:

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline
-from torch import Tensor, nn
+from torch import Tensor
 
 from castalia import __version__
 from castalia.base.pipeline_store import PIPELINE, is_pipeline, read_pipeline, write_pipeline
+from castalia.base.saved_network import rebuilt
 from castalia.base.saved_values import Record, decode, encode, restored
 from castalia.catalog import SYSTEMS
 from castalia.errors import (
@@ -35,7 +36,7 @@ from castalia.errors import (
 from castalia.train import Training
 from castalia.train.tensorfile import pack, unpack
 from castalia.utils.atomic_files import atomic_folder, writing
-from castalia.utils.seeds import seed_scope
+from castalia.utils.regular_files import parse_json, read_regular
 from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["load", "save"]
@@ -97,9 +98,10 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
     head = {"format": FORMAT, "castalia": __version__, "class": record.name, **tree}
     head["files"] = {_WEIGHTS: hashlib.sha256(weights).hexdigest()}
     head["checksum"] = _checksum(head)
+    text = _readable(json.dumps(head, indent=1, allow_nan=False) + "\n", record.name)
     with writing("castalia.save", path), atomic_folder(target) as folder:
         (folder / _WEIGHTS).write_bytes(weights)
-        (folder / _MODEL).write_text(json.dumps(head, indent=1, allow_nan=False) + "\n", "ascii")
+        (folder / _MODEL).write_text(text, "ascii")
         _share(folder)
     return path
 
@@ -223,37 +225,9 @@ def _restore(cls: type, state: Mapping[str, Any]) -> Any:
             raise DamagedFile(f"castalia.load: {shorten(repr(name))} is not a fitted attribute.")
         setattr(est, name, value)
     if "module_" in state:
-        with seed_scope(0):  # initialisation draws random numbers; the caller's stay as they were
-            module = est._network(est.spec_)
-        _fill(module, state["module_"], cls.__name__)
+        module = rebuilt(lambda: est._network(est.spec_), state["module_"], cls.__name__)
         est.module_ = module.eval()
     return est
-
-
-def _fill(module: nn.Module, weights: dict[str, Any], owner: str) -> None:
-    """Copy the saved tensors into a network, in the dtypes they were saved in."""
-    wanted = module.state_dict()
-    wrong = [f"`{name}` is missing" for name in wanted if name not in weights]
-    wrong += [f"`{name}` is unknown to it" for name in weights if name not in wanted]
-    for name in [name for name in wanted if name in weights]:
-        ours, theirs = wanted[name], weights[name]
-        if isinstance(ours, Tensor) and getattr(theirs, "shape", None) != ours.shape:
-            shape = tuple(getattr(theirs, "shape", ()))
-            wrong.append(f"`{name}` must have shape {tuple(ours.shape)}; got {shape}")
-    if wrong:
-        raise CheckpointMismatch(
-            f"castalia.load: the weights do not fit the network of `{owner}`: "
-            f"{'; '.join(wrong[:3])}"
-            f"{f'; and {len(wrong) - 3} more' if len(wrong) > 3 else ''}."
-        )
-    for name, slot in [*module.named_parameters(), *module.named_buffers()]:
-        if name in weights and slot.dtype != weights[name].dtype:
-            slot.data = slot.data.to(weights[name].dtype)
-    kind = next((v.dtype for v in weights.values() if v.is_floating_point()), None)
-    for name, buffer in module.named_buffers():  # what is not saved gets the same format
-        if name not in weights and kind is not None and buffer.is_floating_point():
-            buffer.data = buffer.data.to(kind)
-    module.load_state_dict(weights, strict=True)
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -263,6 +237,18 @@ def _checksum(head: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a ``model.json``'s content, whatever its spacing."""
     content = {key: value for key, value in head.items() if key != "checksum"}
     return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+
+
+def _readable(text: str, owner: str) -> str:
+    """Return the text, unless it is too long or too deep to be loaded again."""
+    try:
+        parse_json(text)
+    except ValueError as error:
+        raise InvalidParameter(
+            f"castalia.save: what `{owner}` has learnt must fit into a JSON file that can be "
+            f"loaded; got one that is {error}. Keep numbers in arrays."
+        ) from error
+    return text
 
 
 def _share(folder: Path) -> None:
@@ -291,15 +277,15 @@ def _check_target(path: Path) -> None:
 
 def _is_model(path: Path) -> bool:
     try:
-        head = json.loads((path / _MODEL).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        head = parse_json(read_regular(path / _MODEL))
+    except (OSError, ValueError):
         return False
     return isinstance(head, dict) and {"format", "castalia", "class"} <= set(head)
 
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError:
         raise DamagedFile(
             f"castalia.load: `{path.parent}` has no `{path.name}`; it is not a saved model, or "
@@ -320,8 +306,8 @@ def _read_head(path: Path) -> dict[str, Any]:
     _check_source(path)
     raw = _read(path / _MODEL)
     try:
-        head = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        head = parse_json(raw)
+    except ValueError as error:
         raise _altered(path / _MODEL) from error
     if not isinstance(head, dict) or type(head.get("format")) is not int or head["format"] < 1:
         raise DamagedFile(

@@ -36,6 +36,14 @@ def predict(
         list[str] | None,
         typer.Option(help="Column to repeat beside the predictions, such as id; may be repeated."),
     ] = None,
+    formulas: Annotated[
+        bool,
+        typer.Option(
+            "--formulas",
+            help="Leave text that begins with =, +, -, @ as it is; by default an apostrophe keeps "
+            "spreadsheets from running it.",
+        ),
+    ] = False,
     header: options.Header = True,
     encoding: options.Encoding = None,
     as_json: AsJson = False,
@@ -55,11 +63,11 @@ def predict(
     )
     for note in found.notes:
         typer.echo(f"Note: {note}", err=True)
-    path = None if out is None else found.write(out)
+    path = None if out is None else found.write(out, formulas=formulas)
     if as_json:
         content = {"rows": len(found), "notes": found.notes}
         Output(True).data(content | ({"out": path} if path else {"predictions": found.rows()}))
     elif path is None:
-        typer.echo(found.to_bytes(".csv").decode(), nl=False)
+        typer.echo(found.to_bytes(".csv", formulas=formulas).decode(), nl=False)
     else:
         typer.echo(f"{len(found):,} predictions in {path}")

@@ -11,6 +11,7 @@ from castalia.errors import DamagedFile, InvalidData
 from castalia.method.report import RunReport, write
 from castalia.method.report.plain_values import from_text, to_text
 from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.regular_files import read_regular
 from castalia.utils.text import did_you_mean
 
 __all__ = ["CONTENDERS", "MODEL", "PAGE", "RESULT", "FitResult"]
@@ -84,10 +85,10 @@ class FitResult:
                 "Run the same `castalia fit` again to finish it."
             )
         try:
-            found = from_text(path.read_bytes())
+            found = from_text(read_regular(path))
             report = RunReport(**found["report"])
             return cls(folder, report, found["summary"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise DamagedFile(
                 f"report: `{path}` is truncated or was altered. Run `castalia fit` again to "
                 "write a new one."

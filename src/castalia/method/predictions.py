@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import os
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from castalia.utils.text import listing
 __all__ = ["ENDINGS", "Predictions", "predict"]
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these spreadsheets begin to compute
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 @dataclass
@@ -51,8 +54,17 @@ class Predictions:
         lists = [plain(values) for values in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write a CSV, Parquet or JSON-lines file, by its ending."""
+    def write(self, path: str | os.PathLike[str], *, formulas: bool = False) -> Path:
+        """Write a CSV, Parquet or JSON-lines file, by its ending.
+
+        Parameters
+        ----------
+        path
+            The file.
+        formulas
+            Whether text in a CSV that a spreadsheet would run as a formula stays as it is; by
+            default it gets an apostrophe before it.
+        """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
             raise InvalidParameter(
@@ -60,10 +72,10 @@ class Predictions:
             )
         with writing("predict", path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            return atomic_write(path, self.to_bytes(path.suffix.lower()))
+            return atomic_write(path, self.to_bytes(path.suffix.lower(), formulas=formulas))
 
-    def to_bytes(self, ending: str) -> bytes:
-        """Return the table in the format of a file ending."""
+    def to_bytes(self, ending: str, *, formulas: bool = False) -> bytes:
+        """Return the table in the format of a file ending; ``formulas`` as for ``write``."""
         if ending == ".jsonl":
             lines = (json.dumps(row, ensure_ascii=False) for row in self.rows())
             return "".join(f"{line}\n" for line in lines).encode()
@@ -74,11 +86,30 @@ class Predictions:
             sink = io.BytesIO()
             pq.write_table(pa.table({k: pa.array(plain(v)) for k, v in self.columns.items()}), sink)
             return sink.getvalue()
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(self.columns)
-        out.writerows(zip(*(plain(v) for v in self.columns.values()), strict=True))
-        return text.getvalue().encode()
+        rows = [self.columns, *zip(*(plain(v) for v in self.columns.values()), strict=True)]
+        return _csv(rows if formulas else ([_harmless(cell) for cell in row] for row in rows))
+
+
+def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
+    """Return lines of fields; one with a carriage return, which ends a line too, is quoted."""
+    text = io.StringIO()
+    bare = csv.writer(text, lineterminator="\n")
+    quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    for row in map(tuple, rows):
+        odd = any(isinstance(cell, str) and "\r" in cell for cell in row)
+        (quoted if odd else bare).writerow(row)
+    return text.getvalue().encode()
+
+
+def _harmless(cell: Any) -> Any:
+    """Return text that a spreadsheet shows and does not run; numbers stay numbers.
+
+    >>> [_harmless(cell) for cell in ("=1+1", "-12.5", "-x", -3.0, "a=1")]
+    ["'=1+1", '-12.5', "'-x", -3.0, 'a=1']
+    """
+    if not isinstance(cell, str) or not cell.startswith(FORMULA):
+        return cell
+    return cell if _NUMBER.fullmatch(cell) else f"'{cell}"
 
 
 def predict(

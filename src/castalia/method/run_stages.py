@@ -8,6 +8,7 @@ from typing import Any
 
 from castalia.method.report.plain_values import from_text, plain, to_text
 from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.regular_files import read_regular
 
 __all__ = ["Stages"]
 
@@ -36,7 +37,7 @@ class Stages:
     def done(self, name: str) -> Any:
         """Return the result of a finished stage, or None. A damaged file counts as not finished."""
         try:
-            found = from_text((self.folder / f"{name}.json").read_bytes())
+            found = from_text(read_regular(self.folder / f"{name}.json"))
         except (OSError, ValueError):
             return None
         if not isinstance(found, dict) or found.get("fingerprint") != self.fingerprint:

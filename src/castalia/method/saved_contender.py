@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.base import load, save
+from castalia.base.skops_files import unpacked_model
 from castalia.errors import DamagedFile, InvalidData
 from castalia.method.blend import Blend
 from castalia.method.classic_model import ClassicModel
@@ -20,7 +21,7 @@ from castalia.method.report.plain_values import from_text, to_text
 from castalia.method.table_matrix import Matrix
 from castalia.method.texts.text_baselines import PlainTexts
 from castalia.utils.atomic_files import atomic_write, writing
-from castalia.utils.text import listing
+from castalia.utils.regular_files import read_regular
 
 __all__ = ["RECORD", "load_contender", "save_blend", "save_contender"]
 
@@ -65,17 +66,17 @@ def load_contender(folder: Path) -> Any:
     if not (folder / RECORD).is_file():
         return load(folder)
     try:
-        record = from_text((folder / RECORD).read_bytes())
+        record = from_text(read_regular(folder / RECORD))
         if "weights" in record:
             return _blend(record["weights"], folder)
         features = _FEATURES[record["features"]].from_state(record["state"])
-        content = (folder / ESTIMATOR).read_bytes()
+        content = read_regular(folder / ESTIMATOR)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(
             f"load: `{folder}` is truncated or was altered. Run `castalia fit` again to write a "
             "new one."
         ) from error
-    return ClassicModel(_estimator(content, folder), features)
+    return ClassicModel(unpacked_model(content, _OURS, folder / ESTIMATOR, "load"), features)
 
 
 def _blend(weights: Mapping[str, float], folder: Path) -> Blend:
@@ -90,25 +91,3 @@ def _blend(weights: Mapping[str, float], folder: Path) -> Blend:
             )
         members[key] = load_contender(place)
     return Blend(members, weights)
-
-
-def _estimator(content: bytes, folder: Path) -> Any:
-    """Make an estimator of types that we write, and of no others."""
-    from skops import io
-
-    try:
-        unusual = set(io.get_untrusted_types(data=content))
-        strange = sorted(unusual - _OURS)
-        if strange:
-            raise InvalidData(
-                f"load: `{folder / ESTIMATOR}` must hold only what Castalia writes; it holds "
-                f"{listing(strange, 'and', 4)}, which could run code, and is not loaded."
-            )
-        return io.loads(content, trusted=sorted(unusual))
-    except InvalidData:
-        raise
-    except Exception as error:  # a damaged zip, or a layout that skops does not know
-        raise DamagedFile(
-            f"load: `{folder / ESTIMATOR}` cannot be read ({type(error).__name__}). Run `castalia "
-            "fit` again to write a new one."
-        ) from error

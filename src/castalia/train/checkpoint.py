@@ -21,6 +21,7 @@ from torch import Tensor
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, TrainingWarning
 from castalia.train.tensorfile import parts, read_header, unpack
 from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.regular_files import parse_json, read_regular
 
 __all__ = ["latest_checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -135,7 +136,7 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Tensor], Any]:
         When a newer Castalia wrote it.
     """
     try:
-        raw = Path(path).read_bytes()
+        raw = read_regular(path)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -144,7 +145,7 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Tensor], Any]:
         ) from error
     try:
         return _opened(raw, path)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise DamagedFile(
             f"read_checkpoint: `{path}` is truncated, altered or not a Castalia checkpoint. "
             "Delete it to go on from the one before."
@@ -166,7 +167,7 @@ def _opened(raw: bytes, path: str | Path) -> tuple[dict[str, Tensor], Any]:
             f"reads 'castalia-checkpoint-{FORMAT}'. Upgrade Castalia to go on from it."
         )
     tensors, notes = unpack(raw)
-    return tensors, json.loads(notes["state"])
+    return tensors, parse_json(notes["state"])
 
 
 def latest_checkpoint(

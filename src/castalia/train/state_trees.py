@@ -125,6 +125,7 @@ def unflatten(
     CheckpointMismatch
         When the tree holds a kind of value this version does not know.
     """
+    tensors = dict(tensors)  # each is referred to once, so that no file grows by repeating one
 
     def decode(node: Any) -> Any:
         if isinstance(node, list):
@@ -151,16 +152,17 @@ def unflatten(
         ) from error
 
 
-def _tensor(node: dict[str, Any], decode: Decode, tensors: Mapping[str, Tensor]) -> Tensor:
+def _tensor(node: dict[str, Any], decode: Decode, tensors: dict[str, Tensor]) -> Tensor:
     name = node["name"]
     if name not in tensors:
         raise DamagedFile(
-            f"castalia: the file refers to the tensor {name!r}, which is missing from it."
+            f"castalia: the file refers to the tensor {name!r}, which is missing from it, or was "
+            "referred to before."
         )
-    return tensors[name]
+    return tensors.pop(name)
 
 
-_DECODERS: dict[Any, Callable[[dict[str, Any], Decode, Mapping[str, Tensor]], Any]] = {
+_DECODERS: dict[Any, Callable[[dict[str, Any], Decode, dict[str, Tensor]], Any]] = {
     "int": lambda node, decode, tensors: int(node["hex"], 16),
     "float": lambda node, decode, tensors: struct.unpack(">d", bytes.fromhex(node["hex"]))[0],
     "tuple": lambda node, decode, tensors: tuple(decode(item) for item in node["items"]),

@@ -13,6 +13,7 @@ from safetensors.torch import load as load_safetensors
 from torch import Tensor
 
 from castalia.errors import InvalidParameter
+from castalia.utils.regular_files import parse_json
 
 __all__ = ["pack", "parts", "read_header", "unpack"]
 
@@ -115,7 +116,7 @@ def read_header(raw: bytes) -> tuple[dict[str, Any], int]:
     end = 8 + struct.unpack("<Q", raw[:8])[0]
     if end > len(raw):
         raise ValueError("truncated header")
-    header = json.loads(raw[8:end])
+    header = parse_json(raw[8:end])
     if not isinstance(header, dict):
         raise ValueError("header is not an object")
     return header, end
@@ -127,7 +128,7 @@ def unpack(raw: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
         header, _ = read_header(raw)
         metadata = dict(header.get("__metadata__") or {})
         tensors = dict(load_safetensors(raw))
-        for name, dtype in json.loads(metadata.pop("casts", "{}")).items():
+        for name, dtype in parse_json(metadata.pop("casts", "{}")).items():
             tensors[name] = tensors[name].view(_AS_BYTES[dtype]).squeeze(-1)
     except (
         SafetensorError,

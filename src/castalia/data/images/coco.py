@@ -5,7 +5,6 @@ Reference: 2014, Lin et al., Microsoft COCO: common objects in context, arXiv 14
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import re
@@ -19,6 +18,8 @@ from castalia.data.images.image_boxes import Boxes
 from castalia.data.images.image_collection import Images
 from castalia.data.images.image_files import Broken
 from castalia.errors import InvalidData
+from castalia.utils.regular_files import parse_json, read_regular
+from castalia.utils.text import shorten
 
 __all__ = ["is_coco", "read_coco"]
 
@@ -66,7 +67,24 @@ def read_coco(
         Images in the order of the file, whose ``target`` is a list of `Boxes` with class names.
     """
     place = os.fspath(annotations)
-    data = _load(place)
+    try:
+        return _read(place, _load(place), folder, broken, workers)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if isinstance(error, InvalidData):
+            raise
+        raise InvalidData(
+            f"read_coco: `{place}` must have lists of objects with the names and numbers that COCO "
+            f"gives them; got one without ({type(error).__name__}: {shorten(str(error), 60)})."
+        ) from error
+
+
+def _read(
+    place: str,
+    data: dict[str, Any],
+    folder: str | PathLike[str] | None,
+    broken: Broken,
+    workers: int | None,
+) -> Images:
     store = open_store(folder if folder is not None else os.path.dirname(place) or ".", "read_coco")
     classes = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
     images = _there(store, {entry["id"]: entry for entry in data["images"]}, broken)
@@ -91,8 +109,7 @@ def read_coco(
 
 def _load(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
+        data = parse_json(read_regular(path))
     except (OSError, ValueError) as error:
         raise InvalidData(f"read_coco: `{path}` must be a JSON file; {error}.") from error
     keys = ("images", "annotations", "categories")

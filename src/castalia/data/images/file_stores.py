@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
+from castalia.data.packed_files import most_unpacked
 from castalia.errors import InvalidData
+from castalia.utils.regular_files import open_regular
 from castalia.utils.text import did_you_mean
 
 __all__ = ["Archive", "Folder", "Store", "is_hidden", "open_store"]
@@ -33,18 +36,21 @@ class Folder:
         with os.scandir(os.path.join(self.path, under)) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir())
 
-    def _walk(self, under: str) -> Iterator[str]:
-        with os.scandir(os.path.join(self.path, under)) as entries:
+    def _walk(self, under: str, around: frozenset[str] = frozenset()) -> Iterator[str]:
+        """Yield names; a link to a folder that it lies in is not followed."""
+        place = os.path.join(self.path, under)
+        around |= {os.path.realpath(place)}
+        with os.scandir(place) as entries:
             for entry in entries:
                 name = f"{under}/{entry.name}" if under else entry.name
-                if entry.is_dir():
-                    yield from self._walk(name)
-                else:
+                if not entry.is_dir():
                     yield name
+                elif not entry.is_symlink() or os.path.realpath(entry.path) not in around:
+                    yield from self._walk(name, around)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading; a name that is an absolute path may lie elsewhere."""
-        return open(os.path.join(self.path, name), "rb")
+        return open_regular(os.path.join(self.path, name))
 
     def size(self, name: str) -> int:
         """Return the bytes of a file."""
@@ -83,11 +89,16 @@ class Archive:
         return sorted({name.split("/")[0] for name in inner if "/" in name})
 
     def open(self, name: str) -> BinaryIO:
-        """Open a file for reading."""
+        """Open a file for reading: its bytes in memory, as images are read to and fro."""
         try:
-            return cast(BinaryIO, self._zip.open(name))
+            found = self._zip.getinfo(name)
         except KeyError as error:
             raise FileNotFoundError(f"there is no `{name}` in the archive") from error
+        if found.file_size > most_unpacked(found.compress_size):
+            raise InvalidData(
+                f"it unpacks to {found.file_size:,} bytes from {found.compress_size:,}"
+            )
+        return io.BytesIO(self._zip.read(found))
 
     def size(self, name: str) -> int:
         """Return the bytes of a file when unpacked."""

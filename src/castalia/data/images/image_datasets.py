@@ -7,6 +7,7 @@ images of 32 x 32 pixels one after the other: a byte for the class, then red, gr
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -144,8 +145,8 @@ def read_idx(path: str | Path) -> np.ndarray:
         raise DamagedFile(f"read_idx: {path} must begin as an IDX file does; got {data[:4]!r}.")
     shape = tuple(np.frombuffer(data[4:start], ">u4").tolist())
     kind = np.dtype(_TYPES[data[2]])
-    size = int(np.prod(shape)) * kind.itemsize
-    if len(data) - start != size:
+    size = math.prod(shape) * kind.itemsize
+    if len(data) - start != size or len(shape) > 32:
         raise DamagedFile(
             f"read_idx: {path} must hold {size:,} bytes for the shape {shape}; got "
             f"{len(data) - start:,}."

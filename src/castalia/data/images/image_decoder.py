@@ -7,11 +7,15 @@ Shapes: H height, W width, C channels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+
+from castalia.errors import InvalidData
 
 __all__ = ["SUFFIXES", "Header", "as_decoded", "decode", "decode_labels", "header"]
 
@@ -33,6 +37,8 @@ _TURNS = {
 }
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _WHITE = (255, 255, 255, 255)
+FEW, EACH = 2**24, 64  # pixels that any image may have, and more for each byte of its file
+STRIP = 2**20  # pixels that are converted at a time
 
 
 class Header(NamedTuple):
@@ -43,9 +49,23 @@ class Header(NamedTuple):
     channels: int  # 1 or 3
 
 
+@contextmanager
+def _opened(file: BinaryIO) -> Iterator[Image.Image]:
+    """Open an image, unless it has far more pixels than its file could tell apart."""
+    most = FEW + EACH * file.seek(0, 2)
+    file.seek(0)
+    with Image.open(file) as image:
+        if image.width * image.height > most:
+            raise InvalidData(
+                f"{image.width:,} x {image.height:,} pixels are more than {most:,}, the most for "
+                "a file of its size"
+            )
+        yield image
+
+
 def header(file: BinaryIO) -> Header:
     """Read the size an image has when turned upright, and its channels, without decoding it."""
-    with Image.open(file) as image:
+    with _opened(file) as image:
         width, height = image.size
         if _lies_down(image):
             width, height = height, width
@@ -68,7 +88,7 @@ def decode(file: BinaryIO, size: tuple[int, int] | None, channels: int) -> NDArr
     -------
     ndarray of uint8, (H, W, C)
     """
-    with Image.open(file) as image:
+    with _opened(file) as image:
         lies = _lies_down(image)
         if size is not None:
             # A JPEG can be decoded at 1/2, 1/4 or 1/8 for a fraction of the work.
@@ -98,7 +118,7 @@ def decode_labels(file: BinaryIO) -> NDArray[Any]:
     -------
     ndarray, (H, W) of integers, or (H, W, 3) for a coloured image
     """
-    with Image.open(file) as image:
+    with _opened(file) as image:
         upright = _upright(image)
         if upright.mode == "LA":
             upright = upright.getchannel("L")
@@ -124,9 +144,20 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _eight_bits(image: Image.Image, mode: str) -> Image.Image:
-    """Convert an image of any kind to 8-bit grey or colour."""
+    """Convert an image of any kind to 8-bit grey or colour, a large one strip by strip."""
     if image.mode == mode and "transparency" not in image.info:
         return image
+    rows = max(1, STRIP // max(1, image.width))
+    if rows >= image.height:
+        return _converted(image, mode)
+    out = Image.new(mode, image.size)
+    for top in range(0, image.height, rows):
+        part = image.crop((0, top, image.width, min(top + rows, image.height)))
+        out.paste(_converted(part, mode), (0, top))
+    return out
+
+
+def _converted(image: Image.Image, mode: str) -> Image.Image:
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return Image.fromarray(_grey_bytes(np.asarray(image))).convert(mode)
     if image.has_transparency_data and mode != "RGBA":

@@ -23,6 +23,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from castalia.errors import DamagedFile, InvalidData
+from castalia.utils.regular_files import parse_json, read_regular
 from castalia.utils.text import shorten
 
 __all__ = ["CHATML", "ChatTemplate", "as_conversations", "is_conversations"]
@@ -140,10 +141,10 @@ class ChatTemplate:
         said = _json(folder / "tokenizer_config.json")
         source = said.get("chat_template")
         if isinstance(source, list):  # several, each with a name
-            named = {str(each.get("name")): each.get("template") for each in source}
+            named = {str(e.get("name")): e.get("template") for e in source if isinstance(e, dict)}
             source = named.get("default")
         try:
-            source = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+            source = read_regular(folder / "chat_template.jinja").decode("utf-8")
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
@@ -264,9 +265,9 @@ def _plain(value: Any) -> Any:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = parse_json(read_regular(file))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise DamagedFile(f"ChatTemplate.load: `{file}` must be JSON; {error}.") from None
     return found if isinstance(found, dict) else {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
+from castalia.data.packed_files import most_unpacked
 from castalia.data.tables.memory_source import MemorySource
 from castalia.data.tables.object_columns import table_of
 from castalia.errors import DataWarning, InvalidData
@@ -13,6 +15,8 @@ from castalia.utils.imports import require
 from castalia.utils.text import listing, shorten
 
 __all__ = ["read_excel"]
+
+FEW = 2**21  # cells that any workbook may have, empty ones included, besides one a byte
 
 
 def read_excel(path: Path) -> MemorySource:
@@ -39,11 +43,12 @@ def _rows(path: Path) -> list[list[Any]]:
     """Return the cells of the first sheet, without empty rows and empty columns at its end."""
     openpyxl = require("openpyxl", caller="read", extra="excel")
     try:
+        unpacked = _unpacked(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles, which do not matter here
             book = openpyxl.load_workbook(path, read_only=True, data_only=True)
             sheets = book.worksheets
-            rows = [list(row) for row in sheets[0].iter_rows(values_only=True)]
+            rows = _cells(sheets[0], FEW + unpacked)
             book.close()
     except Exception as error:  # whatever is wrong with the archive or its XML
         raise InvalidData(
@@ -58,6 +63,28 @@ def _rows(path: Path) -> list[list[Any]]:
             stacklevel=6,
         )
     return _trimmed(rows)
+
+
+def _unpacked(path: Path) -> int:
+    """Return the bytes of a workbook's parts, unless they are too many for a file of its size."""
+    size = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        found = sum(part.file_size for part in archive.infolist())
+    if found > most_unpacked(size):
+        raise ValueError(f"it unpacks to {found:,} bytes from {size:,}")
+    return found
+
+
+def _cells(sheet: Any, most: int) -> list[list[Any]]:
+    """Return the rows of a sheet, whatever size it claims to have; a cell takes a few bytes."""
+    sheet.reset_dimensions()
+    rows, count = [], 0
+    for row in sheet.iter_rows(values_only=True):
+        count += len(row) + 1
+        if count > most:
+            raise ValueError(f"its cells lie more than {most:,} apart")
+        rows.append(list(row))
+    return rows
 
 
 def _trimmed(rows: list[list[Any]]) -> list[list[Any]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from castalia.data.packed_files import most_unpacked
 from castalia.data.tables.arrow_columns import normal, normal_type
 from castalia.data.tables.column_moments import CHUNK
 from castalia.data.tables.column_names import check_names
@@ -16,7 +18,20 @@ from castalia.utils.text import shorten
 
 __all__ = ["ParquetSource"]
 
+PACKED = 4  # runs of equal values are stored twice as tightly as in other formats, and more
 _ERRORS = (pa.ArrowException, OSError, ValueError)
+
+
+def _check_size(about: Any, size: int) -> None:
+    """Refuse more rows or bytes than a file of its size may hold; a run of equal values is cheap.
+
+    A value takes eight bytes in memory, whatever it takes on disk.
+    """
+    groups = (about.row_group(i) for i in range(about.num_row_groups))
+    cells = about.num_rows * about.num_columns
+    claimed = max(sum(group.total_byte_size for group in groups), 8 * cells)
+    if not 0 <= claimed <= most_unpacked(size) * PACKED:
+        raise ValueError(f"it claims {cells:,} values in {size:,} bytes")
 
 
 class ParquetSource:
@@ -27,6 +42,7 @@ class ParquetSource:
         try:
             with pq.ParquetFile(path) as file:
                 self.rows, found = file.metadata.num_rows, file.schema_arrow
+                _check_size(file.metadata, path.stat().st_size)
         except _ERRORS as error:
             raise self._broken(error) from error
         self.names = list(found.names)

@@ -33,6 +33,7 @@ from castalia.errors import (
     InvalidParameter,
 )
 from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.regular_files import parse_json, read_regular
 from castalia.utils.text import did_you_mean, listing, shorten
 
 __all__ = ["Tokenizer"]
@@ -451,15 +452,15 @@ class Tokenizer(ABC):
 
 def _read_text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_regular(file).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DamagedFile(f"Tokenizer.load: `{file}` must be JSON in UTF-8; {error}.") from None
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(_read_text(file))
-    except (ValueError, RecursionError) as error:
+        found = parse_json(_read_text(file))
+    except ValueError as error:
         raise DamagedFile(f"Tokenizer.load: `{file}` must be JSON in UTF-8; {error}.") from None
     if not isinstance(found, dict):
         raise DamagedFile(f"Tokenizer.load: `{file}` must hold a JSON object.")

@@ -7,7 +7,6 @@ capitals, accents and a first space is followed, as transformers does.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import tokenizers as rust
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from castalia.errors import DamagedFile, InvalidData
+from castalia.utils.regular_files import parse_json, read_regular
 
 __all__ = ["backend_of_files", "has_tokenizer"]
 
@@ -59,7 +59,7 @@ def backend_of_files(folder: Path, said: dict[str, Any]) -> Any:
 
 
 def _wordpiece(folder: Path, said: dict[str, Any]) -> Any:
-    names = (folder / PIECES).read_text(encoding="utf-8").split("\n")
+    names = read_regular(folder / PIECES).decode("utf-8").split("\n")
     names = names[:-1] if names[-1] == "" else names
     vocabulary = {name.rstrip("\r"): place for place, name in enumerate(names)}
     made = rust.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
@@ -78,7 +78,7 @@ def _wordpiece(folder: Path, said: dict[str, Any]) -> Any:
 
 def _byte_bpe(folder: Path, said: dict[str, Any]) -> Any:
     vocabulary = _table(folder / TABLE)
-    lines = (folder / MERGES).read_text(encoding="utf-8").split("\n")
+    lines = read_regular(folder / MERGES).decode("utf-8").split("\n")
     lines = lines[1:] if lines[0].startswith("#version") else lines
     merges = [tuple(line.rstrip("\r").split(" ")) for line in lines if line.strip()]
     made = rust.Tokenizer(models.BPE(vocabulary, merges))  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def _byte_bpe(folder: Path, said: dict[str, Any]) -> Any:
 
 
 def _table(file: Path) -> dict[str, int]:
-    found = json.loads(file.read_text(encoding="utf-8"))
+    found = parse_json(read_regular(file))
     plain = isinstance(found, dict) and all(type(i) is int for i in found.values())
     if not plain or not all(0 <= i < 2**24 for i in found.values()):
         raise DamagedFile(f"Tokenizer.load: '{file}' must map pieces to their numbers.")

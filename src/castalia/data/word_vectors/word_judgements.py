@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
+from castalia.data.utf8_files import read_bytes
 from castalia.errors import InvalidData
 
 __all__ = ["read_analogies", "read_similarities"]
@@ -63,9 +63,8 @@ def read_analogies(
 def _lines(owner: str, path: str | Path) -> list[tuple[int, str]]:
     path = Path(path)
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
-    except (EOFError, OSError, UnicodeDecodeError) as error:
+        text = b"".join(read_bytes(path, owner)).decode("utf-8")
+    except UnicodeDecodeError as error:
         raise InvalidData(
             f"{owner}: `{path}` must be a readable file of UTF-8 text; {error}."
         ) from error

@@ -78,12 +78,24 @@ def read_word_vectors(path: str | Path, *, kind: Kind | None = None) -> WordVect
             f"{shorten(repr(b' '.join(first)[:60]))}. GloVe's own files lack that line: put it "
             "before them."
         )
-    n_words, dim = int(first[0]), int(first[1])
+    n_words, dim = _sizes(path, first, len(stream.getbuffer()))
     read = _read_binary if _kind(path, kind) == "binary" else _read_text
     words, table = read(path, stream, n_words, dim)
     if len(set(words)) < len(words):
         raise DamagedFile(f"read_word_vectors: `{path}` must hold each word once; some come twice.")
     return WordVectors(words, table)
+
+
+def _sizes(path: Path, first: list[bytes], length: int) -> tuple[int, int]:
+    """Return the number of words and numbers a word, unless memory for them is out of reason."""
+    if max(map(len, first)) < 16:
+        n_words, dim = int(first[0]), int(first[1])
+        if n_words * (1 + dim) <= length + 2**18:
+            return n_words, dim
+    raise DamagedFile(
+        f"read_word_vectors: `{path}` must hold as many words and numbers as its first line says; "
+        f"{shorten(repr(b' '.join(first)), 60)} do not fit into {length:,} bytes."
+    )
 
 
 def _kind(path: Path, kind: Any) -> str:

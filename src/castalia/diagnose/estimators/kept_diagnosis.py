@@ -13,6 +13,7 @@ from castalia.diagnose.estimators.prescription import prescribe
 from castalia.diagnose.estimators.watcher import DIAGNOSIS
 from castalia.diagnose.record import Record
 from castalia.errors import InvalidData
+from castalia.utils.regular_files import read_regular
 from castalia.utils.text import did_you_mean
 
 __all__ = ["diagnosis_of", "stored_diagnosis"]
@@ -38,7 +39,7 @@ def stored_diagnosis(run: str | os.PathLike[str]) -> Diagnosis:
             f"diagnose: `{folder}` must be the folder of a run that was watched to its end; it has "
             f"no `{DIAGNOSIS}`. Finish the run, with Training(watch=True)."
         )
-    return Diagnosis.from_json(path.read_text(encoding="utf-8"))
+    return Diagnosis.from_json(read_regular(path))
 
 
 def diagnosis_of(estimator: Any) -> Diagnosis:
@@ -56,5 +57,5 @@ def diagnosis_of(estimator: Any) -> Diagnosis:
     run = getattr(estimator, "run_", None)
     stored = None if run is None else Path(run) / DIAGNOSIS
     if stored is not None and stored.is_file():
-        return replace(Diagnosis.from_json(stored.read_text()), estimator=estimator)
+        return replace(Diagnosis.from_json(read_regular(stored)), estimator=estimator)
     return Diagnosis(notes=(UNWATCHED,), subject=subject, estimator=estimator)

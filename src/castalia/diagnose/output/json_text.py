@@ -9,8 +9,10 @@ from dataclasses import fields
 from typing import Any
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
+from castalia.diagnose.finding_codes import SEVERITIES
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, SourceLine
 from castalia.errors import CheckpointMismatch, DamagedFile
+from castalia.utils.regular_files import parse_json
 from castalia.utils.text import shorten
 
 __all__ = ["from_text", "to_text"]
@@ -18,6 +20,14 @@ __all__ = ["from_text", "to_text"]
 FORMAT = 1
 # JSON has no such numbers; a tag keeps the file readable by every parser.
 TAG = "$number"
+_KINDS: dict[Any, Any] = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "float": int | float,
+    "float | None": int | float | None,
+    "str | None": str | None,
+}
 ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -43,19 +53,21 @@ def from_text(text: str | bytes) -> dict[str, Any]:
             f"Read it with the release that wrote it."
         )
     try:
-        return {
+        found = {
             "findings": tuple(_finding(found) for found in content["findings"]),
-            "notes": tuple(content["notes"]),
-            "subject": content["subject"],
+            "notes": tuple(_of(str, note) for note in content["notes"]),
+            "subject": _of(str, content["subject"]),
             "curves": content["curves"],
         }
-    except (KeyError, TypeError, AttributeError) as error:
+        DiagnosisRecord(**found)
+        return found
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise _damaged(text) from error
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
-        content = json.loads(text, object_hook=_untagged)
+        content = parse_json(text, _untagged)
     except ValueError as error:
         raise DamagedFile(f"Diagnosis.from_json: the text must be JSON; {error}.") from error
     if not isinstance(content, dict) or "format" not in content:
@@ -74,7 +86,8 @@ def _finding(content: Mapping[str, Any]) -> Finding:
     changes = {name: _tuples(value) for name, value in content["remedy"]["changes"].items()}
     read = {
         "evidence": tuple(_record(Evidence, each) for each in content["evidence"]),
-        "remedy": Remedy(content["remedy"]["text"], changes),
+        "remedy": Remedy(_of(str, content["remedy"]["text"]), changes),
+        "severity": SEVERITIES[SEVERITIES.index(content["severity"])],
         "symptoms": tuple(_finding(each) for each in content["symptoms"]),
         "source": _record(SourceLine, source) if (source := content.get("source")) else None,
     }
@@ -83,7 +96,17 @@ def _finding(content: Mapping[str, Any]) -> Finding:
 
 def _record(cls: type, content: Mapping[str, Any]) -> Any:
     """Fill a record; a field of a later release is passed over."""
-    return cls(**{each.name: content[each.name] for each in fields(cls) if each.name in content})
+    found = {each.name: content[each.name] for each in fields(cls) if each.name in content}
+    for each in fields(cls):
+        if each.name in found and each.type in _KINDS:
+            _of(_KINDS[each.type], found[each.name])
+    return cls(**found)
+
+
+def _of(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{kind} for {type(value).__name__}")
+    return value
 
 
 def _tuples(value: Any) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from castalia.utils.regular_files import parse_json
+
 __all__ = ["from_text", "plain", "to_text"]
 
 # JSON has no such numbers; a tagged string keeps the file readable by every parser.
@@ -49,7 +51,7 @@ def to_text(value: Any, indent: int | None = None) -> str:
 
 def from_text(text: str | bytes) -> Any:
     """Read what `to_text` wrote."""
-    return json.loads(text, object_hook=_untagged)
+    return parse_json(text, _untagged)
 
 
 def _tagged(value: Any) -> Any:

@@ -70,13 +70,14 @@ class TableFeatures(nn.Module):
         super().__init__()
         self.numeric, self.categories = numeric, tuple(categories)
         ends = len(quantiles[0]) if quantiles else 1
-        grid = torch.tensor(quantiles, dtype=torch.float64).reshape(-1, ends)  # (N, T + 1)
-        low, size = grid[:, :-1], grid.diff(dim=1)
-        real, kind = size > 0, torch.get_default_dtype()
-        column = torch.arange(len(grid)).unsqueeze(1).expand_as(low)[real]
-        self.register_buffer("column", column, persistent=False)
-        self.register_buffer("low", low[real].to(kind), persistent=False)
-        self.register_buffer("slope", (1 / size[real]).to(kind), persistent=False)
+        # On the CPU whatever the device: how many pieces there are depends on the values.
+        grid = torch.tensor(quantiles, dtype=torch.float64, device="cpu").reshape(-1, ends)
+        low, size = grid[:, :-1], grid.diff(dim=1)  # of grid (N, T + 1)
+        real, kind = size > 0, (torch.get_default_device(), torch.get_default_dtype())
+        column = torch.arange(len(grid), device="cpu").unsqueeze(1).expand_as(low)[real]
+        self.register_buffer("column", column.to(kind[0]), persistent=False)
+        self.register_buffer("low", low[real].to(*kind), persistent=False)
+        self.register_buffer("slope", (1 / size[real]).to(*kind), persistent=False)
         self.pieces = len(column)
         self.width = numeric + sum(size - 1 for size in self.categories) + self.pieces
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from castalia.errors import DamagedFile, InvalidParameter
 from castalia.models.language.pretrained.start_weights import read_start
 from castalia.nets.language import Llama, read_config
 from castalia.nn.adaptation.lora import LoRA, merge_lora
+from castalia.utils.regular_files import parse_json, read_regular
 
 __all__ = ["LlamaStart", "LowRank", "merged", "open_llama", "weights_of"]
 
@@ -75,8 +75,8 @@ def end_tokens(folder: str | os.PathLike[str], vocabulary: int) -> tuple[int, ..
     """Return the tokens that end a text by ``generation_config.json``, or by ``config.json``."""
     file = Path(folder) / "generation_config.json"
     try:
-        said = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    except (OSError, ValueError, RecursionError) as error:
+        said = parse_json(read_regular(file)) if file.is_file() else {}
+    except (OSError, ValueError) as error:
         raise DamagedFile(f"load_pretrained: '{file}' must be JSON; {error}.") from None
     found = said.get("eos_token_id") if isinstance(said, dict) else None
     found = read_config(folder).get("eos_token_id") if found is None else found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -13,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import Interval
 from castalia.data.text import TwinAdapter
-from castalia.errors import InvalidData, InvalidParameter
+from castalia.errors import DamagedFile, InvalidData, InvalidParameter
 from castalia.models.language.generated_text import check_setting
 from castalia.protocols import Spec
+from castalia.utils.regular_files import parse_json, read_regular
 
 __all__ = ["Hits", "SentenceMethods"]
 
@@ -137,9 +137,15 @@ class SentenceMethods:
 def _pool(folder: Path) -> str:
     """Return which vector a folder of sentence-transformers takes."""
     file = folder / "1_Pooling" / "config.json"
-    said = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    try:
+        said = parse_json(read_regular(file)) if file.is_file() else {}
+        names = [name for name, value in said.items() if value]
+    except (OSError, ValueError, AttributeError) as error:
+        raise DamagedFile(
+            f"SentenceEncoder.from_pretrained: '{file}' must be a JSON object; {error}."
+        ) from None
     kinds = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
-    chosen = [name for name, value in said.items() if name.startswith("pooling_mode") and value]
+    chosen = [name for name in names if name.startswith("pooling_mode")]
     if not chosen:
         return "mean"
     if len(chosen) > 1 or chosen[0] not in kinds:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from castalia.errors import CheckpointMismatch, DamagedFile, InvalidData
 from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.regular_files import parse_json, read_regular
 from castalia.utils.text import listing, plural
 
 __all__ = ["read_config", "read_weights", "vocabulary_size", "write_config", "write_weights"]
@@ -121,8 +122,8 @@ def _bytes(tensor: Tensor) -> int:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # a number too long is a ValueError
+        found = parse_json(read_regular(file))
+    except (OSError, ValueError) as error:  # a number too long is a ValueError
         raise DamagedFile(f"load_pretrained: '{file}' must be JSON; it is not ({error}).") from None
     if not isinstance(found, dict):
         raise DamagedFile(f"load_pretrained: '{file}' must hold a JSON object.")
