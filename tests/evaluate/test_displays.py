@@ -176,6 +176,13 @@ def test_odd_labels_are_drawn_as_they_are():
     ET.fromstring(svg)
 
 
+def test_labels_are_shortened_no_further_than_they_differ():
+    names = [f"transformer.blocks.{i}.attention.query.weight" for i in range(3)]
+    shown = Confusion.from_predictions(names, names).plot()
+    written = [text.get_text() for text in shown.ax_.get_yticklabels()]
+    assert len(set(written)) == 3
+
+
 # ---- in scikit-learn's manner ----
 
 

@@ -7,6 +7,7 @@ colour becomes ``currentColor``, so that both follow the page.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from castalia.utils.text import shorten
@@ -27,6 +28,7 @@ __all__ = [
     "dress",
     "heat",
     "label",
+    "labels",
     "log_across",
     "log_scale",
     "readable_on",
@@ -60,6 +62,21 @@ def label(text: Any, width: int = 24) -> str:
     """
     words = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
     return shorten(words, width).replace("$", r"\$")
+
+
+def labels(texts: Iterable[Any], width: int = 24) -> list[str]:
+    """Make several texts short enough for a figure, but no shorter than they differ.
+
+    >>> labels(["block.0.attention.weight", "block.1.attention.weight"], 9)
+    ['block.0….weight', 'block.1….weight']
+    """
+    texts = list(texts)
+    different, longest = len(set(map(str, texts))), max((len(str(t)) for t in texts), default=0)
+    for wide in range(width, max(longest, width) + 1):
+        found = [label(text, wide) for text in texts]
+        if len(set(found)) == different:
+            break
+    return found
 
 
 def start(ax: Axes | None, size: tuple[float, float], grid: str = "both") -> tuple[Axes, Figure]:

@@ -11,7 +11,7 @@ import numpy as np
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.evaluate.displays.display import Display
 from castalia.evaluate.label_columns import classes_of, listed
-from castalia.utils.figure_style import COLOURS, label, readable_on, start, tint
+from castalia.utils.figure_style import COLOURS, labels, readable_on, start, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +87,7 @@ class Confusion(Display):
         self.ax_, self.figure_ = start(ax, (min(4.7, size + 0.4), min(4.5, size)), grid="none")
         total = np.maximum(self.matrix.sum(axis=1, keepdims=True), 1)
         self._cells(self.matrix / total)
-        names = [label(name, 14) for name in self.labels]
+        names = labels(self.labels, 14)
         slant = 0 if k <= 4 and max(map(len, names)) <= 10 else 40
         self.ax_.set_xticks(range(k), names, rotation=slant, ha="right" if slant else "center")
         self.ax_.set_yticks(range(k), names)
