@@ -310,6 +310,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no batch after that")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", help="kinds whose name holds this")
     parser.add_argument(
@@ -319,7 +320,13 @@ def main() -> None:
     if asked.only is not None:
         return show(asked.only, asked.seed, asked.kind)
     start = time.time()
-    counts, lacking = tortured(files=asked.files, jobs=asked.jobs, seed=asked.seed, only=asked.kind)
+    counts, lacking = tortured(
+        files=asked.files,
+        jobs=asked.jobs,
+        minutes=asked.minutes,
+        seed=asked.seed,
+        only=asked.kind,
+    )
     took = time.time() - start
     table: dict[str, Counter[str]] = {}
     for (name, outcome), count in counts.items():
