@@ -223,7 +223,8 @@ def everything() -> None:
         warnings.simplefilter("ignore")
         for module in pkgutil.walk_packages(castalia.__path__, "castalia."):
             if not module.name.endswith(("__main__", "doctor")) and "kernels" not in module.name:
-                importlib.import_module(module.name)
+                with contextlib.suppress(ImportError):  # of a package that is not installed
+                    importlib.import_module(module.name)
 
 
 def made(folder: Path, only: str | None) -> tuple[list[Sample], list[str]]:
