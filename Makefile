@@ -12,7 +12,7 @@ test tiny: export PYTHONDONTWRITEBYTECODE =
 
 MINUTES ?= 15
 
-.PHONY: demo test tiny lint format bench evidence torture proof docs clean
+.PHONY: demo test tiny lint format bench evidence torture test-lowest proof docs clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,7 +37,23 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# A sample of the suite in an environment of its own, with the oldest versions that are admitted.
+LOWEST := $(VENV)-lowest
+SAMPLE := tests/utils tests/data/test_table_files.py tests/data/test_data_reader.py tests/base/test_store.py \
+	tests/train/test_checkpoint.py tests/train/test_run_folder.py tests/cli/test_fit_options.py
+
+$(LOWEST)/.test: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints-lowest.txt torch
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints-lowest.txt \
+		-e . pytest hypothesis pandas openpyxl
+	@touch $@
+
+test-lowest: $(LOWEST)/.test
+	$(LOWEST)/bin/python -m pytest $(SAMPLE)
+	$(LOWEST)/bin/python -m pytest tests/contract -k "MLPClassifier or LinearSVM or KMeans"
 
 tiny: $(VENV)/.test
 	$(BIN)/python -m pytest -m tiny
@@ -62,4 +78,4 @@ docs: $(VENV)/.test
 	$(BIN)/python tools/docs.py
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache

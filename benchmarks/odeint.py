@@ -1,12 +1,15 @@
-"""odeint: a batch of Lorenz systems, forward and adjoint gradient, against torchdiffeq."""
+"""odeint: Lorenz systems with gradients against torchdiffeq, stiff equations against scipy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
+from scipy.integrate import solve_ivp
 from torch import Tensor, nn
 
 from benchmarks.harness import Bar, Contender, Report, installed, main, race, ratio, table
@@ -17,9 +20,10 @@ class Size:
     batch: int
     end: float
     rounds: int
+    stiff: float = 1.0  # share of the span of the stiff equations
 
 
-SIZES = {"full": Size(256, 1.0, 15), "quick": Size(256, 0.5, 3), "tiny": Size(4, 0.1, 1)}
+SIZES = {"full": Size(256, 1.0, 15), "quick": Size(256, 0.5, 3), "tiny": Size(4, 0.1, 1, 1e-3)}
 TOLERANCE = 1e-6
 OUTPUTS = 5
 
@@ -73,6 +77,49 @@ def solvers() -> dict[str, Solver]:
     return found
 
 
+def van_der_pol(stack: Callable[..., Any], y: Any) -> Any:
+    """x' = v, v' = 1000 (1 - x^2) v - x, in numpy or torch."""
+    return stack([y[1], 1000 * (1 - y[0] ** 2) * y[1] - y[0]])
+
+
+def robertson(stack: Callable[..., Any], y: Any) -> Any:
+    """Three substances that react at rates from 0.04 to 3e7."""
+    a, b, c = 0.04 * y[0], 1e4 * y[1] * y[2], 3e7 * y[1] ** 2
+    return stack([-a + b, a - b - c, c])
+
+
+STIFF: dict[str, tuple[Callable[..., Any], list[float], float]] = {
+    "van der Pol, mu = 1000": (van_der_pol, [2.0, 0.0], 3000.0),
+    "Robertson": (robertson, [1.0, 0.0, 0.0], 1e5),
+}
+
+
+def stiff(name: str, size: Size) -> dict[str, Any]:
+    """Race the implicit methods from start to end, without gradients."""
+    from castalia.autodiff import odeint
+
+    f, start, end = STIFF[name]
+    span = (0.0, size.stiff * end)
+    numbers = partial(solve_ivp, lambda t, y: f(np.array, y), span, start, method="Radau")
+    exact = numbers(rtol=1e-11, atol=1e-14).y[:, -1]
+
+    def digits(y: Any) -> float:
+        return float(-np.log10(np.abs((np.asarray(y) - exact) / exact).max() + 1e-16))
+
+    def ours() -> Callable[[], float]:
+        y0 = torch.tensor(start, dtype=torch.float64)
+        with torch.no_grad():
+            y = odeint(lambda t, y: f(torch.stack, y), y0, span, "radau", rtol=1e-6, atol=1e-10)
+        return lambda: digits(y[-1])
+
+    def theirs() -> Callable[[], float]:
+        y = numbers(rtol=1e-6, atol=1e-10).y[:, -1]
+        return lambda: digits(y)
+
+    rounds = min(size.rounds, 5)
+    return race([Contender("castalia", ours), Contender("scipy's Radau", theirs)], rounds)
+
+
 def run(scale: str = "full") -> Report:
     """Time forward and adjoint together; compare both with a solution to 1e-12."""
     from castalia.autodiff import odeint
@@ -102,7 +149,14 @@ def run(scale: str = "full") -> Report:
         "Digits: -log10 of the largest relative error of states and gradients."
     )
     figures = {name: vars(result) for name, result in found.items()}
-    return Report("odeint", setting, table(found, "castalia", score="digits"), bars, figures)
+    tables = [table(found, "castalia", score="digits")]
+    for name in STIFF:
+        raced = stiff(name, size)
+        tables.append(f"{name}, implicit:\n\n{table(raced, 'castalia', score='digits')}")
+        lost = raced["scipy's Radau"].score - raced["castalia"].score
+        bars.append(Bar(f"digits less than scipy's Radau, {name}", lost, "<=", 1.0))
+        figures |= {f"{name}, {who}": vars(result) for who, result in raced.items()}
+    return Report("odeint", setting, "\n\n".join(tables), bars, figures)
 
 
 if __name__ == "__main__":

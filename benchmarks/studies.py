@@ -21,7 +21,7 @@ class Size:
 
 
 SIZES = {
-    "full": Size(trials=12, epochs=30, rounds=5),
+    "full": Size(trials=12, epochs=30, rounds=9),
     "quick": Size(trials=6, epochs=20, rounds=3),
     "tiny": Size(trials=2, epochs=1, rounds=1),
 }

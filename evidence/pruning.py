@@ -2,7 +2,8 @@
 
 What a random search tries does not depend on what it gives up. So every trial is run whole once,
 with the seconds and the learning curve of each fold, and each rule is then replayed on the record:
-which trials it would have given up, when, and what would have been the best of the rest.
+which trials it would have given up, when, and what would have been the best of the rest. The
+trials of each record are taken in several orders.
 
 CASTALIA_JOBS is the number of processes; each has one thread, and seconds are those of its core.
 CASTALIA_RECORD names a file that keeps the searches, so that a run goes on where it stopped.
@@ -14,7 +15,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from castalia.tune import Choice, SearchSpace
 from castalia.tune.pruning import STARTUP, falls_behind
 from evidence.rows import print_table
 
-ROWS, TRIALS, FOLDS, EPOCHS = 200, 16, 5, 20
+ROWS, TRIALS, FOLDS, EPOCHS, ORDERS = 150, 40, 5, 16, 10
 SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 
@@ -151,9 +152,9 @@ def _by_rungs(keep: float) -> Rule:
 RULES: dict[str, Rule] = {
     "every trial whole": _never,
     "median of the epochs, as until 0.4": _by_median(0),
-    "the same after 5 epochs": _by_median(5),
-    "rungs at 5 and 10 epochs, the better half": _by_rungs(0.5),
-    "rungs at 5 and 10 epochs, all but the last quarter": _by_rungs(0.75),
+    "the same after a quarter of the epochs": _by_median(EPOCHS // 4),
+    "rungs at a quarter and half of the epochs, the better half": _by_rungs(0.5),
+    "rungs at a quarter and half of the epochs, all but the last quarter": _by_rungs(0.75),
     **{f"folds, {spread:g} standard errors": _by_folds(spread) for spread in SPREADS},
 }
 
@@ -184,7 +185,7 @@ def _replay(rule: Rule, trials: Trials) -> tuple[int, float, int]:
     return best, spent, pruned
 
 
-def _searches(name: str, seed: int, trials: int) -> dict[str, Search]:
+def _searches(name: str, seed: int, trials: int) -> dict[str, list[Search]]:
     """Run the trials of one data set and seed, and replay every rule on them."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -199,24 +200,27 @@ def _searches(name: str, seed: int, trials: int) -> dict[str, Search]:
     cuts = list(cutter.split(X[train], y[train]))
     table = [[_trained(m, X[train], y[train], cut) for cut in cuts] for m in models]
     tests: dict[int, float] = {}
-    found = {}
-    for rule, play in RULES.items():
-        best, spent, pruned = _replay(play, table)
+
+    def search(play: Rule, order: np.ndarray) -> Search:
+        place, spent, pruned = _replay(play, [table[i] for i in order])
+        best = int(order[place])
         if best not in tests:
             fitted = clone(models[best]).fit(X[train], y[train])
             tests[best] = fitted.score(X[test], y[test])
         mean = float(np.mean([fold.score for fold in table[best]]))
-        found[rule] = Search(mean, tests[best], spent, pruned)
-    return found
+        return Search(mean, tests[best], spent, pruned)
+
+    orders = [rng.permutation(trials) for _ in range(ORDERS)]
+    return {rule: [search(play, order) for order in orders] for rule, play in RULES.items()}
 
 
-def _recorded(name: str, seed: int, trials: int) -> dict[str, Search]:
+def _recorded(name: str, seed: int, trials: int) -> dict[str, list[Search]]:
     """Return what the record has of a search, or run it and write it down."""
     path = Path(os.environ.get("CASTALIA_RECORD", os.devnull))
     lines = path.read_text().splitlines() if path.is_file() else []
-    for key, found in map(json.loads, lines):
+    for key, kept in map(json.loads, lines):
         if key == [name, seed, trials]:
-            return {rule: Search(*values) for rule, values in found.items()}
+            return {rule: [Search(*v) for v in values] for rule, values in kept.items()}
     found = _searches(name, seed, trials)
     with path.open("a") as file:
         file.write(json.dumps([[name, seed, trials], found]) + "\n")
@@ -234,20 +238,21 @@ def run(quick: bool = False) -> None:
     print_table("Pruning", columns, [_row(rule, found, len(names), trials) for rule in RULES])
 
 
-def _row(rule: str, found: list[dict[str, Search]], data: int, trials: int) -> list[str]:
-    """Compare a rule with whole trials; the searches come seed by seed."""
-    pairs = [(searches[rule], searches["every trial whole"]) for searches in found]
-    by_data = [_speed(pairs[i::data]) for i in range(data)]
+def _row(rule: str, found: list[dict[str, list[Search]]], data: int, trials: int) -> list[str]:
+    """Compare a rule with whole trials; the records come seed by seed."""
+    pairs = [list(zip(r[rule], r["every trial whole"], strict=True)) for r in found]
+    by_data = [_speed([pair for each in pairs[i::data] for pair in each]) for i in range(data)]
+    speed = _speed([pair for each in pairs for pair in each])
     return [
         rule,
-        _difference([a.score - b.score for a, b in pairs]),
-        _difference([a.test - b.test for a, b in pairs]),
-        f"{_speed(pairs):.2f} ({min(by_data):.2f}–{max(by_data):.2f})",
-        f"{np.mean([a.pruned for a, _ in pairs]):.1f} of {trials}",
+        _difference([np.mean([a.score - b.score for a, b in each]) for each in pairs]),
+        _difference([np.mean([a.test - b.test for a, b in each]) for each in pairs]),
+        f"{speed:.2f} ({min(by_data):.2f}–{max(by_data):.2f})",
+        f"{np.mean([a.pruned for each in pairs for a, _ in each]):.1f} of {trials}",
     ]
 
 
-def _difference(values: list[float]) -> str:
+def _difference(values: Sequence[Any]) -> str:
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
     return f"{np.mean(values):+.4f} ± {error:.4f}"
 

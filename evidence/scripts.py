@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ from typing import Any
 from evidence.scripts_faults import FAULTS
 from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, scripts
 from evidence.scripts_report import report
-from evidence.scripts_start import ORDER
 
 HERE = Path(__file__).parents[1]
 EACH = 3  # faults for a script
@@ -38,6 +36,14 @@ STAGES = {
     "faults": ("scan", "plain", "doctor"),  # and then the faults
 }
 TAIL = 2000  # letters of an error that are kept
+# One core, no GPU, nothing from elsewhere, the same order of sets.
+ALONE = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TQDM_DISABLE"), "1"),
+    "CUDA_VISIBLE_DEVICES": "",
+    "HF_HUB_OFFLINE": "1",
+    "MPLBACKEND": "Agg",
+    "PYTHONHASHSEED": "0",
+}
 
 
 @dataclass(frozen=True)
@@ -67,21 +73,30 @@ class Runner:
         Folder for ``scripts.json``.
     limit
         Seconds that a run may take.
+    jobs
+        Runs at a time.
     """
 
-    def __init__(self, clones: Path, out: Path, limit: float) -> None:
+    def __init__(self, clones: Path, out: Path, limit: float, jobs: int = 1) -> None:
         self.clones, self.limit = clones.resolve(), limit
+        self.pool = ThreadPoolExecutor(jobs)
         out.mkdir(parents=True, exist_ok=True)
         self.file, self.lock = out / "scripts.json", threading.Lock()
+        self.local, self.servers = threading.local(), []
         self.results: dict[str, dict[str, Any]] = {}
         if self.file.exists():
             self.results = json.loads(self.file.read_text())
 
-    def all(self, jobs: list[Job], at_a_time: int) -> None:
+    def all(self, jobs: list[Job]) -> None:
         """Run those that have no result yet."""
         left = [job for job in jobs if job.what not in self.results.get(job.script.name, {})]
-        with ThreadPoolExecutor(at_a_time) as pool:
-            list(pool.map(self.one, left))
+        list(self.pool.map(self.one, left))
+
+    def close(self) -> None:
+        """End the servers."""
+        self.pool.shutdown()
+        for server in self.servers:
+            server.communicate()
 
     def one(self, job: Job) -> None:
         """Run a job and keep what it gives; an error is a result."""
@@ -100,91 +115,53 @@ class Runner:
     def _run(self, job: Job, place: Path) -> dict[str, Any]:
         folder = place / "clone"
         file = prepare(job.script, self.clones, folder, job.fault)
-        source = file.read_text()
         at = folder if job.script.root else file.parent
-        command = [sys.executable]
-        if job.watched:
-            command += ["-m", "castalia.doctor", "--quiet", "--out", str(place / "diagnosis")]
-        command += [os.path.relpath(file, at), *job.script.args]
-        result = _timed(command, at, self._surroundings(job, place, folder), place, self.limit)
-        result |= _read(place / "result.json") | _diagnosis(place / "diagnosis")
-        if job.fault:
-            result["out"] = result["out"][-TAIL:]
-        if job.what == "scan":
-            result["traits"] = [*result.get("traits", []), *_source_traits(source)]
-        return result
-
-    def _surroundings(self, job: Job, place: Path, folder: Path) -> dict[str, str]:
-        """Return the environment of a run: one core, no GPU, nothing from elsewhere."""
-        site = place / "site"
-        site.mkdir()
-        start = "from evidence.scripts_start import begin\n\nbegin()\n"
-        (site / "sitecustomize.py").write_text(start)
+        diagnosis = place / "diagnosis"
         order = {
+            "command": [os.path.relpath(file, at), *job.script.args],
+            "at": str(at),
+            "path": [*map(str, (HERE, HERE / "src")), str(folder)],
+            "environment": ALONE,
+            "limit": self.limit,
             "seed": job.script.seed,
             "stand_ins": job.script.stand_ins,
             "fault": "" if job.fault in SOURCE_FAULTS else job.fault,
-            "doctor": job.watched,
+            "diagnosis": str(diagnosis) if job.watched else "",
             "scan": job.what == "scan",
-            "result": str(place / "result.json"),
+            **{name: str(place / name) for name in ("out", "err", "result")},
         }
-        path = [site, HERE, HERE / "src", folder]
-        return {
-            **os.environ,
-            **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TQDM_DISABLE"), "1"),
-            "CUDA_VISIBLE_DEVICES": "",
-            "HF_HUB_OFFLINE": "1",
-            "MPLBACKEND": "Agg",
-            "PYTHONHASHSEED": "0",
-            "PYTHONPATH": os.pathsep.join(map(str, path)),
-            ORDER: json.dumps(order),
-        }
+        result = self._ordered(order) | _printed(place, job) | _read(place / "result")
+        result |= _diagnosis(diagnosis)
+        if job.what == "scan":
+            result["traits"] = [*result.get("traits", []), *_source_traits(file.read_text())]
+        return result
+
+    def _ordered(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Let this thread's server run an order."""
+        if not hasattr(self.local, "server"):
+            self.local.server = subprocess.Popen(
+                [sys.executable, "-m", "evidence.scripts_start"],
+                cwd=HERE,
+                env={**os.environ, **ALONE, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE / 'src'}"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            self.servers.append(self.local.server)
+        server = self.local.server
+        server.stdin.write(json.dumps(order) + "\n")
+        server.stdin.flush()
+        return json.loads(server.stdout.readline())
 
 
-def _timed(
-    command: list[str], at: Path, environment: dict[str, str], place: Path, limit: float
-) -> dict[str, Any]:
-    """Run a command; return its exit code, what it printed and its seconds."""
-    out, err = place / "out", place / "err"
-    begun = time.monotonic()
-    with out.open("wb") as stdout, err.open("wb") as stderr:
-        process = subprocess.Popen(
-            command,
-            cwd=at,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
-        code, used = _waited(process, limit)
-    said, errors = (file.read_text(errors="replace") for file in (out, err))
+def _printed(place: Path, job: Job) -> dict[str, Any]:
+    """Return what a run printed, without the place it ran in."""
+    said, errors = ((place / name).read_text(errors="replace") for name in ("out", "err"))
     return {
-        "code": code,
-        "wall": time.monotonic() - begun,
-        "cpu": used,
-        "out": said.replace(str(place), "PLACE"),
-        "error": errors[-TAIL:] if code else "",
-        "warnings": _warnings(errors),
+        "out": said.replace(str(place), "PLACE")[-TAIL if job.fault else 0 :],
+        "error": errors[-TAIL:],
+        "warnings": sorted(set(re.findall(r"\w+Warning: .*", errors))),
     }
-
-
-def _warnings(errors: str) -> list[str]:
-    return sorted(set(re.findall(r"\w+Warning: .*", errors)))
-
-
-def _waited(process: subprocess.Popen, limit: float) -> tuple[int, float]:
-    """Wait for a process, but not for ever; return its exit code and processor seconds."""
-    end = time.monotonic() + limit
-    while True:
-        pid, status, use = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, use.ru_utime + use.ru_stime
-        if time.monotonic() > end:
-            os.killpg(process.pid, signal.SIGKILL)
-            end = float("inf")
-        time.sleep(0.02)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -217,7 +194,8 @@ def _diagnosis(folder: Path) -> dict[str, Any]:
 
 def _source_traits(source: str) -> list[str]:
     names = {"no_zero_grad": "zero_grad", "eval_mode": "train()"}
-    return [names[key] for key, (pattern, _) in SOURCE_FAULTS.items() if pattern.search(source)]
+    found = [names[key] for key, (pattern, _) in SOURCE_FAULTS.items() if pattern.search(source)]
+    return [*found, "ReLU"] if "relu" in source.lower() else found
 
 
 def chosen(found: list[Script], results: dict[str, dict[str, Any]]) -> list[Job]:
@@ -249,10 +227,13 @@ def run(words: list[str]) -> None:
     asked = parser.parse_args(words)
     parts = asked.only.split(",")
     found = [one for one in scripts() if asked.half in (None, one.half)]
+    found.sort(key=lambda one: one.half)
     wanted = [one for one in found if any(part in one.name for part in parts)]
-    runner = Runner(asked.clones, asked.out, asked.limit)
-    runner.all([Job(one, what) for one in wanted for what in STAGES[asked.stage]], asked.jobs)
+    runner = Runner(asked.clones, asked.out, asked.limit, asked.jobs)
+    runner.all([Job(one, what) for one in wanted for what in STAGES[asked.stage]])
     if asked.stage == "faults":
         faulty = [job for job in chosen(found, runner.results) if job.script in wanted]
-        runner.all(faulty, asked.jobs)
+        random.Random(0).shuffle(faulty)  # a run that is cut short loses no kind of them
+        runner.all(faulty)
+    runner.close()
     report(found, runner.results)

@@ -1,37 +1,68 @@
-"""What a run does before its script: random numbers, stand-ins, a fault. Python loads it itself.
+"""One run of a script in a process of its own: random numbers, stand-ins, a fault.
 
-``scripts.py`` puts a ``sitecustomize.py`` on the path that calls ``begin``, so that the command is
-``python script.py`` without the doctor and ``python -m castalia.doctor script.py`` with it.
+``python -m evidence.scripts_start`` imports torch once and then forks a process for every line of
+JSON that it reads; each becomes ``python script.py`` or ``castalia doctor script.py``.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import functools
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
 import random
+import runpy
+import signal
 import sys
+import time
+import traceback
 from collections.abc import Callable
 from importlib.abc import Loader, MetaPathFinder
 from typing import Any
 
-ORDER = "CASTALIA_SCRIPT_ORDER"
+READY = (
+    "torch.utils.data",
+    "torch._dynamo",  # which torch imports when the first optimizer is made
+    "torchvision.datasets",
+    "matplotlib.pyplot",
+    "sklearn.datasets",
+    "castalia",
+)
 
 
-def begin() -> None:
-    """Read what is asked, and wait for torch."""
-    order = json.loads(os.environ.pop(ORDER, "{}"))
-    if not order:
-        return
-    from evidence.scripts_packages import install
+def serve() -> None:
+    """Fork a process for every order, wait for it, and answer with its exit code and seconds."""
+    for name in READY:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for line in sys.stdin:
+        order = json.loads(line)
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            sys.exit(Run(order).run())
+        print(json.dumps(_waited(child, order["limit"])), flush=True)  # noqa: T201
 
-    install(order["stand_ins"])
-    run = Run(order)
-    after_import("torch", run.with_torch)
-    if order["fault"] and order["doctor"]:
-        after_import("castalia.diagnose.script.script_session", run.with_doctor)
+
+def _waited(child: int, limit: float) -> dict[str, float]:
+    """Wait for a process, but not for ever."""
+    begun = time.monotonic()
+    killed = False
+    while True:
+        done, status, use = os.wait4(child, os.WNOHANG)
+        wall = time.monotonic() - begun
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return {"code": code, "wall": wall, "cpu": use.ru_utime + use.ru_stime}
+        if wall > limit and not killed:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            killed = True
+        time.sleep(0.02)
 
 
 class Run:
@@ -40,7 +71,9 @@ class Run:
     Parameters
     ----------
     order
-        ``seed``, ``fault``, ``doctor`` (whether it is watched), ``scan`` (whether what the script
+        ``command`` (the script and its arguments), ``at``, ``path``, ``environment``, ``out`` and
+        ``err`` (files for what is printed), ``seed``, ``stand_ins``, ``fault``, ``diagnosis`` (the
+        doctor's folder; empty where the script is not watched), ``scan`` (whether what the script
         calls is noted) and ``result`` (the file to write).
     """
 
@@ -50,8 +83,46 @@ class Run:
         self.traits: set[str] = set()
         self.losses: list[float] = []
 
-    def with_torch(self) -> None:
-        """Torch is there: start all random numbers and note what is made."""
+    def run(self) -> int:
+        """Be the script; return its exit code."""
+        self._move_in()
+        from evidence.scripts_packages import install
+
+        install(self.order["stand_ins"])
+        after_import("torch", self._with_torch)
+        if self.order["fault"] and self.order["diagnosis"]:
+            after_import("castalia.diagnose.script.script_session", self._with_doctor)
+        script, *args = self.order["command"]
+        try:
+            if self.order["diagnosis"]:
+                from castalia.cli.app import app
+
+                options = ["--quiet", "--out", self.order["diagnosis"]]
+                app(["doctor", *options, script, *args], prog_name="castalia")
+            else:
+                sys.argv, sys.path[0] = [script, *args], os.path.dirname(os.path.realpath(script))
+                runpy.run_path(script, run_name="__main__")
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            traceback.print_exc()
+            return 1
+        return 0
+
+    def _move_in(self) -> None:
+        """Take the place, the files and the variables that a new process would have."""
+        os.setsid()
+        os.chdir(self.order["at"])
+        os.environ.update(self.order["environment"])
+        sys.path[:] = [self.order["at"], *self.order["path"], *sys.path[1:]]
+        with open(self.order["out"], "wb") as out, open(self.order["err"], "wb") as err:
+            for file, number in ((out, 1), (err, 2)):
+                os.dup2(file.fileno(), number)
+        with open(os.devnull, "rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+
+    def _with_torch(self) -> None:
+        """Start all random numbers and note what is made."""
         import numpy
         import torch
         from torch.optim import Optimizer
@@ -67,26 +138,20 @@ class Run:
             from evidence.scripts_traits import scan
 
             scan(self.traits, self.losses)
-        if self.order["fault"] and not self.order["doctor"]:
-            self._plant()
         atexit.register(self._write)
 
-    def with_doctor(self) -> None:
-        """The doctor is there: a fault is planted over its wrappers, where a script has it."""
+    def _with_doctor(self) -> None:
+        """Plant a fault over the doctor's wrappers, where a script would have it."""
         from castalia.diagnose.script.script_session import Session
+        from evidence.scripts_faults import FAULTS
 
-        start = Session.start
+        start, plant = Session.start, FAULTS[self.order["fault"]].plant
 
         def start_and_plant(session: Session) -> None:
             start(session)
-            self._plant()
+            plant()
 
         Session.start = start_and_plant
-
-    def _plant(self) -> None:
-        from evidence.scripts_faults import FAULTS
-
-        FAULTS[self.order["fault"]].plant()
 
     def _made(self, original: Callable[..., None]) -> Callable[..., None]:
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
@@ -128,15 +193,16 @@ def _without_workers(original: Callable[..., None]) -> Callable[..., None]:
 
 def wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
     """Put ``wrapper(original)`` in the place of an attribute."""
-    import functools
-
     original = getattr(owner, name)
     setattr(owner, name, functools.wraps(original)(wrapper(original)))
 
 
 def after_import(name: str, act: Callable[[], None]) -> None:
-    """Act once, when a module has been imported."""
-    sys.meta_path.insert(0, _Finder(name, act))
+    """Act once, when a module has been imported; at once where it is there already."""
+    if name in sys.modules:
+        act()
+    else:
+        sys.meta_path.insert(0, _Finder(name, act))
 
 
 class _Finder(MetaPathFinder):
@@ -168,3 +234,7 @@ class _Loader(Loader):
     def exec_module(self, module: Any) -> None:
         self._loader.exec_module(module)
         self._act()
+
+
+if __name__ == "__main__":
+    serve()

@@ -20,9 +20,8 @@ def scan(traits: set[str], losses: list[float]) -> None:
 
     for name in LOSSES:
         wrap(F, name, lambda original, name=name: _loss(original, name, traits))
-    for kind in (nn.Dropout, nn.modules.batchnorm._BatchNorm, nn.ReLU):
+    for kind in (nn.Dropout, nn.modules.batchnorm._BatchNorm):
         wrap(kind, "__init__", lambda original, kind=kind: _noted(original, kind.__name__, traits))
-    wrap(F, "relu", lambda original: _noted(original, "ReLU", traits))
     wrap(F, "dropout", lambda original: _dropout(original, traits))
     wrap(Optimizer, "__init__", lambda original: _optimizer(original, traits))
     wrap(DataLoader, "__iter__", lambda original: _reading(original, traits))

@@ -11,10 +11,12 @@ __all__ = [
     "CheckpointMismatch",
     "DamagedFile",
     "DataWarning",
+    "DeviceFailed",
     "Diverged",
     "InvalidData",
     "InvalidParameter",
     "MissingPackage",
+    "OutOfMemory",
     "ShapeMismatch",
     "SolverFailed",
     "TrainingWarning",
@@ -68,6 +70,14 @@ class SolverFailed(CastaliaError, ArithmeticError):
     def __init__(self, message: str, *, at: float | None = None) -> None:
         super().__init__(message)
         self.at = at
+
+
+class OutOfMemory(CastaliaError, MemoryError):
+    """The memory of the host or of a device ran out in a training; its checkpoints are whole."""
+
+
+class DeviceFailed(CastaliaError, RuntimeError):
+    """A device failed in a training; this process cannot use it again, checkpoints are whole."""
 
 
 class MissingPackage(CastaliaError, ImportError):

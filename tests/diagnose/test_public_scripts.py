@@ -87,7 +87,8 @@ def test_faults_are_spread_evenly_over_what_they_fit():
 def test_the_runner_compares_and_plants(own):
     script, clones, out = own
     runner = Runner(Path(clones), Path(out), 100)
-    runner.all([Job(script, what) for what in ("scan", "doctor", "other_parameters")], 1)
+    runner.all([Job(script, what) for what in ("scan", "doctor", "other_parameters")])
+    runner.close()
     runs = runner.results["own"]
     runs["plain"] = runs["scan"]
     assert runs["plain"]["code"] == 0, runs["plain"]["error"]

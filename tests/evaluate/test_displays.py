@@ -2,16 +2,23 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from PIL import Image
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate import (
     Calibration,
     Confusion,
     CoverageAccuracy,
+    DoubleDescent,
     LearningCurves,
     PrecisionRecall,
     Residuals,
@@ -167,3 +174,106 @@ def test_odd_labels_are_drawn_as_they_are():
     assert "日本" in svg
     assert "\x00" not in svg
     ET.fromstring(svg)
+
+
+def test_labels_are_shortened_no_further_than_they_differ():
+    names = [f"transformer.blocks.{i}.attention.query.weight" for i in range(3)]
+    shown = Confusion.from_predictions(names, names).plot()
+    written = [text.get_text() for text in shown.ax_.get_yticklabels()]
+    assert len(set(written)) == 3
+
+
+# ---- in scikit-learn's manner ----
+
+
+def contrast(one, other):
+    """WCAG 2.2, relative luminance and contrast ratio."""
+    light = []
+    for colour in (one, other):
+        parts = np.array(to_rgb(colour))
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        light.append(linear @ [0.2126, 0.7152, 0.0722] + 0.05)
+    return max(light) / min(light)
+
+
+@pytest.mark.parametrize("right", [1, 40, 500, 2000])
+def test_every_number_of_a_confusion_matrix_can_be_read_on_its_cell(right):
+    shown = Confusion(np.array([[right, 300], [90, 60]]), ["a", "b"]).plot()
+    cells = {
+        tuple(np.round(np.add(p.get_xy(), 0.48))): p.get_facecolor() for p in shown.ax_.patches
+    }
+    assert len(shown.ax_.texts) == 4
+    for text in shown.ax_.texts:
+        shade = cells[text.get_position()]
+        assert shade[3] == 1  # or the page would be seen through it
+        assert contrast(text.get_color(), shade[:3]) >= 4.5
+
+
+def test_a_saved_figure_has_a_white_background_and_one_in_a_page_has_none(tmp_path):
+    for name in ("confusion", "calibration"):
+        figure = DISPLAYS[name]().plot().figure_
+        figure.savefig(tmp_path / "a.png")
+        corner = np.asarray(Image.open(tmp_path / "a.png").convert("RGBA"))[0, 0]
+        assert corner.tolist() == [255, 255, 255, 255]
+        assert "#ffffff" not in to_svg(figure)
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    X, y = make_classification(200, random_state=0)
+    names = np.array(["no", "yes"])[y]
+    return LogisticRegression().fit(X[:100], names[:100]), X[100:], names[100:]
+
+
+@pytest.mark.parametrize("kind", [Calibration, Confusion, CoverageAccuracy, PrecisionRecall])
+def test_a_display_of_an_estimator_draws_on_axes_at_once_or_when_it_is_looked_at(kind, two_classes):
+    mine = Figure().add_subplot()
+    assert kind.from_estimator(*two_classes, ax=mine).ax_ is mine
+    assert mine.has_data()
+    later = kind.from_estimator(*two_classes)
+    assert "ax_" not in vars(later)
+    assert later.figure_ is later.ax_.figure
+    assert later.ax_.has_data()
+
+
+@pytest.mark.parametrize("kind", [Calibration, Confusion, CoverageAccuracy, PrecisionRecall])
+def test_a_display_of_classes_refuses_a_regressor(kind):
+    model = Ridge().fit(np.eye(3), [1.0, 2.0, 3.0])
+    with pytest.raises(InvalidParameter, match="must be a fitted classifier with .* got Ridge"):
+        kind.from_estimator(model, np.eye(3), [1, 2, 3])
+
+
+@pytest.mark.parametrize("pos_label", ["no", "yes"])
+def test_the_curve_of_a_class_is_that_of_scikit_learn(two_classes, pos_label):
+    ours = PrecisionRecall.from_estimator(*two_classes, pos_label=pos_label, name="logistic")
+    model, X, y = two_classes
+    belief = model.predict_proba(X)[:, list(model.classes_).index(pos_label)]
+    precision, recall, _ = precision_recall_curve(y, belief, pos_label=pos_label)
+    found = ours.curves[pos_label]
+    np.testing.assert_array_equal(found[0], recall)
+    np.testing.assert_array_equal(found[1], precision)
+    assert found[2] == average_precision_score(y == pos_label, belief)
+    assert ours.chance == (y == pos_label).mean()
+    legend = [text.get_text() for text in ours.ax_.get_legend().get_texts()]
+    assert legend == [f"logistic (AP {found[2]:.3f})", "chance"]
+    with pytest.raises(InvalidParameter, match="`pos_label` must be `no` or `yes`; got 'maybe'"):
+        PrecisionRecall.from_estimator(*two_classes, pos_label="maybe")
+
+
+@pytest.mark.parametrize("kind", [Calibration, CoverageAccuracy])
+def test_a_model_s_name_is_in_the_legend(kind, two_classes):
+    shown = kind.from_estimator(*two_classes, name="logistic")
+    legend = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert any(text.startswith("logistic") for text in legend)
+
+
+@pytest.mark.parametrize("x", [[30, 80, 2000], [5, 40, 300], [1e-6, 1e-3, 1e3], [1, 2, 3, 99]])
+def test_ticks_of_a_log_axis_are_plain_numbers_that_do_not_overlap(x):
+    shown = DoubleDescent(np.array(x), np.ones(len(x)), np.arange(1.0, len(x) + 1)).plot()
+    shown.figure_.draw_without_rendering()
+    low, high = shown.ax_.get_xlim()
+    ticks = [t for t in shown.ax_.xaxis.get_ticklabels(which="both") if t.get_text()]
+    boxes = [t.get_window_extent() for t in ticks if low <= t.get_position()[0] <= high]
+    assert len(boxes) >= 2
+    assert all(a.x1 < b.x0 for a, b in pairwise(sorted(boxes, key=lambda box: box.x0)))
+    assert all(float(t.get_text()) == pytest.approx(t.get_position()[0]) for t in ticks)

@@ -6,8 +6,10 @@ import random
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 from torch import nn
 
+from castalia import MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.optim import LRRangeTest, lr_range_test
 
@@ -173,3 +175,26 @@ def test_a_loss_that_is_no_number_and_an_optimizer_without_a_rate_are_refused():
         lr_range_test(net, lambda net, x: net(x), [torch.ones(3, 2)])
     with pytest.raises(InvalidParameter, match="got Newton, which finds their length itself"):
         lr_range_test(net, lambda net, x: net(x).sum(), [torch.ones(3, 2)], optimizer="newton")
+
+
+# ---- estimators ----
+
+
+def test_an_estimator_is_tested_on_its_own_batches_and_left_as_it_was():
+    model = MLPRegressor(hidden=(8,), batch_size=16, random_state=0)
+    found = lr_range_test(model, X.numpy(), Y[:, 0].numpy(), high=100.0)
+    assert not hasattr(model, "module_")
+    assert model.training is None
+    assert 20 < len(found.rates) <= 100
+    assert found.diverged is not None
+    assert 1e-4 < found.suggestion < found.diverged
+    again = lr_range_test(model, X.numpy(), Y[:, 0].numpy(), high=100.0)
+    assert again == found
+
+
+def test_what_is_not_trained_by_gradients_has_no_range_test():
+    with pytest.raises(InvalidParameter, match="got LinearRegression, which has no `training`"):
+        lr_range_test(LinearRegression(), X.numpy(), Y[:, 0].numpy())
+    model = MLPRegressor(hidden=(4,), training=Training(optimizer="newton"))
+    with pytest.raises(InvalidParameter, match="got Newton, which finds their length itself"):
+        lr_range_test(model, X.numpy(), Y[:, 0].numpy())

@@ -1,6 +1,8 @@
 """Schedules are pure functions of the step."""
 
+import functools
 import math
+import pickle
 import random
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler
 
+from castalia import Training
 from castalia.errors import InvalidParameter
 from castalia.optim import (
     SCHEDULES,
@@ -196,3 +199,58 @@ def test_its_text_is_the_same_in_every_process():
 def test_settings_that_make_no_schedule_are_refused(make):
     with pytest.raises(InvalidParameter, match="must be"):
         make()
+
+
+# ---- torch's schedulers ----
+
+
+@pytest.mark.parametrize(
+    "given, build",
+    [
+        (("StepLR", {"step_size": 7}), lambda o: lr_scheduler.StepLR(o, 7)),
+        (("exponentiallr", {"gamma": 0.9}), lambda o: lr_scheduler.ExponentialLR(o, 0.9)),
+        (
+            functools.partial(lr_scheduler.CosineAnnealingLR, T_max=20),
+            lambda o: lr_scheduler.CosineAnnealingLR(o, 20),
+        ),
+        (lr_scheduler.LinearLR, lr_scheduler.LinearLR),
+        (
+            ("OneCycleLR", {"max_lr": 1.0, "total_steps": 21}),
+            lambda o: lr_scheduler.OneCycleLR(o, 1.0, total_steps=21, cycle_momentum=False),
+        ),
+    ],
+    ids=["pair", "any case", "partial", "class", "one that ends"],
+)
+def test_schedulers_of_torch_are_followed_step_by_step(given, build):
+    schedule = build_schedule(given)
+    expected = torch_rates(build, 20)
+    assert [schedule(k, 20) for k in range(20)] == pytest.approx(expected)
+    assert schedule.name == "torch"
+    again = pickle.loads(pickle.dumps(schedule))
+    assert again(13, 20) == schedule(13, 20)  # whatever was asked before
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (lr_scheduler.StepLR, "scheduler 'StepLR' must be .*got no 'step_size'"),
+        (("StepLR", {"size": 3}), "got 'size'"),
+        (lr_scheduler.ReduceLROnPlateau, "got ReduceLROnPlateau.*castalia.optim.plateau"),
+        (lambda k: 1.0, "must take the step and the number of steps; got"),
+        (lr_scheduler.ConstantLR(torch.optim.SGD([torch.zeros(1)])), "Write \\('ConstantLR'"),
+    ],
+    ids=["missing", "unknown", "plateau", "function", "instance"],
+)
+def test_a_schedule_that_cannot_be_followed_is_refused_at_construction(given, said):
+    with pytest.raises(InvalidParameter, match=said):
+        Training(schedule=given)
+
+
+def test_a_schedule_of_ours_takes_arguments_in_a_pair():
+    assert build_schedule(("Cosine", {"floor": 0.3})) == cosine(floor=0.3)
+
+
+def test_a_schedule_is_drawn():
+    ax = step(every=50, factor=0.5).plot(100, lr=0.2)
+    assert ax.lines[0].get_ydata()[[0, 49, 50, 99]].tolist() == pytest.approx([0.2, 0.2, 0.1, 0.1])
+    assert ax.get_ylabel() == "learning rate"

@@ -12,8 +12,10 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from castalia import Callback, MLPClassifier, Training
+from castalia.cli import app
 from castalia.errors import DamagedFile, TrainingWarning, WriteFailed
 from castalia.train import RunStore
 from castalia.train import runs as runs_module
@@ -326,3 +328,25 @@ def test_a_locked_database_is_reported_when_patience_ends(damaged, monkeypatch):
         other.execute("BEGIN EXCLUSIVE")
         with RunStore(root) as store, pytest.raises(WriteFailed, match="locked"):
             store.open_run("d", "1", {})
+
+
+@pytest.mark.filterwarnings("default::castalia.errors.TrainingWarning")
+@pytest.mark.parametrize(
+    "result",
+    [
+        "{",
+        "[]",
+        '{"summary": 3}',
+        '{"summary": {"metric": 1, "contenders": [{"name": 2, "scores": {"1": "x"}}]}}',
+        '{"summary": {"metric": "r2", "contenders": [{"name": "a", "scores": {"r2": "high"}}]}}',
+        "[" * 100_000,
+    ],
+)
+def test_runs_are_listed_whatever_their_files_and_points_hold(damaged, result):
+    root = damaged("UPDATE metrics SET value = 'high' WHERE run = 1")
+    damaged("UPDATE runs SET status = 'nonsense' WHERE name = 'c'")
+    (root / "b" / "result.json").write_text(result)
+    listed = CliRunner().invoke(app, ["runs", str(root)])
+    assert listed.exit_code == 0, listed.output
+    assert "1 damaged row" in listed.output
+    assert [line.split()[0] for line in listed.stdout.splitlines()[1:] if line][-2:] == ["a", "b"]

@@ -220,15 +220,16 @@ def test_several_processes_write_at_once(tmp_path, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip("not on this system")
     context = multiprocessing.get_context(method)
-    workers = [context.Process(target=_work, args=(tmp_path, n)) for n in range(3)]
+    count = 3 if method == "fork" else 2  # each that is spawned imports torch again
+    workers = [context.Process(target=_work, args=(tmp_path, n)) for n in range(count)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert [worker.exitcode for worker in workers] == [0] * count
     with RunStore(tmp_path) as store:
         assert sorted(run["name"] for run in store.runs()) == ["shared", "shared-2"]
-        assert sum(len(store.open_run("shared", f, {}).keys()) for f in "01") == 3
+        assert sum(len(store.open_run("shared", f, {}).keys()) for f in "01") == count
 
 
 def test_threads_have_their_own_connections(store):

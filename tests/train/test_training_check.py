@@ -1,7 +1,9 @@
 """Every wrong setting is named before the first step."""
 
 import pytest
+import torch
 
+import castalia
 from castalia import MLPRegressor, Training
 from castalia.errors import InvalidParameter
 from castalia.train import check_training
@@ -53,3 +55,34 @@ def test_settings_are_read_and_set_by_name():
     assert training.get_params()["clip"] == 2.0
     with pytest.raises(InvalidParameter, match="no setting `optimiser`.*Did you mean `optimizer`"):
         training.set_params(optimiser="adam")
+
+
+def test_classes_and_optimizers_of_torch_are_saved_by_name(tmp_path):
+    given = torch.optim.RAdam([torch.zeros(1)], lr=0.02)
+    training = Training(optimizer=given, schedule=("StepLR", {"step_size": 5}), validation=0)
+    X = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)).numpy()
+    model = MLPRegressor(hidden=(4,), epochs=2, training=training, random_state=0).fit(X, X[:, 0])
+    castalia.save(model, tmp_path / "model")
+    again = castalia.load(tmp_path / "model")
+    assert again.training.optimizer in (("radam", {"lr": 0.02}), ["radam", {"lr": 0.02}])
+    assert again.training.schedule == training.schedule
+    assert (again.predict(X) == model.predict(X)).all()
+
+
+def test_a_layer_with_a_rate_of_zero_stays_as_it_was():
+    X = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)).numpy()
+
+    def fitted(**settings):
+        training = Training(validation=0, **settings)
+        model = MLPRegressor(hidden=(4,), epochs=2, training=training, random_state=0)
+        return dict(model.fit(X, X[:, 0]).module_.named_parameters())
+
+    moved = fitted()
+    first = next(iter(moved))
+    layer = first.rpartition(".")[0]
+    kept = fitted(optimizer=("adam", {"rates": {layer: 0.0}}))
+    start = fitted(optimizer=("sgd", {"lr": 1e-30}))
+    assert torch.equal(kept[first], start[first])
+    assert not torch.equal(moved[first], start[first])
+    last = list(moved)[-1]
+    assert not torch.equal(kept[last], start[last])

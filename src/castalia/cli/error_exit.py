@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from castalia.errors import CastaliaError, CastaliaWarning
+from castalia.utils.memory_errors import is_out_of_memory
 from castalia.utils.text import shorten
 
 __all__ = ["DEBUG", "Interrupted", "guarded"]
@@ -45,11 +46,11 @@ def guarded(verb: Callable[..., None]) -> Callable[..., None]:
             _leave("Interrupted.", USER, as_json)
         except CastaliaError as error:
             _leave(str(error), USER, as_json)
-        except MemoryError:
-            _leave(f"{verb.__name__}: there is not enough memory for this data.", USER, as_json)
         except OSError as error:
             _leave(_system_words(verb.__name__, error), USER, as_json)
         except Exception as error:
+            if is_out_of_memory(error):
+                _leave(f"{verb.__name__}: there is not enough memory for this data.", USER, as_json)
             _leave(_bug_words(error), BUG, as_json)
 
     return wrapped

@@ -55,19 +55,24 @@ def _score(store: Any, run: dict[str, Any]) -> dict[str, Any] | None:
         summary = json.loads((run["folder"] / "result.json").read_bytes())["summary"]
         metric, models = summary["metric"], {m["name"]: m for m in summary["contenders"]}
         name = summary.get("models", {}).get(summary.get("recommended")) or list(models)[-1]
-        return {"metric": metric, "value": models[name]["scores"][metric], "by": name}
-    except (OSError, ValueError, LookupError, TypeError):
+        value = models[name]["scores"][metric]
+        return {"metric": str(metric), "value": None if value is None else float(value), "by": name}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return _last_loss(store, run)
 
 
 def _last_loss(store: Any, run: dict[str, Any]) -> dict[str, Any] | None:
+    from contextlib import suppress
+
+    from castalia.errors import DamagedFile
     from castalia.train.runs import Run
 
     training = Run(store, run["id"], run["name"], run["config"])
-    for metric in ("val_loss", "loss"):
-        _, values = training.metric(metric)
-        if values:
-            return {"metric": metric, "value": values[-1], "by": "the last epoch"}
+    with suppress(DamagedFile):  # of points that are no numbers: the run is listed all the same
+        for metric in ("val_loss", "loss"):
+            _, values = training.metric(metric)
+            if values:
+                return {"metric": metric, "value": values[-1], "by": "the last epoch"}
     return None
 
 
@@ -75,4 +80,4 @@ def _words(score: dict[str, Any] | None) -> list[str]:
     if score is None:
         return ["", ""]
     value = "–" if score["value"] is None else f"{score['value']:.4g}"
-    return [f"{score['metric'].replace('_', ' ')} {value}", score["by"]]
+    return [f"{score['metric'].replace('_', ' ')} {value}", str(score["by"])]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from castalia.errors import InvalidData, ShapeMismatch
+from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.utils.text import listing, shorten
 
-__all__ = ["columns", "listed", "positions", "probabilities"]
+__all__ = ["class_table", "classes_of", "columns", "listed", "positions", "probabilities"]
 
 
 def listed(values: Any) -> list[Any]:
@@ -43,6 +43,29 @@ def probabilities(probability: Any, owner: str) -> np.ndarray:
             f"{float(total.max()):.4g}. Apply a softmax to scores."
         )
     return table.clip(0) / total  # float32 rows miss one by more than scikit-learn allows
+
+
+def classes_of(estimator: Any, owner: str, needs: str = "predict") -> list[Any]:
+    """Return the classes of a fitted classifier."""
+    if not (hasattr(estimator, "classes_") and hasattr(estimator, needs)):
+        raise InvalidParameter(
+            f"{owner}: `estimator` must be a fitted classifier with `{needs}`; got "
+            f"{type(estimator).__name__}."
+        )
+    return list(estimator.classes_)
+
+
+def class_table(
+    y_true: Any, probability: Any, classes: Sequence[Any] | None, owner: str
+) -> tuple[np.ndarray, list[Any], np.ndarray]:
+    """Return the table of probabilities, (n, K), the label of each column, and each row's column.
+
+    >>> class_table(["b", "a"], [0.7, 0.1], None, "doctest")[1:]
+    (['a', 'b'], array([1, 0]))
+    """
+    table = probabilities(probability, owner)
+    labels = columns(y_true, table.shape[1], classes, owner)
+    return table, labels, positions(y_true, labels, owner)
 
 
 def columns(y_true: Any, count: int, classes: Sequence[Any] | None, owner: str) -> list[Any]:

@@ -27,7 +27,7 @@ from castalia.nets.dense import MLP
 from castalia.objectives import SquaredError
 from castalia.testing import train_tensors
 from castalia.train import Training
-from castalia.utils.figure_style import COLOURS, INK, caption
+from castalia.utils.figure_style import COLOURS, INK, caption, log_across
 from castalia.utils.seeds import generator, seed_scope
 
 if TYPE_CHECKING:
@@ -161,5 +161,6 @@ def _draw(
         ax.plot(curve.x, values, color=colour, lw=1.8, marker=marker, ms=3.5, label=name)
     if at is not None:
         ax.axvline(at, color=INK, lw=0.9, ls=(0, (3, 3)), label=what)
-    ax.set(xscale="log", ylim=(0, None))
+    ax.set(ylim=(0, None))
+    log_across(ax, curve.x, least=1)
     caption(ax)

@@ -23,6 +23,7 @@ from torch.optim import Optimizer
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.optim.build import build_optimizer
 from castalia.optim.dynamo import without_dynamo
+from castalia.optim.rate_sweep import sweep_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,34 +94,38 @@ class LRRangeTest:
 
 
 def lr_range_test(
-    net: nn.Module,
-    loss: Callable[[nn.Module, Any], Tensor],
-    batches: Iterable[Any],
+    net: Any,
+    loss: Any,
+    batches: Any = None,
     *,
     low: float = 1e-7,
     high: float = 10.0,
     steps: int = 100,
-    optimizer: str | Optimizer = "adam",
+    optimizer: Any = None,
 ) -> LRRangeTest:
     """Train for a few steps at exponentially growing rates and see where the loss falls and breaks.
 
     Stops when the loss is not finite or has risen far above its lowest. Network, optimizer and
-    random states are then what they were before, bit for bit; also after an error.
+    random states are then what they were before, bit for bit; also after an error. Of an
+    estimator, ``lr_range_test(estimator, X, y)``, a copy is fitted, on its own batches and by its
+    own optimizer.
 
     Parameters
     ----------
     net
-        Any module, in the mode (training or evaluation) and on the device it is to be tried in.
+        Any module, in the mode (training or evaluation) and on the device it is to be tried in; or
+        an estimator.
     loss
-        From the network and a batch to a scalar loss.
+        From the network and a batch to a scalar loss; X of an estimator.
     batches
-        What ``loss`` is given; walked through again when it ends.
+        What ``loss`` is given; walked through again when it ends; y of an estimator, if it needs
+        one.
     low, high
         First and last rate.
     steps
         Number of rates.
     optimizer
-        A name from ``OPTIMIZERS``, or an optimizer of this network.
+        As in ``Training``, or an optimizer of this network; None: ``"adam"``, an estimator's own.
 
     Examples
     --------
@@ -133,25 +138,33 @@ def lr_range_test(
     True
     """
     _check(low, high, steps)
+    rates = np.geomspace(low, high, steps).tolist()
+    if not isinstance(net, nn.Module):
+        data = (loss,) if batches is None else (loss, batches)
+        return _seen(rates, sweep_estimator(net, data, rates, optimizer, _diverges))
     parameters = [p for p in net.parameters() if p.requires_grad]
     if not isinstance(optimizer, Optimizer):
-        optimizer = build_optimizer(optimizer, parameters, lr=low)
+        optimizer = build_optimizer(optimizer or "adam", parameters, lr=low)
     if getattr(type(optimizer), "finds_length", False):
         raise InvalidParameter(
             "lr_range_test: `optimizer` must be one whose steps the rate scales; got "
             f"{type(optimizer).__name__}, which finds their length itself."
         )
-    rates = np.geomspace(low, high, steps).tolist()
     with _untouched(net, optimizer), torch.enable_grad():
         losses = list(_sweep(net, loss, batches, optimizer, rates))
     if not losses:
         raise InvalidData("lr_range_test: `batches` must hold at least one batch; it is empty.")
+    return _seen(rates, losses)
+
+
+def _seen(rates: list[float], losses: list[float]) -> LRRangeTest:
+    """Return what was found, without the losses that are no numbers."""
     diverged = rates[len(losses) - 1] if _diverges(losses) else None
     losses = [value for value in losses if math.isfinite(value)]
     if len(losses) < 2:
         raise InvalidData(
             f"lr_range_test: the loss must be a finite number at the smallest rates; it was not at "
-            f"lr={low:g}. Check the data, or lower `low`."
+            f"lr={rates[0]:g}. Check the data, or lower `low`."
         )
     return LRRangeTest(tuple(rates[: len(losses)]), tuple(losses), diverged)
 

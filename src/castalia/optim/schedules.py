@@ -4,13 +4,25 @@ A schedule gives a factor for the base rate at step k of K. One that reads the l
 (``plateau``) has a second factor, a function of the losses of the epochs so far.
 """
 
+from __future__ import annotations
+
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim import lr_scheduler
 
 from castalia.errors import InvalidParameter
+from castalia.optim.torch_names import required_arguments, torch_scheduler, unpacked
 from castalia.utils.text import did_you_mean, listing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "SCHEDULES",
@@ -23,6 +35,7 @@ __all__ = [
     "inverse_sqrt",
     "inverse_time",
     "linear_decay",
+    "named_schedule",
     "one_cycle",
     "plateau",
     "step",
@@ -59,6 +72,27 @@ class Schedule:
         if self.name == "warmup":
             return float(self.arguments["schedule"].drop(losses))
         return _drop(losses, **self.arguments) if self.name == "plateau" else 1.0
+
+    def plot(self, total: int = 1000, lr: float = 1.0, ax: Axes | None = None) -> Axes:
+        """Draw the rate over the steps; return the axes.
+
+        Parameters
+        ----------
+        total
+            Steps of the training.
+        lr
+            The base rate.
+        ax
+            Where to draw; None: on a new figure.
+        """
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(layout="constrained").add_subplot()
+        ax.plot(range(total), [lr * self(k, total) for k in range(total)])
+        ax.set(xlabel="step", ylabel="learning rate" if lr != 1.0 else "factor of the rate")
+        ax.set_ylim(bottom=0)
+        return ax
 
 
 def constant() -> Schedule:
@@ -317,19 +351,110 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
 
 
 def build_schedule(kind: Any) -> Schedule:
-    """Return a schedule from None, a name, a ``Schedule`` or a callable of step and total."""
+    """Return a schedule from None, a name, a name and arguments, a ``Schedule`` or a callable.
+
+    Names are those of ``SCHEDULES`` and of torch's schedulers, in any case. A scheduler of torch is
+    stepped once for each step of the training, and rates among its arguments are factors of the
+    base rate. A callable takes the step and the number of steps.
+
+    >>> rate = build_schedule(("StepLR", {"step_size": 2, "gamma": 0.5}))
+    >>> [rate(k, 10) for k in range(5)]
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+    kind = named_schedule(kind)
     if kind is None:
         return constant()
     if isinstance(kind, Schedule):
         return kind
-    if callable(kind) and not isinstance(kind, type):  # a class is one of torch's schedulers
+    name, arguments = unpacked(kind)
+    if isinstance(name, str) and name.lower() in MAKERS:
+        return MAKERS[name.lower()](**arguments)
+    if callable(kind):
         return Schedule("custom", {"function": kind})
-    if not isinstance(kind, str) or kind not in SCHEDULES:
+    raise InvalidParameter(
+        f"Training: `schedule` must be {listing(SCHEDULES)}, a Schedule, a scheduler of torch or "
+        f"None; got {kind!r}.{did_you_mean(str(kind), SCHEDULES)}"
+    )
+
+
+def named_schedule(kind: Any) -> Any:
+    """Return torch's schedulers as a ``Schedule``, which can be saved; all else as it is.
+
+    What can never be followed is refused: one that belongs to another optimizer, one that follows
+    losses, and functions that do not take the step and the number of steps.
+
+    >>> named_schedule(("ExponentialLR", {"gamma": 0.9})).name
+    'torch'
+    """
+    made, arguments = unpacked(kind)
+    if isinstance(made, str) and made.lower() not in MAKERS:
+        made = torch_scheduler(made) or made
+    if isinstance(made, type) and issubclass(made, lr_scheduler.LRScheduler):
+        return _of_torch(made, arguments)
+    if isinstance(made, lr_scheduler.LRScheduler):
         raise InvalidParameter(
-            f"Training: `schedule` must be {listing(SCHEDULES)}, a Schedule or None; got {kind!r}."
-            f"{did_you_mean(str(kind), SCHEDULES)}"
+            f"Training: `schedule` must not belong to an optimizer, which the training makes "
+            f"itself; got a {type(made).__name__}. Write ({type(made).__name__!r}, {{…}}) with its "
+            "arguments."
         )
-    return SCHEDULES[kind]()
+    if callable(kind) and not isinstance(kind, Schedule | type):
+        _check_function(kind)
+    return kind
+
+
+def _of_torch(cls: type, arguments: dict[str, Any]) -> Schedule:
+    if issubclass(cls, lr_scheduler.ReduceLROnPlateau):
+        raise InvalidParameter(
+            "Training: `schedule` must be a function of the step; got ReduceLROnPlateau, which "
+            "follows losses. Use castalia.optim.plateau."
+        )
+    required_arguments(cls, arguments, "scheduler")
+    return Schedule("torch", {"scheduler": cls.__name__, "arguments": arguments})
+
+
+def _check_function(function: Callable[..., float]) -> None:
+    try:
+        signature(function).bind(0, 1)
+    except TypeError:
+        raise InvalidParameter(
+            "Training: a function as `schedule` must take the step and the number of steps; got "
+            f"{getattr(function, '__name__', function)!r}{signature(function)}."
+        ) from None
+    except ValueError:  # built-in functions do not say
+        return
+
+
+class _Replay:
+    """A scheduler of torch beside an optimizer of one number, whose rates are the factors."""
+
+    def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
+        self.optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0, momentum=0.9)
+        made: Any = torch_scheduler(name)
+        self.scheduler = made(self.optimizer, **arguments)
+        self.rates = [float(self.optimizer.param_groups[0]["lr"])]
+
+    def at(self, k: int) -> float:
+        """Return the factor at step k; the last one where the scheduler has ended."""
+        with suppress(ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            while len(self.rates) <= k:
+                self.scheduler.step()
+                self.rates.append(float(self.optimizer.param_groups[0]["lr"]))
+        return self.rates[min(k, len(self.rates) - 1)]
+
+
+_REPLAYS: dict[str, _Replay] = {}
+
+
+def _torch(k: int, total: int, scheduler: str, arguments: Mapping[str, Any]) -> float:
+    key = f"{scheduler} {sorted(arguments.items())}"
+    if key not in _REPLAYS:
+        _REPLAYS[key] = _Replay(scheduler, arguments)
+    return _REPLAYS[key].at(k)
+
+
+FACTORS["torch"] = _torch
+MAKERS: dict[str, Callable[..., Schedule]] = {**SCHEDULES, "inverse_time": inverse_time}
 
 
 def _steps(amount: float, total: int) -> int:

@@ -24,6 +24,7 @@ from castalia.optim import Average, base_rate, build_average, closure_kind, opti
 from castalia.protocols import Stage
 from castalia.train.best_weights import BestWeights
 from castalia.train.callbacks import Callback, Dispatch
+from castalia.train.device_faults import faults_explained
 from castalia.train.learning_rate import LearningRate
 from castalia.train.placement import Placement
 from castalia.train.precision import Precision
@@ -146,6 +147,7 @@ class _Loop:
         """Run every stage, from wherever a checkpoint left off."""
         place, state = self.place, self.state
         with (
+            faults_explained(state, place.device, self.recorder),
             cpu_scope(place.device, work) as cores,
             place.precision.products(place.device),
             own_stream(place.device),

@@ -75,6 +75,7 @@ class StepParts:
     def __post_init__(self) -> None:
         self.micro = self.training.accumulate
         self.parameters = list(self.net.parameters())
+        self.names = {id(p): name for name, p in self.net.named_parameters()}
         self.phases = [phase for phase in self.objective.phases(self.net) if phase.parameters]
         if not self.phases:
             raise InvalidParameter(
@@ -106,6 +107,7 @@ class StepParts:
             weight_decay=self.training.weight_decay,
             capture=self.capture,
             hidden=hidden_matrices(self.net),
+            names=[self.names.get(id(p), "") for p in phase.parameters],
         )
 
     def optimizer_states(self) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from castalia.errors import InvalidParameter
+from castalia.optim import named_optimizer, named_schedule
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["Training"]
@@ -19,12 +20,17 @@ class Training:
     Parameters
     ----------
     optimizer
-        Name (``castalia.optim.OPTIMIZERS``), a name and arguments, such as ``("muon", {"momentum":
-        0.9})``, or a callable ``(parameters, lr=…) -> Optimizer``.
+        Name (``castalia.optim.OPTIMIZERS``, or any class of ``torch.optim``, in any case), a name
+        and arguments, such as ``("muon", {"momentum": 0.9})``, an optimizer, whose class, arguments
+        and rate are taken, or a callable ``(parameters, lr=…) -> Optimizer``. An argument
+        ``rates`` gives layers rates of their own: ``("adamw", {"rates": {"head": 10.0}})``
+        multiplies that of all parameters whose names begin so.
         ``"conjugate_gradient"``, ``"newton"``, ``"gauss_newton"`` and ``"hessian_free"`` find the
         length of their steps, so ``lr`` is not used; they want large batches.
     schedule
-        Learning-rate schedule: a name, a ``castalia.optim.Schedule`` or None for a constant rate.
+        Learning-rate schedule: a name, a ``castalia.optim.Schedule``, a scheduler of torch with its
+        arguments, such as ``("StepLR", {"step_size": 300})``, counted in steps, a function of step
+        and number of steps, or None for a constant rate.
     weight_decay
         Decay of weight matrices inside the optimizer; biases are exempt.
     clip
@@ -94,6 +100,10 @@ class Training:
     checkpoint_every: int | None = None
     watch: Any = "auto"
     verbose: Any = "auto"
+
+    def __post_init__(self) -> None:
+        self.optimizer = named_optimizer(self.optimizer)
+        self.schedule = named_schedule(self.schedule)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings as a dict, so that searches can reach ``training__optimizer``."""

@@ -32,7 +32,8 @@ def check_training(training: Training) -> None:
         raise InvalidParameter(
             f"Estimator: `training` must be a castalia.Training or None; got {training!r}."
         )
-    _choice("optimizer", optimizer_name(training.optimizer), OPTIMIZERS, callables=True)
+    if optimizer_class(training.optimizer) is None:  # else a name, a class or an optimizer
+        _choice("optimizer", optimizer_name(training.optimizer), OPTIMIZERS, callables=True)
     _choice("precision", training.precision, PRECISIONS)
     _choice("strategy", training.strategy, STRATEGIES)
     _choice("step", training.step, STEPS)

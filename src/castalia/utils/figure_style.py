@@ -1,11 +1,13 @@
 """One quiet look for every figure, on light and on dark pages.
 
-Backgrounds are transparent, text has a middle tone, and colours keep a contrast of 3 to 1 with
-white and with near-black. In SVG the text colour becomes ``currentColor``, so it follows the page.
+Files that are saved have a white background. Text has a middle tone, and colours keep a contrast of
+3 to 1 with white and with near-black: in an SVG for a page the background is left out, and the text
+colour becomes ``currentColor``, so that both follow the page.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from castalia.utils.text import shorten
@@ -26,9 +28,13 @@ __all__ = [
     "dress",
     "heat",
     "label",
+    "labels",
+    "log_across",
     "log_scale",
+    "readable_on",
     "signed",
     "start",
+    "tint",
     "whole_ticks",
 ]
 
@@ -58,6 +64,21 @@ def label(text: Any, width: int = 24) -> str:
     return shorten(words, width).replace("$", r"\$")
 
 
+def labels(texts: Iterable[Any], width: int = 24) -> list[str]:
+    """Make several texts short enough for a figure, but no shorter than they differ.
+
+    >>> labels(["block.0.attention.weight", "block.1.attention.weight"], 9)
+    ['block.0….weight', 'block.1….weight']
+    """
+    texts = list(texts)
+    different, longest = len(set(map(str, texts))), max((len(str(t)) for t in texts), default=0)
+    for wide in range(width, max(longest, width) + 1):
+        found = [label(text, wide) for text in texts]
+        if len(set(found)) == different:
+            break
+    return found
+
+
 def start(ax: Axes | None, size: tuple[float, float], grid: str = "both") -> tuple[Axes, Figure]:
     """Return the axes to draw on: the caller's, or fresh ones outside pyplot's global state."""
     if ax is not None:
@@ -67,7 +88,6 @@ def start(ax: Axes | None, size: tuple[float, float], grid: str = "both") -> tup
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    figure.patch.set_alpha(0)
     fresh = figure.add_subplot()
     dress(fresh, grid)
     return fresh, figure
@@ -119,6 +139,44 @@ def log_scale(ax: Axes) -> None:
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(numticks=8))
     ax.yaxis.set_minor_locator(NullLocator())
+
+
+def log_across(ax: Axes, x: Any, least: float = 50) -> None:
+    """Give the horizontal axis a log scale where the ends of x differ by a factor of ``least``.
+
+    Ticks are plain numbers, at 1, 2 and 5 of a decade where there are few decades.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = float(min(x)), float(max(x))
+    if low <= 0 or high <= least * low:
+        return
+    ax.set_xscale("log")
+    steps = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
+    ax.xaxis.set_major_locator(LogLocator(subs=steps, numticks=8))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def tint(colour: str, share: float) -> tuple[float, float, float]:
+    """Return a colour mixed with white: 0 gives white, 1 the colour."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def readable_on(colour: tuple[float, float, float]) -> str:
+    """Return black or white, whichever has the higher contrast with a colour (WCAG 2).
+
+    >>> readable_on((1.0, 1.0, 0.8)), readable_on((0.0, 0.1, 0.4))
+    ('black', 'white')
+    """
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour
+    ]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"
 
 
 def along_depth() -> Colormap:

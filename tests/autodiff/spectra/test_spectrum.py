@@ -17,7 +17,7 @@ from castalia.autodiff import (
     hessian_spectrum,
     hvp,
 )
-from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
+from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter, ShapeMismatch
 
 
 def draw(*shape, number=0):
@@ -287,6 +287,12 @@ def test_known_points_of_known_functions():
     assert critical_point(himmelblau, torch.tensor([3.0, 2.0]).double()) == "minimum"
     top = torch.tensor([-0.270844590667, -0.923038522385]).double()
     assert critical_point(himmelblau, top) == "maximum"
+
+
+def test_signs_that_are_not_certain_are_said_to_be():
+    fn, _ = quadratic(torch.linspace(0.001, 1, 300))
+    with pytest.warns(CastaliaWarning, match="not certain after 40 products"):
+        critical_point(fn, torch.zeros(300).double(), max_steps=40)
 
 
 def test_a_network_of_zeros_sits_on_a_saddle():

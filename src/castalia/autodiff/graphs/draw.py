@@ -275,8 +275,9 @@ class _Arrows:
         """Put all of them on the axes."""
         from matplotlib.collections import PathCollection, PolyCollection
 
-        lines = {"facecolors": "none", "edgecolors": self.colours, "linewidths": 0.9, "zorder": 2}
-        ax.add_collection(PathCollection(self.curves, **lines), autolim=False)
+        lines = PathCollection(self.curves, facecolors="none", edgecolors=self.colours, zorder=2)
+        lines.set_linewidth(0.9)
+        ax.add_collection(lines, autolim=False)
         heads = PolyCollection(self.heads, facecolors=self.colours, edgecolors="none", zorder=2)
         ax.add_collection(heads, autolim=False)
 

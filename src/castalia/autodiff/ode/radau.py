@@ -150,7 +150,7 @@ class Radau:
         return None
 
     def _factor(self, h: float) -> None:
-        if h != self.h:
+        if h != self.h and self.jacobian is not None:
             matrices = self.eigenvalues[:, None, None] / h * self.eye - self.jacobian
             self.factors, self.h = torch.linalg.lu_factor_ex(matrices)[:2], h
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from castalia.autodiff.arguments import Arguments
 from castalia.autodiff.derivatives import Wrt
 from castalia.autodiff.functional_calls import differentiating
 from castalia.autodiff.spectra.spectrum import HessianOperator, extremes
+from castalia.errors import CastaliaWarning
 
 __all__ = ["critical_point"]
 
@@ -30,7 +32,7 @@ def critical_point(
 
     "minimum" if every eigenvalue of the Hessian is positive, "maximum" if every one is negative,
     "saddle" with both signs, "flat" where some are zero and the rest share a sign: then second
-    derivatives do not decide.
+    derivatives do not decide. Warns where ``max_steps`` did not suffice to know all signs.
 
     Parameters
     ----------
@@ -44,6 +46,7 @@ def critical_point(
 
     Examples
     --------
+    >>> import torch
     >>> critical_point(lambda x: x[0] ** 2 - x[1] ** 2, torch.zeros(2))
     'saddle'
     >>> critical_point(lambda x: x[0] ** 2 - x[1] ** 2, torch.ones(2))
@@ -57,8 +60,13 @@ def critical_point(
     ends = extremes(operator, 1, "both", tol, max_steps, vectors=False)
     low, high = ends.smallest[0].item(), ends.largest[0].item()
     zero = tol * max(1.0, abs(low), abs(high))
-    if low > zero:
-        return "minimum"
-    if high < -zero:
-        return "maximum"
-    return "saddle" if low < -zero and high > zero else "flat"
+    if low < -zero and high > zero:  # both signs are there, whatever else is
+        return "saddle"
+    if not ends.converged:
+        warnings.warn(
+            f"critical_point: the signs of all eigenvalues are not certain after {ends.steps} "
+            "products. Raise `max_steps` or `tol`.",
+            CastaliaWarning,
+            stacklevel=3,
+        )
+    return "minimum" if low > zero else "maximum" if high < -zero else "flat"

@@ -12,7 +12,7 @@ from castalia.errors import InvalidParameter
 from castalia.evaluate.activity import activity
 from castalia.evaluate.displays.display import Display
 from castalia.evaluate.network_probe import encoded
-from castalia.utils.figure_style import COLOURS, INK, by_depth, label, start
+from castalia.utils.figure_style import COLOURS, INK, by_depth, labels, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +155,7 @@ class ActivationHistogram(Display):
             style = {"color": colour, "zorder": 2 + i}
             self.ax_.fill_between(middle, i, top, alpha=0.3, lw=0, step="mid", **style)
             self.ax_.step(middle, top, where="mid", lw=1.2, **style)
-        self.ax_.set_yticks(range(count), [label(name, 18) for name in self.names])
+        self.ax_.set_yticks(range(count), labels(self.names, 18))
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.set(ylim=(count - 0.75, -1.45), xlabel="activation")
         self.ax_.spines["left"].set_visible(False)

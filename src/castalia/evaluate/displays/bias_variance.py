@@ -14,7 +14,7 @@ import numpy as np
 
 from castalia.errors import InvalidParameter, ShapeMismatch
 from castalia.evaluate.displays.display import Display
-from castalia.utils.figure_style import COLOURS, caption, start
+from castalia.utils.figure_style import COLOURS, caption, log_across, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,8 +141,7 @@ class BiasVariance(Display):
         )
         for (values, name), colour in zip(rows, COLOURS, strict=False):
             self.ax_.plot(x, values, color=colour, lw=1.8, label=name, marker="o", ms=3)
-        if x.min() > 0 and x.max() > 50 * x.min():
-            self.ax_.set_xscale("log")
+        log_across(self.ax_, x)
         self.ax_.set(xlabel=self.parameter, ylabel="squared error")
         caption(self.ax_)
         return self

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.evaluate.displays.display import Display
-from castalia.evaluate.label_columns import columns, positions, probabilities
+from castalia.evaluate.label_columns import class_table, classes_of
 from castalia.evaluate.metrics import calibration_error
-from castalia.utils.figure_style import COLOURS, INK, caption, dress, start, whole_ticks
+from castalia.utils.figure_style import COLOURS, INK, caption, dress, label, start, whole_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +34,8 @@ class Calibration(Display):
         Rows in each of these bins, (B,).
     error
         Expected calibration error.
+    name
+        Of the model, in the legend.
 
     Attributes
     ----------
@@ -53,16 +55,23 @@ class Calibration(Display):
     high: np.ndarray
     count: np.ndarray
     error: float
+    name: str = ""
     bars_: Axes = field(init=False, repr=False)
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, probability: Any, classes: Sequence[Any] | None = None, bins: int = 10
+        cls,
+        y_true: Any,
+        probability: Any,
+        classes: Sequence[Any] | None = None,
+        bins: int = 10,
+        *,
+        name: str = "",
+        ax: Axes | None = None,
     ) -> Calibration:
         """Build from labels and probabilities, in equal bins of confidence."""
-        table = probabilities(probability, "Calibration")
-        labels = columns(y_true, table.shape[1], classes, "Calibration")
-        hit = table.argmax(axis=1) == positions(y_true, labels, "Calibration")
+        table, labels, code = class_table(y_true, probability, classes, "Calibration")
+        hit = table.argmax(axis=1) == code
         confidence = table.max(axis=1)
         place = np.minimum((confidence * bins).astype(int), bins - 1)
         count = np.bincount(place, minlength=bins)
@@ -71,12 +80,22 @@ class Calibration(Display):
         right = np.bincount(place, weights=hit, minlength=bins)[full] / count
         mean = np.bincount(place, weights=confidence, minlength=bins)[full] / count
         error = calibration_error(y_true, table, classes=labels)
-        return cls(mean, right, *_wilson(right, count), count, error)
+        return cls(mean, right, *_wilson(right, count), count, error, name)._drawn(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, bins: int = 10) -> Calibration:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        bins: int = 10,
+        *,
+        name: str = "",
+        ax: Axes | None = None,
+    ) -> Calibration:
         """Build from a fitted classifier and test rows."""
-        return cls.from_predictions(y, estimator.predict_proba(X), list(estimator.classes_), bins)
+        classes = classes_of(estimator, "Calibration", "predict_proba")
+        return cls.from_predictions(y, estimator.predict_proba(X), classes, bins, name=name, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> Calibration:
         """Draw the diagram and, at its foot, how many rows have which confidence."""
@@ -91,7 +110,7 @@ class Calibration(Display):
             lw=1.5,
             elinewidth=1,
             color=COLOURS[0],
-            label="model, 95% range",
+            label=f"{label(self.name) if self.name else 'model'}, 95% range",
         )
         self.ax_.set(ylabel="accuracy", xlim=(-0.02, 1.02), ylim=(-0.02, 1.04))
         caption(self.ax_)

@@ -11,7 +11,7 @@ import numpy as np
 from castalia.errors import InvalidParameter
 from castalia.evaluate.displays.bands import band, errors_of, splittable
 from castalia.evaluate.displays.display import Display
-from castalia.utils.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, log_across, start
 from castalia.utils.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ class CapacityCurve(Display):
         self.ax_.axvline(x[at], color=INK, lw=0.9, ls=(0, (3, 3)), label=f"best: {self.best}")
         if not numeric:
             self.ax_.set_xticks(x, [str(v) for v in self.values])
-        elif x.min() > 0 and x.max() > 50 * x.min():
-            self.ax_.set_xscale("log")
+        else:
+            log_across(self.ax_, x)
         self.ax_.set(xlabel=self.parameter, ylabel=self.name)
         caption(self.ax_)
         return self

@@ -11,7 +11,7 @@ import numpy as np
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.evaluate.displays.display import Display
 from castalia.evaluate.metrics import METRICS
-from castalia.utils.figure_style import COLOURS, INK, MUTED, label, start
+from castalia.utils.figure_style import COLOURS, INK, MUTED, label, labels, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ class ScoreComparison(Display):
                     bounds, [i, i], color=colour, lw=2.4, alpha=0.6, solid_capstyle="butt"
                 )
             self.ax_.plot([value], [i], "o", color=colour, ms=7)
-        self.ax_.set_yticks(range(n), [label(name, 24) for name in self.names])
+        self.ax_.set_yticks(range(n), labels(self.names, 24))
         self.ax_.set(ylim=(n - 0.5, -0.5), xlabel=self._title())
         self._emphasise()
         return self

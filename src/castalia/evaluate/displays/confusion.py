@@ -10,8 +10,8 @@ import numpy as np
 
 from castalia.errors import InvalidData, ShapeMismatch
 from castalia.evaluate.displays.display import Display
-from castalia.evaluate.label_columns import listed
-from castalia.utils.figure_style import COLOURS, INK, label, start
+from castalia.evaluate.label_columns import classes_of, listed
+from castalia.utils.figure_style import COLOURS, labels, readable_on, start, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,13 @@ class Confusion(Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_pred: Any, classes: Sequence[Any] | None = None, most: int = 15
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        classes: Sequence[Any] | None = None,
+        most: int = 15,
+        *,
+        ax: Axes | None = None,
     ) -> Confusion:
         """Build from labels; with more than ``most`` classes, keep the most confused ones."""
         truth, said = listed(y_true), listed(y_pred)
@@ -64,12 +70,15 @@ class Confusion(Display):
         matrix, labels = _count(truth, said, classes)
         kept = _most_confused(matrix, most)
         names = [str(labels[i]) for i in kept]
-        return cls(matrix[np.ix_(kept, kept)], names, len(labels) - len(kept))
+        return cls(matrix[np.ix_(kept, kept)], names, len(labels) - len(kept))._drawn(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, most: int = 15) -> Confusion:
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, most: int = 15, *, ax: Axes | None = None
+    ) -> Confusion:
         """Build from a fitted classifier and test rows."""
-        return cls.from_predictions(y, estimator.predict(X), list(estimator.classes_), most)
+        classes = classes_of(estimator, "Confusion")
+        return cls.from_predictions(y, estimator.predict(X), classes, most, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> Confusion:
         """Draw the matrix."""
@@ -78,7 +87,7 @@ class Confusion(Display):
         self.ax_, self.figure_ = start(ax, (min(4.7, size + 0.4), min(4.5, size)), grid="none")
         total = np.maximum(self.matrix.sum(axis=1, keepdims=True), 1)
         self._cells(self.matrix / total)
-        names = [label(name, 14) for name in self.labels]
+        names = labels(self.labels, 14)
         slant = 0 if k <= 4 and max(map(len, names)) <= 10 else 40
         self.ax_.set_xticks(range(k), names, rotation=slant, ha="right" if slant else "center")
         self.ax_.set_yticks(range(k), names)
@@ -89,20 +98,18 @@ class Confusion(Display):
         return self
 
     def _cells(self, share: np.ndarray) -> None:
-        """Draw squares and counts; the shade stays light enough for the text on any page."""
+        """Draw squares and counts, in black or white, whichever can be read on the shade."""
         from matplotlib.patches import Rectangle
 
         points = 10 if len(self.labels) <= 8 else 7.5
         for i, j in np.ndindex(*self.matrix.shape):
             colour = COLOURS[0] if i == j else COLOURS[1]
-            alpha = 0.05 + 0.5 * float(share[i, j]) if self.matrix[i, j] else 0.03
-            self.ax_.add_patch(
-                Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, color=colour, alpha=alpha, lw=0)
-            )
+            shade = tint(colour, 0.12 + 0.88 * float(share[i, j]) if self.matrix[i, j] else 0.05)
+            square = Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, color=shade, lw=0)
+            self.ax_.add_patch(square)
             if self.matrix[i, j]:
-                self.ax_.text(
-                    j, i, f"{self.matrix[i, j]:,}", ha="center", va="center", size=points, color=INK
-                )
+                count, ink = f"{self.matrix[i, j]:,}", readable_on(shade)
+                self.ax_.text(j, i, count, color=ink, size=points, ha="center", va="center")
 
 
 def _count(

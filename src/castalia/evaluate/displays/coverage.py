@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castalia.evaluate.displays.display import Display
-from castalia.evaluate.label_columns import columns, positions, probabilities
+from castalia.evaluate.label_columns import class_table, classes_of
 from castalia.evaluate.metrics import coverage_accuracy
-from castalia.utils.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, label, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,8 @@ class CoverageAccuracy(Display):
     ----------
     coverage, accuracy
         The curve, (M,), coverage rising to 1.
+    name
+        Of the model, in the legend.
 
     Attributes
     ----------
@@ -47,21 +49,30 @@ class CoverageAccuracy(Display):
 
     coverage: np.ndarray
     accuracy: np.ndarray
+    name: str = ""
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, probability: Any, classes: Sequence[Any] | None = None
+        cls,
+        y_true: Any,
+        probability: Any,
+        classes: Sequence[Any] | None = None,
+        *,
+        name: str = "",
+        ax: Axes | None = None,
     ) -> CoverageAccuracy:
         """Build from labels and probabilities; confidence is that of the likeliest class."""
-        table = probabilities(probability, "CoverageAccuracy")
-        labels = columns(y_true, table.shape[1], classes, "CoverageAccuracy")
-        code = positions(y_true, labels, "CoverageAccuracy")
-        return cls(*coverage_accuracy(code, table.argmax(axis=1), table.max(axis=1)))
+        table, _, code = class_table(y_true, probability, classes, "CoverageAccuracy")
+        found = coverage_accuracy(code, table.argmax(axis=1), table.max(axis=1))
+        return cls(*found, name)._drawn(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any) -> CoverageAccuracy:
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, name: str = "", ax: Axes | None = None
+    ) -> CoverageAccuracy:
         """Build from a fitted classifier and test rows."""
-        return cls.from_predictions(y, estimator.predict_proba(X), list(estimator.classes_))
+        classes = classes_of(estimator, "CoverageAccuracy", "predict_proba")
+        return cls.from_predictions(y, estimator.predict_proba(X), classes, name=name, ax=ax)
 
     def plot(self, ax: Axes | None = None) -> CoverageAccuracy:
         """Draw the curve and the accuracy on all rows."""
@@ -75,7 +86,11 @@ class CoverageAccuracy(Display):
             label=f"all rows: {self.accuracy[-1]:.3f}",
         )
         self.ax_.plot(
-            self.coverage[keep], self.accuracy[keep], color=COLOURS[0], lw=1.8, label="surest rows"
+            self.coverage[keep],
+            self.accuracy[keep],
+            color=COLOURS[0],
+            lw=1.8,
+            label=label(self.name) if self.name else "surest rows",
         )
         room = max(0.02, 0.08 * (1 - self.accuracy.min()))
         self.ax_.set(

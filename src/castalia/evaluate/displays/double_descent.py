@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate.displays.bands import mean_error
 from castalia.evaluate.displays.display import Display
-from castalia.utils.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, log_across, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,11 +83,10 @@ class DoubleDescent(Display):
         """Fit the estimator with every size; ``parameter`` names what grows."""
         from sklearn.base import clone
 
-        errors = []
-        for value in values:
-            model = clone(estimator).set_params(**{parameter: value}).fit(X, y)
-            errors.append((mean_error(model, X, y), mean_error(model, X_test, y_test)))
-        train, test = np.transpose(errors)
+        def fitted(value: Any) -> tuple[Any, Any, Any]:
+            return clone(estimator).set_params(**{parameter: value}).fit(X, y), X, y
+
+        train, test = _errors(map(fitted, values), X_test, y_test)
         return cls(np.asarray(values, dtype=float), train, test, parameter, eps)
 
     @classmethod
@@ -105,11 +104,10 @@ class DoubleDescent(Display):
         """Fit the estimator on the first ``rows`` rows, for every number of rows."""
         from sklearn.base import clone
 
-        errors = []
-        for n in rows:
-            model = clone(estimator).fit(X[:n], y[:n])
-            errors.append((mean_error(model, X[:n], y[:n]), mean_error(model, X_test, y_test)))
-        train, test = np.transpose(errors)
+        def fitted(n: int) -> tuple[Any, Any, Any]:
+            return clone(estimator).fit(X[:n], y[:n]), X[:n], y[:n]
+
+        train, test = _errors(map(fitted, rows), X_test, y_test)
         return cls(np.asarray(rows, dtype=float), train, test, "training rows", eps)
 
     @classmethod
@@ -161,8 +159,7 @@ class DoubleDescent(Display):
             self.ax_.axvline(
                 self.threshold, color=INK, lw=0.9, ls=(0, (3, 3)), label="training set fitted"
             )
-        if self.x.min() > 0 and self.x.max() > 50 * self.x.min():
-            self.ax_.set_xscale("log")
+        log_across(self.ax_, self.x)
         positive = self.test[self.test > 0]
         if len(positive) and positive.max() > 50 * positive.min():
             self.ax_.set_yscale("log")
@@ -170,3 +167,9 @@ class DoubleDescent(Display):
         self.ax_.set(xlabel=self.axis, ylabel="error")
         caption(self.ax_)
         return self
+
+
+def _errors(fits: Iterable[tuple[Any, Any, Any]], X: Any, y: Any) -> np.ndarray:
+    """Return the errors of fitted models, on the rows they were fitted to and on others, (2, V)."""
+    pairs = [(mean_error(model, *seen), mean_error(model, X, y)) for model, *seen in fits]
+    return np.transpose(pairs)

@@ -14,7 +14,7 @@ from castalia.evaluate.layer_gradient_norms import gradient_norms, layer_names
 from castalia.evaluate.network_probe import as_objective, problem
 from castalia.protocols import Batch, Objective
 from castalia.train import ParameterNorms
-from castalia.utils.figure_style import COLOURS, INK, by_depth, label, log_scale, start
+from castalia.utils.figure_style import COLOURS, INK, by_depth, labels, log_scale, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +179,7 @@ class GradientNorms(Display):
 
     def _ticks(self, place: np.ndarray) -> None:
         shown = place[:: -(-len(place) // MOST_TICKS)]
-        names = [label(self.names[i], 18) for i in shown]
+        names = labels((self.names[i] for i in shown), 18)
         slant = 0 if sum(map(len, names)) < 40 else 40
         self.ax_.set_xticks(shown, names, rotation=slant, ha="right" if slant else "center")
         self.ax_.set(xlabel="layer, first to last", xlim=(-0.5, len(place) - 0.5))

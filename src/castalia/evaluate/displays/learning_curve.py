@@ -11,7 +11,7 @@ import numpy as np
 from castalia.errors import InvalidData
 from castalia.evaluate.displays.bands import band, errors_of, splittable
 from castalia.evaluate.displays.display import Display
-from castalia.utils.figure_style import COLOURS, INK, caption, start
+from castalia.utils.figure_style import COLOURS, INK, caption, log_across, start
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,7 +135,8 @@ class LearningCurve(Display):
             far = np.geomspace(self.rows[0], 4 * self.rows[-1], 60)
             c, a, b = self.power_law()
             self.ax_.plot(far, c + a * far**-b, color=INK, lw=1, ls=(0, (3, 3)), label="power law")
-        self.ax_.set(xlabel="training rows", ylabel=self.name, xscale="log")
+        log_across(self.ax_, self.rows, least=1)
+        self.ax_.set(xlabel="training rows", ylabel=self.name)
         caption(self.ax_)
         return self
 

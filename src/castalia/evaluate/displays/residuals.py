@@ -48,7 +48,7 @@ class Residuals(Display):
     y_pred: np.ndarray
 
     @classmethod
-    def from_predictions(cls, y_true: Any, y_pred: Any) -> Residuals:
+    def from_predictions(cls, y_true: Any, y_pred: Any, *, ax: Axes | None = None) -> Residuals:
         """Build from truth and prediction; rows that are not finite are left out."""
         truth, said = np.asarray(y_true, dtype=float), np.asarray(y_pred, dtype=float)
         if truth.shape != said.shape or truth.ndim != 1:
@@ -59,12 +59,12 @@ class Residuals(Display):
         known = np.isfinite(truth) & np.isfinite(said)
         if not known.any():
             raise InvalidData("Residuals: at least one row must be finite; got none.")
-        return cls(truth[known], said[known])
+        return cls(truth[known], said[known])._drawn(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any) -> Residuals:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Axes | None = None) -> Residuals:
         """Build from a fitted regressor and test rows."""
-        return cls.from_predictions(y, estimator.predict(X))
+        return cls.from_predictions(y, estimator.predict(X), ax=ax)
 
     def plot(
         self, ax: Axes | None = None, kind: str = "residual", name: str | None = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from castalia.evaluate.displays.display import Display
 from castalia.evaluate.displays.drawn_images import as_images, stretched
-from castalia.evaluate.label_columns import columns, positions, probabilities
+from castalia.evaluate.label_columns import class_table
 from castalia.evaluate.mistakes import Mistake, worst_mistakes
 from castalia.utils.figure_style import COLOURS, INK, label, start
 
@@ -73,9 +73,7 @@ class WorstMistakes(Display):
         shape
             Height and width (and 3 channels) of images whose pixels are the columns of ``rows``.
         """
-        table = probabilities(probability, "WorstMistakes")
-        labels = columns(y_true, table.shape[1], classes, "WorstMistakes")
-        code = positions(y_true, labels, "WorstMistakes")
+        table, labels, code = class_table(y_true, probability, classes, "WorstMistakes")
         said = table.argmax(axis=1)
         loss = -np.log(table[np.arange(len(code)), code].clip(np.finfo(float).tiny))
         names = np.array(labels, dtype=object)

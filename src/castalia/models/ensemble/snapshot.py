@@ -51,7 +51,7 @@ class SnapshotEnsemble(Averaged):
     Notes
     -----
     On tables it is about as good as one network whose rate falls once (``evidence/RESULTS.md``);
-    where one overfits within its epochs, ``Training(patience=…)`` or a ``DeepEnsemble`` is better.
+    where one overfits within its epochs, ``Training(patience=…)`` on the single network is better.
 
     References
     ----------
