@@ -68,9 +68,10 @@ def measured(job: tuple[str, str]) -> str:
     records: list[Record] = []
     judge = loop_doctor.judge
 
-    def keeping(record: Record, mute: Any = ()) -> Any:
-        records.append(record)
-        return judge(record, mute=mute)
+    def keeping(record: Record, **options: Any) -> Any:
+        if not any(record is known for known in records):  # it may be judged while it is made
+            records.append(record)
+        return judge(record, **options)
 
     loop_doctor.judge = keeping
     SCORES.clear()

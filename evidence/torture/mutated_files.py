@@ -223,7 +223,8 @@ def everything() -> None:
         warnings.simplefilter("ignore")
         for module in pkgutil.walk_packages(castalia.__path__, "castalia."):
             if not module.name.endswith(("__main__", "doctor")) and "kernels" not in module.name:
-                importlib.import_module(module.name)
+                with contextlib.suppress(ImportError):  # of a package that is not installed
+                    importlib.import_module(module.name)
 
 
 def made(folder: Path, only: str | None) -> tuple[list[Sample], list[str]]:
@@ -310,6 +311,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no batch after that")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", help="kinds whose name holds this")
     parser.add_argument(
@@ -319,7 +321,13 @@ def main() -> None:
     if asked.only is not None:
         return show(asked.only, asked.seed, asked.kind)
     start = time.time()
-    counts, lacking = tortured(files=asked.files, jobs=asked.jobs, seed=asked.seed, only=asked.kind)
+    counts, lacking = tortured(
+        files=asked.files,
+        jobs=asked.jobs,
+        minutes=asked.minutes,
+        seed=asked.seed,
+        only=asked.kind,
+    )
     took = time.time() - start
     table: dict[str, Counter[str]] = {}
     for (name, outcome), count in counts.items():

@@ -126,12 +126,13 @@ class Kills:
 @contextmanager
 def folder_of(work: Work) -> Iterator[Path]:
     """Make a folder with what the work needs, and delete it."""
-    place = Path(tempfile.mkdtemp(prefix="torture-"))
+    place, owner = Path(tempfile.mkdtemp(prefix="torture-")), os.getpid()
     try:
         work.prepare(place)
         yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        if os.getpid() == owner:  # not a child that a second Ctrl-C hit on its way out
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def start(work: Work, place: Path) -> list[int]:
@@ -161,6 +162,7 @@ def _fork(work: Work, place: Path, rank: int, meeting: str) -> int:
     except BaseException:
         traceback.print_exc()
     finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         sys.stderr.flush()
         os._exit(code)
 

@@ -6,12 +6,14 @@ import io
 import lzma
 import os
 import struct
+import time
 import zipfile
 import zlib
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from PIL import Image
 from pyarrow import parquet
 from tests.base.test_saved_bombs import little_memory
@@ -22,9 +24,11 @@ from castalia.data.images import image_decoder, read_idx
 from castalia.data.images.file_stores import Folder
 from castalia.data.images.image_decoder import decode, decode_labels, header
 from castalia.data.prompts import ChatTemplate
+from castalia.data.text.web_text import clean_page, drop_repeated
 from castalia.data.utf8_files import read_text
 from castalia.data.word_vectors import read_word_vectors
-from castalia.errors import CastaliaError, InvalidData
+from castalia.errors import CastaliaError, InvalidData, InvalidParameter
+from castalia.nn import BottleneckAdapters, LoRA
 
 ROWS = b"a,b\n" + b"1,2\n" * (1 << 20)  # 4 MB
 
@@ -254,3 +258,38 @@ def test_pipes_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "chat_template.jinja")
     with pytest.raises(CastaliaError, match="not a regular file"):
         ChatTemplate.load(tmp_path)
+
+
+# -- patterns and templates of files --
+
+
+def test_a_long_text_without_sentences_is_searched_once():
+    start = time.process_time()
+    assert clean_page("the word goes on " * 20_000, words=1) is None
+    assert list(drop_repeated(["go on " * 50_000 + "now. Go on!\nlast"]))[0].endswith("last")
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(.*)*x", "a*b*c*d*e*f*", "(", "(a|b){9,}"])
+def test_patterns_that_could_search_for_ever_are_refused(pattern):
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    for adaptation in (LoRA(pattern=pattern), BottleneckAdapters(pattern=pattern)):
+        with pytest.raises(InvalidParameter, match="without repeated groups"):
+            adaptation.apply(net)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 'a' * 10000000000 }}",
+        "{{ ('a' * 900000) * 900000 }}",
+        "{{ 10 ** 10000000 }}",
+        "{{ '%9999999999d' % 1 }}",
+        "{% for i in range(90000) %}{{ i }}{% endfor %}",
+    ],
+)
+def test_a_template_may_not_compute_much(source):
+    with little_memory(), pytest.raises(InvalidData, match="no template may"):
+        ChatTemplate(source).render([{"role": "user", "content": "Hi"}])
+    few = "{{ 2 * 3 ** 2 }}{{ '-' * 3 }}{{ 7 % 4 }}{% for i in range(3) %}{{ i }}{% endfor %}"
+    assert ChatTemplate(few).render([]) == "18---3012"

@@ -11,6 +11,7 @@ from evidence.scripts_report import is_first, is_same
 
 from castalia.diagnose import NAMES
 
+WITHOUT = ("scan", "plain")
 SCRIPT = """
 import torch
 from torch import nn
@@ -82,6 +83,13 @@ def test_faults_are_spread_evenly_over_what_they_fit():
     counts = {job.what: sum(other.what == job.what for other in jobs) for job in jobs}
     assert len(jobs) == 18
     assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_times_are_not_compared_and_other_words_are():
+    runs = {what: {"code": 0, "weights": "w", "out": "loss 0.5 (0.1s)"} for what in WITHOUT}
+    assert is_same({**runs, "doctor": {**runs["plain"], "out": "loss 0.5 (0.2s)"}})
+    assert not is_same({**runs, "doctor": {**runs["plain"], "out": "loss 0.6 (0.1s)"}})
+    assert not is_same({**runs, "doctor": {**runs["plain"], "weights": "v"}})
 
 
 def test_the_runner_compares_and_plants(own):

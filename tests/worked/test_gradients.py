@@ -49,6 +49,22 @@ def test_gradient_descent_on_that_cost_takes_the_steps_computed_by_hand():
     assert ratios == pytest.approx([8 / 15] * 5)
 
 
+@pytest.mark.parametrize("capture", [False, True])
+def test_a_step_is_the_rate_times_its_factor_times_the_gradient_and_a_matrix_s_decay(capture):
+    net = torch.nn.Linear(1, 2)
+    net.weight.data, net.bias.data = torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, -1.0])
+    parts, settings = [*net.parameters()], {"lr": 0.1, "weight_decay": 0.2, "capture": capture}
+    optimizer = build_optimizer("sgd", parts, lr_scale=[1.0, 0.5], **settings)
+    net.weight.grad, net.bias.grad = torch.tensor([[4.0], [-6.0]]), torch.tensor([2.0, 8.0])
+    optimizer.step()
+    # 1 - 0.1 (4 + 0.2 * 1), 2 - 0.1 (-6 + 0.2 * 2); a bias does not decay, at half the rate
+    assert net.weight.flatten().tolist() == pytest.approx([0.58, 2.56])
+    assert net.bias.tolist() == pytest.approx([2.9, -1.4])
+    assert [type(group["lr"]) for group in optimizer.param_groups] == [
+        torch.Tensor if capture else float
+    ] * 2
+
+
 @pytest.fixture
 def draw():
     """Return a function that draws the same numbers in every run."""

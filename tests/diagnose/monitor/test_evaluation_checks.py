@@ -95,3 +95,23 @@ def test_layers_in_a_plain_list_are_found_by_name_of_the_fault():
         first = doctor.diagnosis().findings[0]
     assert (first.code, first.evidence[0].value) == ("CST110", 2.0)
     assert "ModuleList" in first.remedy.text
+
+
+class OnlyTheLoss(Reader):
+    """Returns nothing but its loss, and wants the targets for it."""
+
+    def forward(self, x, targets):
+        return F.cross_entropy(super().forward(x).flatten(0, 1), targets.flatten())
+
+
+def test_what_could_not_be_asked_is_said():
+    net = OnlyTheLoss()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    tokens = torch.as_tensor(TOKENS)
+    with watch(net, optimizer) as doctor:
+        for _ in range(6):
+            optimizer.zero_grad()
+            net(tokens[:, :-1], tokens[:, 1:]).backward()
+            optimizer.step()
+    assert any("CST505" in note for note in doctor.diagnosis().notes)
+    assert "future" not in doctor.record.final

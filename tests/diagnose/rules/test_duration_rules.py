@@ -30,7 +30,7 @@ def ending(fall, learnt=0.7, held=None):
 
 
 def test_a_loss_still_falling_at_the_end_was_stopped_too_early():
-    found = only(too_short, ending(above("end.falling")))
+    found = only(too_short, ending(above("end.falling"), learnt=0.5))
     assert (found.code, found.severity, found.where) == ("CST111", "warning", None)
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(above("end.falling"))
@@ -83,8 +83,15 @@ def test_no_evidence_lies_on_the_wrong_side_of_its_threshold():
                         assert one.threshold is None or one.value > one.threshold, found
 
 
+def test_without_validation_a_fall_after_most_was_learnt_is_only_a_remark():
+    fall = above("end.falling")
+    assert only(too_short, ending(fall, learnt=1.01 * limit("end.learnt"))).severity == "info"
+    held = ending(fall, learnt=1.01 * limit("end.learnt"), held=fall)
+    assert only(too_short, held).severity == "warning"
+
+
 def test_a_fall_at_the_end_of_a_schedule_that_ends_at_zero_is_the_plan():
-    record = ending(3 * limit("end.falling"))
+    record = ending(3 * limit("end.falling"), learnt=0.5)
     assert only(too_short, record).severity == "warning"
     record.optimizers = [replace(record.optimizers[0], lr=0.0)]
     assert only(too_short, record).severity == "info"

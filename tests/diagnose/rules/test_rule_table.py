@@ -130,13 +130,12 @@ def test_what_could_not_be_seen_is_told():
     assert "not recognised" in loss
 
 
-def test_a_rule_that_fails_costs_a_note_and_nothing_else(monkeypatch):
+def test_a_rule_that_fails_costs_a_note_and_nothing_else():
     def stumbles(case):
         raise ZeroDivisionError("on purpose")
 
-    rules = (stumbles, *RULES)
-    monkeypatch.setattr("castalia.diagnose.rules.rule_table.RULES", rules)
-    diagnosis = judge(test_gradient_rules.stale(classification(), 1.0))
+    record = test_gradient_rules.stale(classification(), 1.0)
+    diagnosis = judge(record, rules=(stumbles, *RULES))
     assert diagnosis.codes == ("CST112",)
     assert failures(diagnosis) == ["Rule stumbles failed: ZeroDivisionError: on purpose"]
 

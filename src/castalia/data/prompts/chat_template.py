@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,6 +36,7 @@ CHATML = (
     "{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+LONGEST = 10**6  # characters of a repeated text; a thousandth of it: steps of a count
 TOKENS = (
     "bos_token",
     "eos_token",
@@ -221,13 +223,42 @@ class Namespace(jinja2.utils.Namespace):
         super().__setitem__(name, value)
 
 
+class Sandbox(ImmutableSandboxedEnvironment):
+    """A sandbox in which numbers and texts stay small."""
+
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Compute a product, a power or a format, unless it is too large."""
+        if _is_large(operator, left, right):
+            raise jinja2.exceptions.SecurityError(f"no template may compute so much by {operator}")
+        return super().call_binop(context, operator, left, right)
+
+
+def _is_large(operator: str, left: Any, right: Any) -> bool:
+    if operator == "%":
+        return isinstance(left, str) and re.search(r"\d{4}|\*", left) is not None
+    if operator == "**":
+        return abs(left) > LONGEST or abs(right) > 64
+    parts = [v for v in (left, right) if isinstance(v, str | list | tuple)]
+    return bool(parts) and len(parts[0]) * abs(right if parts[0] is left else left) > LONGEST
+
+
+def _range(*bounds: int) -> range:
+    found = range(*bounds)
+    if len(found) > LONGEST // 1000:
+        raise jinja2.exceptions.SecurityError("no template may count that far")
+    return found
+
+
 @lru_cache(maxsize=64)
 def _compiled(source: str) -> jinja2.Template:
-    made = ImmutableSandboxedEnvironment(
+    made = Sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
     )
     made.filters["tojson"] = _to_json
-    made.globals |= {"raise_exception": _refuse, "strftime_now": _now, "namespace": Namespace}
+    made.globals |= {"raise_exception": _refuse, "strftime_now": _now, "range": _range}
+    made.globals["namespace"] = Namespace
     return made.from_string(source)
 
 

@@ -29,7 +29,8 @@ _NOTICES = (
     "use cookies",
 )
 _MARKERS = re.compile(r"\[(?:\d+|edit|citation needed)\]")
-_SENTENCE = re.compile(r"[^\s.!?][^.!?\n]*[.!?]+[\"”’)]*")
+# A stretch that no sign ends is matched too, so that the search never begins within it again.
+_STRETCH = re.compile(r"[^\s.!?][^.!?\n]*(?:([.!?]+[\"”’)]*)|(?=\n|\Z))")
 
 
 def clean_lines(page: str, words: int = 5) -> str:
@@ -84,7 +85,7 @@ def clean_page(
     if not is_prose(page, bad_words):
         return None
     kept = clean_lines(page, words)
-    return kept if len(_SENTENCE.findall(kept)) >= sentences else None
+    return kept if len(_sentences(kept)) >= sentences else None
 
 
 def drop_repeated(pages: Iterable[str], span: int = 3) -> Iterator[str]:
@@ -104,7 +105,7 @@ def drop_repeated(pages: Iterable[str], span: int = 3) -> Iterator[str]:
     """
     seen: set[int] = set()
     for page in pages:
-        found = list(_SENTENCE.finditer(page))
+        found = _sentences(page)
         plain = [" ".join(match.group().lower().split()) for match in found]
         repeated: set[int] = set()
         for k in range(max(1, len(plain) - span + 1)):
@@ -115,6 +116,11 @@ def drop_repeated(pages: Iterable[str], span: int = 3) -> Iterator[str]:
         kept = _without(page, [found[k].span() for k in sorted(repeated)])
         if kept:
             yield kept
+
+
+def _sentences(text: str) -> list[re.Match[str]]:
+    """Return the stretches that a full stop, an exclamation or a question mark ends."""
+    return [match for match in _STRETCH.finditer(text) if match[1]]
 
 
 def _without(page: str, spans: list[tuple[int, int]]) -> str:

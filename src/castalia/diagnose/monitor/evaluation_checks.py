@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from castalia.diagnose.monitor.module_facts import first_tensor, has_dropout
+from castalia.diagnose.monitor.module_facts import first_tensor, has_dropout, note
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules.case import Case
 from castalia.nn.network_modes import evaluating
@@ -18,6 +18,12 @@ from castalia.nn.network_modes import evaluating
 __all__ = ["ask", "future_change", "random_change"]
 
 ROWS = 4
+UNASKED = {
+    "future": "Whether the model sees later tokens (CST505) could not be checked: called with "
+    "tokens alone, it does not return an answer for each of them.",
+    "random_evaluation": "Whether answers are random in evaluation mode (CST116) could not be "
+    "checked: the module wants more than its first input.",
+}
 Question = Callable[[nn.Module, np.ndarray], float | None]
 
 
@@ -27,9 +33,11 @@ def ask(module: nn.Module, record: Record) -> None:
         try:
             answer = question(module, rows)
         except Exception:  # a module that wants other arguments cannot be asked
-            continue
+            answer = None
         if answer is not None:
             record.final[name] = answer
+        else:
+            note(record, UNASKED[name])
 
 
 def _open_questions(

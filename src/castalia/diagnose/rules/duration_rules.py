@@ -72,9 +72,10 @@ def too_short(case: Case) -> Iterator[Finding]:
     if held is not None:
         what = "fall of the validation loss over the last fifth"
         evidence.append(Evidence(what, held, least))
+    unseen = held is None and case.learnt > half  # validation may have levelled off long ago
     yield finding(
         "CST111",
-        "info" if _levelled(case) or case.annealed else "warning",
+        "info" if unseen or _levelled(case) or case.annealed else "warning",
         0.7 + 0.15 * (held is not None),
         f"The loss was still falling when training stopped, by {number(100 * fall, 2)} % over the "
         "last fifth of the steps.",

@@ -6,7 +6,6 @@ Reference: 2019, Houlsby et al., Parameter-efficient transfer learning for NLP, 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
-from castalia.nn.adaptation.lora import no_match
+from castalia.nn.adaptation.lora import layer_pattern, no_match
 
 __all__ = ["Bottleneck", "BottleneckAdapters"]
 
@@ -69,7 +68,8 @@ class BottleneckAdapters:
             raise InvalidParameter(
                 f"BottleneckAdapters: `width` must be a whole number from 1; got {self.width!r}."
             )
-        found = [m for name, m in net.named_modules() if re.search(self.pattern, name)]
+        pattern = layer_pattern("BottleneckAdapters", self.pattern)
+        found = [m for name, m in net.named_modules() if pattern.search(name)]
         if not found:
             raise no_match("BottleneckAdapters", self.pattern, net, nn.Linear)
         net.requires_grad_(False)

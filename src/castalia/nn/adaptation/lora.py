@@ -116,10 +116,11 @@ class LoRA:
 
     def apply(self, net: nn.Module) -> nn.Module:
         """Change a network in place and return it."""
+        pattern = layer_pattern("LoRA", self.pattern)
         found = [
             name
             for name, module in net.named_modules()
-            if isinstance(module, nn.Linear) and re.search(self.pattern, name)
+            if isinstance(module, nn.Linear) and pattern.search(name)
         ]
         if not found:
             raise no_match("LoRA", self.pattern, net, nn.Linear)
@@ -129,6 +130,27 @@ class LoRA:
             layer = net.get_submodule(name)
             setattr(net.get_submodule(owner), last, LoRALinear(layer, self.rank, self.alpha))  # type: ignore[arg-type]
         return net
+
+
+def layer_pattern(owner: str, pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of names, unless it could search for ever: it may come from a file.
+
+    >>> layer_pattern("LoRA", "(a+)+$")
+    Traceback (most recent call last):
+    castalia.errors.InvalidParameter: LoRA: `pattern` must be a regular expression with at most 4 \
+repeats and without repeated groups; got '(a+)+$'.
+    """
+    try:
+        compiled = re.compile(pattern)
+        repeats, groups = (len(re.findall(p, pattern)) for p in (r"[*+{]", r"(?<!\\)\)[*+{]"))
+        if repeats <= 4 and not groups:
+            return compiled
+    except (re.error, TypeError, RecursionError, OverflowError):
+        pass
+    raise InvalidParameter(
+        f"{owner}: `pattern` must be a regular expression with at most 4 repeats and without "
+        f"repeated groups; got {pattern!r}."
+    )
 
 
 def no_match(owner: str, pattern: str, net: nn.Module, kind: type) -> InvalidParameter:

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from evidence.torture import LOSSES, mutated_files
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_some_seconds_of_kills_lose_nothing():
@@ -20,3 +22,8 @@ def test_some_seconds_of_kills_lose_nothing():
     counts = dict(re.findall(r"^\| (.+) \| ([\d,]+) \|$", done.stdout, re.MULTILINE))
     assert counts["lost"] == "0"
     assert int(counts["kills"].replace(",", "")) >= 1
+
+
+def test_all_ends_of_the_parts_that_are_losses_are_counted():
+    assert set(mutated_files.BAD) < set(LOSSES)
+    assert set(LOSSES) - set(mutated_files.BAD) == {"lost", "twice", "different"}
