@@ -293,3 +293,15 @@ def test_a_template_may_not_compute_much(source):
         ChatTemplate(source).render([{"role": "user", "content": "Hi"}])
     few = "{{ 2 * 3 ** 2 }}{{ '-' * 3 }}{{ 7 % 4 }}{% for i in range(3) %}{{ i }}{% endfor %}"
     assert ChatTemplate(few).render([]) == "18---3012"
+
+
+@pytest.mark.parametrize("place, value", [(8, 99), (6, 1)])  # compression; encrypted
+def test_a_zip_that_cannot_be_unpacked_is_said_to_be_damaged(tmp_path, place, value):
+    raw = bytearray(zipped(b"a,b\n1,2\n"))
+    raw[place] = value
+    entry = raw.index(b"PK\x01\x02")
+    raw[entry + place + 2] = value
+    path = tmp_path / "table.csv.zip"
+    path.write_bytes(raw)
+    with pytest.raises(InvalidData, match="table.csv.zip"):
+        read(path)

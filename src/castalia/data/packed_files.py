@@ -112,7 +112,15 @@ PACKINGS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     ".xz": ("xz", XzFile),
     ".zip": ("zip", _member_bytes),
 }
-_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+_DAMAGE = (
+    EOFError,
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    NotImplementedError,  # a compression that zipfile does not know
+    RuntimeError,  # an encrypted member
+)
 
 
 def is_packed(path: str | Path) -> bool:

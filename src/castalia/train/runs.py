@@ -232,7 +232,7 @@ class RunStore:
                 f"RunStore: `{self.path}` could not be used ({error}). Check that the disk has "
                 "space, that the folder can be written and that no process holds it locked."
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: object) -> DamagedFile:

@@ -274,7 +274,8 @@ def _simple_model(case: Case) -> tuple[str, float, float] | None:
         return None
     floor = float(counts.max() / len(y))
     name, score = best_of_simple(x, y, classes=True)
-    return name, *((part - floor) / max(1 - floor, 1e-9) for part in (score, ours))
+    room = max(1 - floor, 1e-9)
+    return name, (score - floor) / room, (ours - floor) / room
 
 
 def _best_accuracy(case: Case) -> float | None:
