@@ -304,4 +304,4 @@ def test_a_zip_that_cannot_be_unpacked_is_said_to_be_damaged(tmp_path, place, va
     path = tmp_path / "table.csv.zip"
     path.write_bytes(raw)
     with pytest.raises(InvalidData, match="table.csv.zip"):
-        read(path)
+        castalia.read(path)
