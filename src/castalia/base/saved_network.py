@@ -8,6 +8,7 @@ whose shapes are those of the file is given memory.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -38,7 +39,13 @@ def rebuilt(build: Callable[[], nn.Module], weights: Mapping[str, Tensor], owner
         has; nothing of its size was allocated then.
     """
     with seed_scope(0):  # initialisation draws random numbers; the caller's stay as they were
-        with torch.device("meta"), _at_most(FEW + EACH * len(weights), owner):
+        with (
+            torch.device("meta"),
+            _at_most(FEW + EACH * len(weights), owner),
+            warnings.catch_warnings(),
+        ):
+            # A network that begins with the weights of another has no place for them yet.
+            warnings.filterwarnings("ignore", ".*copying from a non-meta parameter")
             outline = build()
         _check(outline, weights, owner)
         module = build()

@@ -91,7 +91,8 @@ def system(name: str) -> System:
     if name not in SYSTEMS:
         short = [known for known in SYSTEMS if _plain(name) in _forms(known)]
         forms = [*(form for known in SYSTEMS for form in _forms(known)), *ALIASES]
-        near = f" Did you mean {listing(short)}?" if short else did_you_mean(_plain(name), forms)
+        near = did_you_mean(name, SYSTEMS) or did_you_mean(_plain(name), forms)
+        near = f" Did you mean {listing(short)}?" if short else near
         raise InvalidParameter(
             f"castalia: `{name}` is not in the catalogue; `castalia models` lists it.{near}"
         )

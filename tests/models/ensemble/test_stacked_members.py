@@ -151,7 +151,7 @@ class Listener(Callback):
         {"watch": True},
         {"step": "plain"},
         {"optimizer": "lbfgs"},
-        {"optimizer": torch.optim.SGD},
+        {"optimizer": lambda parameters, lr: torch.optim.SGD(parameters, lr)},
     ],
     ids=lambda settings: next(iter(settings)),
 )

@@ -232,7 +232,7 @@ def test_cross_entropy_of_weighted_rows_is_a_loss_of_outputs():
         ({"accumulate": 2}, "`accumulate` must be 1 with optimizer 'newton'; got 2"),
         ({"compile": True}, "`compile` must be 'auto' or False with optimizer 'newton'; got True"),
         ({"precision": "bf16"}, "`precision` must not be 'bf16' with optimizer 'newton'"),
-        ({"optimizer": Newton, "accumulate": 3}, "with optimizer 'Newton'; got 3"),
+        ({"optimizer": Newton, "accumulate": 3}, "with optimizer 'newton'; got 3"),
         (
             {"optimizer": functools.partial(HessianFree, damping=1.0), "clip": 2.0},
             "with optimizer 'HessianFree'; got 2.0",

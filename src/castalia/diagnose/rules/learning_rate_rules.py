@@ -42,6 +42,8 @@ def too_high(case: Case) -> Iterator[Finding]:
         return
     if not harmed and not (weight >= 2 and _unsettled(case)):
         return
+    if weight == 1 and large and case.falls and not broken:
+        return  # long steps that still lead down
     sure = min(0.97, 0.45 + 0.17 * weight + (0.1 if large and harmed else 0.0))
     severity = "error" if harmed else "warning"
     yield finding(
