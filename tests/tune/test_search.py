@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
-from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
@@ -157,14 +156,6 @@ def test_a_grid_without_a_space_takes_points_of_the_default_one():
     assert len(few.cv_results_["params"]) == 3
 
 
-@pytest.fixture
-def quick_start():
-    """Fork the workers, which need not import everything again."""
-    with parallel_config(backend="multiprocessing"):
-        yield
-
-
-@pytest.mark.usefixtures("quick_start")
 def test_trials_in_processes_of_their_own_give_what_one_process_gives(tmp_path):
     grid = {"alpha": [0.01, 1.0, 100.0], "fit_intercept": [True, False]}
     told = []
