@@ -219,7 +219,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self, adapter: Any, X: Any, y: Any, weight: Any, *, reset: bool
     ) -> tuple[Any, Any, np.ndarray | None]:
         codec = self.codec
-        X, y = split_target(X, y)
+        X, y = split_target(X, y, required=codec.required)
         X = check_rows(self, adapter, X, reset=reset, y=y if codec.required else "unasked")
         y = codec.check(self, adapter, X, y)
         return drop_weightless(X, y, codec.check_weight(self, X, weight))

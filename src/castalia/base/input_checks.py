@@ -51,7 +51,7 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if issparse(X) else len(X)
 
 
-def split_target(X: Any, y: Any) -> tuple[Any, Any]:
+def split_target(X: Any, y: Any, *, required: bool = True) -> tuple[Any, Any]:
     """Take y out of a ``Dataset`` when it is named there, or named by ``y``."""
     if isinstance(X, Images) and y is None and X.target is not None:
         X = decodable(X)  # files that cannot be decoded go, with their targets
@@ -61,6 +61,8 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     if isinstance(y, str):
         X = read(X, target=y)
     if y is None or isinstance(y, str):
+        if X.target is None and not required:
+            return X, None
         if X.target is None:
             raise InvalidData(
                 "fit: `y` must be given when the data set names no target; use read(path, "
@@ -88,7 +90,7 @@ def check_rows(
     y
         The target, only to report its absence.
     """
-    if isinstance(adapter, TableAdapter):
+    if isinstance(adapter, TableAdapter) and adapter.tabular(X):
         return check_X(estimator, X, reset=reset, y=y)
     if y is None:
         raise InvalidData(

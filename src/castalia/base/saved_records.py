@@ -4,6 +4,7 @@ from castalia.base.saved_values import register
 from castalia.data import augment, tokenizers
 from castalia.data.images import ImageAdapter
 from castalia.data.prompts import ChatTemplate
+from castalia.data.row_adapter import RowAdapter
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
 from castalia.data.tabular_adapter import TabularAdapter
@@ -34,6 +35,7 @@ register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
 register(TabularAdapter, "TabularAdapter")
 register(ImageAdapter, "ImageAdapter")
+register(RowAdapter, "RowAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (

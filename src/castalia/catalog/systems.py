@@ -2,6 +2,7 @@
 
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
+from castalia.catalog.generative_systems import GENERATIVE
 from castalia.catalog.kernel_systems import KERNEL
 from castalia.catalog.language_systems import LANGUAGE
 from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
@@ -23,6 +24,7 @@ FAMILIES = (
     LINEAR_CLASSIFIERS,
     DENSE,
     KERNEL,
+    GENERATIVE,
     ENSEMBLE,
     VISION_SEGMENTERS,
     VISION,

@@ -52,6 +52,10 @@ class TableAdapter(Adapter):
         """Shape of one row."""
         return torch.Size([self.inputs])
 
+    def tabular(self, X: Any) -> bool:
+        """Whether X is to be checked as a table; one that also reads images says when it is."""
+        return True
+
     def fit(self, X: Any, sample_weight: np.ndarray | None = None) -> TableAdapter:
         """Learn columns, scales and categories."""
         self.encoder.fit(X, sample_weight)

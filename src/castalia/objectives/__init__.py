@@ -1,12 +1,31 @@
 """What is minimised: one file a learning principle."""
 
 from castalia.objectives.adversarial import Adversarial, fgsm, pgd
+from castalia.objectives.adversarial_game import (
+    AdversarialGame,
+    HingeGame,
+    Minimax,
+    NonSaturating,
+    Wasserstein,
+    optimal_discriminator,
+)
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
 from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
+from castalia.objectives.elbo import (
+    ELBO,
+    SequentialELBO,
+    evidence_lower_bound,
+    gaussian_kl,
+    importance_weights,
+    log_normal,
+    optimal_posterior,
+    reparametrise,
+)
 from castalia.objectives.in_batch_contrast import InBatchContrast
+from castalia.objectives.layer_reconstruction import LayerReconstruction
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
     LIKELIHOODS,
@@ -20,14 +39,24 @@ from castalia.objectives.likelihood import (
 )
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.masked import MaskedLM
+from castalia.objectives.mean_discrepancy import MMD, energy_distance, mmd
 from castalia.objectives.member_loss import MemberLoss
+from castalia.objectives.negative_log_likelihood import NegativeLogLikelihood
 from castalia.objectives.next_sentence import NextSentence
 from castalia.objectives.next_token import CarriedLM, CausalLM
+from castalia.objectives.noise_prediction import NoisePrediction, ddim_step, signal_shares
 from castalia.objectives.objective import BatchPenalty, Objective, Penalty, weighted_mean
 from castalia.objectives.penalties import L1, L2, Lq, Tied
 from castalia.objectives.pixel_cross_entropy import PixelCrossEntropy
 from castalia.objectives.prefix import PrefixLM
+from castalia.objectives.reconstruction import CodeSparsity, Reconstruction, corrupted
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
+from castalia.objectives.row_likelihoods import (
+    LevelLikelihood,
+    LogisticLikelihood,
+    MixedLikelihood,
+    RowLikelihood,
+)
 from castalia.objectives.sequence_cross_entropy import SequenceCrossEntropy
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.span_corruption import SpanCorruption
@@ -58,6 +87,35 @@ from castalia.probability import (
 )
 
 __all__ = [
+    "evidence_lower_bound",
+    "optimal_posterior",
+    "optimal_discriminator",
+    "SequentialELBO",
+    "MMD",
+    "AdversarialGame",
+    "HingeGame",
+    "Minimax",
+    "NegativeLogLikelihood",
+    "NoisePrediction",
+    "NonSaturating",
+    "Wasserstein",
+    "ddim_step",
+    "energy_distance",
+    "mmd",
+    "signal_shares",
+    "LayerReconstruction",
+    "ELBO",
+    "CodeSparsity",
+    "LevelLikelihood",
+    "LogisticLikelihood",
+    "MixedLikelihood",
+    "Reconstruction",
+    "RowLikelihood",
+    "corrupted",
+    "gaussian_kl",
+    "importance_weights",
+    "log_normal",
+    "reparametrise",
     "L1",
     "L2",
     "LIKELIHOODS",

@@ -142,6 +142,9 @@ def _answers(model: Any, X: Any) -> np.ndarray:
     for method in ("predict_proba", "predict", "transform", "score_samples"):
         if hasattr(model, method):
             return getattr(model, method)(X)
+    if hasattr(model, "sample"):  # it has nothing to say of a row
+        model.score(X)  # which refuses what is none
+        return model.sample(len(X))
     raise ContractBroken(f"{type(model).__name__}: must predict or transform")
 
 

@@ -1,0 +1,153 @@
+"""DRAW: a recurrent variational autoencoder that paints on a canvas through an attention window.
+
+For t = 1 … T, with x the image and c the canvas:
+  e_t = x - sigmoid(c_{t-1}),            r_t = read(x, e_t, d_{t-1}),
+  h_t = LSTM_enc(h_{t-1}, [r_t, d_{t-1}]),  z_t ~ Q(z | h_t) = N(mu(h_t), s(h_t)^2),
+  d_t = LSTM_dec(d_{t-1}, z_t),          c_t = c_{t-1} + write(d_t).
+read and write use N x N Gaussian filters whose centre, stride, width and intensity d_t decides.
+Shapes: B batch, C channels, H and W size, N window, K code, T steps.
+Reference: 2015, Gregor, Danihelka, Graves, Rezende, Wierstra, DRAW, arXiv 1502.04623.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["DRAWNetwork", "Painted", "filters", "window"]
+
+TINY = 1e-8
+
+
+class Painted(NamedTuple):
+    """What came of a pass: the canvas (B, C H W), the mean codes and log-variances, the draws."""
+
+    canvas: Tensor
+    mean: Tensor  # (B, T, K)
+    log_variance: Tensor  # (B, T, K)
+    z: Tensor  # (B, T, K)
+    windows: Tensor  # (B, T, 4): centre x and y, stride, deviation, of the writing window
+
+
+def filters(centre: Tensor, stride: Tensor, variance: Tensor, n: int, size: int) -> Tensor:
+    """Return the Gaussian filters along one axis, (B, N, size), each of sum 1.
+
+    mu_i = centre + (i - N/2 - 1/2) stride, F[i, a] ~ exp(-(a - mu_i)^2 / 2 variance), i from 1.
+    """
+    place = torch.arange(1, n + 1, dtype=centre.dtype, device=centre.device) - n / 2 - 0.5
+    mean = centre[:, None] + place * stride[:, None]  # (B, N)
+    a = torch.arange(size, dtype=centre.dtype, device=centre.device)
+    weight = (-(a - mean[..., None]).square() / (2 * variance[:, None, None])).exp()
+    return weight / weight.sum(dim=2, keepdim=True).clamp_min(TINY)
+
+
+def window(
+    parameters: Tensor, n: int, size: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the filters of both axes, the intensity, and where the window is, of (B, 5) numbers.
+
+    gx = (W + 1) (gx~ + 1) / 2, gy likewise, stride = (max(H, W) - 1) / (N - 1) e^stride~.
+    """
+    x, y, log_variance, log_stride, log_intensity = parameters.unbind(dim=1)
+    height, width = size
+    x, y = (width + 1) * (x + 1) / 2, (height + 1) * (y + 1) / 2
+    stride = (max(height, width) - 1) / max(1, n - 1) * log_stride.exp()
+    variance = log_variance.exp() + TINY
+    across = filters(x, stride, variance, n, width)  # (B, N, W)
+    down = filters(y, stride, variance, n, height)  # (B, N, H)
+    return down, across, log_intensity.exp(), torch.stack([x, y, stride, variance.sqrt()], dim=1)
+
+
+class DRAWNetwork(nn.Module):
+    """Encoder and decoder cells, the two windows, and a canvas.
+
+    Parameters
+    ----------
+    channels, size
+        Of images.
+    code
+        Width K of the code of a step.
+    steps
+        Number T of steps.
+    hidden
+        Units of each cell.
+    window
+        Side N of the reading and writing windows.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: Sequence[int],
+        *,
+        code: int = 10,
+        steps: int = 10,
+        hidden: int = 256,
+        window: int = 5,
+    ) -> None:
+        super().__init__()
+        self.channels, self.size = channels, (int(size[0]), int(size[1]))
+        self.code, self.steps, self.hidden, self.window = code, steps, hidden, window
+        self.reading, self.writing = nn.Linear(hidden, 5), nn.Linear(hidden, 5)
+        self.encoder = nn.LSTMCell(2 * channels * window**2 + hidden, hidden)
+        self.posterior_head = nn.Linear(hidden, 2 * code)
+        self.decoder = nn.LSTMCell(code, hidden)
+        self.patch = nn.Linear(hidden, channels * window**2)
+        self.canvas = nn.Parameter(torch.zeros(channels, *self.size))  # c_0
+
+    def _start(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        zero = x.new_zeros(len(x), self.hidden)
+        canvas = self.canvas.expand(len(x), -1, -1, -1)
+        return canvas, (zero, zero), (zero, zero)
+
+    def read(self, x: Tensor, error: Tensor, d: Tensor) -> Tensor:
+        """Return what the window shows of the image and of the error, (B, 2 C N N)."""
+        down, across, intensity, _ = window(self.reading(d), self.window, self.size)
+        both = torch.cat([x, error], dim=1)  # (B, 2 C, H, W)
+        seen = down[:, None] @ both @ across[:, None].mT  # (B, 2 C, N, N)
+        return (intensity[:, None, None, None] * seen).flatten(1)
+
+    def write(self, d: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what is added to the canvas, (B, C, H, W), and where the window was, (B, 4)."""
+        down, across, intensity, place = window(self.writing(d), self.window, self.size)
+        patch = self.patch(d).view(len(d), self.channels, self.window, self.window)
+        added = down[:, None].mT @ patch @ across[:, None]
+        return added / intensity[:, None, None, None], place
+
+    def forward(self, x: Tensor, noise: Tensor | None = None) -> Painted:
+        """Encode and paint images (B, C, H, W); noise (B, T, K) of the draws, random where None."""
+        canvas, enc, dec = self._start(x)
+        kept: list[tuple[Tensor, ...]] = []
+        for t in range(self.steps):
+            seen = self.read(x, x - canvas.sigmoid(), dec[0])
+            enc = self.encoder(torch.cat([seen, dec[0]], dim=1), enc)
+            mean, log_variance = self.posterior_head(enc[0]).chunk(2, dim=1)  # (B, K) each
+            draw = torch.randn_like(mean) if noise is None else noise[:, t]
+            z = mean + (log_variance / 2).exp() * draw
+            dec = self.decoder(z, dec)
+            added, place = self.write(dec[0])
+            canvas = canvas + added
+            kept.append((mean, log_variance, z, place))
+        stacked = [torch.stack(each, dim=1) for each in zip(*kept, strict=True)]
+        return Painted(canvas.flatten(1), *stacked)
+
+    def paint(self, z: Tensor) -> Tensor:  # (B, T, K)
+        """Return the canvas after each step of given codes, (B, T, C H W)."""
+        canvas, _, dec = self._start(z)
+        shown = []
+        for t in range(self.steps):
+            dec = self.decoder(z[:, t], dec)
+            canvas = canvas + self.write(dec[0])[0]
+            shown.append(canvas.flatten(1))
+        return torch.stack(shown, dim=1)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Return the mean codes of all steps, (B, T K), every draw at its mean."""
+        return self(x, x.new_zeros(len(x), self.steps, self.code)).mean.flatten(1)
+
+    def decode(self, z: Tensor) -> Tensor:
+        """Return the last canvas of codes (B, T K)."""
+        return self.paint(z.view(len(z), self.steps, self.code))[:, -1]
