@@ -273,7 +273,8 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self._keep_record(state, past, {"seed": recorder.seed, **counts})
         self.run_ = None if recorder.run is None else str(recorder.run.folder)
         remember(self, doctor)
-        self.codec.conclude(self, *self._validation_outputs(held))
+        judged = kept if self.codec.judges_training and not len(held) else held
+        self.codec.conclude(self, *self._validation_outputs(judged))
         return self
 
     def _recorder(
@@ -350,7 +351,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             for window, order in held.windows(None, 0):
                 for index in order.split(most):
                     batch = window.batch(index)
-                    outputs.append(_judged(self.module_, batch.to(device)).cpu())
+                    outputs.append(self.codec.judged(self, batch.to(device)).cpu())
                     targets.append(batch.y)
         return torch.cat(outputs), torch.cat(targets)
 
@@ -403,13 +404,6 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 def _stages(objective: Objective | Sequence[Stage]) -> Sequence[Stage]:
     return objective if isinstance(objective, Sequence) else [Stage("train", objective)]
-
-
-def _judged(net: Any, batch: Batch) -> Tensor:
-    """Return the outputs on held-out rows: of several networks, those that left a row out."""
-    if batch.weight is None or batch.weight.ndim == 1:
-        return net(batch.x)
-    return net.held_out_outputs(batch.x, batch.weight)
 
 
 def _cast(leaf: Any, dtype: torch.dtype) -> Any:

@@ -59,6 +59,7 @@ from castalia.evaluate.mistakes import Mistake, worst_mistakes
 from castalia.evaluate.model_complexity import Complexity, complexity
 from castalia.evaluate.retrieval_metrics import mean_reciprocal_rank, ndcg, recall_at
 from castalia.evaluate.rouge_scores import Rouge, rouge
+from castalia.evaluate.sample_fidelity import SampleFidelity, sample_fidelity, sample_scores
 from castalia.evaluate.segmentation import (
     boundary_accuracy,
     class_iou,
@@ -82,6 +83,9 @@ from castalia.models.vision.average_precision import (
 )
 
 __all__ = [
+    "SampleFidelity",
+    "sample_fidelity",
+    "sample_scores",
     "METRICS",
     "ActivationHistogram",
     "AttentionMap",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import math
 import pickle
 import re
 import tempfile
@@ -324,12 +325,15 @@ def check_toy(record: Any) -> None:
 def _score(model: Any, X: Any, y: Any) -> float:
     """Return the score; of clusters, found without y, how well they agree with it (1: wholly).
 
-    Of a language model the inverse of its perplexity, which lies between 0 and 1.
+    Of a language model the inverse of its perplexity, which lies between 0 and 1; of a model of
+    rows exp(score / numbers of a row), the mean likelihood of a number.
     """
     if hasattr(model, "perplexity"):
         return 1 / float(model.perplexity(X))
     if hasattr(model, "fit_predict"):
         return float(adjusted_rand_score(y, model.predict(X)))
+    if hasattr(model, "score_samples") or hasattr(model, "sample"):
+        return math.exp(model.score(X) / np.prod(X.shape[1:]))
     return float(model.score(X, y))
 
 

@@ -47,7 +47,8 @@ class StepTerms:
             if name == "loss":
                 self.state.losses = self.seen[name]
                 if not all(map(math.isfinite, found)):
-                    raise _diverged(self.state, name, found)
+                    phase = _first_phase(stepper, values)
+                    raise _diverged(self.state, name, found, phase)
         self.rows.extend(rows)
 
     def means(self) -> dict[str, Any]:
@@ -63,11 +64,24 @@ def _mean(values: list[float], rows: list[int]) -> float:
     return sum(v * n for v, n in known) / sum(n for _, n in known) if known else math.nan
 
 
-def _diverged(state: TrainState, term: str, values: list[float]) -> Diverged:
+def _first_phase(stepper: Stepper, values: dict[str, Any]) -> str:
+    """Return which of several phases was the first to leave the numbers, in words."""
+    phases = stepper.parts.phases
+    if len(phases) == 1:
+        return ""
+    first = {}
+    for phase in phases:
+        wrong = [i for i, v in enumerate(values[phase.name].tolist()) if not math.isfinite(v)]
+        if wrong and phase.every == 1:  # a step in which a phase is not due has no value either
+            first[phase.name] = wrong[0]
+    return f" of the {min(first, key=lambda name: first[name])}" if first else ""
+
+
+def _diverged(state: TrainState, term: str, values: list[float], phase: str = "") -> Diverged:
     first = next(i for i, value in enumerate(values) if not math.isfinite(value))
     step = state.total - len(values) + first + 1
     return Diverged(
-        f"Training: the {term} became {values[first]} in epoch {state.epoch + 1}, at step "
+        f"Training: the {term}{phase} became {values[first]} in epoch {state.epoch + 1}, at step "
         f"{step}, with lr={state.lr:g}. Lower `lr`, clip gradients with Training(clip=1.0), or "
         "check the data for extreme values.",
         step=step,

@@ -10,6 +10,7 @@ import torch
 
 from castalia.base.input_checks import check_target, check_weight, n_rows
 from castalia.errors import InvalidParameter
+from castalia.protocols import Batch
 
 __all__ = ["NoTarget", "Target", "TargetCodec"]
 
@@ -44,7 +45,8 @@ class TargetCodec:
     """
 
     required: ClassVar[bool] = True  # whether ``fit`` needs a y
-    judges: ClassVar[bool] = False  # whether ``conclude`` wants outputs of the validation rows
+    judges: ClassVar[bool] = False  # whether ``conclude`` wants outputs of the validation rows,
+    judges_training: ClassVar[bool] = False  # and without any, those of the rows trained on
 
     def check(self, est: Any, adapter: Any, X: Any, y: Any) -> Any:
         """Return y checked against the rows X, which the adapter has checked already."""
@@ -82,6 +84,13 @@ class TargetCodec:
 
     def conclude(self, est: Any, outputs: Any, targets: Any) -> None:
         """Learn from the outputs of the validation rows after training, None without any."""
+
+    def judged(self, est: Any, batch: Batch) -> Any:
+        """Return what ``conclude`` is given of a batch: outputs, by those that left a row out."""
+        net: Any = est.module_
+        if batch.weight is None or batch.weight.ndim == 1:
+            return net(batch.x)
+        return net.held_out_outputs(batch.x, batch.weight)
 
     def outputs(self, est: Any, x: Any) -> Any:
         """Return the network's outputs for a batch of inputs."""

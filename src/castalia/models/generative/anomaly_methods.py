@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from castalia.base import Interval
-from castalia.base.input_checks import n_rows, take_rows
-from castalia.data.row_splits import SMALLEST, holdout
+from castalia.base import Interval, TargetCodec
 from castalia.errors import InvalidData
+from castalia.models.generative.row_estimator import RowCodec
+from castalia.protocols import Batch
 
-__all__ = ["Anomalies"]
+__all__ = ["Anomalies", "ScoredCodec"]
+
+
+class ScoredCodec(RowCodec):
+    """No targets; learns ``threshold_`` from the scores of rows that are held out."""
+
+    judges = judges_training = True
+
+    def judged(self, est: Any, batch: Batch) -> Tensor:
+        """Return the scores of a batch."""
+        return est._row_scores(batch.x)
+
+    def conclude(self, est: Any, outputs: Any, targets: Any) -> None:
+        """Learn the score below which ``contamination`` of the rows lie."""
+        est.threshold_ = float(np.quantile(outputs.double().numpy(), est.contamination))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -28,48 +42,8 @@ class Anomalies:
         Share of rows like those of ``fit`` that ``detect`` calls anomalies.
     """
 
+    codec: ClassVar[TargetCodec] = ScoredCodec()
     contamination: Annotated[float, Interval(0, 0.5, closed="neither")] = 0.05
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, validation: Any = None) -> Any:
-        """Learn the rows, and the score below which ``contamination`` of those held out lie.
-
-        Parameters
-        ----------
-        X
-            Array, frame, ``castalia.data.Dataset``, images.
-        y
-            Not used, but by conditional models.
-        sample_weight
-            How often each row counts; 0 leaves it out.
-        validation
-            Rows ``(X, y)`` to validate on, or a share of the rows; None: as ``training`` says.
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X, y, sample_weight, validation)  # type: ignore[misc]
-        self._calibrate(X, validation, sample_weight)
-        return self
-
-    def _calibrate(self, X: Any, validation: Any, weight: Any) -> None:
-        """Learn the threshold on the rows held out; on all where there are none, or weights."""
-        X, share = self._checked(X), self.contamination  # type: ignore[attr-defined]
-        if weight is not None:
-            scores = self.score_samples(X)
-            each = np.broadcast_to(np.asarray(weight, dtype=np.float64), scores.shape)
-            found = np.quantile(scores, share, weights=each, method="inverted_cdf")
-            self.threshold_ = float(found)
-            return
-        training: Any = self._resolved_training()  # type: ignore[attr-defined]
-        wanted = training.validation if validation is None else validation
-        if isinstance(wanted, tuple):
-            X = wanted[0]
-        elif wanted:
-            seed = self.settings_["seed"]  # type: ignore[attr-defined]
-            held = holdout(n_rows(X), float(wanted), seed=seed, smallest=SMALLEST)[1]
-            X = take_rows(X, held) if len(held) else X
-        self.threshold_ = float(np.quantile(self.score_samples(X), share))
 
     def _row_scores(self, x: Tensor) -> Tensor:
         raise NotImplementedError

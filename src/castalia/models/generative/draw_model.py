@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from castalia.base import Interval
 from castalia.errors import InvalidData
-from castalia.models.generative.anomaly_methods import Anomalies
+from castalia.models.generative.anomaly_methods import Anomalies, ScoredCodec
 from castalia.models.generative.code_methods import Codes
-from castalia.models.generative.row_estimator import RowCodec, RowEstimator, row_likelihood
+from castalia.models.generative.row_estimator import RowEstimator, row_likelihood
 from castalia.models.generative.sample_methods import Samples
 from castalia.nets.generative import DRAWNetwork
 from castalia.objectives import RowLikelihood, SequentialELBO, log_normal
@@ -28,7 +28,7 @@ __all__ = ["DRAW"]
 STREAM = 2**22  # numbers the seeds of estimates apart from those of samples
 
 
-class ImageCodec(RowCodec):
+class ImageCodec(ScoredCodec):
     """No targets; refuses tables."""
 
     def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:
@@ -131,21 +131,23 @@ class DRAW(Samples, Anomalies, Codes, RowEstimator):
         parameter = next(self.module_.parameters())
         return self._decoded(noise.normal(self.code_).to(parameter)).sigmoid()
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return a bound of log p(x) of each image, (n,), by one draw."""
-        return self.log_likelihood(X, samples=1)
+    def _row_scores(self, x: Tensor) -> Tensor:
+        """Return a bound of log p(x) of each image, (B,), by one draw."""
+        return self._estimates(x, 1)
 
     def log_likelihood(self, X: Any, samples: int = 100) -> np.ndarray:
         """Estimate log p(x) of each image, (n,), by importance sampling from the posterior."""
-        seed = derive(self.settings_["seed"], STREAM)
-        blocks = iter(range(2**62))
+        return torch.cat(list(self._each(X, lambda x: self._estimates(x, samples)))).numpy()
 
-        def estimate(x: Tensor) -> Tensor:
-            noise = next(RowNoise.blocks(len(x), derive(seed, next(blocks))))
-            each = [self._weights(x, noise.normal(self.steps, self.code)) for _ in range(samples)]
-            return torch.stack(each).double().logsumexp(dim=0) - math.log(samples)
-
-        return torch.cat(list(self._each(X, estimate, rows=BLOCK))).numpy()
+    def _estimates(self, x: Tensor, samples: int) -> Tensor:
+        """Return log 1/k sum_i p(x, z_i) / q(z_i | x) of each image, (B,)."""
+        found = []
+        blocks = RowNoise.blocks(len(x), derive(self.settings_["seed"], STREAM))
+        for part, noise in zip(x.split(BLOCK), blocks, strict=True):
+            draws = (noise.normal(self.steps, self.code) for _ in range(samples))
+            each = torch.stack([self._weights(part, draw) for draw in draws])
+            found.append(each.double().logsumexp(dim=0) - math.log(samples))
+        return torch.cat(found)
 
     def _weights(self, x: Tensor, noise: Tensor) -> Tensor:
         """Return log p(x, z) - log q(z | x) of one draw, (B,)."""

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from castalia.base import Interval, OneOf, Sizes
 from castalia.errors import InvalidData
-from castalia.models.generative.anomaly_methods import Anomalies
+from castalia.models.generative.anomaly_methods import Anomalies, ScoredCodec
 from castalia.models.generative.code_methods import Codes
-from castalia.models.generative.row_estimator import RowCodec, RowEstimator
+from castalia.models.generative.row_estimator import RowEstimator
 from castalia.models.generative.sample_methods import Samples
 from castalia.nets.generative import CouplingFlow
 from castalia.objectives import NegativeLogLikelihood, RowLikelihood
@@ -27,7 +27,7 @@ __all__ = ["NormalizingFlow"]
 HALF = 0.5  # whole numbers are scored in the middle of their unit
 
 
-class FlowCodec(RowCodec):
+class FlowCodec(ScoredCodec):
     """No targets; refuses images, and columns that have no density."""
 
     def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:

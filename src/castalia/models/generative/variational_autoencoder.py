@@ -184,9 +184,9 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
         both = torch.cat(list(found)).numpy()
         return both[:, 0], np.exp(both[:, 1] / 2)
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return log p(x) of each row, (n,), estimated from below with 64 draws."""
-        return self.log_likelihood(X, samples=DRAWS)[0]
+    def _row_scores(self, x: Tensor) -> Tensor:
+        """Return log p(x) of each row, (B,), estimated from below with 64 draws."""
+        return self._estimates(x, DRAWS)[:, 0] - self.adapter_.log_scale
 
     def log_likelihood(self, X: Any, samples: int = 5000) -> tuple[np.ndarray, np.ndarray]:
         """Estimate log p(x) of each row by importance sampling from q(z | x).
@@ -203,15 +203,15 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
         values, errors : ndarray (n,)
             log 1/k sum_i p(x, z_i) / q(z_i | x), and its standard error by the delta method.
         """
-        blocks = enumerate(range(0, 2**62, BLOCK))
-        seed = derive(self.settings_["seed"] if hasattr(self, "settings_") else 0, STREAM)
+        found = self._each(X, lambda x: self._estimates(x, samples))
+        both = torch.cat(list(found)).numpy()
+        return both[:, 0] - self.adapter_.log_scale, both[:, 1]
 
-        def estimate(x: Tensor) -> Tensor:
-            noise = next(RowNoise.blocks(len(x), derive(seed, next(blocks)[0])))
-            return self._estimate(x, noise, samples)
-
-        found = torch.cat(list(self._each(X, estimate, rows=BLOCK))).double().numpy()
-        return found[:, 0] - self.adapter_.log_scale, found[:, 1]
+    def _estimates(self, x: Tensor, samples: int) -> Tensor:
+        """Return the estimate and its standard error of each row, (B, 2)."""
+        seed = derive(self.settings_["seed"], STREAM)
+        pairs = zip(x.split(BLOCK), RowNoise.blocks(len(x), seed), strict=True)
+        return torch.cat([self._estimate(part, noise, samples) for part, noise in pairs])
 
     def _estimate(self, x: Tensor, noise: RowNoise, samples: int) -> Tensor:
         """Return the estimate and its standard error, (B, 2)."""

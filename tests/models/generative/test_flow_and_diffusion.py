@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+
+import castalia
+from castalia import DRAW, DiffusionModel, NormalizingFlow
+from castalia.errors import InvalidData
+from castalia.testing.toys import blobs, moons
+
+X, Y = moons(1200)
+TRAIN, TEST = X[:800], X[800:]
+
+
+@pytest.fixture(scope="module")
+def flow():
+    return NormalizingFlow(depth=4, hidden=(32,), lr=5e-3, epochs=60, random_state=0).fit(TRAIN)
+
+
+def test_a_flow_is_likelier_than_a_mixture_and_a_kernel_density(flow):
+    mixture = max(GaussianMixture(k, random_state=0).fit(TRAIN).score(TEST) for k in (2, 4))
+    kernel = max(
+        KernelDensity(bandwidth=h).fit(TRAIN).score(TEST) / len(TEST) for h in (0.05, 0.1, 0.2)
+    )
+    assert flow.score(TEST) > max(mixture, kernel) - 0.02
+    assert flow.score(TEST) > GaussianMixture(1).fit(TRAIN).score(TEST) + 0.3
+
+
+def test_its_density_adds_up_to_one_in_the_units_of_x(flow):
+    side = np.linspace(-3, 4, 141)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    assert np.exp(flow.score_samples(grid)).sum() * (side[1] - side[0]) ** 2 == pytest.approx(
+        1, abs=0.02
+    )
+
+
+def test_its_samples_are_as_likely_as_data(flow):
+    assert flow.score(flow.sample(1000)) == pytest.approx(flow.score(TEST), abs=0.2)
+
+
+def test_constant_columns_have_no_density():
+    with pytest.raises(
+        InvalidData, match="columns must vary to have a density; constant: .*column 1"
+    ):
+        NormalizingFlow(epochs=1).fit(np.column_stack([X[:, 0], np.ones(len(X))]))
+    with pytest.raises(InvalidData, match="X must be a table; got images"):
+        NormalizingFlow(epochs=1).fit(np.zeros((4, 8, 8)))
+
+
+def test_words_and_gaps_are_drawn_too(tmp_path):
+    random = np.random.default_rng(0)
+    path = tmp_path / "t.csv"
+    lines = []
+    for _ in range(300):
+        red = random.random() < 0.7
+        size = "" if random.random() < 0.1 else f"{(3 if red else -3) + random.normal():.3f}"
+        lines.append(f"{size},{'red' if red else 'blue'}")
+    path.write_text("size,colour\n" + "\n".join(lines))
+    data = castalia.read(path)
+    model = DiffusionModel(hidden=32, lr=5e-3, epochs=40, sample_steps=20, random_state=0).fit(data)
+    drawn = model.sample(400)
+    colour = np.array(drawn["colour"].to_pylist(), dtype=object)
+    size = np.array([np.nan if v is None else v for v in drawn["size"].to_pylist()])
+    assert (colour == "red").mean() == pytest.approx(0.7, abs=0.15)
+    assert np.nanmean(size[colour == "red"]) > np.nanmean(size[colour == "blue"]) + 3
+    assert 0.01 < np.isnan(size).mean() < 0.3
+
+
+def test_guidance_draws_the_class_and_narrows_it():
+    rows, labels = blobs()
+    settings = {"hidden": 32, "lr": 5e-3, "epochs": 80, "sample_steps": 10, "random_state": 0}
+    model = DiffusionModel(conditional=True, **settings).fit(rows, labels)
+    centres = np.array([rows[labels == k].mean(axis=0) for k in range(3)])
+    for label in range(3):
+        drawn = model.sample(200, label).mean(axis=0)
+        assert np.linalg.norm(centres - drawn, axis=1).argmin() == label
+    free = model.sample(300, 0).std(axis=0)
+    model.guidance = 1.0
+    assert model.sample(300, 0).std(axis=0).mean() < free.mean()
+
+
+def glyphs(n=200, seed=0):
+    """Images of 12 x 12 with a bar and a block, each anywhere."""
+    random = np.random.default_rng(seed)
+    found = np.zeros((n, 12, 12))
+    for image in found:
+        row, column, top, left = random.integers(0, 9, 4)
+        image[row : row + 2, column : column + 4] = 1
+        image[top : top + 3, left : left + 3] = 1
+    return found
+
+
+def test_draw_shows_where_it_writes_and_what_it_paints():
+    model = DRAW(code=2, steps=3, hidden=16, window=3, epochs=1, random_state=0).fit(glyphs(40))
+    assert model.canvases(2).shape == (2, 3, 12, 12)
+    assert model.attention(glyphs(5)).shape == (5, 3, 4)
+    some = glyphs(40)
+    assert model.log_likelihood(some, samples=20).mean() > model.score_samples(some).mean()
+    with pytest.raises(InvalidData, match="DRAW: X must hold images.*got a table"):
+        DRAW().fit(X)
