@@ -60,7 +60,7 @@ class Anomalies:
     def detect(self, X: Any) -> np.ndarray:
         """Return which rows are anomalies, (n,) of bool: scores below ``threshold_``."""
         check_is_fitted(self, "threshold_")
-        return self.score_samples(X) < self.threshold_
+        return self.score_samples(X) < self.threshold_  # type: ignore[attr-defined]
 
     def impute(self, X: Any) -> np.ndarray:
         """Return an array X with every NaN replaced by what comes back of its row."""

@@ -173,9 +173,9 @@ class LinearAutoencoder(AutoencoderBase):
     """
 
     tied: Annotated[bool, OneOf(True, False)] = True
-    hidden: ClassVar[tuple[int, ...]] = ()
-    activation: ClassVar[str] = "identity"
-    width: ClassVar[int] = 0
+    hidden: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    activation: ClassVar[str] = "identity"  # type: ignore[misc]
+    width: ClassVar[int] = 0  # type: ignore[misc]
 
     def _network(self, spec: Spec) -> nn.Module:
         return _tied(self, spec) if self.tied and not spec.categories else self._pair(spec)
