@@ -19,6 +19,9 @@ JUSTIFIED = {
         "Adaline": "fit and partial_fit take their rows in turn, and warm starts read the classes",
         "Perceptron": "as Adaline",
         "FullyConvolutional": "wraps a fitted classifier; there may be no data",
+        "HiddenMarkovModel": "sequences come joined with their lengths, and as lists",
+        "KalmanFilter": "as HiddenMarkovModel, and with inputs beside them",
+        "LinearDynamicalSystem": "as HiddenMarkovModel, with targets for every step",
         "StyleTransfer": "X is one image whose style is learnt, and there is no y",
     },
     "_matrix": {

@@ -9,6 +9,7 @@ from castalia.catalog.linear_systems import LINEAR
 from castalia.catalog.pretrained_language_systems import LANGUAGE_PRETRAINED
 from castalia.catalog.records import System
 from castalia.catalog.sequence_systems import SEQUENCE
+from castalia.catalog.state_systems import HIDDEN_STATE
 from castalia.catalog.vision_detector_systems import VISION_DETECTORS
 from castalia.catalog.vision_segmenter_systems import VISION_SEGMENTERS
 from castalia.catalog.vision_systems import VISION
@@ -27,6 +28,7 @@ FAMILIES = (
     VISION_SEGMENTERS,
     VISION,
     SEQUENCE,
+    HIDDEN_STATE,
     VISION_DETECTORS,
     LANGUAGE,
     VISION_TOOLS,
@@ -57,6 +59,7 @@ ALIASES = {
     "svm": "LinearSVM",
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
+    "hmm": "HiddenMarkovModel",
     "gpt2": "GPTLanguageModel",
     "boosting": "GradientBoost",
     "xgboost": "GradientBoost",

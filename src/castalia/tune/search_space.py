@@ -47,7 +47,10 @@ OWN: dict[str, dict[str, Domain]] = {
         "covariance_type": Choice("full", "tied", "diag", "spherical"),
     },
     "GradientBoost": {"lr": Uniform(0.02, 0.5, log=True), "members": Choice(50, 100, 200, 400)},
+    "HiddenMarkovModel": {"states": Whole(1, 16), "covariance": Choice("diag", "full")},
     "KMeans": {"n_clusters": Whole(2, 32, log=True)},
+    "KalmanFilter": {"state": Whole(1, 12)},
+    "LinearDynamicalSystem": {"state": Whole(1, 20), "alpha": Uniform(1e-10, 1e-2, log=True)},
     "LinearRegression": {"fit_intercept": Choice(True, False)},
     "NGramLanguageModel": {
         "order": Choice(1, 2, 3, 4, 5),

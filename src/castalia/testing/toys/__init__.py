@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from castalia.errors import InvalidParameter
+from castalia.testing.toys.toy_dynamics import narma, plant, regimes, voices, wander
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
 from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
 from castalia.testing.toys.toy_texts import (
@@ -28,10 +29,13 @@ __all__ = [
     "counts",
     "echo",
     "moons",
+    "narma",
     "opinions",
     "paraphrases",
     "plane",
+    "plant",
     "questions",
+    "regimes",
     "reversal",
     "reviews",
     "scenes",
@@ -43,6 +47,8 @@ __all__ = [
     "tones",
     "topics",
     "toy",
+    "voices",
+    "wander",
 ]
 
 TOYS: dict[str, Callable[[], Any]] = {
@@ -66,6 +72,11 @@ TOYS: dict[str, Callable[[], Any]] = {
     "paraphrases": paraphrases,
     "tagged": tagged,
     "questions": questions,
+    "regimes": regimes,
+    "wander": wander,
+    "plant": plant,
+    "narma": narma,
+    "voices": voices,
 }
 
 
