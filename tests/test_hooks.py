@@ -18,6 +18,8 @@ JUSTIFIED = {
         "AdaptiveFilter": "X is one signal, whose rows are windows over it",
         "Adaline": "fit and partial_fit take their rows in turn, and warm starts read the classes",
         "Perceptron": "as Adaline",
+        "EchoStateClassifier": "as HiddenMarkovModel",
+        "EchoStateNetwork": "as LinearDynamicalSystem",
         "FullyConvolutional": "wraps a fitted classifier; there may be no data",
         "HiddenMarkovModel": "sequences come joined with their lengths, and as lists",
         "KalmanFilter": "as HiddenMarkovModel, and with inputs beside them",

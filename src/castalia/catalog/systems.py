@@ -60,6 +60,7 @@ ALIASES = {
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
     "hmm": "HiddenMarkovModel",
+    "esn": "EchoStateNetwork",
     "gpt2": "GPTLanguageModel",
     "boosting": "GradientBoost",
     "xgboost": "GradientBoost",

@@ -151,10 +151,10 @@ class Gaussian(Emission):
         constant = -0.5 * d * math.log(2 * math.pi)
         if not self.full:
             weight = self.covariances.reciprocal()
-            constant = constant - 0.5 * (self.covariances.log() + means.square() * weight).sum(1)
+            volume = (self.covariances.log() + means.square() * weight).sum(dim=1, keepdim=True)
             linear = torch.cat([-0.5 * weight, means * weight], dim=1)  # (K, 2 D)
             columns = torch.cat([rows.square(), rows], dim=1).T
-            return torch.addmm(constant[:, None], linear, columns).T  # states lie outermost
+            return torch.addmm(constant - 0.5 * volume, linear, columns).T  # states lie outermost
         roots = torch.linalg.cholesky(self.covariances)
         unit = torch.eye(d, dtype=rows.dtype, device=rows.device)
         whiten = torch.linalg.solve_triangular(roots, unit.expand_as(roots), upper=False)

@@ -239,7 +239,7 @@ class HiddenMarkovModel(DensityMixin, DirectSequenceEstimator):
     def _forget(self) -> None:
         """Drop the emissions of an earlier fit, perhaps of another kind."""
         for name in ("means_", "covariances_", "weights_", "probabilities_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     def given(
         self,
@@ -286,7 +286,7 @@ class HiddenMarkovModel(DensityMixin, DirectSequenceEstimator):
         """Return the likeliest path of states (Viterbi), one state a step."""
 
         def path(model: ChainModel, bucket: Bucket, log_seen: Tensor) -> Tensor:
-            lanes = Lanes.of(*log_seen.shape[:2], log_seen.device)
+            lanes = Lanes.of(log_seen.shape[0], log_seen.shape[1], log_seen.device)
             logs = model.start.log(), model.move.log(), log_seen
             return viterbi_scan(*logs, lanes, bucket.lengths)[0]
 
@@ -306,7 +306,7 @@ class HiddenMarkovModel(DensityMixin, DirectSequenceEstimator):
 
         def filtered(model: ChainModel, bucket: Bucket, log_seen: Tensor) -> Tensor:
             if possible(model.move):
-                lanes = Lanes.of(*log_seen.shape[:2], log_seen.device)
+                lanes = Lanes.of(log_seen.shape[0], log_seen.shape[1], log_seen.device)
                 found = scan(model.start, model.move, lanes.spread(log_seen, 0.0), lanes)
                 if bool(found.log_likelihood.isfinite().all()):
                     ahead = lanes.gather(found.ahead.permute(1, 2, 0))

@@ -35,7 +35,8 @@ def square_root(matrix: np.ndarray) -> np.ndarray:
 
 def _triangle(wide: np.ndarray) -> np.ndarray:
     """Return the square L with L L^T = wide wide^T, lower triangular."""
-    return np.linalg.qr(wide.T, mode="r").T
+    upper: np.ndarray = np.linalg.qr(wide.T, mode="r")  # type: ignore[assignment]
+    return upper.T
 
 
 def _close(one: np.ndarray, other: np.ndarray) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -139,7 +139,7 @@ def _sums(smoother: SmootherTable, data: Recording) -> Sums:
 
 def _measurements(
     v: Tensor, y: Tensor, seen: Tensor, covs: np.ndarray, steps: np.ndarray
-) -> dict[str, np.ndarray | bool]:
+) -> dict[str, Any]:
     """Return the sums of the regression of y on v."""
     filled, n = torch.where(seen, y, 0.0), covs.shape[1]
     mask = seen.cpu().numpy()
