@@ -9,7 +9,7 @@ from castalia.nets.sequence.recurrent_predictor import (
     pooled,
 )
 from castalia.nets.sequence.recurrent_stack import CELL_NAMES, RecurrentStack
-from castalia.nets.sequence.step_embedding import StepEmbedding
+from castalia.nets.sequence.step_vectors import StepEmbedding
 from castalia.nets.sequence.temporal_convolutions import TCN
 
 __all__ = [

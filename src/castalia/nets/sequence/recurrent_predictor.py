@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
 from castalia.nets.sequence.recurrent_stack import RecurrentStack, States
-from castalia.nets.sequence.step_embedding import StepEmbedding
+from castalia.nets.sequence.step_vectors import StepEmbedding
 from castalia.utils.text import listing
 
 __all__ = ["POOLS", "SequencePredictor", "StepPredictor", "pooled", "steps_and_lengths"]
