@@ -330,6 +330,7 @@ def test_log_densities_of_rows_sum_to_one_and_average_to_the_score():
     states = itertools.product(*(node.states for node in net.nodes_.values()))
     rows = pd.DataFrame(list(states), columns=list(net.nodes_))[list(net.feature_names_in_)]
     logs = net.score_samples(rows)
+    np.testing.assert_allclose(logs, np.log(joint_of(net)[1].ravel()), atol=1e-12)
     assert np.exp(logs).sum() == pytest.approx(1, abs=1e-12)
     assert net.score(rows) == pytest.approx(logs.mean(), abs=1e-12)
 

@@ -47,23 +47,23 @@ class _Reader:
         self.last = 1 + text.rstrip().count("\n")
 
     def fail(self, wanted: str, token: _Token | None = None) -> NoReturn:
-        found = token or self.peek()
+        found = token or self.ahead()
         got = "the end" if found is None else shorten(repr(found.text))
         line = self.last if found is None else found.line
         raise InvalidData(f"BIF: line {line} of {self.source} must have {wanted}; got {got}.")
 
-    def peek(self) -> _Token | None:
+    def ahead(self) -> _Token | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def next(self, wanted: str = "") -> _Token:
-        token = self.peek()
+        token = self.ahead()
         if token is None or (wanted and token.text != wanted):
             self.fail(f"`{wanted}`" if wanted else "more")
         self.at += 1
         return token
 
     def is_next(self, word: str) -> bool:
-        token = self.peek()
+        token = self.ahead()
         return token is not None and token.text == word
 
     def words(self, end: str) -> list[_Token]:
@@ -92,7 +92,7 @@ def read_bif(path: str | os.PathLike[str]) -> list[TableNode]:
     reader = _Reader(text, f"`{Path(path).name}`")
     states: dict[str, tuple[str, ...]] = {}
     nodes: dict[str, TableNode] = {}
-    while (token := reader.peek()) is not None:
+    while (token := reader.ahead()) is not None:
         reader.next()
         if token.text == "network":
             while not reader.is_next("{"):
@@ -230,7 +230,7 @@ def written_bif(nodes: Mapping[str, Node], path: str | os.PathLike[str]) -> Path
         lines += [f"  type discrete [ {len(node.states)} ] {{ {words} }};", "}"]
     for node in nodes.values():
         lines += _block(node, nodes)  # type: ignore[arg-type]
-    with writing("BayesianNetwork.write", path):
+    with writing("BayesianNetwork.write", Path(path)):
         atomic_write(path, "\n".join(lines) + "\n")
     return Path(path)
 

@@ -164,8 +164,8 @@ def estimated_node(
     if name in states:
         k = len(states[name])
         at = combined([columns[p] for p in (*given, name)], (*sizes, k))
-        counts = np.bincount(at, weight, int(np.prod(sizes, dtype=int)) * k).reshape(*sizes, k)
-        counts = counts + prior / counts.size
+        found = np.bincount(at, weight, int(np.prod(sizes, dtype=int)) * k).reshape(*sizes, k)
+        counts = found + prior / found.size
         total = counts.sum(axis=-1, keepdims=True)
         table = np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / k)
         return TableNode(name, states[name], table, tuple(given))

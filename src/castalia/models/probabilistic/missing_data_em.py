@@ -9,6 +9,7 @@ models with missing data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -151,11 +152,11 @@ def _completed(nodes: Nodes, known: Columns, weight: np.ndarray) -> _Completed:
 
 
 def _check_combinations(nodes: Nodes, free: list[str]) -> None:
-    count = np.prod([float(len(nodes[n].states)) for n in free])  # type: ignore[union-attr]
+    count = math.prod(len(nodes[n].states) for n in free)  # type: ignore[union-attr]
     if count > MOST:
         raise InvalidData(
             f"BayesianNetwork: a row must lack few discrete values; one lacks {len(free)}, "
-            f"{listing(free, 'and', 5)}, which makes {count:,.0f} combinations, above {MOST:,}. "
+            f"{listing(free, 'and', 5)}, which makes {count:,} combinations, above {MOST:,}. "
             "Leave out such rows or columns."
         )
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from castalia.data import Dataset
 from castalia.errors import InvalidData
-from castalia.models.probabilistic.conditional_nodes import GaussianNode, Node
+from castalia.models.probabilistic.conditional_nodes import GaussianNode, Node, TableNode
 from castalia.utils.text import listing, shorten
 
 __all__ = ["column_states", "encoded", "state_code"]
@@ -75,12 +75,7 @@ def encoded(
     for name in data.columns:
         if name not in nodes:
             continue
-        node = nodes[name]
-        states = (
-            None
-            if node is None or isinstance(node, GaussianNode)
-            else getattr(node, "states", node)
-        )
+        states = _known_states(nodes[name])
         column = _arrow(data, name)
         if states is None:
             found[name] = _numbers(column, name)
@@ -88,6 +83,10 @@ def encoded(
         found[name], unseen = _codes(column, states)
         strange += [name] if unseen else []
     return found, strange
+
+
+def _known_states(node: Node | tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    return node.states if isinstance(node, TableNode) else node if isinstance(node, tuple) else None
 
 
 def _numbers(column: pa.Array, name: str) -> np.ndarray:

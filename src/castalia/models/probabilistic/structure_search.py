@@ -96,12 +96,11 @@ class StructureSearch:
         flat = np.where(self.edge | ~reach.T, self.gain, -np.inf)
         turned = np.where(self.edge & ~_detour(self.edge, reach), self.gain + self.gain.T, -np.inf)
         for a, b in recent:
-            for moves in (flat, turned):
-                moves[a, b] = moves[b, a] = -np.inf
-        choices = [(float(m.max()), *np.unravel_index(_first(m), m.shape)) for m in (flat, turned)]
-        turn = choices[1][0] > choices[0][0] + TIE
-        gain, a, b = choices[int(turn)]
-        return gain, int(a), int(b), turn
+            flat[a, b] = flat[b, a] = turned[a, b] = turned[b, a] = -np.inf
+        turn = bool(turned.max() > flat.max() + TIE)
+        moves = turned if turn else flat
+        a, b = divmod(_first(moves), len(moves))
+        return float(moves[a, b]), a, b, turn
 
     def _move(self, a: int, b: int, turn: bool) -> None:
         self.edge[a, b] = not self.edge[a, b]
