@@ -152,7 +152,8 @@ def _completed(nodes: Nodes, known: Columns, weight: np.ndarray) -> _Completed:
 
 
 def _check_combinations(nodes: Nodes, free: list[str]) -> None:
-    count = math.prod(len(nodes[n].states) for n in free)  # type: ignore[union-attr]
+    sizes: list[int] = [len(nodes[n].states) for n in free]  # type: ignore[union-attr]
+    count = math.prod(sizes)
     if count > MOST:
         raise InvalidData(
             f"BayesianNetwork: a row must lack few discrete values; one lacks {len(free)}, "
