@@ -263,6 +263,10 @@ def check_bad_input(record: Any) -> None:
     if record.data == "text":
         _refused(record, lambda: _answers(model, [np.nan]), f"{name}: a text must be .*got nan")
         return
+    if record.data == "sequence" and (isinstance(X, list) or y is None):
+        said = rf"{name}: (sequences|series) must have"
+        _refused(record, lambda: _answers(model, _doubled(X)), said)
+        return
     other, said = np.concatenate([X, X], axis=1), f"X has {2 * X.shape[1]} features"
     rows = isinstance(getattr(model, "adapter_", None), TableAdapter | None)
     if record.data == "image" or not rows:
@@ -270,6 +274,11 @@ def check_bad_input(record: Any) -> None:
     if record.data == "image":  # another size may be welcome; another number of channels is not
         other = np.zeros((2, *X.shape[1:3], 2), dtype=X.dtype)
     _refused(record, lambda: _answers(model, other), said)
+
+
+def _doubled(X: Any) -> list[np.ndarray]:
+    """Return sequences with every channel twice."""
+    return [np.concatenate([steps, steps], axis=1) for steps in X]
 
 
 def _refused(record: Any, act: Callable[[], Any], pattern: str) -> None:
