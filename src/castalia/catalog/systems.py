@@ -1,5 +1,6 @@
 """The list of systems. Adding a system adds one record here."""
 
+from castalia.catalog.boltzmann_systems import BOLTZMANN
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
 from castalia.catalog.kernel_systems import KERNEL
@@ -32,6 +33,7 @@ FAMILIES = (
     LANGUAGE,
     VISION_TOOLS,
     LANGUAGE_PRETRAINED,
+    BOLTZMANN,
     PROBABILISTIC,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
@@ -59,6 +61,8 @@ ALIASES = {
     "svm": "LinearSVM",
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
+    "rbm": "RestrictedBoltzmannMachine",
+    "dbn": "DeepBeliefNetwork",
     "gpt2": "GPTLanguageModel",
     "boosting": "GradientBoost",
     "xgboost": "GradientBoost",
