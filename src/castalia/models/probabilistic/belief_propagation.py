@@ -91,13 +91,18 @@ def propagate(
 def _round(
     factors: Sequence[Factor], messages: Messages, at: Mapping[str, list[int]], maximum: bool
 ) -> Messages:
-    total = {name: sum(messages[f, name] for f in near) for name, near in at.items()}
+    total = _totals(messages, at)
     fresh: Messages = {}
     for f, factor in enumerate(factors):
         inward = [_less(total[name], messages[f, name]) for name in factor.scope]
         for axis, name in enumerate(factor.scope):
             fresh[f, name] = _centred(_message(factor, inward, axis, maximum))
     return fresh
+
+
+def _totals(messages: Messages, at: Mapping[str, list[int]]) -> dict[str, np.ndarray]:
+    """Return the sum of the messages to each variable."""
+    return {name: np.sum([messages[f, name] for f in near], axis=0) for name, near in at.items()}
 
 
 def _less(total: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -159,7 +164,7 @@ def _bethe(
     marginals: Mapping[str, np.ndarray],
 ) -> float:
     """Return Bethe's ln Z: entropies and mean log-potentials of the beliefs."""
-    total = {name: sum(messages[f, name] for f in near) for name, near in at.items()}
+    total = _totals(messages, at)
     found = 0.0
     for f, factor in enumerate(factors):
         logs = _with_messages(factor, [_less(total[n], messages[f, n]) for n in factor.scope])
