@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from castalia.data import Dataset, read
+from castalia.data.graphs import Graph, Graphs, GraphRowsView
 from castalia.data.images import Images, decodable
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData
@@ -56,6 +57,8 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     if isinstance(X, Images) and y is None and X.target is not None:
         X = decodable(X)  # files that cannot be decoded go, with their targets
         return X.features(), X.target
+    if isinstance(X, Graph | Graphs | GraphRowsView) and y is None:
+        return X, X.y
     if not isinstance(X, Dataset):
         return X, y
     if isinstance(y, str):
@@ -103,7 +106,9 @@ def take_rows(data: Any, index: np.ndarray) -> Any:
         return data[index]
     if isinstance(data, list | tuple):
         return [data[i] for i in index]
-    return data.take(index) if isinstance(data, Images) else read(data).take(index)
+    if isinstance(data, Images | Graphs | GraphRowsView):
+        return data.take(index)
+    return read(data).take(index)
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:

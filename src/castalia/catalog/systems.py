@@ -2,6 +2,7 @@
 
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
+from castalia.catalog.graph_systems import GRAPHS
 from castalia.catalog.kernel_systems import KERNEL
 from castalia.catalog.language_systems import LANGUAGE
 from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
@@ -31,6 +32,7 @@ FAMILIES = (
     LANGUAGE,
     VISION_TOOLS,
     LANGUAGE_PRETRAINED,
+    GRAPHS,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

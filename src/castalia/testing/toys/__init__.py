@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from castalia.errors import InvalidParameter
+from castalia.testing.toys.toy_graphs import blocks, communities, heights, ring_sizes, rings
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
 from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
 from castalia.testing.toys.toy_texts import (
@@ -23,10 +24,13 @@ from castalia.utils.text import did_you_mean, listing
 __all__ = [
     "TOYS",
     "blobs",
+    "blocks",
     "captions",
     "chain",
+    "communities",
     "counts",
     "echo",
+    "heights",
     "moons",
     "opinions",
     "paraphrases",
@@ -34,6 +38,8 @@ __all__ = [
     "questions",
     "reversal",
     "reviews",
+    "ring_sizes",
+    "rings",
     "scenes",
     "shapes",
     "sine",
@@ -66,6 +72,11 @@ TOYS: dict[str, Callable[[], Any]] = {
     "paraphrases": paraphrases,
     "tagged": tagged,
     "questions": questions,
+    "communities": communities,
+    "heights": heights,
+    "rings": rings,
+    "ring_sizes": ring_sizes,
+    "blocks": blocks,
 }
 
 
