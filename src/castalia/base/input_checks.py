@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from castalia.data import Dataset, read
-from castalia.data.graphs import Graph, Graphs, GraphRowsView
+from castalia.data.graphs import Graph, GraphRowsView, Graphs
 from castalia.data.images import Images, decodable
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData

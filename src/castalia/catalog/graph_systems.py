@@ -8,9 +8,7 @@ KIPF = (
     "2017, Kipf, Welling, Semi-supervised classification with graph convolutional networks, arXiv "
     "1609.02907"
 )
-GIN = (
-    "2019, Xu, Hu, Leskovec, Jegelka, How powerful are graph neural networks?, arXiv 1810.00826"
-)
+GIN = "2019, Xu, Hu, Leskovec, Jegelka, How powerful are graph neural networks?, arXiv 1810.00826"
 
 GRAPHS = (
     System(

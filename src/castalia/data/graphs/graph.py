@@ -215,8 +215,8 @@ def _features(x: Any) -> Any:
     if not np.isfinite(values).all():
         where = "" if issparse(found) else f", first for node {_first_bad(found)}"
         raise InvalidData(
-            f"Graph: `x` must hold no NaN or infinity{where}. Fill the gaps, or give a frame, whose "
-            "missing values are flagged."
+            f"Graph: `x` must hold no NaN or infinity{where}. Fill the gaps, or give a frame, "
+            "whose missing values are flagged."
         )
     return found
 
@@ -229,9 +229,7 @@ def _count(part: Any) -> int:
     return int(part.shape[0]) if hasattr(part, "shape") else len(part)
 
 
-def _positions(
-    pairs: np.ndarray, nodes: Any, rows: int | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _positions(pairs: np.ndarray, nodes: Any, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the names of nodes, and the edges by position."""
     if nodes is not None:
         return _named(pairs, np.asarray(nodes))
@@ -343,9 +341,7 @@ def from_matrix(matrix: Any, x: Any = None, y: Any = None) -> Graph:
     """Return the graph of an adjacency matrix, A[i, j] the weight of the edge from i to j."""
     found = coo_array(matrix)
     if found.shape[0] != found.shape[1]:
-        raise InvalidData(
-            f"Graph: an adjacency matrix must be square; got {found.shape}."
-        )
+        raise InvalidData(f"Graph: an adjacency matrix must be square; got {found.shape}.")
     directed = bool((abs(found - found.T)).nnz)
     pairs = np.stack([found.row, found.col], axis=1).astype(np.int64)
     weight = np.asarray(found.data, dtype=np.float64)

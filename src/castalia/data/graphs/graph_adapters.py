@@ -165,7 +165,9 @@ class GraphSetAdapter(_GraphAdapter):
 
     def check(self, X: Any, owner: str) -> Graphs:
         """Return graphs, all described alike."""
-        graphs = X if isinstance(X, Graphs) else Graphs([as_graph(part, owner) for part in _many(X)])
+        graphs = (
+            X if isinstance(X, Graphs) else Graphs([as_graph(part, owner) for part in _many(X)])
+        )
         if not len(graphs):
             raise InvalidData(f"{owner}: X must hold a graph; got none.")
         first = graphs.graphs[0]

@@ -86,7 +86,7 @@ class NodeFeatures:
                 )
 
     def encode(self, graph: Graph, dtype: Any) -> Any:
-        """Return the features of a graph's nodes, (N, inputs); a scipy matrix where few are not 0."""
+        """Return the features of nodes, (N, inputs); a scipy matrix where few are not 0."""
         if graph.x is None:
             return self._without(graph, dtype)
         if self.encoder is not None:

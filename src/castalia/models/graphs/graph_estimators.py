@@ -62,8 +62,9 @@ class GraphClassifier(GraphTask, Classifier, Estimator):
 
     Notes
     -----
-    Nodes without features are described by the number of their edges. No network here tells graphs
-    apart that the Weisfeiler–Lehman test cannot, such as a ring of six from two of three.
+    Nodes without features are described by the number of their edges. No network here
+    separates graphs that the Weisfeiler–Lehman test does not, such as a ring of six and two of
+    three.
 
     References
     ----------

@@ -17,7 +17,7 @@ from castalia.base.input_checks import check_target
 from castalia.data.adapter_base import Reads
 from castalia.data.graphs import GraphPairs, LinkAdapter, as_graph
 from castalia.errors import InvalidData
-from castalia.models.graphs.link_ranking import ranks
+from castalia.models.graphs.link_ranks import ranks
 from castalia.models.graphs.network_choice import GraphFields
 from castalia.models.graphs.weight_penalty import penalised
 from castalia.nets.graphs import SCORES, LinkHead
@@ -228,5 +228,7 @@ class LinkPredictor(ClassifierMixin, GraphFields, Estimator):
         net: Any = self.module_
         parameter = next(net.parameters())
         kind = np.float64 if parameter.dtype == torch.float64 else np.float32
-        found: Tensor = net.eval().encode(next(self.adapter_.blocks(view, kind)).to(parameter.device))
+        found: Tensor = net.eval().encode(
+            next(self.adapter_.blocks(view, kind)).to(parameter.device)
+        )
         return found

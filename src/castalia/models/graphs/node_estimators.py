@@ -33,8 +33,8 @@ class NodeClassifier(NodeTask, Classifier, Estimator):
     ----------
     network
         ``"gcn"``, ``"sage"``, ``"gat"``, ``"gin"``, ``"nn4g"``, ``"chebyshev"``, ``"spectral"``,
-        ``"scarselli"``, ``"gated"``, or a module from features (N, D) and `castalia.nn.graph.Adjacency`
-        to scores (N, classes).
+        ``"scarselli"``, ``"gated"``, or a module from features (N, D) and
+        `castalia.nn.graph.Adjacency` to scores (N, classes).
     hidden
         Width of the states of nodes.
     depth

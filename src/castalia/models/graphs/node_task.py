@@ -1,4 +1,4 @@
-"""What estimators of nodes share: which nodes are rows, their states, and why they got an answer."""
+"""What estimators of nodes share: which nodes are rows, their states, reasons of an answer."""
 
 from __future__ import annotations
 

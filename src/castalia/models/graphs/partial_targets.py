@@ -16,7 +16,9 @@ from castalia.errors import InvalidData
 __all__ = ["NodeClassCodec", "NodeNumberCodec", "labelled_targets"]
 
 
-def labelled_targets(owner: str, X: Any, y: Any, *, negative: bool) -> tuple[np.ndarray, np.ndarray]:
+def labelled_targets(
+    owner: str, X: Any, y: Any, *, negative: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Return targets with stand-ins where there is none, and which nodes have one.
 
     Parameters
@@ -31,6 +33,8 @@ def labelled_targets(owner: str, X: Any, y: Any, *, negative: bool) -> tuple[np.
         Whether -1 stands for a missing class number too.
     """
     found = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if found.dtype.kind == "U" and not isinstance(y, np.ndarray):
+        found = np.array(list(y), dtype=object)  # a NaN beside words would become a word
     if found.ndim == 0 or len(found) != len(X):
         raise InvalidData(
             f"{owner}: X and y must have the same number of rows; got {len(X):,} nodes and "

@@ -6,7 +6,6 @@ Shapes: N nodes, D inputs, K outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -58,6 +57,7 @@ class ConvolutionStack(nn.Module):
         return h
 
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the scores of all nodes, or their states."""
         h = self.encode(x, adjacency)
         if not self.scores:
             return h

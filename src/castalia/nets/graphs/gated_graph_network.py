@@ -43,5 +43,6 @@ class GatedGraphNetwork(nn.Module):
         return found
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the scores of all nodes, or their states."""
         h = self.encode(x, adjacency)
         return h if self.head is None else self.head(torch.cat([h, x], dim=1))  # (N, K)

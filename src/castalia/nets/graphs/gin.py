@@ -61,6 +61,7 @@ class GIN(nn.Module):
         return torch.cat(found, dim=1)  # (N, D + L F)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the scores of all nodes, or their states."""
         h = self.encode(x, adjacency)
         return h if self.head is None else self.head(h)  # (N, K)
 

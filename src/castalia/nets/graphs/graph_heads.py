@@ -65,6 +65,7 @@ class NodeHead(nn.Module):
         return found
 
     def forward(self, graph: PackedGraph) -> Tensor:
+        """Return the outputs of what is asked for."""
         scores: Tensor = self.body(self.inputs(graph.x, self.body), graph.adjacency)  # (N, K)
         return scores if graph.rows is None else scores.index_select(0, graph.rows)  # (B, K)
 
@@ -112,6 +113,7 @@ class GraphHead(nn.Module):
         return found
 
     def forward(self, graph: PackedGraph) -> Tensor:
+        """Return the outputs of what is asked for."""
         found: Tensor = self.head(self.dropout(self.encode(graph)))
         return found  # (B, K)
 
@@ -155,6 +157,7 @@ class LinkHead(nn.Module):
         return (u * v).sum(dim=1) + self.bias
 
     def forward(self, graph: PackedGraph) -> Tensor:
+        """Return the outputs of what is asked for."""
         if graph.rows is None:
             raise InvalidData("LinkHead: `graph.rows` must hold the pairs that are asked for.")
         return self.pairs(self.encode(graph), graph.rows)  # (B,)

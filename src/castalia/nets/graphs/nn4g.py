@@ -4,7 +4,8 @@ h_1 = s(Wbar_1 x),  h_i = s(Wbar_i x + sum_{j < i} W_ij sum_{u in N(v)} h_j(u)).
 Every layer has readout weights of its own; a graph's output is sum_i w_i X_i with X_i the sum, or
 the mean, of layer i's states.
 Shapes: N nodes, D inputs, F states, L layers, K outputs.
-Reference: 2009, Micheli, Neural network for graphs: a contextual constructive approach, IEEE TNN 20.
+Reference: 2009, Micheli, Neural network for graphs: a contextual constructive approach, IEEE
+TNN 20.
 """
 
 import torch
@@ -61,5 +62,6 @@ class NN4G(nn.Module):
         return torch.cat(states, dim=1)  # (N, L F)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the scores of all nodes, or their states."""
         h = self.encode(x, adjacency)
         return h if self.head is None else self.head(h)  # (N, K)

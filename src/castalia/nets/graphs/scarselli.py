@@ -69,5 +69,6 @@ class ScarselliNetwork(nn.Module):
         return found
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the scores of all nodes, or their states."""
         h = self.encode(x, adjacency)
         return h if self.head is None else self.head(h)  # (N, K)

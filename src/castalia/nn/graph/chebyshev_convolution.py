@@ -32,6 +32,7 @@ class ChebyshevConv(nn.Module):
         )  # T_k(L~) h W_k
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the filtered features."""
         mixed = adjacency.normalised(loops=False)  # L~ = -D^-1/2 A D^-1/2
         before, now = x, x
         found: Tensor = self.maps[0](x)

@@ -32,6 +32,7 @@ class GatedGraphConv(nn.Module):
         self.cell = nn.GRUCell(dim, dim)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, at most F)
+        """Return the last states."""
         h = F.pad(x, (0, self.dim - x.shape[1]))
         for _ in range(self.steps):
             h = self.cell(adjacency @ self.message(h), h)

@@ -38,8 +38,11 @@ class GCNConv(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the mixed features."""
         mixed = adjacency.normalised()
-        if isinstance(x, Tensor) and x.shape[1] <= self.weight.shape[1]:  # the narrower side is mixed
+        if (
+            isinstance(x, Tensor) and x.shape[1] <= self.weight.shape[1]
+        ):  # the narrower side is mixed
             h = (mixed @ x) @ self.weight
         else:
             h = mixed @ (x @ self.weight)

@@ -29,5 +29,6 @@ class GINConv(nn.Module):
         self.eps = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the mixed features."""
         found: Tensor = self.mlp((1 + self.eps) * x + adjacency @ x)
         return found  # (N, O)

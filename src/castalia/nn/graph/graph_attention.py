@@ -77,13 +77,17 @@ class GATConv(nn.Module):
         return edge_softmax(adjacency, F.leaky_relu(source + target, self.slope))
 
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the mixed features of all heads."""
         edges = adjacency.with_loops()
         h = (x @ self.weight).unflatten(1, (self.heads, -1))  # (N, H, O)
         alpha = F.dropout(self.attention(h, edges), self.dropout, self.training)
         if edges.mask is not None:
             alpha = alpha * edges.mask[:, None].to(alpha.dtype)
         found = torch.stack(
-            [weighted_product(edges, a, part) for a, part in zip(alpha.T, h.unbind(1), strict=True)],
+            [
+                weighted_product(edges, a, part)
+                for a, part in zip(alpha.T, h.unbind(1), strict=True)
+            ],
             dim=1,
         )  # (N, H, O)
         joined = found.flatten(1) if self.join == "concat" else found.mean(dim=1)

@@ -46,6 +46,7 @@ class GraphRecurrence(nn.Module):
         return self.state * (self.contraction / norm.clamp_min(self.contraction))
 
     def forward(self, h: Tensor, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, F), (N, D)
+        """Return the next states."""
         return self.step(h, self.matrix(), self.target(x), self.source(x), adjacency)
 
     @staticmethod

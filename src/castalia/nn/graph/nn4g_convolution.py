@@ -2,7 +2,8 @@
 
 H_i = s(Wbar_i X + sum_{j < i} W_ij H_j A), nodes as columns; here nodes are rows, so A H_j W_ij.
 Shapes: N nodes, D features, F states.
-Reference: 2009, Micheli, Neural network for graphs: a contextual constructive approach, IEEE TNN 20.
+Reference: 2009, Micheli, Neural network for graphs: a contextual constructive approach, IEEE
+TNN 20.
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ class NN4GConv(nn.Module):
         self.near = nn.ModuleList(nn.Linear(width, outputs, bias=False) for width in before)
 
     def forward(self, x: Tensor, states: Sequence[Tensor], adjacency: Adjacency) -> Tensor:
+        """Return the states before their activation."""
         found: Tensor = self.own(x)  # (N, F)
         if not self.near:
             return found

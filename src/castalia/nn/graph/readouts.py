@@ -40,6 +40,7 @@ class Readout(nn.Module):
         self.kind = kind
 
     def forward(self, h: Tensor, starts: Tensor) -> Tensor:  # (N, F), (B + 1,)
+        """Return one vector a graph."""
         return torch.segment_reduce(h.contiguous(), self.kind, offsets=starts)  # (B, F)
 
 
@@ -57,6 +58,7 @@ class AttentionReadout(nn.Module):
         self.score = nn.Linear(dim, 1)
 
     def forward(self, h: Tensor, starts: Tensor) -> Tensor:  # (N, F), (B + 1,)
+        """Return one vector a graph."""
         score = self.score(h)
         most = torch.segment_reduce(score.detach().contiguous(), "max", offsets=starts)
         counts = starts.diff()
@@ -86,6 +88,7 @@ class UniversalReadout(nn.Module):
         self.rho = nn.Sequential(nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, dim))
 
     def forward(self, h: Tensor, starts: Tensor) -> Tensor:  # (N, F), (B + 1,)
+        """Return one vector a graph."""
         found: Tensor = self.rho(_sums(self.phi(h), starts))
         return found  # (B, F)
 

@@ -28,6 +28,7 @@ class SAGEConv(nn.Module):
         self.near = nn.Linear(inputs, outputs, bias=False)
 
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the mixed features."""
         mean = adjacency.averaged()
         narrow = self.near.in_features <= self.near.out_features
         if isinstance(x, Tensor) and narrow:  # the narrower side is mixed

@@ -1,7 +1,7 @@
 """Features that are mostly zero, such as words of a text: only the others are kept.
 
-Z = X W with X sparse; dL/dW = X^T dL/dZ. Dropout draws for the values that are there: a dropped zero
-is a zero. Shapes: N nodes, D features, V values, O outputs.
+Z = X W with X sparse; dL/dW = X^T dL/dZ. Dropout draws for the values that are there: a dropped
+zero is a zero. Shapes: N nodes, D features, V values, O outputs.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ class SpectralConv(nn.Module):
         return share if len(self.filters) > 1 else torch.ones_like(share)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the filtered features."""
         parts = [
             self._filtered(x[start:stop], basis) for start, stop, basis in _bases(adjacency, x)
         ]
