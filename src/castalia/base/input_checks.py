@@ -19,6 +19,7 @@ from torch import Tensor
 from castalia.data import Dataset, read
 from castalia.data.graphs import Graph, GraphRowsView, Graphs
 from castalia.data.images import Images, decodable
+from castalia.data.sequences import Sequences, SeriesWindows
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData
 from castalia.utils.text import did_you_mean
@@ -59,6 +60,8 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
         return X.features(), X.target
     if isinstance(X, Graph | Graphs | GraphRowsView) and y is None:
         return X, X.y
+    if isinstance(X, Sequences) and y is None and X.target is not None:
+        return X.features(), X.target
     if not isinstance(X, Dataset):
         return X, y
     if isinstance(y, str):
@@ -106,9 +109,8 @@ def take_rows(data: Any, index: np.ndarray) -> Any:
         return data[index]
     if isinstance(data, list | tuple):
         return [data[i] for i in index]
-    if isinstance(data, Images | Graphs | GraphRowsView):
-        return data.take(index)
-    return read(data).take(index)
+    own = isinstance(data, Images | Sequences | SeriesWindows | Graphs | GraphRowsView)
+    return data.take(index) if own else read(data).take(index)
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:

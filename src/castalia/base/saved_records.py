@@ -5,6 +5,7 @@ from castalia.data import augment, tokenizers
 from castalia.data.graphs import GraphSetAdapter, LinkAdapter, NodeAdapter
 from castalia.data.images import ImageAdapter
 from castalia.data.prompts import ChatTemplate
+from castalia.data.sequences import SequenceAdapter, SeriesAdapter
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
 from castalia.data.tabular_adapter import TabularAdapter
@@ -62,6 +63,8 @@ for _transform in (
 ):
     register(_transform, f"augment.{_transform.__name__}")
 register(SignalAdapter, "SignalAdapter")
+register(SequenceAdapter, "SequenceAdapter")
+register(SeriesAdapter, "SeriesAdapter")
 register(LanguageAdapter, "LanguageAdapter")
 register(StreamAdapter, "StreamAdapter")
 register(ConversationAdapter, "ConversationAdapter")

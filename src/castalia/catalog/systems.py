@@ -8,6 +8,7 @@ from castalia.catalog.language_systems import LANGUAGE
 from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
 from castalia.catalog.linear_systems import LINEAR
 from castalia.catalog.pretrained_language_systems import LANGUAGE_PRETRAINED
+from castalia.catalog.probabilistic_systems import PROBABILISTIC
 from castalia.catalog.records import System
 from castalia.catalog.sequence_systems import SEQUENCE
 from castalia.catalog.vision_detector_systems import VISION_DETECTORS
@@ -32,6 +33,7 @@ FAMILIES = (
     LANGUAGE,
     VISION_TOOLS,
     LANGUAGE_PRETRAINED,
+    PROBABILISTIC,
     GRAPHS,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}

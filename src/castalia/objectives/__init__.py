@@ -6,6 +6,12 @@ from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
 from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
+from castalia.objectives.forecast_loss import (
+    ForecastLikelihood,
+    ForecastLoss,
+    ForecastQuantiles,
+    pinball,
+)
 from castalia.objectives.in_batch_contrast import InBatchContrast
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
@@ -30,6 +36,12 @@ from castalia.objectives.pixel_cross_entropy import PixelCrossEntropy
 from castalia.objectives.prefix import PrefixLM
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
 from castalia.objectives.sequence_cross_entropy import SequenceCrossEntropy
+from castalia.objectives.sequence_step_losses import (
+    NextStep,
+    NextSymbol,
+    StepCrossEntropy,
+    StepSquaredError,
+)
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.span_corruption import SpanCorruption
 from castalia.objectives.style_loss import StyleLoss, gram, total_variation
@@ -59,9 +71,6 @@ from castalia.probability import (
 )
 
 __all__ = [
-    "L1",
-    "L2",
-    "LIKELIHOODS",
     "AbsoluteError",
     "ActivationSparsity",
     "Adversarial",
@@ -79,9 +88,15 @@ __all__ = [
     "Contrastive",
     "CrossEntropy",
     "Denoising",
+    "ForecastLikelihood",
+    "ForecastLoss",
+    "ForecastQuantiles",
     "GaussianLikelihood",
     "Hinge",
     "InBatchContrast",
+    "L1",
+    "L2",
+    "LIKELIHOODS",
     "LaplaceLikelihood",
     "Layered",
     "Likelihood",
@@ -93,6 +108,8 @@ __all__ = [
     "MixtureLikelihood",
     "MultinoulliLikelihood",
     "NextSentence",
+    "NextStep",
+    "NextSymbol",
     "Objective",
     "Penalty",
     "PerceptronLoss",
@@ -103,6 +120,8 @@ __all__ = [
     "SpanCorruption",
     "SpanCrossEntropy",
     "SquaredError",
+    "StepCrossEntropy",
+    "StepSquaredError",
     "StyleLoss",
     "Surrogate",
     "TagCrossEntropy",
@@ -125,6 +144,7 @@ __all__ = [
     "marginal",
     "margins",
     "pgd",
+    "pinball",
     "posterior",
     "self_information",
     "smooth_labels",

@@ -268,6 +268,10 @@ def check_bad_input(record: Any) -> None:
         said = rf"{name}: nodes must have .* features, as in fit; got"
         _refused(record, lambda: _answers(model, _widened(X)), said)
         return
+    if record.data == "sequence" and (isinstance(X, list) or y is None):
+        said = rf"{name}: (sequences|series) must have"
+        _refused(record, lambda: _answers(model, _doubled(X)), said)
+        return
     other, said = np.concatenate([X, X], axis=1), f"X has {2 * X.shape[1]} features"
     rows = isinstance(getattr(model, "adapter_", None), TableAdapter | None)
     if record.data == "image" or not rows:
@@ -291,6 +295,11 @@ def _widened(X: Any) -> Any:
 
 def _wider(graph: Graph) -> Graph:
     return Graph(graph.edges, np.ones((len(graph), 9)), nodes=np.arange(len(graph)))
+
+
+def _doubled(X: Any) -> list[np.ndarray]:
+    """Return sequences with every channel twice."""
+    return [np.concatenate([steps, steps], axis=1) for steps in X]
 
 
 def _refused(record: Any, act: Callable[[], Any], pattern: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from castalia.errors import InvalidParameter
 from castalia.testing.toys.toy_graphs import blocks, communities, heights, ring_sizes, rings
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
+from castalia.testing.toys.toy_sequences import beginnings, swings, tides, totals
 from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
 from castalia.testing.toys.toy_texts import (
     chain,
@@ -23,6 +25,7 @@ from castalia.utils.text import did_you_mean, listing
 
 __all__ = [
     "TOYS",
+    "beginnings",
     "blobs",
     "blocks",
     "captions",
@@ -44,10 +47,13 @@ __all__ = [
     "shapes",
     "sine",
     "stripes",
+    "swings",
     "tagged",
     "textures",
+    "tides",
     "tones",
     "topics",
+    "totals",
     "toy",
 ]
 
@@ -62,6 +68,11 @@ TOYS: dict[str, Callable[[], Any]] = {
     "stripes": stripes,
     "textures": textures,
     "tones": tones,
+    "beginnings": beginnings,
+    "totals": totals,
+    "step_totals": partial(totals, steps=True),
+    "swings": swings,
+    "tides": tides,
     "scenes": scenes,
     "captions": captions,
     "chain": chain,
