@@ -114,8 +114,8 @@ class SparseFeatures:
 
     def to(self, device: Any) -> SparseFeatures:
         """Return the same features on a device."""
-        parts = (part.to(device) for part in (self.pointer, self.columns, self.values))
-        return SparseFeatures(*parts, self.width)
+        pointer, columns = self.pointer.to(device), self.columns.to(device)
+        return SparseFeatures(pointer, columns, self.values.to(device), self.width)
 
     @cached_property
     def _turned(self) -> tuple[Tensor, Tensor, Tensor]:
