@@ -1,5 +1,6 @@
 """The list of systems. Adding a system adds one record here."""
 
+from castalia.catalog.boltzmann_systems import BOLTZMANN
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
 from castalia.catalog.graph_systems import GRAPHS
@@ -33,6 +34,7 @@ FAMILIES = (
     LANGUAGE,
     VISION_TOOLS,
     LANGUAGE_PRETRAINED,
+    BOLTZMANN,
     PROBABILISTIC,
     GRAPHS,
 )
@@ -61,6 +63,8 @@ ALIASES = {
     "svm": "LinearSVM",
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
+    "rbm": "RestrictedBoltzmannMachine",
+    "dbn": "DeepBeliefNetwork",
     "gpt2": "GPTLanguageModel",
     "boosting": "GradientBoost",
     "xgboost": "GradientBoost",
