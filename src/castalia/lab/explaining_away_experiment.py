@@ -13,7 +13,7 @@ import numpy as np
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
 from castalia.models.probabilistic import BayesianNetwork, TableNode
-from castalia.models.probabilistic.network_drawing import layered_places
+from castalia.models.probabilistic.network_figure import layered_places
 from castalia.utils.figure_style import COLOURS, INK, caption
 
 __all__ = ["burglar_alarm", "run"]

@@ -25,7 +25,7 @@ from castalia.evaluate import (
 )
 from castalia.method.report.run_report import Contender, RunReport
 from castalia.method.report.score_formats import finite, metric_label, score
-from castalia.models.probabilistic.network_drawing import draw_network
+from castalia.models.probabilistic.network_figure import draw_network
 from castalia.utils.text import plural
 
 __all__ = [

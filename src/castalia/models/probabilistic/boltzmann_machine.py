@@ -33,8 +33,8 @@ class BoltzmannMachine(DensityMixin, DirectEstimator):
 
     P(x) = exp(x^T U x + b^T x) / Z. Pseudo-likelihood predicts every column from the others, a
     convex problem without Z; contrastive divergence follows the gradient of the likelihood with
-    samples. Right for tens of yes/no columns whose pairwise ties matter; ``BayesianNetwork`` tells
-    direct ties from indirect ones too and gives exact answers, a restricted Boltzmann machine has
+    samples. Right for tens of yes/no columns whose pairwise ties matter; ``BayesianNetwork`` parts
+    direct ties from indirect ones and answers exactly, a restricted Boltzmann machine has
     hidden units.
 
     Parameters

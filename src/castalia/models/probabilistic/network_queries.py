@@ -14,7 +14,7 @@ from castalia.errors import InvalidData
 from castalia.models.probabilistic import network_samples
 from castalia.models.probabilistic.conditional_nodes import GaussianNode, Node, TableNode
 from castalia.models.probabilistic.network_columns import state_code
-from castalia.models.probabilistic.network_drawing import draw_network
+from castalia.models.probabilistic.network_figure import draw_network
 from castalia.models.probabilistic.network_posterior import (
     joint_factors,
     mixture_of,
