@@ -1,7 +1,9 @@
 """The list of systems. Adding a system adds one record here."""
 
+from castalia.catalog.boltzmann_systems import BOLTZMANN
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
+from castalia.catalog.graph_systems import GRAPHS
 from castalia.catalog.kernel_systems import KERNEL
 from castalia.catalog.language_systems import LANGUAGE
 from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
@@ -32,7 +34,9 @@ FAMILIES = (
     LANGUAGE,
     VISION_TOOLS,
     LANGUAGE_PRETRAINED,
+    BOLTZMANN,
     PROBABILISTIC,
+    GRAPHS,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 
@@ -59,6 +63,8 @@ ALIASES = {
     "svm": "LinearSVM",
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
+    "rbm": "RestrictedBoltzmannMachine",
+    "dbn": "DeepBeliefNetwork",
     "gpt2": "GPTLanguageModel",
     "boosting": "GradientBoost",
     "xgboost": "GradientBoost",

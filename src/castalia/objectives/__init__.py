@@ -4,6 +4,7 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
+from castalia.objectives.contrastive_divergence import ContrastiveDivergence, ExactLikelihood
 from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.forecast_loss import (
@@ -24,6 +25,7 @@ from castalia.objectives.likelihood import (
     MultinoulliLikelihood,
     PoissonLikelihood,
 )
+from castalia.objectives.link_loss import LinkLoss
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.masked import MaskedLM
 from castalia.objectives.member_loss import MemberLoss
@@ -85,8 +87,10 @@ __all__ = [
     "CodeNorm",
     "Contractive",
     "Contrastive",
+    "ContrastiveDivergence",
     "CrossEntropy",
     "Denoising",
+    "ExactLikelihood",
     "ForecastLikelihood",
     "ForecastLoss",
     "ForecastQuantiles",
@@ -99,6 +103,7 @@ __all__ = [
     "LaplaceLikelihood",
     "Layered",
     "Likelihood",
+    "LinkLoss",
     "Logistic",
     "Lq",
     "MaskedLM",

@@ -25,9 +25,18 @@ from castalia.method.report.forecast_figures import forecast_drawings
 from castalia.method.report.guarded_figure import Drawing, guarded
 from castalia.method.report.run_report import Contender, RunReport
 from castalia.method.report.score_formats import finite, metric_label, score
+from castalia.models.probabilistic.network_figure import draw_network
 from castalia.utils.text import plural
 
-__all__ = ["Drawing", "comparison", "curves", "diagnostics", "feature_maps", "guarded"]
+__all__ = [
+    "Drawing",
+    "comparison",
+    "curves",
+    "diagnostics",
+    "feature_maps",
+    "guarded",
+    "learnt_graph",
+]
 
 
 def comparison(report: RunReport) -> Drawing | None:
@@ -75,6 +84,23 @@ def curves(report: RunReport) -> Drawing | None:
         return Markup(to_svg(display.figure_, alt, "curves")), words
 
     return guarded("Learning curves", draw)
+
+
+def learnt_graph(report: RunReport) -> Drawing | None:
+    """Draw the graph of a Bayesian network, the target filled."""
+    if not report.graph:
+        return None
+
+    def draw() -> tuple[Markup, str]:
+        edges = [f"{p} to {c}" for c, above in report.graph.items() for p in above]
+        words = (
+            f"{plural(len(edges), 'edge')}: given its parents, a column is independent of all that "
+            "comes before it. Directions are those of the factors, not of causes."
+        )
+        alt = f"Graph of the columns, {'; '.join(edges) or 'without edges'}."
+        return Markup(to_svg(draw_network(report.graph, report.target), alt, "graph")), words
+
+    return guarded("Graph", draw)
 
 
 def diagnostics(report: RunReport) -> list[Drawing]:

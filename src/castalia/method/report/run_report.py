@@ -115,6 +115,8 @@ class RunReport:
         rows, effects.
     explained
         Name of the model that it is about.
+    graph
+        Of a Bayesian network, the parents of every column; empty otherwise.
 
     Examples
     --------
@@ -153,6 +155,7 @@ class RunReport:
     forecasts: dict[str, Any] = field(default_factory=dict)
     importance: dict[str, Any] = field(default_factory=dict)
     explained: str = ""
+    graph: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for each in fields(self):
