@@ -16,6 +16,7 @@ HOOKS = {"_network", "_objective", "_solve"}
 JUSTIFIED = {
     "fit": {
         "AdaptiveFilter": "X is one signal, whose rows are windows over it",
+        "BayesianNetwork": "X is a table with words and gaps, and y may be absent",
         "Adaline": "fit and partial_fit take their rows in turn, and warm starts read the classes",
         "Perceptron": "as Adaline",
         "EchoStateClassifier": "as HiddenMarkovModel",
@@ -38,6 +39,7 @@ JUSTIFIED = {
         "GloVe": "as FastText",
         "Word2Vec": "as FastText",
         "NGramLanguageModel": "as FastText",
+        "NaiveForecaster": "series are no matrix",
     },
 }
 DEEPEST, MEDIAN = 4, 20

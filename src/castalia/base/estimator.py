@@ -339,7 +339,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return self._samples(X, self.codec.encode(self, y), dtype)
 
     @torch.inference_mode()
-    def _validation_outputs(self, held: Samples) -> tuple[Tensor | None, Tensor | None]:
+    def _validation_outputs(self, held: Samples) -> tuple[Any, Tensor | None]:
         if not len(held) or not self.codec.judges:
             return None, None
         device = next(self.module_.parameters()).device
@@ -350,9 +350,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             for window, order in held.windows(None, 0):
                 for index in order.split(most):
                     batch = window.batch(index)
-                    outputs.append(_judged(self.module_, batch.to(device)).cpu())
-                    targets.append(batch.y)
-        return torch.cat(outputs), torch.cat(targets)
+                    found = _judged(self.module_, batch.to(device))
+                    outputs.append(map_tree(lambda part: part.cpu(), found))
+                    targets.append(self.codec.truth(batch))
+        wanted = torch.cat(targets)
+        return join_blocks(iter(outputs), len(wanted), None), wanted
 
     def _forward(self, X: Any) -> Iterator[Any]:
         """Yield the network's outputs for rows X block by block, on the CPU."""
@@ -405,7 +407,7 @@ def _stages(objective: Objective | Sequence[Stage]) -> Sequence[Stage]:
     return objective if isinstance(objective, Sequence) else [Stage("train", objective)]
 
 
-def _judged(net: Any, batch: Batch) -> Tensor:
+def _judged(net: Any, batch: Batch) -> Any:
     """Return the outputs on held-out rows: of several networks, those that left a row out."""
     if batch.weight is None or batch.weight.ndim == 1:
         return net(batch.x)

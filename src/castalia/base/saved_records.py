@@ -2,8 +2,10 @@
 
 from castalia.base.saved_values import register
 from castalia.data import augment, tokenizers
+from castalia.data.graphs import GraphSetAdapter, LinkAdapter, NodeAdapter
 from castalia.data.images import ImageAdapter
 from castalia.data.prompts import ChatTemplate
+from castalia.data.sequences import SequenceAdapter, SeriesAdapter
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
 from castalia.data.tabular_adapter import TabularAdapter
@@ -34,6 +36,9 @@ register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
 register(TabularAdapter, "TabularAdapter")
 register(ImageAdapter, "ImageAdapter")
+register(NodeAdapter, "NodeAdapter")
+register(LinkAdapter, "LinkAdapter")
+register(GraphSetAdapter, "GraphSetAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (
@@ -58,6 +63,8 @@ for _transform in (
 ):
     register(_transform, f"augment.{_transform.__name__}")
 register(SignalAdapter, "SignalAdapter")
+register(SequenceAdapter, "SequenceAdapter")
+register(SeriesAdapter, "SeriesAdapter")
 register(LanguageAdapter, "LanguageAdapter")
 register(StreamAdapter, "StreamAdapter")
 register(ConversationAdapter, "ConversationAdapter")

@@ -4,8 +4,15 @@ from castalia.objectives.adversarial import Adversarial, fgsm, pgd
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
+from castalia.objectives.contrastive_divergence import ContrastiveDivergence, ExactLikelihood
 from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
+from castalia.objectives.forecast_loss import (
+    ForecastLikelihood,
+    ForecastLoss,
+    ForecastQuantiles,
+    pinball,
+)
 from castalia.objectives.in_batch_contrast import InBatchContrast
 from castalia.objectives.layered import Layered
 from castalia.objectives.likelihood import (
@@ -18,6 +25,7 @@ from castalia.objectives.likelihood import (
     MultinoulliLikelihood,
     PoissonLikelihood,
 )
+from castalia.objectives.link_loss import LinkLoss
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.masked import MaskedLM
 from castalia.objectives.member_loss import MemberLoss
@@ -29,6 +37,12 @@ from castalia.objectives.pixel_cross_entropy import PixelCrossEntropy
 from castalia.objectives.prefix import PrefixLM
 from castalia.objectives.representation import ActivationSparsity, CodeNorm, Contractive
 from castalia.objectives.sequence_cross_entropy import SequenceCrossEntropy
+from castalia.objectives.sequence_step_losses import (
+    NextStep,
+    NextSymbol,
+    StepCrossEntropy,
+    StepSquaredError,
+)
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.span_corruption import SpanCorruption
 from castalia.objectives.style_loss import StyleLoss, gram, total_variation
@@ -58,9 +72,6 @@ from castalia.probability import (
 )
 
 __all__ = [
-    "L1",
-    "L2",
-    "LIKELIHOODS",
     "AbsoluteError",
     "ActivationSparsity",
     "Adversarial",
@@ -76,14 +87,23 @@ __all__ = [
     "CodeNorm",
     "Contractive",
     "Contrastive",
+    "ContrastiveDivergence",
     "CrossEntropy",
     "Denoising",
+    "ExactLikelihood",
+    "ForecastLikelihood",
+    "ForecastLoss",
+    "ForecastQuantiles",
     "GaussianLikelihood",
     "Hinge",
     "InBatchContrast",
+    "L1",
+    "L2",
+    "LIKELIHOODS",
     "LaplaceLikelihood",
     "Layered",
     "Likelihood",
+    "LinkLoss",
     "Logistic",
     "Lq",
     "MaskedLM",
@@ -91,6 +111,8 @@ __all__ = [
     "MixtureLikelihood",
     "MultinoulliLikelihood",
     "NextSentence",
+    "NextStep",
+    "NextSymbol",
     "Objective",
     "Penalty",
     "PerceptronLoss",
@@ -101,6 +123,8 @@ __all__ = [
     "SpanCorruption",
     "SpanCrossEntropy",
     "SquaredError",
+    "StepCrossEntropy",
+    "StepSquaredError",
     "StyleLoss",
     "Surrogate",
     "TagCrossEntropy",
@@ -123,6 +147,7 @@ __all__ = [
     "marginal",
     "margins",
     "pgd",
+    "pinball",
     "posterior",
     "self_information",
     "smooth_labels",

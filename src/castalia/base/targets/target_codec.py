@@ -10,6 +10,7 @@ import torch
 
 from castalia.base.input_checks import check_target, check_weight, n_rows
 from castalia.errors import InvalidParameter
+from castalia.protocols import Batch
 
 __all__ = ["NoTarget", "Target", "TargetCodec"]
 
@@ -79,6 +80,10 @@ class TargetCodec:
     def encode(self, est: Any, y: Any) -> Target:
         """Encode further targets with what was learnt."""
         raise NotImplementedError
+
+    def truth(self, batch: Batch) -> Any:
+        """Return what outputs of a validation batch are judged by."""
+        return batch.y
 
     def conclude(self, est: Any, outputs: Any, targets: Any) -> None:
         """Learn from the outputs of the validation rows after training, None without any."""
