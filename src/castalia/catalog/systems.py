@@ -61,6 +61,8 @@ ALIASES = {
     "svm": "LinearSVM",
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
+    "gp": "GaussianProcessRegressor",
+    "svgp": "SparseGaussianProcess",
     "rbm": "RestrictedBoltzmannMachine",
     "dbn": "DeepBeliefNetwork",
     "gpt2": "GPTLanguageModel",
