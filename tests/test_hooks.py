@@ -34,6 +34,7 @@ JUSTIFIED = {
         "GloVe": "as FastText",
         "Word2Vec": "as FastText",
         "NGramLanguageModel": "as FastText",
+        "NaiveForecaster": "series are no matrix",
     },
 }
 DEEPEST, MEDIAN = 4, 20

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from castalia.data import Dataset, read
+from castalia.data.graphs import Graph, GraphRowsView, Graphs
 from castalia.data.images import Images, decodable
 from castalia.data.sequences import Sequences, SeriesWindows
 from castalia.data.table_adapter import TableAdapter
@@ -57,6 +58,8 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     if isinstance(X, Images) and y is None and X.target is not None:
         X = decodable(X)  # files that cannot be decoded go, with their targets
         return X.features(), X.target
+    if isinstance(X, Graph | Graphs | GraphRowsView) and y is None:
+        return X, X.y
     if isinstance(X, Sequences) and y is None and X.target is not None:
         return X.features(), X.target
     if not isinstance(X, Dataset):
@@ -106,7 +109,7 @@ def take_rows(data: Any, index: np.ndarray) -> Any:
         return data[index]
     if isinstance(data, list | tuple):
         return [data[i] for i in index]
-    own = isinstance(data, Images | Sequences | SeriesWindows)
+    own = isinstance(data, Images | Sequences | SeriesWindows | Graphs | GraphRowsView)
     return data.take(index) if own else read(data).take(index)
 
 

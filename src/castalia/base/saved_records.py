@@ -2,6 +2,7 @@
 
 from castalia.base.saved_values import register
 from castalia.data import augment, tokenizers
+from castalia.data.graphs import GraphSetAdapter, LinkAdapter, NodeAdapter
 from castalia.data.images import ImageAdapter
 from castalia.data.prompts import ChatTemplate
 from castalia.data.sequences import SequenceAdapter, SeriesAdapter
@@ -35,6 +36,9 @@ register(Schedule, "Schedule")
 register(TableAdapter, "TableAdapter")
 register(TabularAdapter, "TabularAdapter")
 register(ImageAdapter, "ImageAdapter")
+register(NodeAdapter, "NodeAdapter")
+register(LinkAdapter, "LinkAdapter")
+register(GraphSetAdapter, "GraphSetAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (

@@ -3,6 +3,7 @@
 from castalia.catalog.boltzmann_systems import BOLTZMANN
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
+from castalia.catalog.graph_systems import GRAPHS
 from castalia.catalog.kernel_systems import KERNEL
 from castalia.catalog.language_systems import LANGUAGE
 from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
@@ -35,6 +36,7 @@ FAMILIES = (
     LANGUAGE_PRETRAINED,
     BOLTZMANN,
     PROBABILISTIC,
+    GRAPHS,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

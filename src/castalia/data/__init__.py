@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from castalia.data import datasets as datasets
     from castalia.data.data_reader import read as read
+    from castalia.data.graphs import Graph as Graph
+    from castalia.data.graphs import Graphs as Graphs
     from castalia.data.images import Images as Images
     from castalia.data.sequences import Sequences as Sequences
     from castalia.data.sequences import read_sequences as read_sequences
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "augment": "Augment Crop Cutout Flip LabelNoise Mask Mixup Noise Recolor Rotate Shift Zoom",
     "data_reader": "read",
+    "graphs": "Graph Graphs",
     "images": "ImageAdapter Images",
     "row_splits": "grouped holdout kfold leave_one_out temporal",
     "sequences": "SequenceAdapter Sequences read_sequences windows",

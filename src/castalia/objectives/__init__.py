@@ -25,6 +25,7 @@ from castalia.objectives.likelihood import (
     MultinoulliLikelihood,
     PoissonLikelihood,
 )
+from castalia.objectives.link_loss import LinkLoss
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.masked import MaskedLM
 from castalia.objectives.member_loss import MemberLoss
@@ -102,6 +103,7 @@ __all__ = [
     "LaplaceLikelihood",
     "Layered",
     "Likelihood",
+    "LinkLoss",
     "Logistic",
     "Lq",
     "MaskedLM",

@@ -7,12 +7,14 @@ from castalia.models.sequence.forecast_estimators import (
     TransformerForecaster,
     WindowRegressor,
 )
+from castalia.models.sequence.naive_forecaster import NaiveForecaster
 from castalia.models.sequence.recurrent_estimators import RNNClassifier, RNNRegressor
 from castalia.models.sequence.rnn_generator import RNNGenerator
 from castalia.models.sequence.rnn_tagger import RNNTagger
 
 __all__ = [
     "ConvNet1dClassifier",
+    "NaiveForecaster",
     "RNNClassifier",
     "RNNForecaster",
     "RNNGenerator",

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from castalia.errors import InvalidParameter
+from castalia.testing.toys.toy_graphs import blocks, communities, heights, ring_sizes, rings
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
 from castalia.testing.toys.toy_sequences import beginnings, swings, tides, totals
 from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
@@ -26,10 +27,13 @@ __all__ = [
     "TOYS",
     "beginnings",
     "blobs",
+    "blocks",
     "captions",
     "chain",
+    "communities",
     "counts",
     "echo",
+    "heights",
     "moons",
     "opinions",
     "paraphrases",
@@ -37,6 +41,8 @@ __all__ = [
     "questions",
     "reversal",
     "reviews",
+    "ring_sizes",
+    "rings",
     "scenes",
     "shapes",
     "sine",
@@ -77,6 +83,11 @@ TOYS: dict[str, Callable[[], Any]] = {
     "paraphrases": paraphrases,
     "tagged": tagged,
     "questions": questions,
+    "communities": communities,
+    "heights": heights,
+    "rings": rings,
+    "ring_sizes": ring_sizes,
+    "blocks": blocks,
 }
 
 
