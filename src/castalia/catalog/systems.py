@@ -67,6 +67,8 @@ ALIASES = {
     "gmm": "GaussianMixture",
     "hmm": "HiddenMarkovModel",
     "esn": "EchoStateNetwork",
+    "gp": "GaussianProcessRegressor",
+    "svgp": "SparseGaussianProcess",
     "rbm": "RestrictedBoltzmannMachine",
     "dbn": "DeepBeliefNetwork",
     "gpt2": "GPTLanguageModel",
