@@ -26,6 +26,7 @@ NAMES = (
     "small_texts",
     "multi30k",
     "huggingface",
+    "graphs",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (

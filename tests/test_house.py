@@ -30,7 +30,7 @@ SOURCE = ROOT / "src" / "castalia"
 FLOORS = {
     **dict.fromkeys(("errors", "protocols", "catalog", "utils"), 0.0),
     **dict.fromkeys(("nn", "autodiff", "probability"), 1.0),
-    **dict.fromkeys(("nets", "objectives", "optim", "data"), 2.0),
+    **dict.fromkeys(("nets", "objectives", "optim", "data", "sampling"), 2.0),
     "train": 3.0,
     "base": 4.0,
     "models": 5.0,
@@ -339,8 +339,8 @@ def test_a_late_import_is_found_and_that_of_another_library_is_not():
 # Gerunds by which the field calls the thing itself.
 FIELD = {
     "bagging", "decoding", "denoising", "early_stopping", "lightning", "negative_sampling",
-    "not_training", "polynomial_overfitting", "positional_encoding", "pruning", "testing",
-    "training", "weight_scaling",
+    "not_training", "polynomial_overfitting", "positional_encoding", "pruning", "sampling",
+    "testing", "training", "weight_scaling",
 }  # fmt: skip
 
 

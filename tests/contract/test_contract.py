@@ -45,9 +45,16 @@ REPEATS = {
 }
 # A row that is given twice is given two draws of noise.
 DRAWN = dict.fromkeys(REPEATS, "noise is drawn for each row")
+# Hyperparameters are found up to a tolerance; with given ones weights are repetitions, see
+# `tests/models/kernel/test_gaussian_processes.py`.
+LEARNT = {
+    "check_sample_weight_equivalence_on_dense_data": "a climb ends within its tolerance",
+}
+GAUSSIAN = ("GaussianProcessRegressor", "GaussianProcessClassifier", "SparseGaussianProcess")
 EXCUSED = {
     "Perceptron": REPEATS,
     "Adaline": REPEATS,
+    **dict.fromkeys(GAUSSIAN, LEARNT),
     "DenoisingAutoencoder": DRAWN,
     "StochasticAutoencoder": DRAWN,
     "VariationalAutoencoder": DRAWN,

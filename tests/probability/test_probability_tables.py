@@ -4,9 +4,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta, laplace, norm, uniform
+from torch.testing import assert_close
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.objectives import conditional, is_pdf, is_pmf, marginal, posterior
+from castalia.probability import chain_rule, conditionally_independent, table_size
 
 
 def table(*shape, seed=0):
@@ -75,3 +77,51 @@ def test_a_function_that_dips_below_zero_is_no_density():
         return 1 + 2 * np.cos(2 * np.pi * x)
 
     assert not is_pdf(dips, 0, 1)
+
+
+def test_a_table_has_an_entry_for_each_combination():
+    assert table_size([100] * 3) - 1 == 999_999
+    assert table_size([2] * (32 * 32 * 3)) == 2**3072
+    assert table_size([3, 4, 5]) == np.ones((3, 4, 5)).size
+    with pytest.raises(InvalidParameter, match="at least 1; got"):
+        table_size([2, 0])
+
+
+def test_the_product_of_the_chain_rule_is_the_table():
+    joint = torch.from_numpy(np.random.default_rng(0).dirichlet(np.ones(24)).reshape(2, 3, 4))
+    one, two, three = chain_rule(joint)
+    assert_close(one[:, None, None] * two[:, :, None] * three, joint, rtol=0, atol=1e-12)
+    assert_close(three.sum(dim=2), torch.ones(2, 3, dtype=torch.float64))
+    assert_close(two[1], joint[1].sum(dim=1) / joint[1].sum())
+
+
+def independent_by_conditioning(joint):
+    """Whether P(a | b, c) = P(a | c), the other form."""
+    left = conditional(joint, [1, 2])
+    right = conditional(joint.sum(dim=1), 1)[:, None, :]
+    return torch.allclose(left, right.expand_as(left), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_both_forms_of_conditional_independence_agree(seed):
+    random = np.random.default_rng(seed)
+    c = random.dirichlet(np.ones(3))
+    a, b = random.dirichlet(np.ones(2), 3).T, random.dirichlet(np.ones(4), 3).T
+    joint = np.einsum("ac,bc,c->abc", a, b, c)  # planted
+    if seed % 2:
+        joint = random.dirichlet(np.ones(24)).reshape(2, 4, 3)
+    joint = torch.from_numpy(joint)
+    assert conditionally_independent(joint, 0, 1, [2]) == (seed % 2 == 0)
+    assert independent_by_conditioning(joint) == (seed % 2 == 0)
+    assert not conditionally_independent(joint, 0, 1)  # c joins them
+
+
+def test_a_chain_makes_its_ends_independent_given_the_middle():
+    random = np.random.default_rng(1)
+    a, b, c = (random.dirichlet(np.ones(3), size) for size in ((), 3, 3))
+    joint = np.einsum("a,ab,bc->abc", a, b, c)
+    assert conditionally_independent(joint, 0, 2, [1])
+    assert not conditionally_independent(joint, 0, 2)
+    one, two, three = chain_rule(joint)
+    assert_close(two, torch.from_numpy(b))
+    assert_close(three, torch.from_numpy(c)[None].expand(3, 3, 3))

@@ -340,7 +340,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return self._samples(X, self.codec.encode(self, y), dtype)
 
     @torch.inference_mode()
-    def _validation_outputs(self, held: Samples) -> tuple[Tensor | None, Tensor | None]:
+    def _validation_outputs(self, held: Samples) -> tuple[Any, Tensor | None]:
         if not len(held) or not self.codec.judges:
             return None, None
         device = next(self.module_.parameters()).device
@@ -351,9 +351,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             for window, order in held.windows(None, 0):
                 for index in order.split(most):
                     batch = window.batch(index)
-                    outputs.append(self.codec.judged(self, batch.to(device)).cpu())
-                    targets.append(batch.y)
-        return torch.cat(outputs), torch.cat(targets)
+                    found = self.codec.judged(self, batch.to(device))
+                    outputs.append(map_tree(lambda part: part.cpu(), found))
+                    targets.append(self.codec.truth(batch))
+        wanted = torch.cat(targets)
+        return join_blocks(iter(outputs), len(wanted), None), wanted
 
     def _forward(self, X: Any) -> Iterator[Any]:
         """Yield the network's outputs for rows X block by block, on the CPU."""

@@ -17,7 +17,9 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from castalia.data import Dataset, read
+from castalia.data.graphs import Graph, GraphRowsView, Graphs
 from castalia.data.images import Images, decodable
+from castalia.data.sequences import Sequences, SeriesWindows
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import InvalidData
 from castalia.utils.text import did_you_mean
@@ -55,6 +57,10 @@ def split_target(X: Any, y: Any, *, required: bool = True) -> tuple[Any, Any]:
     """Take y out of a ``Dataset`` when it is named there, or named by ``y``."""
     if isinstance(X, Images) and y is None and X.target is not None:
         X = decodable(X)  # files that cannot be decoded go, with their targets
+        return X.features(), X.target
+    if isinstance(X, Graph | Graphs | GraphRowsView) and y is None:
+        return X, X.y
+    if isinstance(X, Sequences) and y is None and X.target is not None:
         return X.features(), X.target
     if not isinstance(X, Dataset):
         return X, y
@@ -105,7 +111,8 @@ def take_rows(data: Any, index: np.ndarray) -> Any:
         return data[index]
     if isinstance(data, list | tuple):
         return [data[i] for i in index]
-    return data.take(index) if isinstance(data, Images) else read(data).take(index)
+    own = isinstance(data, Images | Sequences | SeriesWindows | Graphs | GraphRowsView)
+    return data.take(index) if own else read(data).take(index)
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:

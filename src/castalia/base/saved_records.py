@@ -2,9 +2,11 @@
 
 from castalia.base.saved_values import register
 from castalia.data import augment, tokenizers
+from castalia.data.graphs import GraphSetAdapter, LinkAdapter, NodeAdapter
 from castalia.data.images import ImageAdapter
 from castalia.data.prompts import ChatTemplate
 from castalia.data.row_adapter import RowAdapter
+from castalia.data.sequences import SequenceAdapter, SeriesAdapter
 from castalia.data.signal_adapter import SignalAdapter
 from castalia.data.table_adapter import TableAdapter
 from castalia.data.tabular_adapter import TabularAdapter
@@ -36,6 +38,9 @@ register(TableAdapter, "TableAdapter")
 register(TabularAdapter, "TabularAdapter")
 register(ImageAdapter, "ImageAdapter")
 register(RowAdapter, "RowAdapter")
+register(NodeAdapter, "NodeAdapter")
+register(LinkAdapter, "LinkAdapter")
+register(GraphSetAdapter, "GraphSetAdapter")
 
 # Random changes of images are settings of an estimator; the name of a file's record is theirs.
 for _transform in (
@@ -60,6 +65,8 @@ for _transform in (
 ):
     register(_transform, f"augment.{_transform.__name__}")
 register(SignalAdapter, "SignalAdapter")
+register(SequenceAdapter, "SequenceAdapter")
+register(SeriesAdapter, "SeriesAdapter")
 register(LanguageAdapter, "LanguageAdapter")
 register(StreamAdapter, "StreamAdapter")
 register(ConversationAdapter, "ConversationAdapter")

@@ -1,15 +1,19 @@
 """The list of systems. Adding a system adds one record here."""
 
+from castalia.catalog.boltzmann_systems import BOLTZMANN
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
 from castalia.catalog.generative_systems import GENERATIVE
+from castalia.catalog.graph_systems import GRAPHS
 from castalia.catalog.kernel_systems import KERNEL
 from castalia.catalog.language_systems import LANGUAGE
 from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
 from castalia.catalog.linear_systems import LINEAR
 from castalia.catalog.pretrained_language_systems import LANGUAGE_PRETRAINED
+from castalia.catalog.probabilistic_systems import PROBABILISTIC
 from castalia.catalog.records import System
 from castalia.catalog.sequence_systems import SEQUENCE
+from castalia.catalog.state_systems import HIDDEN_STATE
 from castalia.catalog.vision_detector_systems import VISION_DETECTORS
 from castalia.catalog.vision_segmenter_systems import VISION_SEGMENTERS
 from castalia.catalog.vision_systems import VISION
@@ -29,10 +33,14 @@ FAMILIES = (
     VISION_SEGMENTERS,
     VISION,
     SEQUENCE,
+    HIDDEN_STATE,
     VISION_DETECTORS,
     LANGUAGE,
     VISION_TOOLS,
     LANGUAGE_PRETRAINED,
+    BOLTZMANN,
+    PROBABILISTIC,
+    GRAPHS,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 
@@ -59,6 +67,12 @@ ALIASES = {
     "svm": "LinearSVM",
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
+    "hmm": "HiddenMarkovModel",
+    "esn": "EchoStateNetwork",
+    "gp": "GaussianProcessRegressor",
+    "svgp": "SparseGaussianProcess",
+    "rbm": "RestrictedBoltzmannMachine",
+    "dbn": "DeepBeliefNetwork",
     "gpt2": "GPTLanguageModel",
     "boosting": "GradientBoost",
     "xgboost": "GradientBoost",

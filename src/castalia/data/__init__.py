@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from castalia.data import datasets as datasets
     from castalia.data.data_reader import read as read
+    from castalia.data.graphs import Graph as Graph
+    from castalia.data.graphs import Graphs as Graphs
     from castalia.data.images import Images as Images
+    from castalia.data.sequences import Sequences as Sequences
+    from castalia.data.sequences import read_sequences as read_sequences
+    from castalia.data.sequences import windows as windows
     from castalia.data.stream import DiskMatrix as DiskMatrix
     from castalia.data.tables import Column as Column
     from castalia.data.tables import Dataset as Dataset
@@ -19,8 +24,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "augment": "Augment Crop Cutout Flip LabelNoise Mask Mixup Noise Recolor Rotate Shift Zoom",
     "data_reader": "read",
+    "graphs": "Graph Graphs",
     "images": "ImageAdapter Images",
     "row_splits": "grouped holdout kfold leave_one_out temporal",
+    "sequences": "SequenceAdapter Sequences read_sequences windows",
     "signal_adapter": "SignalAdapter",
     "stream": "DiskMatrix",
     "table_adapter": "TableAdapter",

@@ -72,6 +72,21 @@ from castalia.nn.convolutions.global_pool import GlobalPool
 from castalia.nn.convolutions.locally_connected import LocallyConnected1d, LocallyConnected2d
 from castalia.nn.convolutions.separable_convolution import SeparableConv1d, SeparableConv2d
 from castalia.nn.convolutions.unpool import Positions, Unpool2d
+from castalia.nn.graph import (
+    Adjacency,
+    ChebyshevConv,
+    GATConv,
+    GatedGraphConv,
+    GCNConv,
+    GINConv,
+    GraphRecurrence,
+    NN4GConv,
+    SAGEConv,
+    SpectralConv,
+    graph_fourier,
+    laplacian,
+    walk_counts,
+)
 from castalia.nn.inspection.influence import influence
 from castalia.nn.inspection.layer_signals import layer_gradients, recording, saturation
 from castalia.nn.layers.batch_norm import recompute_batch_norm, running_statistics
@@ -104,6 +119,19 @@ from castalia.nn.weight_initialisation import GAINS, SCHEMES, init
 from castalia.nn.words import FullSoftmax, HierarchicalSoftmax, NegativeSampling, huffman_paths
 
 __all__ = [
+    "Adjacency",
+    "ChebyshevConv",
+    "GATConv",
+    "GCNConv",
+    "GINConv",
+    "GatedGraphConv",
+    "GraphRecurrence",
+    "NN4GConv",
+    "SAGEConv",
+    "SpectralConv",
+    "graph_fourier",
+    "laplacian",
+    "walk_counts",
     "unmerge_lora",
     "merge_lora",
     "Prompts",

@@ -12,6 +12,7 @@ from castalia.objectives.adversarial_game import (
 from castalia.objectives.augmented import Augmented
 from castalia.objectives.auxiliary import AuxiliaryLM
 from castalia.objectives.bidirectional import BidirectionalLM
+from castalia.objectives.contrastive_divergence import ContrastiveDivergence, ExactLikelihood
 from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.elbo import (
@@ -23,6 +24,12 @@ from castalia.objectives.elbo import (
     log_normal,
     optimal_posterior,
     reparametrise,
+)
+from castalia.objectives.forecast_loss import (
+    ForecastLikelihood,
+    ForecastLoss,
+    ForecastQuantiles,
+    pinball,
 )
 from castalia.objectives.in_batch_contrast import InBatchContrast
 from castalia.objectives.layer_reconstruction import LayerReconstruction
@@ -37,6 +44,7 @@ from castalia.objectives.likelihood import (
     MultinoulliLikelihood,
     PoissonLikelihood,
 )
+from castalia.objectives.link_loss import LinkLoss
 from castalia.objectives.margin import Hinge, Logistic, PerceptronLoss, ZeroOne, margins
 from castalia.objectives.masked import MaskedLM
 from castalia.objectives.mean_discrepancy import MMD, energy_distance, mmd
@@ -58,6 +66,12 @@ from castalia.objectives.row_likelihoods import (
     RowLikelihood,
 )
 from castalia.objectives.sequence_cross_entropy import SequenceCrossEntropy
+from castalia.objectives.sequence_step_losses import (
+    NextStep,
+    NextSymbol,
+    StepCrossEntropy,
+    StepSquaredError,
+)
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.span_corruption import SpanCorruption
 from castalia.objectives.style_loss import StyleLoss, gram, total_variation
@@ -134,14 +148,20 @@ __all__ = [
     "CodeNorm",
     "Contractive",
     "Contrastive",
+    "ContrastiveDivergence",
     "CrossEntropy",
     "Denoising",
+    "ExactLikelihood",
+    "ForecastLikelihood",
+    "ForecastLoss",
+    "ForecastQuantiles",
     "GaussianLikelihood",
     "Hinge",
     "InBatchContrast",
     "LaplaceLikelihood",
     "Layered",
     "Likelihood",
+    "LinkLoss",
     "Logistic",
     "Lq",
     "MaskedLM",
@@ -149,6 +169,8 @@ __all__ = [
     "MixtureLikelihood",
     "MultinoulliLikelihood",
     "NextSentence",
+    "NextStep",
+    "NextSymbol",
     "Objective",
     "Penalty",
     "PerceptronLoss",
@@ -159,6 +181,8 @@ __all__ = [
     "SpanCorruption",
     "SpanCrossEntropy",
     "SquaredError",
+    "StepCrossEntropy",
+    "StepSquaredError",
     "StyleLoss",
     "Surrogate",
     "TagCrossEntropy",
@@ -181,6 +205,7 @@ __all__ = [
     "marginal",
     "margins",
     "pgd",
+    "pinball",
     "posterior",
     "self_information",
     "smooth_labels",

@@ -5,6 +5,7 @@ P(a) = sum_b P(a, b),  P(a | b) = P(a, b) / P(b).  A table has one dimension a v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,15 @@ from torch import Tensor
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.probability.information import as_numbers
 
-__all__ = ["conditional", "is_pdf", "is_pmf", "marginal"]
+__all__ = [
+    "chain_rule",
+    "conditional",
+    "conditionally_independent",
+    "is_pdf",
+    "is_pmf",
+    "marginal",
+    "table_size",
+]
 
 
 def is_pmf(p: Any, *, tolerance: float = 1e-6) -> bool:
@@ -105,3 +114,61 @@ def _joint(owner: str, joint: Any, axes: int | Sequence[int]) -> tuple[Tensor, l
             f"{owner}: variables must be numbers from 0 to {table.ndim - 1}; got {chosen}."
         )
     return table, chosen
+
+
+def table_size(states: Sequence[int]) -> int:
+    """Return how many entries a joint table has, one for each combination; all but one are free.
+
+    Examples
+    --------
+    >>> table_size([100, 100, 100]) - 1
+    999999
+    """
+    if any(k < 1 for k in states):
+        raise InvalidParameter(
+            f"table_size: `states` must be whole numbers of at least 1; got {list(states)}."
+        )
+    return math.prod(states)
+
+
+def chain_rule(joint: Any) -> list[Tensor]:
+    """Split a joint table into P(x1), P(x2 | x1), … P(xn | x1 … xn-1), whose product it is.
+
+    Factor i has the axes of the first i variables; entries under an impossible condition are nan.
+
+    Examples
+    --------
+    >>> first, second = chain_rule([[0.1, 0.3], [0.2, 0.4]])
+    >>> first, second
+    (tensor([0.4000, 0.6000], dtype=torch.float64), tensor([[0.2500, 0.7500],
+            [0.3333, 0.6667]], dtype=torch.float64))
+    """
+    table, _ = _joint("chain_rule", joint, [])
+    heads = [marginal(table, list(range(i + 1))) for i in range(table.ndim)]
+    return [conditional(head, list(range(i))) if i else head for i, head in enumerate(heads)]
+
+
+def conditionally_independent(
+    joint: Any,
+    first: int,
+    second: int,
+    given: Sequence[int] = (),
+    *,
+    tolerance: float = 1e-9,
+) -> bool:
+    """Whether P(a, b | c) = P(a | c) P(b | c), for every c that is possible.
+
+    It is the same as P(a | b, c) = P(a | c) wherever b and c are possible.
+
+    Examples
+    --------
+    >>> conditionally_independent([[0.08, 0.12], [0.32, 0.48]], 0, 1)
+    True
+    """
+    table, _ = _joint("conditionally_independent", joint, [first, second, *given])
+    kept = sorted({first, second, *given})
+    part = marginal(table, kept)
+    a, b = kept.index(first), kept.index(second)
+    whole = part.sum(dim=(a, b), keepdim=True)
+    product = part.sum(dim=b, keepdim=True) * part.sum(dim=a, keepdim=True)
+    return bool((part * whole - product).abs().max() <= tolerance)

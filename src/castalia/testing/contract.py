@@ -12,13 +12,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
-import math
 import pickle
 import re
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -29,6 +28,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from castalia.base import Constraint, Estimator, load, save
 from castalia.base.parameter_docs import parameter_entries
+from castalia.data import Graph, Graphs
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData, InvalidParameter
 from castalia.models.vision.detector_task import Detector
@@ -256,7 +256,7 @@ def check_bad_input(record: Any) -> None:
     X, y = _some(record)
     name = load_class(record).__name__
     if _supervised(record):
-        if y.dtype != object:  # boxes refuse NaN themselves
+        if y.dtype != object and not _partial(record):  # boxes refuse NaN themselves
             holed = y.astype(float)
             holed[3] = np.nan  # a row, be it a number or a mask
             _refused(record, lambda: _quick(record).fit(X, holed), f"{name}: .*NaN.*first in row 3")
@@ -267,6 +267,14 @@ def check_bad_input(record: Any) -> None:
     if record.data == "text":
         _refused(record, lambda: _answers(model, [np.nan]), f"{name}: a text must be .*got nan")
         return
+    if record.data == "graph":
+        said = rf"{name}: nodes must have .* features, as in fit; got"
+        _refused(record, lambda: _answers(model, _widened(X)), said)
+        return
+    if record.data == "sequence" and (isinstance(X, list) or y is None or X.ndim == 3):
+        said = rf"{name}: (sequences|series) must have"
+        _refused(record, lambda: _answers(model, _doubled(X)), said)
+        return
     other, said = np.concatenate([X, X], axis=1), f"X has {2 * X.shape[1]} features"
     rows = isinstance(getattr(model, "adapter_", None), TableAdapter | None)
     if record.data == "image" or not rows:
@@ -274,6 +282,27 @@ def check_bad_input(record: Any) -> None:
     if record.data == "image":  # another size may be welcome; another number of channels is not
         other = np.zeros((2, *X.shape[1:3], 2), dtype=X.dtype)
     _refused(record, lambda: _answers(model, other), said)
+
+
+def _partial(record: Any) -> bool:
+    """Whether some rows may lack a target."""
+    return bool(getattr(getattr(load_class(record), "codec", None), "partial", False))
+
+
+def _widened(X: Any) -> Any:
+    """Return the same graphs, or rows of one, whose nodes have further features."""
+    if isinstance(X, Graphs):
+        return Graphs([_wider(graph) for graph in X])
+    return replace(X, graph=_wider(X.graph))
+
+
+def _wider(graph: Graph) -> Graph:
+    return Graph(graph.edges, np.ones((len(graph), 9)), nodes=np.arange(len(graph)))
+
+
+def _doubled(X: Any) -> list[np.ndarray]:
+    """Return sequences with every channel twice."""
+    return [np.concatenate([steps, steps], axis=1) for steps in X]
 
 
 def _refused(record: Any, act: Callable[[], Any], pattern: str) -> None:
@@ -325,15 +354,12 @@ def check_toy(record: Any) -> None:
 def _score(model: Any, X: Any, y: Any) -> float:
     """Return the score; of clusters, found without y, how well they agree with it (1: wholly).
 
-    Of a language model the inverse of its perplexity, which lies between 0 and 1; of a model of
-    rows exp(score / numbers of a row), the mean likelihood of a number.
+    Of a language model the inverse of its perplexity, which lies between 0 and 1.
     """
     if hasattr(model, "perplexity"):
         return 1 / float(model.perplexity(X))
     if hasattr(model, "fit_predict"):
         return float(adjusted_rand_score(y, model.predict(X)))
-    if hasattr(model, "score_samples") or hasattr(model, "sample"):
-        return math.exp(model.score(X) / np.prod(X.shape[1:]))
     return float(model.score(X, y))
 
 

@@ -63,9 +63,9 @@ def test_other_games_also_learn(loss):
     before = -GenerativeAdversarialNetwork(epochs=1, lr=1e-9, **SMALL).fit(X).score(X)
     model = GenerativeAdversarialNetwork(
         loss=loss,
-        lr=5e-3,
-        epochs=100,
-        discriminator_steps=1,
+        lr=3e-3,
+        epochs=60,
+        discriminator_steps=2,
         spectral_norm=loss == "hinge",
         **SMALL,
     ).fit(X)

@@ -82,6 +82,10 @@ class TargetCodec:
         """Encode further targets with what was learnt."""
         raise NotImplementedError
 
+    def truth(self, batch: Batch) -> Any:
+        """Return what outputs of a validation batch are judged by."""
+        return batch.y
+
     def conclude(self, est: Any, outputs: Any, targets: Any) -> None:
         """Learn from the outputs of the validation rows after training, None without any."""
 

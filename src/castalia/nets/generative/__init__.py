@@ -11,6 +11,7 @@ from castalia.nets.generative.coupling_flow import CouplingFlow
 from castalia.nets.generative.denoiser import DenseDenoiser, ImageDenoiser
 from castalia.nets.generative.draw_network import DRAWNetwork
 from castalia.nets.generative.one_hot_rows import OneHotRows
+from castalia.nets.generative.restricted_boltzmann_network import RestrictedBoltzmannNetwork
 from castalia.nets.generative.stacked_network import StackedNetwork
 from castalia.nets.generative.variational_network import VariationalNetwork
 
@@ -25,6 +26,7 @@ __all__ = [
     "GeneratorNetwork",
     "ImageDenoiser",
     "OneHotRows",
+    "RestrictedBoltzmannNetwork",
     "StackedNetwork",
     "TiedAutoencoder",
     "VariationalNetwork",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from castalia.errors import InvalidParameter
+from castalia.testing.toys.toy_dynamics import narma, plant, regimes, voices, wander
+from castalia.testing.toys.toy_graphs import blocks, communities, heights, ring_sizes, rings
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
+from castalia.testing.toys.toy_sequences import beginnings, swings, tides, totals
 from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
 from castalia.testing.toys.toy_texts import (
     chain,
@@ -22,27 +26,41 @@ from castalia.utils.text import did_you_mean, listing
 
 __all__ = [
     "TOYS",
+    "beginnings",
     "blobs",
+    "blocks",
     "captions",
     "chain",
+    "communities",
     "counts",
     "echo",
+    "heights",
     "moons",
+    "narma",
     "opinions",
     "paraphrases",
     "plane",
+    "plant",
     "questions",
+    "regimes",
     "reversal",
     "reviews",
+    "ring_sizes",
+    "rings",
     "scenes",
     "shapes",
     "sine",
     "stripes",
+    "swings",
     "tagged",
     "textures",
+    "tides",
     "tones",
     "topics",
+    "totals",
     "toy",
+    "voices",
+    "wander",
 ]
 
 TOYS: dict[str, Callable[[], Any]] = {
@@ -56,6 +74,11 @@ TOYS: dict[str, Callable[[], Any]] = {
     "stripes": stripes,
     "textures": textures,
     "tones": tones,
+    "beginnings": beginnings,
+    "totals": totals,
+    "step_totals": partial(totals, steps=True),
+    "swings": swings,
+    "tides": tides,
     "scenes": scenes,
     "captions": captions,
     "chain": chain,
@@ -66,6 +89,16 @@ TOYS: dict[str, Callable[[], Any]] = {
     "paraphrases": paraphrases,
     "tagged": tagged,
     "questions": questions,
+    "regimes": regimes,
+    "wander": wander,
+    "plant": plant,
+    "narma": narma,
+    "voices": voices,
+    "communities": communities,
+    "heights": heights,
+    "rings": rings,
+    "ring_sizes": ring_sizes,
+    "blocks": blocks,
 }
 
 

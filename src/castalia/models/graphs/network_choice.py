@@ -1,0 +1,100 @@
+"""Which network an estimator of graphs trains: one of the library's by name, or any module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from torch import nn
+
+from castalia.base import Amounts, Constraint, Interval, OneOf, Recipe, fields_for
+from castalia.errors import InvalidParameter
+from castalia.nets.graphs import (
+    GAT,
+    GCN,
+    GIN,
+    NN4G,
+    ChebyshevNetwork,
+    GatedGraphNetwork,
+    GraphSAGE,
+    NodeInputs,
+    ScarselliNetwork,
+    SpectralNetwork,
+)
+from castalia.protocols import Spec
+from castalia.utils.text import did_you_mean, listing
+
+__all__ = ["NETWORKS", "GraphFields", "NetworkChoice", "WholeGraphRecipe"]
+
+NETWORKS: Mapping[str, type[nn.Module]] = {
+    "gcn": GCN,
+    "sage": GraphSAGE,
+    "gat": GAT,
+    "gin": GIN,
+    "nn4g": NN4G,
+    "chebyshev": ChebyshevNetwork,
+    "spectral": SpectralNetwork,
+    "scarselli": ScarselliNetwork,
+    "gated": GatedGraphNetwork,
+}
+
+
+class NetworkChoice(Constraint):
+    """A name of ``NETWORKS``, or a module."""
+
+    def rule(self) -> str:
+        """List the names."""
+        return f"{listing(NETWORKS)}, or a torch.nn.Module"
+
+    def holds(self, value: Any) -> bool:
+        """Whether it is one of them."""
+        return isinstance(value, nn.Module) or (isinstance(value, str) and value in NETWORKS)
+
+    def hint(self, value: Any) -> str:
+        """Suggest the nearest name."""
+        return did_you_mean(str(value), NETWORKS)
+
+
+class WholeGraphRecipe(Recipe):
+    """All rows in one step where no batch size is given: the graph goes through whole anyway."""
+
+    def amounts(self, est: Any) -> Amounts:
+        """Return the fields, and the number of rows as the batch size that is not given."""
+        return Amounts(est.epochs, est.batch_size or est.spec_.rows, est.lr)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraphFields:
+    """Fields of estimators over graphs, and the network they make."""
+
+    recipe: ClassVar[Recipe] = WholeGraphRecipe()
+
+    network: Annotated[Any, NetworkChoice()] = "gcn"
+    hidden: Annotated[int, Interval(1, whole=True)] = 64
+    depth: Annotated[int, Interval(1, whole=True)] = 2
+    heads: Annotated[int, Interval(1, whole=True)] = 8
+    dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
+    l2: Annotated[float, Interval(0)] = 5e-4
+    scaling: Annotated[str | None, OneOf("auto", "columns", "rows", None)] = "auto"
+
+    def _body(self, inputs: NodeInputs, outputs: int | None) -> nn.Module:
+        """Make the network of nodes, with scores or with states only."""
+        if isinstance(self.network, nn.Module):
+            return _given(type(self).__name__, self.network, outputs)
+        made = NETWORKS[self.network]
+        return made(inputs.width, outputs, **fields_for(self, made))
+
+    def _node_inputs(self, spec: Spec) -> NodeInputs:
+        return NodeInputs(spec.inputs, spec.categories)
+
+
+def _given(owner: str, network: nn.Module, outputs: int | None) -> nn.Module:
+    """Return a copy of a user's network, which must say how wide the states are that it gives."""
+    if outputs is None and not hasattr(network, "width"):
+        raise InvalidParameter(
+            f"{owner}: `network` must have an attribute `width`, the width of the states that it "
+            f"gives each node; got a {type(network).__name__} without."
+        )
+    return deepcopy(network)

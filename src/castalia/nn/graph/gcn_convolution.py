@@ -1,0 +1,49 @@
+"""Graph convolution of first order: h' = A^ h W + b with A^ = D^-1/2 (A + I) D^-1/2.
+
+Shapes: N nodes, D inputs, O outputs.
+Reference: 2017, Kipf, Welling, Semi-supervised classification with graph convolutional networks,
+arXiv 1609.02907.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.sparse_features import SparseFeatures
+
+__all__ = ["GCNConv"]
+
+
+class GCNConv(nn.Module):
+    """Mean-like mix of each node with its neighbours, then a linear map.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Widths.
+    bias
+        Whether b is learnt.
+
+    Examples
+    --------
+    >>> edges = Adjacency.of(torch.tensor([[0, 1], [1, 0]]), 2)
+    >>> GCNConv(3, 4)(torch.ones(2, 3), edges).shape
+    torch.Size([2, 4])
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the mixed features."""
+        mixed = adjacency.normalised()
+        if (
+            isinstance(x, Tensor) and x.shape[1] <= self.weight.shape[1]
+        ):  # the narrower side is mixed
+            h = (mixed @ x) @ self.weight
+        else:
+            h = mixed @ (x @ self.weight)
+        return h if self.bias is None else h + self.bias  # (N, O)

@@ -1,0 +1,43 @@
+"""NN4G's convolution: a node's own features, and the states of its neighbours in all layers before.
+
+H_i = s(Wbar_i X + sum_{j < i} W_ij H_j A), nodes as columns; here nodes are rows, so A H_j W_ij.
+Shapes: N nodes, D features, F states.
+Reference: 2009, Micheli, Neural network for graphs: a contextual constructive approach, IEEE
+TNN 20.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from castalia.nn.graph.adjacency import Adjacency
+
+__all__ = ["NN4GConv"]
+
+
+class NN4GConv(nn.Module):
+    """One layer of NN4G, before its activation.
+
+    Parameters
+    ----------
+    inputs
+        Width of the features.
+    before
+        Widths of the states of the layers before it; none: the first layer.
+    outputs
+        Width of its own states.
+    """
+
+    def __init__(self, inputs: int, before: Sequence[int], outputs: int) -> None:
+        super().__init__()
+        self.own = nn.Linear(inputs, outputs)  # Wbar
+        self.near = nn.ModuleList(nn.Linear(width, outputs, bias=False) for width in before)
+
+    def forward(self, x: Tensor, states: Sequence[Tensor], adjacency: Adjacency) -> Tensor:
+        """Return the states before their activation."""
+        found: Tensor = self.own(x)  # (N, F)
+        if not self.near:
+            return found
+        weight = torch.cat([near.weight for near in self.near], dim=1)  # (F, all states)
+        return found + adjacency @ (torch.cat(list(states), dim=1) @ weight.T)

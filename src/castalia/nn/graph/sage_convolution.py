@@ -1,0 +1,36 @@
+"""GraphSAGE's convolution: h'_v = W_1 h_v + W_2 mean_{u in N(v)} h_u + b.
+
+Shapes: N nodes, D inputs, O outputs.
+Reference: 2017, Hamilton, Ying, Leskovec, Inductive representation learning on large graphs,
+arXiv 1706.02216.
+"""
+
+from torch import Tensor, nn
+
+from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.sparse_features import SparseFeatures, linear
+
+__all__ = ["SAGEConv"]
+
+
+class SAGEConv(nn.Module):
+    """A node beside the mean of its neighbours, each with weights of its own.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Widths.
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.own = nn.Linear(inputs, outputs)
+        self.near = nn.Linear(inputs, outputs, bias=False)
+
+    def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
+        """Return the mixed features."""
+        mean = adjacency.averaged()
+        narrow = self.near.in_features <= self.near.out_features
+        if isinstance(x, Tensor) and narrow:  # the narrower side is mixed
+            return linear(self.own, x) + linear(self.near, mean @ x)
+        return linear(self.own, x) + mean @ linear(self.near, x)  # (N, O)
