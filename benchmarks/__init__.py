@@ -26,4 +26,5 @@ NAMES = (
     "word2vec",
     "gpt",
     "generation",
+    "gcn_epoch",
 )

@@ -16,6 +16,7 @@ from castalia.errors import DamagedFile, InvalidData
 from castalia.method.blend import Blend
 from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_result import CONTENDERS, MODEL
+from castalia.method.graphs.node_baselines import KnownLabels, NodeColumns
 from castalia.method.images.pixel_baselines import CoarsePixels
 from castalia.method.report.plain_values import from_text, to_text
 from castalia.method.table_matrix import Matrix
@@ -27,7 +28,13 @@ __all__ = ["RECORD", "load_contender", "save_blend", "save_contender"]
 
 RECORD, ESTIMATOR = "contender.json", "estimator.skops"
 _FORMAT = 1
-_FEATURES: dict[str, Any] = {"table": Matrix, "images": CoarsePixels, "texts": PlainTexts}
+_FEATURES: dict[str, Any] = {
+    "table": Matrix,
+    "images": CoarsePixels,
+    "texts": PlainTexts,
+    "nodes": NodeColumns,
+    "labels": KnownLabels,
+}
 # Parts of the models that we save and that skops does not trust by itself; none of them runs code.
 _OURS = frozenset(
     {

@@ -13,6 +13,7 @@ from castalia.method.fit_plan import FitPlan
 from castalia.method.kinds.image_kind import LabelledImages
 from castalia.method.kinds.kind import Asked, Kind, NewRows
 from castalia.method.kinds.labelled_texts_kind import LabelledTexts
+from castalia.method.kinds.node_kind import Nodes
 from castalia.method.kinds.parallel_texts import ParallelTexts
 from castalia.method.kinds.prose import Prose
 from castalia.method.kinds.table_kind import Table
@@ -25,6 +26,7 @@ __all__ = [
     "Kind",
     "LabelledTexts",
     "NewRows",
+    "Nodes",
     "ParallelTexts",
     "LabelledImages",
     "Prose",
@@ -34,7 +36,7 @@ __all__ = [
 ]
 
 # The first that holds, reads.
-KINDS: tuple[type[Kind], ...] = (ParallelTexts, Prose, LabelledImages, LabelledTexts, Table)
+KINDS: tuple[type[Kind], ...] = (Nodes, ParallelTexts, Prose, LabelledImages, LabelledTexts, Table)
 
 
 def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
