@@ -11,6 +11,12 @@ from evidence.scripts_faults import FAULTS
 from evidence.scripts_list import HALVES, Script
 
 Results = dict[str, dict[str, Any]]
+# Faults after which the loss is of the same rows by the same function: it tells whether they hurt.
+OF_THE_LOSS = (
+    *("rate_high", "rate_low", "decay", "other_parameters", "frozen", "zero_weights"),
+    *("large_weights", "low_biases", "dropout", "no_activation", "detached"),
+)
+AS_GOOD = 1.05  # last loss over that of the script as it is
 TIME = re.compile(r"\d[\d.:]*\s?(?:ms|m|s|sec|secs|seconds)\b")
 
 
@@ -31,6 +37,7 @@ def _half(half: str, ran: list[Script], results: Results) -> None:
     alarmed = [one for one in fit if alarms(one, results[one.name])]
     planted = [(one, name) for one in fit for name in _planted(one, results[one.name])]
     first = [pair for pair in planted if is_first(*pair, results)]
+    harmless = sum(len(_done(results[one.name])) for one in fit) - len(planted)
     somewhere = [pair for pair in planted if is_anywhere(*pair, results)]
     whole = [one for one in fit if results[one.name]["doctor"]["code"] == 0]
     times = [[results[one.name][what]["cpu"] for what in ("plain", "doctor")] for one in whole]
@@ -42,6 +49,7 @@ def _half(half: str, ran: list[Script], results: Results) -> None:
         ["false alarms", f"{len(alarmed)} of {len(fit)}"],
         ["planted faults named first", _share(len(first), len(planted))],
         ["planted faults named at any rank", _share(len(somewhere), len(planted))],
+        ["planted without effect or harm, not counted", str(harmless)],
         ["processor seconds more, median and most", _spread(more, " s")],
         ["processor time more, median and most", _spread([100 * s for s in share], " %")],
     ]
@@ -85,15 +93,41 @@ def alarms(script: Script, runs: dict[str, Any]) -> list[str]:
 
 
 def _planted(script: Script, runs: dict[str, Any]) -> list[str]:
-    """Return the faults that were planted and could do harm."""
+    """Return the faults that were planted and did harm."""
+    ran = [name for name in _done(runs) if not script.faults.get(name, "").startswith("none")]
+    return [name for name in ran if not _is_harmless(name, runs)]
+
+
+def _done(runs: dict[str, Any]) -> list[str]:
     done = [name for name in FAULTS if "findings" in runs.get(name, {})]
-    ran = [name for name in done if runs[name]["code"] == 0 or FAULTS[name].fatal]
-    return [name for name in ran if not script.faults.get(name, "").startswith("none")]
+    return [name for name in done if runs[name]["code"] == 0 or FAULTS[name].fatal]
+
+
+def _is_harmless(name: str, runs: dict[str, Any]) -> bool:
+    """Whether the script trains the very same numbers with the fault, or as low a loss."""
+    fine, faulty = runs["scan"], runs[name]
+    if name != "leak" and faulty["code"] == 0:
+        same_words = TIME.sub("", faulty["out"]) == TIME.sub("", fine["out"][-len(faulty["out"]) :])
+        if same_words and faulty.get("weights") == fine.get("weights"):
+            return True
+    ends = [_end(one.get("losses", [])) for one in (fine, faulty)]
+    return name in OF_THE_LOSS and ends[0] > 0 and ends[1] <= AS_GOOD * ends[0]
+
+
+def _end(losses: list[float]) -> float:
+    """Return the mean of the last tenth; NaN of none."""
+    last = losses[-max(5, len(losses) // 10) :]
+    return statistics.fmean(last) if last else float("nan")
 
 
 def is_first(script: Script, name: str, results: Results) -> bool:
     """Whether the diagnosis leads with a planted fault."""
-    return results[script.name][name]["first"] in _right(script, name)
+    return first_of(script, results[script.name][name]) in _right(script, name)
+
+
+def first_of(script: Script, run: dict[str, Any]) -> str:
+    """Return what a diagnosis leads with, faults that the script itself has set aside."""
+    return next((code for code in run["codes"] if code not in script.fine), "nothing")
 
 
 def is_anywhere(script: Script, name: str, results: Results) -> bool:
@@ -110,7 +144,7 @@ def _row(script: Script, runs: dict[str, Any]) -> list[str]:
     plain, doctor = runs["plain"], runs["doctor"]
     same = ("yes" if is_same(runs) else "no") if _is_repeatable(runs) else "—"
     said = [
-        f"{name}: {runs[name]['first']}"
+        f"{name}: {first_of(script, runs[name])}"
         + ("" if is_first(script, name, {script.name: runs}) else " ✗")
         for name in _planted(script, runs)
     ]
@@ -131,7 +165,8 @@ def _by_fault(half: str, planted: list[tuple[Script, str]], results: Results) ->
         mine = [pair for pair in planted if pair[1] == name]
         if mine:
             first = sum(is_first(*pair, results) for pair in mine)
-            wrong = [results[s.name][n]["first"] for s, n in mine if not is_first(s, n, results)]
+            missed = [(s, n) for s, n in mine if not is_first(s, n, results)]
+            wrong = [first_of(s, results[s.name][n]) for s, n in missed]
             any_rank = sum(is_anywhere(*pair, results) for pair in mine)
             row = [fault.words, str(len(mine)), str(first), str(any_rank), ", ".join(wrong)]
             rows.append(row)

@@ -113,3 +113,16 @@ def test_the_python_of_the_page_on_explanations_runs(tmp_path, monkeypatch):
         exec(compile(block, "explain.md", "exec"), names)
     assert (tmp_path / "importance.png").is_file()
     assert names["why"].gap < 1e-6
+
+
+def test_the_python_of_the_page_on_probabilistic_models_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks("probabilistic.md", "python"):
+        exec(compile(block, "probabilistic.md", "exec"), names)
+    assert names["posterior"]["rain"]["yes"] == pytest.approx(0.6923, abs=1e-4)
+    assert {frozenset(edge) for edge in names["learnt"].edges_} == {
+        frozenset(("rain", "wet")),
+        frozenset(("rain", "litres")),
+    }
+    assert (names["restored"].image != names["image"]).mean() < 0.02

@@ -218,7 +218,8 @@ def run(minutes: float, seed: int) -> dict[str, int]:
         jobs = range(max(1, (os.cpu_count() or 1) // 2))
         workers = [_worker(Path(folder) / str(job), 1000 * seed + job, deadline) for job in jobs]
         codes = [wait(worker, 60 * minutes + 10 * PATIENCE) for worker in workers]
-        parts = [json.loads((Path(folder) / str(job)).read_text()) for job in jobs]
+        files = [Path(folder) / str(job) for job in jobs]
+        parts = [json.loads(file.read_text()) for file in files if file.exists()]
     counts: Counter[str] = Counter({"lost": sum(map(bool, codes))})
     for part in parts:
         counts.update(part["counts"])
@@ -241,5 +242,7 @@ def _worker(path: Path, seed: int, deadline: float) -> int:
                 break
         path.write_text(json.dumps({"counts": kills.counts, "words": kills.words}))
         code = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)

@@ -305,3 +305,12 @@ def test_a_zip_that_cannot_be_unpacked_is_said_to_be_damaged(tmp_path, place, va
     path.write_bytes(raw)
     with pytest.raises(InvalidData, match="table.csv.zip"):
         castalia.read(path)
+
+
+def test_a_zip_whose_name_is_no_text_is_said_to_be_damaged(tmp_path):
+    raw = bytearray(zipped(b"a,b\n1,2\n"))
+    raw[7], raw[30] = raw[7] | 8, 0xFC  # says UTF-8, and is not
+    path = tmp_path / "table.csv.zip"
+    path.write_bytes(raw)
+    with pytest.raises(InvalidData, match="table.csv.zip"):
+        castalia.read(path)

@@ -379,6 +379,23 @@ def test_maps_have_the_colours_of_the_house_and_images_are_grey():
     assert {name for names in named for name in names} <= {"gray", "gray_r"}
 
 
+def test_an_earthquake_explains_the_alarm_away():
+    found = numbers("explaining-away")
+    assert found["P(burglary), alarm"] == pytest.approx(0.3736, abs=1e-4)
+    assert found["P(burglary), alarm, earthquake"] == pytest.approx(0.0033, abs=1e-4)
+    assert found["P(burglary), John and Mary call"] == pytest.approx(0.2842, abs=1e-4)
+    assert found["share of samples that count, John and Mary call"] < 0.02
+
+
+def test_an_ising_model_restores_images_and_has_a_transition():
+    found = numbers("ising")
+    assert found["wrong after denoising"] < 0.25 * found["pixels flipped"]
+    assert found["wrong among the filled"] < 0.06
+    assert found["largest fall of the bound"] < 1e-6
+    assert found["magnetisation, J = 0.2"] < 0.2
+    assert found["magnetisation, J = 0.7"] == pytest.approx(0.990, abs=0.01)  # Yang's formula
+
+
 def test_the_panels_of_the_landscape_share_a_scale_and_a_cut_shows_the_difference():
     steps = np.linspace(-1, 1, 5)
     bowl = np.add.outer(steps**2, steps**2)

@@ -120,6 +120,7 @@ _DAMAGE = (
     zipfile.BadZipFile,
     NotImplementedError,  # a compression that zipfile does not know
     RuntimeError,  # an encrypted member
+    UnicodeDecodeError,  # a member's name
 )
 
 

@@ -44,6 +44,8 @@ EXPERIMENTS: dict[str, str] = {
     "positional-encoding": "A shift turns sinusoidal codes; only what knows distances goes on",
     "attention-map": "Heads of a transformer find the letter they write next, by place or by order",
     "char-generation": "Counts and networks write Shakespeare letter by letter, cool and hot",
+    "explaining-away": "An alarm suggests a burglary, until an earthquake explains the alarm",
+    "ising": "Neighbouring pixels agree: noise disappears, and gaps are filled in",
 }
 
 

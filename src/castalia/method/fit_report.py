@@ -57,6 +57,7 @@ def make_report(problem: Problem, outcome: FitOutcome, model: Any, used: Any) ->
         reproduce=problem.plan.command(),
         findings=findings_rows(outcome.diagnosis),
         explained=_explained(problem, outcome),
+        graph=getattr(model, "parents_", {}),
         **kind.sections(used if kind.shows_used else model, problem.tested, answers),
     )
 

@@ -19,6 +19,8 @@ from castalia.method.fit_result import CONTENDERS, MODEL
 from castalia.method.graphs.node_baselines import KnownLabels, NodeColumns
 from castalia.method.images.pixel_baselines import CoarsePixels
 from castalia.method.report.plain_values import from_text, to_text
+from castalia.method.series.lag_model import LagModel, LagWindows
+from castalia.method.series.sequence_baselines import RandomConvolutions, StepSummaries
 from castalia.method.table_matrix import Matrix
 from castalia.method.texts.text_baselines import PlainTexts
 from castalia.utils.atomic_files import atomic_write, writing
@@ -34,6 +36,9 @@ _FEATURES: dict[str, Any] = {
     "texts": PlainTexts,
     "nodes": NodeColumns,
     "labels": KnownLabels,
+    "lags": LagWindows,
+    "convolutions": RandomConvolutions,
+    "summaries": StepSummaries,
 }
 # Parts of the models that we save and that skops does not trust by itself; none of them runs code.
 _OURS = frozenset(
@@ -83,7 +88,8 @@ def load_contender(folder: Path) -> Any:
             f"load: `{folder}` is truncated or was altered. Run `castalia fit` again to write a "
             "new one."
         ) from error
-    return ClassicModel(unpacked_model(content, _OURS, folder / ESTIMATOR, "load"), features)
+    made = LagModel if isinstance(features, LagWindows) else ClassicModel
+    return made(unpacked_model(content, _OURS, folder / ESTIMATOR, "load"), features)
 
 
 def _blend(weights: Mapping[str, float], folder: Path) -> Blend:

@@ -18,6 +18,7 @@ from castalia.utils.text import did_you_mean, listing, plural, shorten
 
 __all__ = [
     "check_columns",
+    "find_columns",
     "find_formats",
     "find_metric",
     "find_target",
@@ -106,6 +107,14 @@ def find_formats(path: str | os.PathLike[str]) -> dict[str, str]:
     return {} if found is None else found.summary.get("formats", {})
 
 
+def find_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the columns that the run of a model read sequences by: group, time, those dropped."""
+    found = _result(path)
+    plan = {} if found is None else found.summary.get("plan") or {}
+    named = {name: plan.get(name) for name in ("group", "time")}
+    return {**named, "drop": tuple(plan.get("drop") or ())}
+
+
 def _result(path: str | os.PathLike[str]) -> FitResult | None:
     """Return what is known of the run a model belongs to, or None."""
     path = Path(path)
@@ -118,7 +127,7 @@ def _result(path: str | os.PathLike[str]) -> FitResult | None:
 def reads_columns(model: Any) -> bool:
     """Whether a model has learnt the columns of a table."""
     found = _reader(model)
-    return isinstance(found, Matrix) or hasattr(found, "encoder")
+    return isinstance(found, Matrix) or hasattr(found, "encoder") or _reads_tables(found)
 
 
 def used_columns(model: Any) -> list[str]:
@@ -127,18 +136,29 @@ def used_columns(model: Any) -> list[str]:
         names = [name for member in model.members.values() for name in used_columns(member)]
         return list(dict.fromkeys(names))
     found = _reader(model)
+    if _reads_tables(found):
+        return list(found.feature_names_in_)
     return list(found.used if isinstance(found, Matrix) else found.encoder.used)
+
+
+def _reads_tables(model: Any) -> bool:
+    """Whether a model takes tables as they are, words and gaps included."""
+    return getattr(model, "reads_tables", False) is True
 
 
 def _reader(model: Any) -> Any:
     """Return what turns rows into the input of a model."""
     if isinstance(model, Blend):
         return _reader(model.first)
+    if _reads_tables(model):
+        return model
     return model.features if isinstance(model, ClassicModel) else getattr(model, "adapter_", None)
 
 
 def _known_words(model: Any) -> dict[str, list[str]]:
     found = _reader(model)
+    if _reads_tables(found):
+        return dict(found.known_words)
     return found.words if isinstance(found, Matrix) else dict(found.encoder.state()["words"])
 
 

@@ -34,7 +34,7 @@ def build_model(plan: FitPlan, task: Task, rows: int, seed: int = 0) -> Any:
     """
     record = system_for(task.kind, plan.model or DEFAULT[task.kind])
     model = made(record)
-    own: dict[str, Any] = {"random_state": seed, "task": task.kind}
+    own: dict[str, Any] = {"random_state": seed, "task": task.kind, "target_name": plan.target}
     if is_network(model):
         own["training"] = _training(model, plan)
     else:

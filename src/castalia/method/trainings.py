@@ -98,7 +98,8 @@ def _fitted(problem: Problem, context: RunContext, job: Job, model: Any) -> dict
     test = kind.X.take(job.part.test)
     if not problem.network:
         known = kind.rows(job.part.train)
-        return fit_directly(model, known, test, problem.task, run=run, adapter=kind.direct)
+        adapter = None if getattr(model, "reads_tables", False) else kind.direct
+        return fit_directly(model, known, test, problem.task, run=run, adapter=adapter)
     train, validation = kind.cut_validation(job.part.train, model.training.validation)
     return train_network(
         model,

@@ -9,6 +9,7 @@ Reference: 1999, Dechter, Bucket elimination, Artificial Intelligence 113.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,18 +119,23 @@ def elimination_order(
     for scope in scopes:
         for name in scope:
             graph.setdefault(name, set()).update(other for other in scope if other != name)
-    fill = {name: _fill(graph, name) for name in graph if name not in keep}
+    cost = {name: (_fill(graph, name), len(graph[name])) for name in graph if name not in keep}
+    ahead = [(*value, name) for name, value in cost.items()]
+    heapify(ahead)
     order = []
-    while fill:
-        name = min(fill, key=lambda node: (fill[node], len(graph[node])))
+    while ahead:
+        *value, name = heappop(ahead)
+        if cost.get(name) != tuple(value):  # out of date, or done
+            continue
         near = graph.pop(name)
-        del fill[name]
+        del cost[name]
         order.append((name, frozenset(near)))
         for node in near:
             graph[node] |= near
             graph[node] -= {name, node}
-        for node in near.union(*(graph[node] for node in near)) & fill.keys():
-            fill[node] = _fill(graph, node)
+        for node in near.union(*(graph[node] for node in near)) & cost.keys():
+            cost[node] = _fill(graph, node), len(graph[node])
+            heappush(ahead, (*cost[node], node))
     return order
 
 

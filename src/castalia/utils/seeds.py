@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,9 +77,15 @@ def seed_scope(seed: int, device: Any = "cpu") -> Iterator[None]:
     """Seed torch inside the scope and put every generator back afterwards; one thread at a time."""
     import torch
 
-    devices = [device] if torch.device(device).type == "cuda" else []
-    with exclusive(), torch.random.fork_rng(devices=devices):
+    on_cuda = torch.device(device).type == "cuda"
+    with exclusive(), torch.random.fork_rng(devices=[]):
+        kept = torch.cuda.get_rng_state(device) if on_cuda else None
         torch.default_generator.manual_seed(seed)
-        if devices:
+        if on_cuda:
             torch.cuda.manual_seed(seed)
-        yield
+        try:
+            yield
+        finally:
+            if kept is not None:
+                with suppress(RuntimeError):  # of a GPU that failed: the scope's own error says so
+                    torch.cuda.set_rng_state(kept, device)

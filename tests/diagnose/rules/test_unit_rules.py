@@ -18,15 +18,16 @@ from castalia.diagnose.rules.unit_rules import alike, dead, saturated
 from castalia.diagnose.thresholds import limit
 
 
-def silent(record, share, kind="relu", gate=False):
-    return set_units(record, units("0"), units("2", kind, active=share_of(share), gate=gate))
+def silent(record, share, kind="relu", gate=False, of=1000):
+    return set_units(record, units("0"), units("2", kind, active=share_of(share, of), gate=gate))
 
 
 def test_units_that_are_zero_on_every_row_are_dead():
     share = limit("units.dead") + 0.001
     found = only(dead, silent(classification(), share))
     assert (found.code, found.severity, found.where) == ("CST106", "info", "2")  # it fits
-    assert only(dead, silent(poor(), share)).severity == "warning"
+    assert only(dead, silent(poor(), 0.65, of=40)).severity == "warning"
+    assert only(dead, silent(poor(), share)).severity == "info"  # hundreds of others live
     (evidence,) = found.evidence
     assert evidence.value == pytest.approx(share)
     assert evidence.threshold == limit("units.dead")
@@ -37,7 +38,7 @@ def test_units_that_are_zero_on_every_row_are_dead():
 
 def test_units_that_died_in_training_are_a_warning_unless_the_rest_has_learnt_all():
     assert limit("case.poor") < 0.8 < limit("case.well") < 0.95
-    record = silent(classification(0.8), 0.8)
+    record = silent(classification(0.8), 0.8, of=40)
     for look in record.looks[:2]:
         look.units = [units("0"), units("2")]
     assert only(dead, record).severity == "warning"
@@ -52,8 +53,9 @@ def test_fewer_dead_units_matter_when_nothing_is_learnt():
     assert ask(dead, silent(classification(), share)) == []
     assert only(dead, silent(poor(), share)).evidence[0].threshold == limit("units.dead_hurting")
     assert ask(dead, silent(poor(), limit("units.dead_hurting") - 0.001)) == []
-    assert only(dead, silent(poor(), share)).severity == "warning"
-    assert only(dead, silent(classification(0.3), share)).severity == "info"  # it learns anyway
+    assert only(dead, silent(poor(), 0.45, of=40)).severity == "warning"
+    learns = silent(classification(0.3), 0.45, of=40)
+    assert only(dead, learns).severity == "info"
 
 
 def test_almost_all_units_dead_and_nothing_learnt_is_an_error():

@@ -11,11 +11,15 @@ class FakeDoctor:
     def __init__(self, module, optimizer=None, loss_fn=None, task=None, on_finding=None):
         self.module, self.optimizers = module, list(optimizer or ())
         self.logs, self.epochs, self.closed = [], [], False
+        self.failed = None
         FakeDoctor.made.append(self)
 
     def log(self, loss=None, outputs=None, targets=None, inputs=None):
         grad = torch.is_grad_enabled()
         self.logs.append({"loss": loss, "outputs": outputs, "targets": targets, "grad": grad})
+
+    def raised(self, outputs, targets):
+        self.failed = outputs, targets
 
     def epoch(self, validation_loss=None, validation_score=None):
         self.epochs.append((validation_loss, validation_score))

@@ -41,6 +41,7 @@ def test_a_loss_that_raises_tells_shapes_and_range_and_raises_the_same_error(doc
     (log,) = doctors[0].logs
     assert log["outputs"] is outputs
     assert log["targets"] is targets
+    assert doctors[0].failed == (outputs, targets)
     (note,) = session._notes
     assert note.startswith("`cross_entropy` raised IndexError on outputs of shape (4, 2) (float32,")
     assert note.endswith("and targets of shape (4,) (int64, from 0 to 2).")

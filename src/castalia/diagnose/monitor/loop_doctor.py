@@ -125,6 +125,10 @@ class Doctor(Observer):
         """
         self._try(Doctor._log, loss, outputs, targets, inputs)
 
+    def raised(self, outputs: Any, targets: Any) -> None:
+        """Give the doctor what a loss function was given that raised an error."""
+        self._try(Doctor._raised, outputs, targets)
+
     def epoch(
         self, validation_loss: float | None = None, validation_score: float | None = None
     ) -> None:
@@ -203,6 +207,10 @@ class Doctor(Observer):
         self._step.logged = {**self._step.logged, **logged}
         if loss is not None and self._step.loss is None:
             self._step.loss = loss.detach() if isinstance(loss, Tensor) else float(loss)
+
+    def _raised(self, outputs: Any, targets: Any) -> None:
+        self._rouse()
+        self._keeper.attempt(outputs, targets)
 
     def _add(self, step: Step, logged: dict[str, Any]) -> None:
         """Add what is logged after the backward pass to the rows kept then."""

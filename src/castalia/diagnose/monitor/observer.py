@@ -254,6 +254,8 @@ class Observer:
         if root is None or root.grad_fn is None or loss is None:
             if not self.record.losses:
                 facts.note(self.record, facts.not_a_loss(tensors))
+                alone = all(t.numel() == 1 for t in tensors)
+                self.record.final["without_graph"] = float(alone)
             return False
         if step.look is not None:
             self._parameters.refresh()

@@ -88,8 +88,14 @@ class Parameters:
 
     def conclude(self) -> None:
         """Measure the end state of what was trained: what came after the last look was not."""
-        still = [not moved(before, p, STARTED) for p, before in self._strangers.values()]
-        self.record.final["strangers_still"] = float(sum(still))
+        held = _held(self.optimizers)
+        still = [
+            not moved(before, p, STARTED)
+            for p, before in self._strangers.values()
+            if id(p) not in held
+        ]
+        # Where some move, another network with an optimizer of its own is trained beside.
+        self.record.final["strangers_still"] = float(all(still) * len(still))
         self.find_optimized()
         for weight in self.record.weights:
             parameter = self.named[weight.name]

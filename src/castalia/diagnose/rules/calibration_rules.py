@@ -31,7 +31,7 @@ def miscalibrated(case: Case) -> Iterator[Finding]:
     if abs(gap) > bar:
         which = "surer" if gap > 0 else "less sure"
         before, after = case.level(0.6, 0.8), case.level(0.8, 1.0)
-        grows = gap < 0 and after < limit("calibration.falling") * before
+        grows = gap < 0 and (case.poor or after < limit("calibration.falling") * before)
         yield finding(
             "CST405",
             "info" if grows else "warning",  # with more steps it grows surer by itself

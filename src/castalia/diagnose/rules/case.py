@@ -123,7 +123,21 @@ class Case(Network, Kept):
     @cached_property
     def adversarial(self) -> bool:
         """Whether several optimizers play against each other."""
-        return self.record.task == "gan" or len(self.record.optimizers) > 1
+        return self.record.task == "gan" or len(self.record.optimizers) > 1 or self._plays
+
+    @cached_property
+    def _plays(self) -> bool:
+        """Whether labels are those of a game: one for all rows of a batch, two batches a step.
+
+        A generator is given the same label in every batch.
+        """
+        known = [t for t in self.record.train.targets if t is not None and t.size]
+        if self.head.loss not in BINARY_LOSSES or len(known) < FEW:
+            return False
+        values = {value for t in known for value in np.unique(t).tolist()}
+        several = [look.passes > 1 for look in self.looks]
+        each = all(np.ptp(t) == 0 for t in known) and float(np.mean(several)) > LATE
+        return len(values) == 1 or each
 
     @cached_property
     def task(self) -> str | None:
@@ -350,6 +364,31 @@ class Case(Network, Kept):
     def acts(self) -> bool:
         """Whether the network is an agent: its losses follow what it does, and need not fall."""
         return self.record.asides >= AGENT
+
+    @cached_property
+    def signed(self) -> bool:
+        """Whether an unknown loss takes either sign: how far it is above nothing says nothing."""
+        if self.head.loss != "unknown" or not len(self.finite):
+            return False
+        return bool(limit("case.signed") < (self.finite < 0).mean() < 1 - limit("case.signed"))
+
+    @cached_property
+    def computed(self) -> bool:
+        """Whether the numbers to learn are no data, as returns that an agent reckons with.
+
+        They differ where a row comes again; or none does, and nobody validates.
+        """
+        if self.labels is not None or self.pairs is None:
+            return False
+        x, y = self.pairs
+        _, which, counts = np.unique(x, axis=0, return_inverse=True, return_counts=True)
+        which = which.reshape(-1)
+        low, high = np.full(len(counts), np.inf), np.full(len(counts), -np.inf)
+        np.minimum.at(low, which, y)
+        np.maximum.at(high, which, y)
+        if not (counts > 1).any():
+            return not self.record.evaluations
+        return float((high > low)[counts > 1].mean()) > limit("targets.computed")
 
     @cached_property
     def broken(self) -> bool:

@@ -13,6 +13,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
     if cause == "CST201" and symptom == "CST102":
         return False
+    if cause == "CST114" and symptom in ("CST102", "CST404"):
+        return symptom == "CST102" and not case.promise < limit("rate.conditioned")
     if {cause, symptom} == {"CST111", "CST402"}:
         return case.narrow == (cause == "CST402")  # more steps give a network no more room
     if {cause, symptom} == {"CST401", "CST405"}:

@@ -75,7 +75,7 @@ def too_short(case: Case) -> Iterator[Finding]:
     unseen = held is None and case.learnt > half  # validation may have levelled off long ago
     yield finding(
         "CST111",
-        "info" if unseen or _levelled(case) or case.annealed else "warning",
+        "info" if unseen or _levelled(case) or case.annealed or case.computed else "warning",
         0.7 + 0.15 * (held is not None),
         f"The loss was still falling when training stopped, by {number(100 * fall, 2)} % over the "
         "last fifth of the steps.",

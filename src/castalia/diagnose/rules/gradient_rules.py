@@ -135,7 +135,9 @@ def explodes(case: Case) -> Iterator[Finding]:
         what = "largest over median gradient norm"
         evidence.append(Evidence(what, case.spike, limit("gradient.spike")))
     bar, early = limit("gradient.huge"), steep[: max(3, len(steep) // 2)]
-    if len(early) and early.max() > bar and not clipped:
+    # A loss near zero changes by many times its size however small the step.
+    lasts = (case.poor or case.broken) and not case.acts and not case.signed
+    if len(early) and early.max() > bar and not clipped and lasts:
         what = "relative change of the loss over that of the weights"
         evidence.append(Evidence(what, float(early.max()), bar))
     if case.recurrent is not None and case.recurrent[2] >= 8:

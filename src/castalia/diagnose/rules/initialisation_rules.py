@@ -18,7 +18,7 @@ def poor_start(case: Case) -> Iterator[Finding]:
     """Loss of the first step far above guessing, or a spread that changes by orders with depth."""
     if not case.looks or case.looks[0].step > 0 or case.adversarial:
         return
-    evidence = [*_loss(case), *_depth(case), *_scale(case)]
+    evidence = [*_loss(case), *_depth(case), *_scale(case), *_biases(case)]
     if not evidence:
         return
     yield finding(
@@ -93,10 +93,27 @@ def _scale(case: Case) -> list[Evidence]:
     bar = limit("start.small")
     if low < bar and case.poor and not case.normalised:
         return [Evidence(what, low, bar, above=False)]
-    bar = limit("start.large")
-    if high > bar and (case.poor or case.broken) and not case.normalised:
-        return [Evidence(what, high, bar)]
-    return []
+    harmed = case.poor or case.broken
+    bar = limit("start.large" if harmed else "start.huge")
+    return [Evidence(what, high, bar)] if high > bar and not case.normalised else []
+
+
+def _biases(case: Case) -> list[Evidence]:
+    """Return biases of a hidden layer that drown what its weights add."""
+    sizes = [
+        size
+        for name, size in case.looks[0].weights.items()
+        if name.endswith("bias") and _plain(case, name.rpartition(".")[0])
+    ]
+    bar = limit("start.bias")
+    return [Evidence("size of a hidden layer's biases", s, bar) for s in sizes if s > bar][:1]
+
+
+def _plain(case: Case, layer: str) -> bool:
+    """Whether a layer is hidden and dense or convolutional."""
+    weight = case.weights.get(f"{layer}.weight")
+    known = weight is not None and weight.kind.startswith(("Linear", "Conv"))
+    return known and layer != case.head.layer
 
 
 def _plateau(case: Case) -> bool:

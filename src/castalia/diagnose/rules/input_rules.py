@@ -89,13 +89,18 @@ def targets_unscaled(case: Case) -> Iterator[Finding]:
     severe = size > 100 or far_off or spread < limit("targets.far") * limit("targets.small")
     yield finding(
         "CST202",
-        "info" if case.well else "warning",
+        "info" if case.well or _fell(case) else "warning",
         0.9 if severe else 0.8,
         f"Targets are not scaled: mean {number(float(flat.mean()), 3)}, spread "
         f"{number(spread, 3)}.",
         "Standardise the targets with the training rows' mean and spread, and undo it after.",
         evidence,
     )
+
+
+def _fell(case: Case) -> bool:
+    """Whether the loss fell to next to nothing all the same."""
+    return case.level(0.8, 1.0) < limit("targets.fell") * case.level(0.0, 0.1)
 
 
 def degenerate(case: Case) -> Iterator[Finding]:

@@ -183,15 +183,15 @@ def ordered(case: Case) -> Iterator[Finding]:
         return
     statistic = _between(batches)
     numbers = case.labels is None
-    if statistic is None or (numbers and (_inputs_are_mixed(case) or _computed(case))):
+    if statistic is None or (numbers and (_inputs_are_mixed(case) or case.computed)):
         return
     bar = limit("order.between")
-    if statistic > bar:
+    if statistic > bar or _of_one_class(case, batches):
         what = "labels" if case.labels is not None else "targets"
         yield finding(
             "CST209",
             "error" if statistic > 5 * bar else "warning",
-            0.93 if statistic > 3 * bar else 0.8,
+            0.93 if statistic > 3 * bar or statistic <= bar else 0.8,
             f"Batches are ordered: their {what} differ from batch to batch {number(statistic, 2)} "
             "times as much as shuffled ones would.",
             "Shuffle the rows: DataLoader(..., shuffle=True).",
@@ -199,22 +199,14 @@ def ordered(case: Case) -> Iterator[Finding]:
         )
 
 
-def _computed(case: Case) -> bool:
-    """Whether the numbers to learn are no data, as returns that an agent reckons with.
-
-    They differ where a row comes again; or none does, and nobody validates.
-    """
-    if case.pairs is None:
+def _of_one_class(case: Case, batches: list[np.ndarray]) -> bool:
+    """Whether nearly all batches, however small, are of one class: far more than by chance."""
+    sizes = [b.size for b in batches]
+    if case.labels is None or min(sizes) < 3:
         return False
-    x, y = case.pairs
-    _, which, counts = np.unique(x, axis=0, return_inverse=True, return_counts=True)
-    which = which.reshape(-1)
-    low, high = np.full(len(counts), np.inf), np.full(len(counts), -np.inf)
-    np.minimum.at(low, which, y)
-    np.maximum.at(high, which, y)
-    if not (counts > 1).any():
-        return not case.record.evaluations
-    return float((high > low)[counts > 1].mean()) > limit("targets.computed")
+    by_chance = float((case.shares ** min(sizes)).sum())
+    alike = float(np.mean([b.min() == b.max() for b in batches]))
+    return alike > limit("order.alike") and by_chance < limit("order.by_chance")
 
 
 def _uniform(batches: list[np.ndarray]) -> bool:

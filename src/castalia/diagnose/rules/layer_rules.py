@@ -15,12 +15,13 @@ def linear_in_a_row(case: Case) -> Iterator[Finding]:
     if not case.looks:
         return
     structure = case.looks[0].structure
+    wider = {layer for layer, kind, _ in structure if kind.startswith("ConvTranspose")}
     layers = {layer for layer, kind, _ in structure if kind not in ("Embedding", "EmbeddingBag")}
     pairs = [
         (below, layer)
         for layer, _, feeders in structure
         for below in feeders
-        if below != layer and not _bottleneck(case, below, layer)
+        if below != layer and below not in wider and not _bottleneck(case, below, layer)
     ]
     if not pairs:
         return

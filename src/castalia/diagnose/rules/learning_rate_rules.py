@@ -18,6 +18,8 @@ def too_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps that promise more than they can keep."""
     if not len(case.finite) or case.adversarial or case.acts or not case.steps_seen:
         return
+    if case.signed and not case.broken:
+        return
     tries = _tries(case)
     evidence = [*_diverged(case), *(() if tries else (*_leapt(case), *_bounces(case)))]
     ratio = case.early_ratio if np.isfinite(case.early_ratio) else case.ratio
@@ -40,8 +42,8 @@ def too_high(case: Case) -> Iterator[Finding]:
     weight = len(evidence)
     if weight == 0 or (weight == 1 and not (harmed and (large or died or broken))):
         return
-    if not harmed and not (weight >= 2 and _unsettled(case)):
-        return
+    if not harmed and (weight < 2 or case.computed or not _unsettled(case)):
+        return  # what an agent reckons with never settles
     if weight == 1 and large and case.falls and not broken:
         return  # long steps that still lead down
     sure = min(0.97, 0.45 + 0.17 * weight + (0.1 if large and harmed else 0.0))

@@ -69,7 +69,15 @@ def _classes_by_regression(case: Case) -> Iterator[Finding]:
     if _reconstructs(case):
         return
     if y.ndim == 2 and y.shape[1] > 1:
-        if np.isin(y, (0, 1)).all() and np.allclose(y.sum(axis=1), 1) and y.shape[1] <= 200:
+        if _class_numbers(y):
+            yield _wrong(
+                case,
+                f"The class number of a row is the target of each of its {y.shape[1]} outputs, "
+                f"fitted by {case.head.loss}.",
+                "Use cross_entropy with class numbers.",
+                0.95,
+            )
+        elif np.isin(y, (0, 1)).all() and np.allclose(y.sum(axis=1), 1) and y.shape[1] <= 200:
             yield _wrong(
                 case,
                 f"One-hot classes ({y.shape[1]}) are fitted by {case.head.loss}.",
@@ -96,6 +104,17 @@ def _classes_by_regression(case: Case) -> Iterator[Finding]:
             f"If they are classes, use cross_entropy with {len(values)} outputs.",
             0.8,
         )
+
+
+def _class_numbers(y: np.ndarray) -> bool:
+    """Whether all columns are one and the same whole number, below the number of columns.
+
+    >>> _class_numbers(np.array([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]))
+    True
+    """
+    number = y[:, 0]
+    whole = np.array_equal(number, np.round(number)) and number.min() >= 0
+    return bool(whole and 0 < number.max() < y.shape[1] and (y == number[:, None]).all())
 
 
 def _reconstructs(case: Case) -> bool:

@@ -38,6 +38,8 @@ def batch_statistics(case: Case) -> Iterator[Finding]:
         )
         return
     yield from _hasty(case)
+    if case.adversarial:
+        return  # what a generator makes changes from step to step
     late = [look for look in looks if look.step >= 30][-4:]
     if len(late) < 2:
         return
@@ -105,10 +107,12 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
             Evidence("difference of two answers over their size", change, limit("modes.random")),
         )
         return
+    trained, evaluated = record.trained_in_training_mode, record.trained_in_evaluation_mode
     if not sensitive:
+        if evaluated > limit("modes.steps") * (trained + evaluated) and _called_off(case):
+            yield _in_evaluation_mode(trained, evaluated, "a dropout", None)
         return
     where = sensitive[0].name
-    trained, evaluated = record.trained_in_training_mode, record.trained_in_evaluation_mode
     validated = record.validated_in_training_mode
     if validated and validated > record.validated_in_evaluation_mode:
         yield finding(
@@ -121,20 +125,8 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
             where=where,
         )
     elif evaluated > limit("modes.steps") * (trained + evaluated) and evaluated > 2:
-        yield finding(
-            "CST116",
-            "warning",
-            0.93,
-            f"{evaluated} of {trained + evaluated} training steps ran in evaluation mode, with "
-            f"`{where}` ({sensitive[0].kind}) switched off.",
-            "Call model.train() at the start of each epoch.",
-            Evidence(
-                "share of steps in evaluation mode",
-                evaluated / (trained + evaluated),
-                limit("modes.steps"),
-            ),
-            where=where,
-        )
+        what = f"`{where}` ({sensitive[0].kind})"
+        yield _in_evaluation_mode(trained, evaluated, what, where)
     elif record.evaluations == [] and _silently(case):
         yield finding(
             "CST116",
@@ -147,6 +139,24 @@ def wrong_mode(case: Case) -> Iterator[Finding]:
             ),
             where=where,
         )
+
+
+def _called_off(case: Case) -> bool:
+    """Whether a dropout that is called as a function was switched off while gradients were on."""
+    return bool(case.record.final.get("dropout_off")) and case.steps > 2
+
+
+def _in_evaluation_mode(trained: int, evaluated: int, what: str, where: str | None) -> Finding:
+    share, steps = evaluated / (trained + evaluated), trained + evaluated
+    return finding(
+        "CST116",
+        "warning",
+        0.93,
+        f"{evaluated} of {steps} training steps ran in evaluation mode, with {what} switched off.",
+        "Call model.train() at the start of each epoch.",
+        Evidence("share of steps in evaluation mode", share, limit("modes.steps")),
+        where=where,
+    )
 
 
 def _silently(case: Case) -> bool:

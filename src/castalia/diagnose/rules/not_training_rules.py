@@ -18,11 +18,20 @@ LEAST = 200  # numbers of a matrix that is judged
 def frozen(case: Case) -> Iterator[Finding]:
     """Parameters that are frozen, detached or unknown to the optimizer."""
     weights = case.record.weights
+    if case.record.final.get("without_graph") and not case.steps:
+        yield finding(
+            "CST110",
+            "error",
+            0.95,
+            "backward() was called on a loss that depends on no parameter.",
+            _cure("cut off"),
+            Evidence("calls of backward() without a graph", 1.0, 0.0),
+        )
     if not weights or case.steps < 2 or case.broken:
         return
     still = [w for w in weights if w.moved is False]
     strangers = int(case.record.final.get("strangers_still", 0))
-    if strangers and not case.adversarial:
+    if strangers and not case.adversarial and not case.acts:
         yield finding(
             "CST110",
             "error" if case.poor else "warning",

@@ -16,6 +16,7 @@ __all__ = ["leaks", "shifted", "too_few"]
 LEAST_ROWS = 20
 CHANCE = 2  # rows that two parts may share as two flowers may measure the same
 LEAST_OF_A_CLASS = 10
+ENOUGH = 16  # rows of a batch whose share means something
 
 
 def leaks(case: Case) -> Iterator[Finding]:
@@ -47,13 +48,15 @@ def _shared(case: Case) -> tuple[float, int]:
     if len(known) < 50 or (repeats and not _unmistakable(train)):
         return 0.0, 0  # rows repeat anyway: meeting one again means nothing
     logged = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
+    if not logged and case.record.silent_in_training_mode:
+        return 0.0, 0  # rows that were only put through, to draw them say
     kept = min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are
     bar = limit("rows.all_training") * kept
     if not logged:  # nobody measured anything on them
         bar = min(bar, limit("rows.looked_at"))
     on_purpose = not (logged and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
     shares, distinct = [], set()
-    for batch in held:
+    for batch in _together(held):
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:
             continue
         keys = [row.tobytes() for row in np.ascontiguousarray(batch)]
@@ -61,7 +64,7 @@ def _shared(case: Case) -> tuple[float, int]:
         if np.mean(hits) > bar and on_purpose:
             continue  # training rows evaluated on purpose
         distinct.update(keys)
-        if len(keys) >= 16:
+        if len(keys) >= ENOUGH:
             shares.append(float(np.mean(hits)))
     if not shares:
         return 0.0, len(distinct)
@@ -69,6 +72,15 @@ def _shared(case: Case) -> tuple[float, int]:
     low = float(np.quantile(shares, 0.25, method="lower"))
     mean = float(np.mean(shares))
     return (low if low < limit("rows.lower_batches") * mean else mean), len(distinct)
+
+
+def _together(batches: list[np.ndarray]) -> list[np.ndarray]:
+    """Return batches of a few rows as fewer ones of enough."""
+    like = [b for b in batches if b.shape[1:] == batches[0].shape[1:]]
+    if len(like) < len(batches) or max(map(len, batches)) >= ENOUGH:
+        return batches
+    rows = np.concatenate(like)
+    return np.array_split(rows, max(1, len(rows) // (2 * ENOUGH)))
 
 
 def _in_one_piece(case: Case) -> bool:

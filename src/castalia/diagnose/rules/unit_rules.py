@@ -33,7 +33,10 @@ def dead(case: Case) -> Iterator[Finding]:
     died = shares[worst] - (1 - alive.get(worst, 0.0))
     hurts = case.stuck or case.broken or (poor and shares[worst] > limit("units.dead"))
     # They were alive at the start, and what is left of them has not learnt all there is.
-    hurts = hurts or (died > limit("rate.died") and case.learnt < limit("case.well"))
+    known = case.task != "vae" and case.learnt < limit("case.well")
+    # Dozens of units that live are a network of their own.
+    enough = not many and (1 - shares[worst]) * _width(case, worst) >= limit("units.enough")
+    hurts = not enough and (hurts or (died > limit("rate.died") and known))
     if shares[worst] <= bar or (shares[worst] <= limit("units.dead") and _has_only_begun(case)):
         return
     yield finding(
@@ -48,6 +51,13 @@ def dead(case: Case) -> Iterator[Finding]:
         Evidence("share of dead units", shares[worst], bar),
         where=worst,
     )
+
+
+def _width(case: Case, layer: str) -> int:
+    """Return how many units a layer has."""
+    last = _per_layer(case, "active", last=1)
+    found = [active.shape[1] for name, _, active in last if name == layer]
+    return found[0] if found else 0
 
 
 def dead_shares(case: Case) -> dict[str, float]:
@@ -115,8 +125,28 @@ def _per_layer(
         yield layer, kind, np.stack([v for v in values if len(v) == width])
 
 
+def _all_zero(case: Case) -> bool:
+    """Whether a network of several layers begins at zero."""
+    first = case.looks[0] if case.looks else None
+    if first is None or first.step > 0 or len(case.depth) < 2:
+        return False
+    return all(first.weights.get(name) == 0 for name in case.depth)
+
+
 def alike(case: Case) -> Iterator[Finding]:
     """Units of a hidden layer that began equal and stayed so, or nearly."""
+    if _all_zero(case):
+        yield finding(
+            "CST108",
+            "error",
+            0.93,
+            f"All {len(case.depth)} weight matrices begin at zero: no gradient reaches the hidden "
+            "layers, whose units see nothing of the inputs.",
+            "Initialise at random: nn.init.kaiming_normal_(weight).",
+            Evidence("weight matrices that begin at zero", len(case.depth), 1),
+            where=case.depth[0].rpartition(".")[0],
+        )
+        return
     names = [n for n, w in case.weights.items() if len(w.shape) >= 2]
     for i, name in enumerate(names):
         weight = case.weights[name]

@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
@@ -116,6 +116,7 @@ class Session:
         self._patches.place(DataLoader, "__iter__", self._loader_iter)
         for name in LOSSES:
             self._patches.place(F, name, partial(self._loss, name))
+        self._patches.place(F, "dropout", self._dropout)
         self._backs.place(torch.autograd, "backward", self._backward)
         self._look()
 
@@ -181,6 +182,19 @@ class Session:
             partial(self._guarded, self._loss_failed),
         )
 
+    def _dropout(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def dropout(
+            input: Tensor,  # noqa: A002
+            p: float = 0.5,
+            training: bool = True,
+            inplace: bool = False,
+        ) -> Tensor:
+            if not torch.compiler.is_compiling() and not training and p > 0:
+                self._guarded(self._dropout_off)
+            return original(input, p, training, inplace)
+
+        return dropout
+
     # ---- what they tell ----
 
     def _made(self, optimizer: Optimizer) -> None:
@@ -232,6 +246,11 @@ class Session:
         self._lines.used("loss")
         for one in self._live[-1:]:
             one.doctor.log(outputs=outputs, targets=targets)
+            one.doctor.raised(outputs, targets)
+
+    def _dropout_off(self) -> None:
+        for one in self._live[-1:] if torch.is_grad_enabled() else ():
+            one.doctor.record.final["dropout_off"] = 1.0
 
     # ---- the rest ----
 

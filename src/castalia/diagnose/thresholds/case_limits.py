@@ -22,6 +22,7 @@ CASE = {
     "case.bias": Limit(0.02, "chosen", "bias of an entropy over it; of few classes it is none"),
     "case.stuck": Limit(0.1, "corpus", "share of the guessing loss taken away; below it, nothing"),
     "case.stuck_loss": Limit(0.95, "corpus", "last loss over the first, where guessing is unknown"),
+    "case.signed": Limit(0.05, "chosen", "least share of losses of either sign"),
     "case.poor": Limit(0.5, "corpus", "share of the guessing loss taken away that is too little"),
     "case.well": Limit(0.9, "corpus", "the same, above which nothing did harm"),
     "case.nearly_right": Limit(0.93, "corpus", "validation accuracy of hardly any error"),

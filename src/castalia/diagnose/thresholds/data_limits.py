@@ -12,6 +12,7 @@ DATA = {
     "inputs.far": Limit(0.2, "chosen", "times inputs.small: the finding is surer"),
     "inputs.same": Limit(0.9, "chosen", "share of the input that no row changes"),
     "inputs.pixels": Limit(0.2, "corpus", "median over largest maximum of columns: one scale"),
+    "targets.fell": Limit(0.05, "chosen", "what is left of a loss that targets did not hold up"),
     "targets.large": Limit(20.0, "corpus", "size of regression targets"),
     "targets.small": Limit(0.02, "corpus", "spread of regression targets"),
     "targets.far": Limit(0.2, "chosen", "times targets.small: the finding is surer"),
@@ -68,6 +69,8 @@ DATA = {
     "rows.shift": Limit(0.75, "corpus", "AUC; random splits 0.36 to 0.58, shifted ones 1.0"),
     "rows.shift_altered": Limit(0.97, "chosen", "the same where training rows are augmented"),
     "rows.shift_clear": Limit(0.9, "chosen", "the same, above which the finding is surer"),
+    "order.alike": Limit(0.8, "chosen", "share of batches of one class"),
+    "order.by_chance": Limit(0.1, "chosen", "the same, that chance would give at most"),
     "order.between": Limit(4.0, "corpus", "shuffled 0.2 to 3.9, ordered from 14"),
     "tokens.unseen": Limit(0.1, "chosen", "share of validation tokens that training never met"),
     # --- outputs

@@ -69,6 +69,7 @@ def _context(report: RunReport) -> dict[str, Any]:
         "curves": figures.curves(report),
         "diagnostics": figures.diagnostics(report),
         "feature_maps": figures.feature_maps(report),
+        "graph": figures.learnt_graph(report),
         "importance": importance_figures(report),
         "important": importance_rows(report),
         "examples": views.example_rows(report),

@@ -107,11 +107,16 @@ class RunReport:
     panels
         What there is to read about texts: title, words, and either heads and rows of a table, or
         samples, each with ``prompt`` and ``text``.
+    forecasts
+        Of series, the last forecast and where forecasts err: series, target, past, truth, forecast,
+        low, high, coverage, by_step, over_time, when.
     importance
         Of tables, what ``column_importance`` gives: columns, values, intervals, metric, score,
         rows, effects.
     explained
         Name of the model that it is about.
+    graph
+        Of a Bayesian network, the parents of every column; empty otherwise.
 
     Examples
     --------
@@ -147,8 +152,10 @@ class RunReport:
     examples: list[dict[str, Any]] = field(default_factory=list)
     feature_maps: list[dict[str, Any]] = field(default_factory=list)
     panels: list[dict[str, Any]] = field(default_factory=list)
+    forecasts: dict[str, Any] = field(default_factory=dict)
     importance: dict[str, Any] = field(default_factory=dict)
     explained: str = ""
+    graph: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for each in fields(self):

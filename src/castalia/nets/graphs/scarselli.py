@@ -57,7 +57,8 @@ class ScarselliNetwork(nn.Module):
         w = self.recurrence.matrix(), self.recurrence.target(x), self.recurrence.source(x)
 
         def f(h: Tensor, w: Any) -> Tensor:
-            return GraphRecurrence.step(h, *w, adjacency=adjacency)
+            matrix, own, near = w
+            return GraphRecurrence.step(h, matrix, own, near, adjacency)
 
         h0 = torch.zeros_like(w[1]) if start is None else start
         return fixed_point(f, h0, w, tolerance=self.tolerance)

@@ -1,0 +1,244 @@
+"""What public scripts taught the rules: games, agents, class numbers as targets, odd starts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from tests.diagnose.rules.records import (
+    CLASSES,
+    ROWS,
+    ask,
+    classification,
+    falling,
+    only,
+    regression,
+    set_head,
+    set_rows,
+)
+from torch import nn
+
+from castalia.diagnose import watch
+from castalia.diagnose.record import Evaluation
+from castalia.diagnose.rules.calibration_rules import miscalibrated
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.contradictions import holds
+from castalia.diagnose.rules.initialisation_rules import poor_start
+from castalia.diagnose.rules.input_rules import targets_unscaled
+from castalia.diagnose.rules.label_rules import ordered
+from castalia.diagnose.rules.layer_rules import linear_in_a_row
+from castalia.diagnose.rules.learning_rate_rules import too_high
+from castalia.diagnose.rules.loss_rules import wrong_loss
+from castalia.diagnose.rules.split_rules import leaks
+from castalia.diagnose.rules.unit_rules import alike
+from castalia.diagnose.script import Session
+
+
+def game(*labels, passes=1):
+    """Return a binary training whose batches have one label each."""
+    record = set_head(classification(), loss="bce", outputs=(ROWS, 1))
+    record.train.targets = [
+        np.full(len(t), labels[i % len(labels)], dtype=float)
+        for i, t in enumerate(record.train.targets)
+    ]
+    record.looks = [replace(look, passes=passes) for look in record.looks]
+    return Case(record)
+
+
+def test_labels_of_a_game_are_recognised():
+    assert game(1.0).adversarial  # a generator's
+    assert game(1.0, 0.0, passes=2).adversarial  # a discriminator's
+    assert not game(1.0, 0.0).adversarial  # rows in order
+
+
+def test_a_loss_of_either_sign_has_no_size_that_could_grow():
+    losses = list(np.linspace(0.01, 4, 200) * np.where(np.arange(200) % 2, 1, -0.3))
+    record = set_head(classification(0.0, losses), loss="unknown")
+    assert Case(record).signed
+    assert ask(too_high, record) == []
+    assert not Case(set_head(classification(0.0, np.abs(losses)), loss="unknown")).signed
+
+
+def test_class_numbers_as_the_target_of_every_output_are_no_regression():
+    numbers = np.repeat((np.arange(320) % CLASSES)[:, None], CLASSES, axis=1).astype(float)
+    record = set_head(set_rows(regression(), targets=numbers), outputs=(ROWS, CLASSES))
+    found = only(wrong_loss, record)
+    assert found.code == "CST302"
+    assert "class number" in found.summary
+    numbers[:, 1] += 0.5
+    record = set_head(set_rows(regression(), targets=numbers), outputs=(ROWS, CLASSES))
+    assert ask(wrong_loss, record) == []
+
+
+def trained(net, loss=F.cross_entropy, steps=12):
+    torch.manual_seed(0)
+    x, y = torch.randn(64, 6), torch.arange(64) % 3
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    with watch(net, optimizer) as doctor:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss(net(x), y).backward()
+            optimizer.step()
+    return doctor
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3)
+    )
+
+
+def test_weights_that_all_begin_at_zero_are_found_though_biases_differ():
+    net = network()
+    assert ask(alike, trained(network()).record) == []
+    with torch.no_grad():
+        for layer in net[::2]:
+            layer.weight.zero_()
+    found = only(alike, trained(net).record)
+    assert (found.code, found.severity, found.where) == ("CST108", "error", "0")
+
+
+@pytest.mark.parametrize("change", ["biases", "weights"])
+def test_a_start_far_beyond_any_initialisation_is_found_whatever_came_of_it(change):
+    net = network()
+    with torch.no_grad():
+        if change == "biases":
+            net[0].bias.sub_(100)
+        else:
+            net[2].weight.mul_(60)
+    record = trained(net).record
+    record.losses = falling()  # it learnt all the same
+    found = only(poor_start, record)
+    assert found.code == "CST109"
+    assert ("biases" if change == "biases" else "fan-in") in found.evidence[-1].what
+    assert ask(poor_start, trained(network()).record) == []
+
+
+def test_a_loss_without_a_graph_is_a_training_that_changes_nothing():
+    net = network()
+    with watch(net, torch.optim.SGD(net.parameters(), lr=0.1)) as doctor:
+        loss = F.cross_entropy(net(torch.randn(8, 6)).detach(), torch.arange(8) % 3)
+        with pytest.raises(RuntimeError):
+            loss.backward()
+    assert doctor.diagnosis().codes[0] == "CST110"
+
+
+def test_small_batches_of_one_class_are_ordered():
+    record = classification()
+    labels = np.repeat(np.arange(CLASSES), 8)
+    record.train.targets = list(labels.reshape(-1, 4))
+    record.train.inputs = [np.zeros((4, 5), np.float32)] * 8
+    record.train.outputs, record.train.steps = [None] * 8, list(range(8))
+    assert only(ordered, record).code == "CST209"
+    mixed = np.tile(np.arange(CLASSES), 8)
+    record.train.targets = list(mixed.reshape(-1, 4))
+    assert ask(ordered, record) == []
+
+
+def test_who_has_learnt_little_may_be_unsure():
+    record = classification(0.3)
+    labels = np.arange(400) % CLASSES
+    unsure = 0.2 * np.eye(CLASSES)[labels]
+    record.validation = replace(
+        record.train, steps=[199], inputs=[None], outputs=[unsure], targets=[labels]
+    )
+    record.evaluations = [Evaluation(199, 1.2, 0.9)]
+    assert [f.severity for f in ask(miscalibrated, record)] == ["info"]
+
+
+def test_a_transposed_convolution_may_feed_another():
+    class Up(nn.Module):
+        def __init__(self, up):
+            super().__init__()
+            self.up, self.conv = up, nn.Conv2d(8, 8, 3, padding=1)
+            self.head = nn.Linear(8, 3)
+
+        def forward(self, x):
+            z = self.conv(self.up(x.reshape(-1, 6, 1, 1).expand(-1, -1, 4, 4)))
+            return self.head(z.relu().mean((2, 3)))
+
+    assert ask(linear_in_a_row, trained(Up(nn.ConvTranspose2d(6, 8, 2, 2))).record) == []
+    assert only(linear_in_a_row, trained(Up(nn.Conv2d(6, 8, 3))).record).code == "CST303"
+
+
+def test_targets_that_are_fitted_to_next_to_nothing_are_only_mentioned():
+    large = np.linspace(-90, 90, 320)[:, None]
+    record = set_head(set_rows(regression(), targets=large), loss="smooth_l1", outputs=(ROWS, 1))
+    record.losses = falling(40.0, 0.1)
+    assert only(targets_unscaled, record).severity == "info"
+    record.losses = falling(40.0, 10.0)
+    assert only(targets_unscaled, record).severity == "warning"
+
+
+def test_a_rate_far_too_low_is_not_the_fault_of_steep_directions():
+    case = Case(classification())
+    case.__dict__["promise"] = 1e-4
+    assert not holds(case, "CST114", "CST102")
+    case.__dict__["promise"] = 1e-2
+    assert holds(case, "CST114", "CST102")
+
+
+def put_through(batch, mode):
+    """Return a training whose rows were put through the network once more, for a picture."""
+    record = classification()
+    rows = np.concatenate([x for x in record.train.inputs if x is not None])
+    record.validation = replace(
+        record.train,
+        steps=[199] * (64 // batch),
+        inputs=[rows[i : i + batch] for i in range(0, 64, batch)],
+        outputs=[None] * (64 // batch),
+        targets=[None] * (64 // batch),
+    )
+    record.evaluations = [Evaluation(199, 0.1, 0.9)] if mode == "logged" else []
+    record.silent_in_training_mode = int(mode == "training")
+    return record
+
+
+def test_rows_put_through_in_training_mode_are_no_validation():
+    assert ask(leaks, put_through(32, "training")) == []
+    assert only(leaks, put_through(32, "logged")).code == "CST206"
+    assert only(leaks, put_through(4, "logged")).code == "CST206"  # small batches count together
+
+
+# ---- as scripts ----
+
+
+@pytest.fixture
+def session():
+    session = Session()
+    session.start()
+    yield session
+    session.stop()
+
+
+class Dropped(nn.Module):
+    """A network that calls its dropout as a function."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.two(F.dropout(self.one(x).relu(), 0.5, self.training))
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_a_dropout_called_as_a_function_in_evaluation_mode_is_found(session, mode):
+    net, x, y = Dropped().train(mode), torch.randn(32, 6), torch.arange(32) % 3
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(8):
+        optimizer.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        optimizer.step()
+    assert ("CST116" in session.diagnosis().codes) is not mode
+
+
+def test_a_loss_that_raises_in_the_first_evaluation_is_understood(session):
+    net = network().eval()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with torch.no_grad(), pytest.raises(IndexError):
+        F.cross_entropy(net(torch.randn(8, 6)), torch.full((8,), 3))
+    assert optimizer.param_groups
+    assert session.diagnosis().codes[:1] == ("CST306",)
