@@ -196,7 +196,7 @@ def test_a_model_for_another_task_is_refused(table, tmp_path):
         ({"cv": 1}, "`cv` must be a whole number of at least 2; got 1"),
         ({"test": 1.5}, "`test` must be a share between 0 and 1; got 1.5"),
         ({"task": "regresion"}, "Did you mean `regression`"),
-        ({"group": "a", "time": "b"}, "`group` and `time` exclude each other"),
+        ({"horizon": 0}, "`horizon` must be a whole number of at least 1"),
         ({"time_limit": 0}, "`time_limit` must be above 0 seconds; got 0"),
     ],
 )

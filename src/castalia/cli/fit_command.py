@@ -40,6 +40,7 @@ def fit(
     test: options.TestShare = 0.2,
     group: options.Group = None,
     time: options.TimeColumn = None,
+    horizon: options.Horizon = None,
     drop: options.Drop = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for all trainings together.")
@@ -57,7 +58,7 @@ def fit(
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a table, images or text: baselines, a network, and which of them to use.
+    """Fit a table, series, images or text: baselines, a network, and which of them to use.
 
     Run the same command again after an interruption and it continues where it stopped.
     """
@@ -79,6 +80,7 @@ def fit(
         test=test,
         group=group,
         time=time,
+        horizon=horizon,
         drop=tuple(drop or ()),
         time_limit=time_limit,
         device=device,

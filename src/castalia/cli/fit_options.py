@@ -19,6 +19,7 @@ __all__ = [
     "Encoding",
     "Group",
     "Header",
+    "Horizon",
     "Metric",
     "ModelFolder",
     "ModelName",
@@ -64,6 +65,10 @@ Group = Annotated[
 TimeColumn = Annotated[
     str | None,
     typer.Option(help="Column to split by, later rows tested [dates, if any]; none: at random."),
+]
+Horizon = Annotated[
+    int | None,
+    typer.Option(help="Steps to forecast of the series that the target is, by --time and --group."),
 ]
 Drop = Annotated[
     list[str] | None, typer.Option("--drop", help="Column not to learn from; repeatable.")

@@ -51,6 +51,7 @@ METRICS: dict[str, Metric] = {
         Metric("rmse", "RMSE", False, fraction=False),
         Metric("mae", "MAE", False, fraction=False),
         Metric("mse", "MSE", False, fraction=False),
+        Metric("mase", "MASE", False, fraction=False, decimals=3),
         Metric("bits_per_character", "Bits per character", False, fraction=False, decimals=3),
         Metric("perplexity", "Perplexity", False, fraction=False),
         Metric("bleu", "BLEU", True, fraction=False, decimals=1),

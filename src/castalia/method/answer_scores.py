@@ -70,6 +70,8 @@ def answers_of(model: Any, X: Any, task: Task, seconds: float) -> Answers:
     """Ask a fitted model about rows; classes it never saw get probability 0."""
     if task.kind == "regression":
         return Answers(np.asarray(model.predict(X), dtype=float), seconds=seconds)
+    if task.kind == "forecasting":
+        return Answers(np.asarray(model.predict_windows(X))[..., 0], seconds=seconds)
     if task.kind == "language modelling":
         return Answers(surprises(model, X), seconds=seconds)
     if task.kind == "translation":
@@ -94,7 +96,7 @@ def joined(parts: Sequence[Answers]) -> Answers:
 
 def mean_scores(task: Task, y: np.ndarray, answers: Sequence[Answers]) -> dict[str, float]:
     """Return every score of the task, averaged over seeds; ``y`` holds class numbers or numbers."""
-    if task.kind in ("language modelling", "translation"):
+    if task.kind in ("forecasting", "language modelling", "translation"):
         said = stacked(y, answers)
         return {name: measure(name)(y, said) for name in METRICS[task.kind]}
     classes = range(len(task.classes)) if len(task.classes) else None
@@ -175,11 +177,22 @@ def _r2(y: np.ndarray, said: np.ndarray) -> float:
 
 
 def _rmse(y: np.ndarray, said: np.ndarray) -> float:
+    if y.ndim == 2:  # a forecast counts as a whole
+        return float(np.sqrt(np.square(_gaps(y, said)).mean()))
     return float(np.sqrt(np.square(said - y[:, None]).mean(axis=0)).mean())
 
 
 def _mae(y: np.ndarray, said: np.ndarray) -> float:
-    return float(np.abs(said - y[:, None]).mean())
+    return float(np.abs(_gaps(y, said)).mean())
+
+
+def _gaps(y: np.ndarray, said: np.ndarray) -> np.ndarray:
+    """Return how far answers are off; of forecasts, y ends with the scale of MASE."""
+    return np.asarray(said - (y[:, None] if y.ndim == 1 else y[:, :-1]))
+
+
+def _mase(y: np.ndarray, said: np.ndarray) -> float:
+    return float((np.abs(_gaps(y, said)) / y[:, -1:]).mean())
 
 
 def _bits_per_character(y: np.ndarray, said: np.ndarray) -> float:
@@ -202,6 +215,7 @@ _SCORES: dict[str, Score] = {
     "r2": _r2,
     "rmse": _rmse,
     "mae": _mae,
+    "mase": _mase,
     "bits_per_character": _bits_per_character,
     "perplexity": _perplexity,
     "bleu": _bleu,

@@ -13,6 +13,7 @@ from castalia.method.fit_plan import METRICS
 from castalia.method.kinds import Asked, Table, kind_of
 from castalia.method.report.column_importance import column_importance
 from castalia.method.saved_model import (
+    find_columns,
     find_formats,
     find_metric,
     find_target,
@@ -100,6 +101,7 @@ def evaluate(
         (),
         drop_missing,
         find_formats(model),
+        **find_columns(model),
     )
     rows = kind.known_rows(estimator, data, asked)
     task = kind.known_task(estimator, rows)

@@ -19,9 +19,11 @@ NO_TIME = "none"  # what one says to split a table with dates at random
 METRICS = {
     "classification": ("accuracy", "balanced_accuracy"),
     "regression": ("r2", "rmse", "mae"),
+    "forecasting": ("mase", "mae", "rmse"),
     "language modelling": ("bits_per_character", "perplexity"),
     "translation": ("bleu",),
 }  # the first one decides
+_LEAST = {"seeds": 1, "cv": 2, "seed": 0, "boosting_rounds": 1, "horizon": 1}
 # Settings that leave the result as it is.
 _NOT_FINGERPRINTED = ("data", "run", "verbose")
 
@@ -65,7 +67,11 @@ class FitPlan:
         Column whose values stay together on one side of a split.
     time
         Column to split by: later rows are tested than those trained on. None takes a column of
-        dates where there is one, ``"none"`` splits at random.
+        dates where there is one, ``"none"`` splits at random. With ``group`` or ``horizon``, rows
+        are steps of sequences in that order.
+    horizon
+        Steps to forecast of the series that the target is; None: the target is predicted row by
+        row, or sequence by sequence where ``group`` and ``time`` are named.
     drop
         Columns of a table that are not learnt from.
     device
@@ -111,6 +117,7 @@ class FitPlan:
     test: float = 0.2
     group: str | None = None
     time: str | None = None
+    horizon: int | None = None
     drop: tuple[str, ...] = ()
     device: str = "auto"
     time_limit: float | None = None
@@ -127,7 +134,7 @@ class FitPlan:
         _choice("task", self.task, TASKS)
         if self.metric is not None:
             known_metric(self.metric)
-        for name, least in (("seeds", 1), ("cv", 2), ("seed", 0), ("boosting_rounds", 1)):
+        for name, least in _LEAST.items():
             _at_least(name, getattr(self, name), least)
         if not 0 < self.test < 1:
             raise InvalidParameter(
@@ -137,8 +144,6 @@ class FitPlan:
             raise InvalidParameter(
                 f"fit: `time_limit` must be above 0 seconds; got {self.time_limit!r}."
             )
-        if self.group is not None and self.time not in (None, NO_TIME):
-            raise InvalidParameter("fit: `group` and `time` exclude each other; give one of them.")
 
     @property
     def name(self) -> str:

@@ -36,8 +36,20 @@ def decide(
     elif outcome != "better":
         verdict = replace(verdict, recommended=rival.key)
     verdict = _blended(problem, verdict, [*baselines, model], blend)
+    if problem.task.kind == "forecasting":
+        verdict = _with_skill(problem, verdict, [*baselines, model])
     first = [words.replace("`", "") for words in problem.kind.warnings]
     return replace(verdict, words=" ".join([*first, verdict.words]))
+
+
+def _with_skill(problem: Problem, verdict: Verdict, entries: Sequence[Entry]) -> Verdict:
+    """Say how much smaller the error is than that of the first baseline, the naive forecast."""
+    used = next(entry for entry in entries if entry.key == verdict.recommended)
+    ours, naive = (entry.shown.scores[problem.metric] for entry in (used, entries[0]))
+    if used is entries[0] or not naive > 0:
+        return verdict
+    skill = f"Its skill against {entries[0].name} is {100 * (1 - ours / naive):.0f} %."
+    return replace(verdict, words=f"{verdict.words} {skill}")
 
 
 def _gain(problem: Problem, entry: Entry, other: Entry) -> Interval:

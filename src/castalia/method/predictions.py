@@ -17,7 +17,13 @@ import numpy as np
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.kinds import Asked, kind_of
 from castalia.method.report.plain_values import plain
-from castalia.method.saved_model import find_formats, find_text, load_model
+from castalia.method.saved_model import (
+    find_columns,
+    find_formats,
+    find_target,
+    find_text,
+    load_model,
+)
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
@@ -151,6 +157,8 @@ def predict(
         estimator,
         data if isinstance(data, list) else [data],
         Asked(
+            target=find_target(model),
+            **find_columns(model),
             text=text or find_text(model),
             header=header,
             encoding=encoding,

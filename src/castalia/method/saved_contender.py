@@ -18,6 +18,8 @@ from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_result import CONTENDERS, MODEL
 from castalia.method.images.pixel_baselines import CoarsePixels
 from castalia.method.report.plain_values import from_text, to_text
+from castalia.method.series.lag_model import LagModel, LagWindows
+from castalia.method.series.sequence_baselines import RandomConvolutions, StepSummaries
 from castalia.method.table_matrix import Matrix
 from castalia.method.texts.text_baselines import PlainTexts
 from castalia.utils.atomic_files import atomic_write, writing
@@ -27,7 +29,14 @@ __all__ = ["RECORD", "load_contender", "save_blend", "save_contender"]
 
 RECORD, ESTIMATOR = "contender.json", "estimator.skops"
 _FORMAT = 1
-_FEATURES: dict[str, Any] = {"table": Matrix, "images": CoarsePixels, "texts": PlainTexts}
+_FEATURES: dict[str, Any] = {
+    "table": Matrix,
+    "images": CoarsePixels,
+    "texts": PlainTexts,
+    "lags": LagWindows,
+    "convolutions": RandomConvolutions,
+    "summaries": StepSummaries,
+}
 # Parts of the models that we save and that skops does not trust by itself; none of them runs code.
 _OURS = frozenset(
     {
@@ -76,7 +85,8 @@ def load_contender(folder: Path) -> Any:
             f"load: `{folder}` is truncated or was altered. Run `castalia fit` again to write a "
             "new one."
         ) from error
-    return ClassicModel(unpacked_model(content, _OURS, folder / ESTIMATOR, "load"), features)
+    made = LagModel if isinstance(features, LagWindows) else ClassicModel
+    return made(unpacked_model(content, _OURS, folder / ESTIMATOR, "load"), features)
 
 
 def _blend(weights: Mapping[str, float], folder: Path) -> Blend:

@@ -18,6 +18,7 @@ from castalia.utils.text import did_you_mean, listing, plural, shorten
 
 __all__ = [
     "check_columns",
+    "find_columns",
     "find_formats",
     "find_metric",
     "find_target",
@@ -104,6 +105,14 @@ def find_formats(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return how columns were written in the table that a model was trained on."""
     found = _result(path)
     return {} if found is None else found.summary.get("formats", {})
+
+
+def find_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the columns that the run of a model read sequences by: group, time, those dropped."""
+    found = _result(path)
+    plan = {} if found is None else found.summary.get("plan") or {}
+    named = {name: plan.get(name) for name in ("group", "time")}
+    return {**named, "drop": tuple(plan.get("drop") or ())}
 
 
 def _result(path: str | os.PathLike[str]) -> FitResult | None:

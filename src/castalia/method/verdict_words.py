@@ -72,6 +72,12 @@ class VerdictWords:
                 f"Nothing here beats {name}: {self.noun} has {self.pair} ({self.difference}). It "
                 "needs more text, or a longer training."
             )
+        if unit == "window":
+            return (
+                f"No forecast here is surely better than {name}: the best of "
+                f"{plural(tried, 'model')}, {self.ours.name}, has {self.pair} "
+                f"({self.difference}). Use {name} ({self.theirs.shown.note})."
+            )
         best = (
             f"the best of {plural(tried, 'model')}, {self.ours.name}," if tried > 1 else self.noun
         )

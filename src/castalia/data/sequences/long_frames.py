@@ -172,6 +172,8 @@ def _spacing(times: list[np.ndarray], ids: np.ndarray) -> tuple[bool, list[str]]
     steps = [_seconds(t) for t in times if len(t) > 1]
     if not steps:
         return False, []
+    if all(_by_month(t) for t in times):
+        return False, []  # months differ in days
     usual = np.array([np.median(step) for step in steps])
     every = np.concatenate([step / np.median(step) for step in steps])
     whole = np.abs(every - np.round(every)) < 0.01
@@ -195,6 +197,15 @@ def _spacing(times: list[np.ndarray], ids: np.ndarray) -> tuple[bool, list[str]]
             f"{longest:,} at most, of {_span(usual[0], times)} each."
         ]
     return bool(odd.mean() > UNEVEN), []
+
+
+def _by_month(times: np.ndarray) -> bool:
+    """Whether all steps are equally many months."""
+    if times.dtype.kind != "M" or len(times) < 3:
+        return False
+    months = times.astype("datetime64[M]")
+    even = len(set(np.diff(months).astype(int).tolist())) == 1
+    return even and len(set((times - months.astype(times.dtype)).astype(int).tolist())) == 1
 
 
 def _span(seconds: float, times: list[np.ndarray]) -> str:

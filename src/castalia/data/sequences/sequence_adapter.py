@@ -134,7 +134,7 @@ class SequenceAdapter(Adapter):
 
     def rows(self, X: Sequences, dtype: Any) -> Rows:
         """Return sequences as rows of a training: one tensor where all are equally long."""
-        steps = [self._encoded(each, dtype) for each in X]
+        steps = [self.encoded(each, dtype) for each in X]
         lengths = X.lengths
         if len(set(lengths.tolist())) == 1:
             return TensorRows(torch.from_numpy(np.stack(steps)))
@@ -151,7 +151,7 @@ class SequenceAdapter(Adapter):
             yield rows.take(torch.arange(len(rows)))
             start = stop
 
-    def _encoded(self, each: np.ndarray, dtype: Any) -> np.ndarray:
+    def encoded(self, each: np.ndarray, dtype: Any) -> np.ndarray:
         """Return the steps of a sequence as a network reads them, (T, inputs)."""
         numbers = fill(_numbers(each, self._kept, "predict"), self.missing, self.mean)
         parts = [((numbers - self.middle) / self.deviation).astype(dtype)]

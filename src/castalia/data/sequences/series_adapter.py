@@ -26,7 +26,7 @@ from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.protocols import Rows
 from castalia.utils.text import did_you_mean, listing, plural
 
-__all__ = ["SeriesAdapter", "SeriesWindows", "as_series", "series_windows"]
+__all__ = ["SeriesAdapter", "SeriesWindows", "as_series", "covered", "series_windows"]
 
 
 class SeriesWindows:
@@ -248,7 +248,7 @@ class SeriesAdapter(Adapter):
         series = X.series
         self.inputs, self.names = len(series.channels), list(series.channels)
         self.targets = _numbers_of(self.target, series.channels, "fit")
-        steps = np.concatenate(_covered(X))
+        steps = np.concatenate(covered(X))
         steps = np.where(np.isfinite(steps), steps.astype(np.float64), np.nan)
         there = np.isfinite(steps).sum(axis=0).clip(1)
         self.mean = np.nansum(steps, axis=0) / there
@@ -303,7 +303,7 @@ class SeriesAdapter(Adapter):
         return samples.subset(kept_rows), samples.subset(held_rows)
 
 
-def _covered(X: SeriesWindows) -> list[np.ndarray]:
+def covered(X: SeriesWindows) -> list[np.ndarray]:
     """Return of each series the steps from its first window to the end of its last."""
     whole, found = X.context + X.horizon, []
     for number in np.unique(X.number):

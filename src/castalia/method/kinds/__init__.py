@@ -10,8 +10,10 @@ from castalia.data.images import available_images
 from castalia.data.text.text_datasets import available_texts
 from castalia.errors import InvalidData
 from castalia.method.fit_plan import FitPlan
+from castalia.method.kinds.forecast_kind import SeriesForecast
 from castalia.method.kinds.image_kind import LabelledImages
 from castalia.method.kinds.kind import Asked, Kind, NewRows
+from castalia.method.kinds.labelled_sequences_kind import LabelledSequences
 from castalia.method.kinds.labelled_texts_kind import LabelledTexts
 from castalia.method.kinds.parallel_texts import ParallelTexts
 from castalia.method.kinds.prose import Prose
@@ -23,18 +25,28 @@ __all__ = [
     "KINDS",
     "Asked",
     "Kind",
+    "LabelledSequences",
     "LabelledTexts",
     "NewRows",
     "ParallelTexts",
     "LabelledImages",
     "Prose",
+    "SeriesForecast",
     "Table",
     "kind_of",
     "open_data",
 ]
 
 # The first that holds, reads.
-KINDS: tuple[type[Kind], ...] = (ParallelTexts, Prose, LabelledImages, LabelledTexts, Table)
+KINDS: tuple[type[Kind], ...] = (
+    ParallelTexts,
+    Prose,
+    LabelledImages,
+    LabelledSequences,
+    SeriesForecast,
+    LabelledTexts,
+    Table,
+)
 
 
 def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:

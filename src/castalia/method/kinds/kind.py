@@ -48,6 +48,8 @@ class Asked:
         Whether rows without a target are left out.
     formats
         How columns were written in the table of the fit.
+    group, time, drop
+        Columns of a long table that name the sequence and the time of a row, and those left out.
     """
 
     target: str | None = None
@@ -57,6 +59,9 @@ class Asked:
     keep: tuple[str, ...] = ()
     drop_missing: bool = False
     formats: Mapping[str, str] = field(default_factory=dict)
+    group: str | None = None
+    time: str | None = None
+    drop: tuple[str, ...] = ()
 
     def kept(self, table: Dataset) -> dict[str, np.ndarray]:
         """Return the columns of a table that are handed on."""

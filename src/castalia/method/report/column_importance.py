@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from castalia.evaluate import PartialDependence, PermutationImportance, to_svg
 from castalia.evaluate.sums import SUMS
-from castalia.method.report.report_figures import Drawing, guarded
+from castalia.method.report.guarded_figure import Drawing, guarded
 from castalia.method.report.run_report import RunReport
 from castalia.method.report.score_formats import metric_label, score
 from castalia.utils.text import listing

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -23,6 +21,8 @@ from castalia.evaluate import (
     ScoreComparison,
     to_svg,
 )
+from castalia.method.report.forecast_figures import forecast_drawings
+from castalia.method.report.guarded_figure import Drawing, guarded
 from castalia.method.report.run_report import Contender, RunReport
 from castalia.method.report.score_formats import finite, metric_label, score
 from castalia.models.probabilistic.network_figure import draw_network
@@ -37,17 +37,6 @@ __all__ = [
     "guarded",
     "learnt_graph",
 ]
-
-_LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure with its heading and what to see in it; without svg, why it is not there."""
-
-    title: str
-    words: str
-    svg: Markup | None
 
 
 def comparison(report: RunReport) -> Drawing | None:
@@ -116,6 +105,8 @@ def learnt_graph(report: RunReport) -> Drawing | None:
 
 def diagnostics(report: RunReport) -> list[Drawing]:
     """Draw what the predictions on the test rows allow for this task."""
+    if report.forecasts:
+        return forecast_drawings(report.forecasts)
     if not report.y_true or report.task not in ("classification", "regression"):
         return []
     if report.task == "regression":
@@ -144,16 +135,6 @@ def _maps(number: int, shown: Mapping[str, Any]) -> tuple[Markup, str]:
     display = FeatureMaps(maps, shown["name"], image, int(shown.get("hidden") or 0)).plot()
     alt = f"{plural(len(maps), 'map')} of {shown['name']} for one image."
     return Markup(to_svg(display.figure_, alt, f"maps-{number}")), ""
-
-
-def guarded(title: str, draw: Callable[[], tuple[Markup, str]]) -> Drawing:
-    """Draw, or say why not: one odd figure must not cost a finished run its report."""
-    try:
-        svg, words = draw()
-    except (ValueError, ArithmeticError) as error:
-        _LOG.warning("report: the figure %r could not be drawn: %s", title, error)
-        return Drawing(title, f"This figure could not be drawn: {error}", None)
-    return Drawing(title, words, svg)
 
 
 def _regression(report: RunReport) -> list[Drawing]:

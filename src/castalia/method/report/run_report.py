@@ -107,6 +107,9 @@ class RunReport:
     panels
         What there is to read about texts: title, words, and either heads and rows of a table, or
         samples, each with ``prompt`` and ``text``.
+    forecasts
+        Of series, the last forecast and where forecasts err: series, target, past, truth, forecast,
+        low, high, coverage, by_step, over_time, when.
     importance
         Of tables, what ``column_importance`` gives: columns, values, intervals, metric, score,
         rows, effects.
@@ -149,6 +152,7 @@ class RunReport:
     examples: list[dict[str, Any]] = field(default_factory=list)
     feature_maps: list[dict[str, Any]] = field(default_factory=list)
     panels: list[dict[str, Any]] = field(default_factory=list)
+    forecasts: dict[str, Any] = field(default_factory=dict)
     importance: dict[str, Any] = field(default_factory=dict)
     explained: str = ""
     graph: dict[str, list[str]] = field(default_factory=dict)
