@@ -126,3 +126,11 @@ def test_the_python_of_the_page_on_probabilistic_models_runs(tmp_path, monkeypat
         frozenset(("rain", "litres")),
     }
     assert (names["restored"].image != names["image"]).mean() < 0.02
+
+
+def test_the_python_of_the_page_on_graphs_runs(capsys):
+    names = {}
+    for block in blocks("graphs-networks.md", "python"):
+        exec(compile(block, "graphs-networks.md", "exec"), names)
+    assert names["model"].score(names["graph"][80:], names["y"][80:]) > 0.9
+    assert len(capsys.readouterr().out.splitlines()) > 3
