@@ -5,6 +5,7 @@ NAMES = (
     "digits",
     "iris",
     "clusters",
+    "bayesian_networks",
     "overhead",
     "predict",
     "contention",
