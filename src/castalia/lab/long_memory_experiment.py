@@ -1,4 +1,4 @@
-"""Long memory: what an LSTM keeps for hundreds of steps and a simple recurrent network loses.
+"""Long memory: what an LSTM keeps for many steps and a simple recurrent network loses.
 
 Three tasks that need nothing but memory. Adding: two of T numbers are marked, and their sum is
 asked for at the end. Copying: symbols, then T blanks, then the symbols again. Counting: after

@@ -1,7 +1,7 @@
 """What the parts of an LSTM are for: each left out in turn.
 
 A stream of bits with resets; at every step the number of ones since the last reset is asked for.
-Only what can be forgotten can be counted anew, so it is the forget gate that is missed.
+Only what can be forgotten can be counted again, so it is the forget gate that is missed.
 Reference: 2017, Greff et al., LSTM: a search space odyssey, arXiv 1503.04069.
 """
 
