@@ -27,4 +27,5 @@ NAMES = (
     "word2vec",
     "gpt",
     "generation",
+    "gcn_epoch",
 )
