@@ -6,6 +6,7 @@ NAMES = (
     "iris",
     "clusters",
     "states",
+    "bayesian_networks",
     "overhead",
     "predict",
     "contention",
@@ -27,4 +28,5 @@ NAMES = (
     "word2vec",
     "gpt",
     "generation",
+    "gcn_epoch",
 )
