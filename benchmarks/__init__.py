@@ -5,6 +5,7 @@ NAMES = (
     "digits",
     "iris",
     "clusters",
+    "bayesian_networks",
     "overhead",
     "predict",
     "contention",
@@ -29,4 +30,5 @@ NAMES = (
     "word2vec",
     "gpt",
     "generation",
+    "gcn_epoch",
 )

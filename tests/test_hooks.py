@@ -19,7 +19,12 @@ JUSTIFIED = {
         "BayesianNetwork": "X is a table with words and gaps, and y may be absent",
         "Adaline": "fit and partial_fit take their rows in turn, and warm starts read the classes",
         "Perceptron": "as Adaline",
+        "EchoStateClassifier": "as HiddenMarkovModel",
+        "EchoStateNetwork": "as LinearDynamicalSystem",
         "FullyConvolutional": "wraps a fitted classifier; there may be no data",
+        "HiddenMarkovModel": "sequences come joined with their lengths, and as lists",
+        "KalmanFilter": "as HiddenMarkovModel, and with inputs beside them",
+        "LinearDynamicalSystem": "as HiddenMarkovModel, with targets for every step",
         "StyleTransfer": "X is one image whose style is learnt, and there is no y",
     },
     "_matrix": {

@@ -12,6 +12,7 @@ from castalia.autodiff.graphs.trace import trace
 from castalia.autodiff.hessians import hessian, hvp
 from castalia.autodiff.implicit import adjoint_gradient, adjoint_multipliers
 from castalia.autodiff.ode import ODESolution, ODEStats, odeint, solve
+from castalia.autodiff.rtrl import RealTimeGradient, real_time_gradient
 from castalia.autodiff.spectra.condition import ConditionNumber, condition_number
 from castalia.autodiff.spectra.critical_points import critical_point
 from castalia.autodiff.spectra.density import SpectralDensity, hessian_density
@@ -28,6 +29,7 @@ __all__ = [
     "Mismatch",
     "ODESolution",
     "ODEStats",
+    "RealTimeGradient",
     "Source",
     "SpectralDensity",
     "Spectrum",
@@ -46,6 +48,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "odeint",
+    "real_time_gradient",
     "solve",
     "trace",
     "vjp",

@@ -12,6 +12,7 @@ from castalia.catalog.pretrained_language_systems import LANGUAGE_PRETRAINED
 from castalia.catalog.probabilistic_systems import PROBABILISTIC
 from castalia.catalog.records import System
 from castalia.catalog.sequence_systems import SEQUENCE
+from castalia.catalog.state_systems import HIDDEN_STATE
 from castalia.catalog.vision_detector_systems import VISION_DETECTORS
 from castalia.catalog.vision_segmenter_systems import VISION_SEGMENTERS
 from castalia.catalog.vision_systems import VISION
@@ -30,6 +31,7 @@ FAMILIES = (
     VISION_SEGMENTERS,
     VISION,
     SEQUENCE,
+    HIDDEN_STATE,
     VISION_DETECTORS,
     LANGUAGE,
     VISION_TOOLS,
@@ -63,6 +65,8 @@ ALIASES = {
     "svm": "LinearSVM",
     "svc": "LinearSVM",
     "gmm": "GaussianMixture",
+    "hmm": "HiddenMarkovModel",
+    "esn": "EchoStateNetwork",
     "gp": "GaussianProcessRegressor",
     "svgp": "SparseGaussianProcess",
     "rbm": "RestrictedBoltzmannMachine",

@@ -268,7 +268,7 @@ def check_bad_input(record: Any) -> None:
         said = rf"{name}: nodes must have .* features, as in fit; got"
         _refused(record, lambda: _answers(model, _widened(X)), said)
         return
-    if record.data == "sequence" and (isinstance(X, list) or y is None):
+    if record.data == "sequence" and (isinstance(X, list) or y is None or X.ndim == 3):
         said = rf"{name}: (sequences|series) must have"
         _refused(record, lambda: _answers(model, _doubled(X)), said)
         return

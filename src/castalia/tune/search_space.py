@@ -36,18 +36,31 @@ FREQUENCIES: dict[str, Domain] = {
     "length_scale": Uniform(0.3, 30.0, log=True),
 }
 
+RESERVOIR: dict[str, Domain] = {
+    "units": Choice(100, 200, 400, 800),
+    "spectral_radius": Uniform(0.1, 1.0),
+    "input_scale": Uniform(0.01, 10.0, log=True),
+    "leak": Uniform(0.05, 1.0, log=True),
+    "alpha": Uniform(1e-10, 1.0, log=True),
+}
+
 # Of systems whose parameters of these names mean something else, or that have others.
 OWN: dict[str, dict[str, Domain]] = {
     "AdaBoost": {"members": Choice(25, 50, 100, 200)},
     "Adaline": {"epochs": Choice(5, 20, 50, 100), "shuffle": Choice(True, False)},
     "AdaptiveFilter": {"lr": Uniform(1e-3, 1.0, log=True), "taps": Choice(4, 8, 16, 32, 64)},
     "Bridge": {"alpha": DOMAINS["alpha"][0], "q": Choice(1.0, 1.25, 1.5, 2.0)},
+    "EchoStateClassifier": RESERVOIR,
+    "EchoStateNetwork": RESERVOIR,
     "GaussianMixture": {
         "n_components": Whole(1, 16),
         "covariance_type": Choice("full", "tied", "diag", "spherical"),
     },
     "GradientBoost": {"lr": Uniform(0.02, 0.5, log=True), "members": Choice(50, 100, 200, 400)},
+    "HiddenMarkovModel": {"states": Whole(1, 16), "covariance": Choice("diag", "full")},
     "KMeans": {"n_clusters": Whole(2, 32, log=True)},
+    "KalmanFilter": {"state": Whole(1, 12)},
+    "LinearDynamicalSystem": {"state": Whole(1, 20), "alpha": Uniform(1e-10, 1e-2, log=True)},
     "LinearRegression": {"fit_intercept": Choice(True, False)},
     "NGramLanguageModel": {
         "order": Choice(1, 2, 3, 4, 5),

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from castalia.errors import InvalidParameter
+from castalia.testing.toys.toy_dynamics import narma, plant, regimes, voices, wander
 from castalia.testing.toys.toy_graphs import blocks, communities, heights, ring_sizes, rings
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
 from castalia.testing.toys.toy_sequences import beginnings, swings, tides, totals
@@ -35,10 +36,13 @@ __all__ = [
     "echo",
     "heights",
     "moons",
+    "narma",
     "opinions",
     "paraphrases",
     "plane",
+    "plant",
     "questions",
+    "regimes",
     "reversal",
     "reviews",
     "ring_sizes",
@@ -55,6 +59,8 @@ __all__ = [
     "topics",
     "totals",
     "toy",
+    "voices",
+    "wander",
 ]
 
 TOYS: dict[str, Callable[[], Any]] = {
@@ -83,6 +89,11 @@ TOYS: dict[str, Callable[[], Any]] = {
     "paraphrases": paraphrases,
     "tagged": tagged,
     "questions": questions,
+    "regimes": regimes,
+    "wander": wander,
+    "plant": plant,
+    "narma": narma,
+    "voices": voices,
     "communities": communities,
     "heights": heights,
     "rings": rings,

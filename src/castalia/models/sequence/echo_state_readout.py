@@ -1,0 +1,61 @@
+"""Linear readouts of a reservoir: ridge regression in closed form, or recursive least squares.
+
+ridge   W = (Z^T Z + alpha I)^-1 Z^T Y
+RLS     k = P z / (f + z^T P z),  W += k (y - W^T z)^T,  P = (P - k z^T P) / f,  from P = I / alpha
+
+With f = 1 both end at the same weights; f < 1 forgets. Shapes: R rows, F features, O outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.linalg import cho_factor, cho_solve
+from torch import Tensor
+
+__all__ = ["RidgeSums", "recursive_least_squares", "ridge"]
+
+
+@dataclass
+class RidgeSums:
+    """Z^T Z, (F, F), and Z^T Y, (F, O), added up over blocks of rows."""
+
+    gram: np.ndarray
+    cross: np.ndarray
+
+    @classmethod
+    def of(cls, z: Tensor, y: Tensor) -> RidgeSums:
+        """Return the sums of some rows; on a CPU numpy needs half of the products."""
+        if z.device.type == "cpu":
+            a, b = z.numpy(), y.numpy()
+            return cls(a.T @ a, a.T @ b)
+        return cls((z.T @ z).cpu().numpy(), (z.T @ y).cpu().numpy())
+
+    def __add__(self, other: RidgeSums) -> RidgeSums:
+        """Add more rows."""
+        return RidgeSums(self.gram + other.gram, self.cross + other.cross)
+
+
+def ridge(sums: RidgeSums, alpha: float) -> np.ndarray:
+    """Return the weights, (F, O); of least norm where alpha is 0 and they are not unique."""
+    square = sums.gram + alpha * np.eye(len(sums.gram))
+    try:
+        return cho_solve(cho_factor(square), sums.cross)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(square, sums.cross, rcond=1e-14)[0]
+
+
+def recursive_least_squares(
+    z: Tensor, y: Tensor, weights: Tensor, spread: Tensor, forget: float
+) -> tuple[Tensor, Tensor]:
+    """Return weights (F, O) and P (F, F) after rows z (R, F) with targets y (R, O), in order."""
+    weights, spread = weights.clone(), spread.clone()
+    for row, target in zip(z, y, strict=True):
+        moved = spread @ row
+        gain = moved / (forget + row @ moved)
+        weights += torch.outer(gain, target - row @ weights)
+        spread = (spread - torch.outer(gain, moved)) / forget
+        spread = 0.5 * (spread + spread.T)
+    return weights, spread
