@@ -5,6 +5,7 @@ NAMES = (
     "digits",
     "iris",
     "clusters",
+    "states",
     "bayesian_networks",
     "overhead",
     "predict",

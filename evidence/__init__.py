@@ -29,6 +29,10 @@ NAMES = (
     "multi30k",
     "huggingface",
     "graphs",
+    "forecasts",
+    "chorales",
+    "parts_of_speech",
+    "long_memory",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -42,4 +46,8 @@ GPU = (
     "penn_treebank",
     "sentiment",
     "multi30k",
+    "forecasts",
+    "chorales",
+    "parts_of_speech",
+    "long_memory",
 )

@@ -434,3 +434,14 @@ def test_the_panels_of_the_landscape_share_a_scale_and_a_cut_shows_the_differenc
     assert limits[0] == limits[1]
     assert [min(line.get_ydata()) for line in cut.lines] == [0.01, 0.5]
     assert bar.get_ylabel() == "loss"
+
+
+def test_an_lstm_counts_further_than_an_elman_network():
+    found = numbers("long-memory")
+    assert found["counting: lstm"] > found["counting: elman"]
+
+
+def test_the_forget_gate_is_the_part_that_is_missed_most():
+    found = numbers("lstm-ablation")
+    others = [found[f"{part}: 20 steps"] for part in ("whole", "nig", "nog", "niaf", "noaf")]
+    assert found["nfg: 20 steps"] > 1.5 * max(others)

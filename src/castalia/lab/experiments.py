@@ -31,6 +31,8 @@ EXPERIMENTS: dict[str, str] = {
     "dropout-ensemble": "Halved weights are the geometric mean over all masks of dropout",
     "adversarial-examples": "Small steps along the gradient undo a classifier, random ones do not",
     "vanishing-by-activation": "Sigmoids leave the first layers without gradient; ReLU does not",
+    "long-memory": "An LSTM adds and counts over many steps; an Elman network forgets",
+    "lstm-ablation": "Of all parts of an LSTM the forget gate is missed most",
     "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
     "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
     "loss-landscape": "With shortcuts a deep network ends far lower in the landscape of its loss",
