@@ -4,6 +4,7 @@ NAMES = (
     "tables",
     "noise_tables",
     "regression",
+    "uci_processes",
     "classical",
     "snapshots",
     "defaults",
@@ -13,6 +14,7 @@ NAMES = (
     "doctor",
     "doctor_calibration",
     "doctor_repair",
+    "boltzmann_mnist",
     "pictures",
     "cifar10",
     "camvid",
@@ -34,6 +36,7 @@ NAMES = (
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
+    "boltzmann_mnist",
     "pictures",
     "cifar10",
     "camvid",

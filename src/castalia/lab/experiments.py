@@ -48,6 +48,10 @@ EXPERIMENTS: dict[str, str] = {
     "char-generation": "Counts and networks write Shakespeare letter by letter, cool and hot",
     "explaining-away": "An alarm suggests a burglary, until an earthquake explains the alarm",
     "ising": "Neighbouring pixels agree: noise disappears, and gaps are filled in",
+    "importance-sampling": "Draws from where it matters, weighted, beat draws from everywhere",
+    "gibbs-mixing": "The more neighbours agree, the longer a chain takes to forget its start",
+    "rbm-filters": "Hidden units of a Boltzmann machine become strokes, and draw new digits",
+    "gp-prior-posterior": "Points cut away functions; the evidence chooses how smooth they are",
 }
 
 
