@@ -4,6 +4,7 @@ NAMES = (
     "tables",
     "noise_tables",
     "regression",
+    "uci_processes",
     "classical",
     "snapshots",
     "defaults",
@@ -13,6 +14,7 @@ NAMES = (
     "doctor",
     "doctor_calibration",
     "doctor_repair",
+    "boltzmann_mnist",
     "pictures",
     "cifar10",
     "camvid",
@@ -27,9 +29,14 @@ NAMES = (
     "multi30k",
     "huggingface",
     "graphs",
+    "forecasts",
+    "chorales",
+    "parts_of_speech",
+    "long_memory",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
+    "boltzmann_mnist",
     "pictures",
     "cifar10",
     "camvid",
@@ -39,4 +46,8 @@ GPU = (
     "penn_treebank",
     "sentiment",
     "multi30k",
+    "forecasts",
+    "chorales",
+    "parts_of_speech",
+    "long_memory",
 )

@@ -126,3 +126,40 @@ def test_the_python_of_the_page_on_probabilistic_models_runs(tmp_path, monkeypat
         frozenset(("rain", "litres")),
     }
     assert (names["restored"].image != names["image"]).mean() < 0.02
+
+
+@pytest.fixture
+def sensors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng, hours = np.random.default_rng(0), np.arange("2016-07-01", "2016-07-15", dtype="M8[h]")
+    lines = [f"{h}:00:00,{np.sin(i / 4):.3f},{rng.normal():.3f}" for i, h in enumerate(hours)]
+    (tmp_path / "station.csv").write_text("\n".join(["date,OT,HUFL", *lines]))
+    rows = [
+        f"m{i},{t},{(1 + i % 2) * np.sin(t) + 0.1 * rng.normal():.3f},{['run', 'fail'][i % 2]}"
+        for i in range(24)
+        for t in range(rng.integers(5, 9))
+    ]
+    (tmp_path / "logs.csv").write_text("\n".join(["machine,t,v,label", *rows]))
+    return tmp_path
+
+
+def test_the_python_and_the_commands_of_the_page_on_sequences_run(sensors):
+    names = {}
+    for block in blocks("sequences.md", "python"):
+        exec(compile(block, "sequences.md", "exec"), names)
+    assert names["ahead"].shape == names["low"].shape == (24, 1)
+    lines = "".join(blocks("sequences.md", "sh")).splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        words = shlex.split(line)[1:] + (QUICK if line.startswith("castalia fit") else [])
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+    assert (sensors / "ahead.csv").read_text().startswith("time,step,prediction")
+
+
+def test_the_python_of_the_page_on_graphs_runs(capsys):
+    names = {}
+    for block in blocks("graphs-networks.md", "python"):
+        exec(compile(block, "graphs-networks.md", "exec"), names)
+    assert names["model"].score(names["graph"][80:], names["y"][80:]) > 0.9
+    assert len(capsys.readouterr().out.splitlines()) > 3

@@ -24,6 +24,7 @@ JUSTIFIED = {
         "FullyConvolutional": "wraps a fitted classifier; there may be no data",
         "HiddenMarkovModel": "sequences come joined with their lengths, and as lists",
         "KalmanFilter": "as HiddenMarkovModel, and with inputs beside them",
+        "LiquidStateMachine": "as HiddenMarkovModel",
         "LinearDynamicalSystem": "as HiddenMarkovModel, with targets for every step",
         "StyleTransfer": "X is one image whose style is learnt, and there is no y",
     },

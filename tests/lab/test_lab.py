@@ -396,6 +396,35 @@ def test_an_ising_model_restores_images_and_has_a_transition():
     assert found["magnetisation, J = 0.7"] == pytest.approx(0.990, abs=0.01)  # Yang's formula
 
 
+def test_draws_from_where_it_matters_are_worth_many_plain_ones():
+    found = numbers("importance-sampling")
+    assert found["truth"] == pytest.approx(0.00135, abs=1e-5)
+    assert found["relative error, moved to 3"] < found["relative error, wide"]
+    assert found["draws saved"] > 50
+
+
+def test_strong_coupling_slows_gibbs_sampling_down():
+    found = numbers("gibbs-mixing")
+    weak, strong = found["eigenvalue, J = 0.5"], found["eigenvalue, J = 2.5"]
+    assert weak < 0.3 < 0.95 < strong < 1
+    assert found["mixing sweeps, blocks of three"] < found["mixing sweeps, J = 2.5"] / 2
+    assert found["R-hat, J = 0.5"] < 1.05 < found["R-hat, J = 2.5"]
+
+
+def test_hidden_units_raise_the_pseudo_likelihood_of_digits():
+    found = numbers("rbm-filters")
+    assert found["pseudo-likelihood"] > found["pseudo-likelihood of independent pixels"] + 2
+    assert found["last reconstruction error"] < 0.8 * found["first reconstruction error"]
+    assert found["ink of samples"] == pytest.approx(found["ink of digits"], abs=0.06)
+
+
+def test_the_evidence_finds_noise_and_scale():
+    found = numbers("gp-prior-posterior")
+    assert found["learnt noise"] == pytest.approx(0.2, abs=0.06)
+    assert 0.5 < found["learnt length scale"] < 3
+    assert found["deviation far from data"] > 2 * found["deviation at data"]
+
+
 def test_the_panels_of_the_landscape_share_a_scale_and_a_cut_shows_the_difference():
     steps = np.linspace(-1, 1, 5)
     bowl = np.add.outer(steps**2, steps**2)
@@ -405,3 +434,14 @@ def test_the_panels_of_the_landscape_share_a_scale_and_a_cut_shows_the_differenc
     assert limits[0] == limits[1]
     assert [min(line.get_ydata()) for line in cut.lines] == [0.01, 0.5]
     assert bar.get_ylabel() == "loss"
+
+
+def test_an_lstm_counts_further_than_an_elman_network():
+    found = numbers("long-memory")
+    assert found["counting: lstm"] > found["counting: elman"]
+
+
+def test_the_forget_gate_is_the_part_that_is_missed_most():
+    found = numbers("lstm-ablation")
+    others = [found[f"{part}: 20 steps"] for part in ("whole", "nig", "nog", "niaf", "noaf")]
+    assert found["nfg: 20 steps"] > 1.5 * max(others)

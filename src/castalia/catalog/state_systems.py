@@ -72,4 +72,18 @@ HIDDEN_STATE = (
         pass_mark=0.85,
         rows=("RES-13",),
     ),
+    System(
+        name="LiquidStateMachine",
+        path="castalia.models.sequence:LiquidStateMachine",
+        family="sequence",
+        tasks=("classification",),
+        data="sequence",
+        summary="Random network of spiking neurons whose activity classifies sequences",
+        reference="2002, Maass, Natschläger, Markram, Real-time computing without stable states",
+        small={"units": 60, "encoder": "delta", "threshold": 0.3},
+        toy="voices",
+        pass_mark=0.7,
+        rows=("RES-08", "RES-09", "RES-10"),
+        tier="teaching",
+    ),
 )

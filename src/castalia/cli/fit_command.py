@@ -18,10 +18,15 @@ def fit(
         typer.Argument(
             help="Table (CSV, TSV, Parquet, JSON lines), also with a column of texts; or images: "
             "a folder of class folders, a zip or NPZ file, a table of paths; or a text file, or "
-            "two that are translations line by line; or a known name: penguins."
+            "two that are translations line by line; or a list of edges, with --nodes; or a known "
+            "name: penguins."
         ),
     ],
     target: options.Target = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(help="Table of nodes, where the data is a list of edges."),
+    ] = None,
     text: Annotated[
         str | None,
         typer.Option(help="Column to read as text; none leaves texts aside [one of sentences]."),
@@ -69,6 +74,7 @@ def fit(
         settings,
         quiet,
         target=target,
+        nodes=nodes,
         text=text,
         model=model,
         task=task,

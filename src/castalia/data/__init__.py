@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "augment": "Augment Crop Cutout Flip LabelNoise Mask Mixup Noise Recolor Rotate Shift Zoom",
     "data_reader": "read",
-    "graphs": "Graph Graphs",
+    "graphs": "Graph Graphs graph_profile read_graph read_graphs",
     "images": "ImageAdapter Images",
     "row_splits": "grouped holdout kfold leave_one_out temporal",
     "sequences": "SequenceAdapter Sequences read_sequences windows",

@@ -1,4 +1,4 @@
-"""One function that reads tables and images."""
+"""One function that reads tables, images and graphs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from castalia.data.graphs.graph_reader import holds_graph, read_graph, read_graphs
 from castalia.data.images.coco import is_coco, read_coco
 from castalia.data.images.image_reader import read_images
 from castalia.data.packed_files import bare_name, member
@@ -27,8 +28,9 @@ def read(
     stream: bool | Literal["auto"] = "auto",
     encoding: str | None = None,
     formats: Mapping[str, str] | None = None,
+    nodes: Any = None,
 ) -> Any:
-    """Read a table, or images.
+    """Read a table, images or graphs.
 
     Parameters
     ----------
@@ -48,6 +50,10 @@ def read(
     formats
         How columns of a CSV file are written where they could be read in several ways, such as
         1/2/2020: ``Dataset.formats`` of another table, as a model was trained on it.
+    nodes
+        The table of nodes, where ``source`` is a list of edges: the two make a
+        `castalia.data.Graph`, ``target`` is a column of the nodes. GraphML, GML and folders of the
+        TU collection, which give `castalia.data.Graphs`, need none.
 
     Returns
     -------
@@ -68,6 +74,11 @@ def read(
     >>> read(np.eye(3))
     Dataset(the 3 x 3 array: 3 rows x 3 columns)
     """
+    if nodes is not None or holds_graph(source):
+        many = os.path.isdir(source) if isinstance(source, (str, os.PathLike)) else False
+        if many:
+            return read_graphs(source)
+        return read_graph(source, nodes, target=target, encoding=encoding)
     if isinstance(source, (str, os.PathLike)) and not is_url(source) and holds_images(Path(source)):
         if target is not None:
             raise InvalidParameter(

@@ -31,6 +31,8 @@ EXPERIMENTS: dict[str, str] = {
     "dropout-ensemble": "Halved weights are the geometric mean over all masks of dropout",
     "adversarial-examples": "Small steps along the gradient undo a classifier, random ones do not",
     "vanishing-by-activation": "Sigmoids leave the first layers without gradient; ReLU does not",
+    "long-memory": "An LSTM adds and counts over many steps; an Elman network forgets",
+    "lstm-ablation": "Of all parts of an LSTM the forget gate is missed most",
     "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
     "bpe-merges": "Neighbours that often stand together become one symbol, again and again",
     "loss-landscape": "With shortcuts a deep network ends far lower in the landscape of its loss",
@@ -46,6 +48,10 @@ EXPERIMENTS: dict[str, str] = {
     "char-generation": "Counts and networks write Shakespeare letter by letter, cool and hot",
     "explaining-away": "An alarm suggests a burglary, until an earthquake explains the alarm",
     "ising": "Neighbouring pixels agree: noise disappears, and gaps are filled in",
+    "importance-sampling": "Draws from where it matters, weighted, beat draws from everywhere",
+    "gibbs-mixing": "The more neighbours agree, the longer a chain takes to forget its start",
+    "rbm-filters": "Hidden units of a Boltzmann machine become strokes, and draw new digits",
+    "gp-prior-posterior": "Points cut away functions; the evidence chooses how smooth they are",
 }
 
 

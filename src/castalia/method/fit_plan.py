@@ -40,6 +40,8 @@ class FitPlan:
         of a text file, or those of two files whose lines are translations of each other.
     target
         The column to predict; None for images whose folders say what they are, and for text.
+    nodes
+        The table of nodes, where ``data`` is a list of edges and ``target`` a column of the nodes.
     text
         The column of a table to learn from as text; ``"none"`` leaves texts aside; None takes one
         that holds sentences.
@@ -105,6 +107,7 @@ class FitPlan:
 
     data: Any
     target: str | None = None
+    nodes: Any = None
     text: str | None = None
     model: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)

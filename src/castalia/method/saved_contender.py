@@ -16,6 +16,7 @@ from castalia.errors import DamagedFile, InvalidData
 from castalia.method.blend import Blend
 from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_result import CONTENDERS, MODEL
+from castalia.method.graphs.node_baselines import KnownLabels, NodeColumns
 from castalia.method.images.pixel_baselines import CoarsePixels
 from castalia.method.report.plain_values import from_text, to_text
 from castalia.method.series.lag_model import LagModel, LagWindows
@@ -33,6 +34,8 @@ _FEATURES: dict[str, Any] = {
     "table": Matrix,
     "images": CoarsePixels,
     "texts": PlainTexts,
+    "nodes": NodeColumns,
+    "labels": KnownLabels,
     "lags": LagWindows,
     "convolutions": RandomConvolutions,
     "summaries": StepSummaries,

@@ -63,7 +63,7 @@ class ContrastiveDivergence(Objective):
         with torch.no_grad():
             once = machine.reconstruct(machine.draw_hidden(v, source))
             apart = weighted_mean((v - once).square().mean(dim=1), batch.weight)
-            model = self._model(machine, v, source)
+            model = self._model(machine, v, once, source)
         energy = machine.free_energy(torch.cat([v, model]))
         data, drawn = energy.split([len(v), len(model)])
         weight = None if self.persistent else batch.weight
@@ -72,10 +72,12 @@ class ContrastiveDivergence(Objective):
             loss = loss + self.sparsity_weight * self._crowding(machine(v), batch.weight)
         return {"loss": loss, "reconstruction": apart}
 
-    def _model(self, machine: Any, v: Tensor, source: torch.Generator | None) -> Tensor:
-        """Return draws from the model, (B or chains, D)."""
+    def _model(
+        self, machine: Any, v: Tensor, once: Tensor, source: torch.Generator | None
+    ) -> Tensor:
+        """Return draws from the model, (B or chains, D); ``once`` is half of a first step."""
         if not self.persistent:
-            return _walk(machine, v, self.k, source)
+            return _walk(machine, machine.draw_around(once, source), self.k - 1, source)
         if self.chains is None:
             at = torch.randint(len(v), (self.persistent,), device=v.device, generator=source)
             self.chains = v[at]

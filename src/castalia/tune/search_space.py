@@ -62,6 +62,11 @@ OWN: dict[str, dict[str, Domain]] = {
     "KalmanFilter": {"state": Whole(1, 12)},
     "LinearDynamicalSystem": {"state": Whole(1, 20), "alpha": Uniform(1e-10, 1e-2, log=True)},
     "LinearRegression": {"fit_intercept": Choice(True, False)},
+    "LiquidStateMachine": {
+        "units": Choice(50, 100, 200, 400),
+        "strength": Uniform(0.1, 10.0, log=True),
+        "alpha": DOMAINS["alpha"][0],
+    },
     "NGramLanguageModel": {
         "order": Choice(1, 2, 3, 4, 5),
         "smoothing": Choice("kneser-ney", "linear", "katz", "additive"),

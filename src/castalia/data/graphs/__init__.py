@@ -3,6 +3,8 @@
 from castalia.data.graphs.foreign_graphs import as_graph
 from castalia.data.graphs.graph import Graph
 from castalia.data.graphs.graph_adapters import GraphSetAdapter, LinkAdapter, NodeAdapter
+from castalia.data.graphs.graph_profile import GraphProfile, graph_profile
+from castalia.data.graphs.graph_reader import holds_graph, read_graph, read_graphs
 from castalia.data.graphs.graph_rows import GraphSetRows, WholeGraphRows
 from castalia.data.graphs.graph_set import Graphs
 from castalia.data.graphs.graph_views import GraphNodes, GraphPairs, GraphRowsView
@@ -12,6 +14,7 @@ __all__ = [
     "Graph",
     "GraphNodes",
     "GraphPairs",
+    "GraphProfile",
     "GraphRowsView",
     "GraphSetAdapter",
     "GraphSetRows",
@@ -21,4 +24,8 @@ __all__ = [
     "NodeAdapter",
     "WholeGraphRows",
     "as_graph",
+    "graph_profile",
+    "holds_graph",
+    "read_graph",
+    "read_graphs",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from copy import copy
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from castalia.data.graphs.graph_views import GraphNodes, GraphPairs
 from castalia.data.tables.dataset import Dataset
+from castalia.data.tables.table_reader import read_table
 from castalia.errors import DataWarning, InvalidData
 from castalia.nn.graph import Adjacency
 
@@ -105,9 +107,15 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
-        width = 0 if self.x is None else self.x.shape[1]
-        features = f", {width:,} features" if width else ""
+        features = f", {self.width:,} features" if self.width else ""
         return f"Graph({len(self):,} nodes, {len(self.edges):,} edges, {kind}{features})"
+
+    @property
+    def width(self) -> int:
+        """Number of features of a node."""
+        if self.x is None:
+            return 0
+        return int(self.x.shape[1]) if hasattr(self.x, "shape") else len(self.x.columns)
 
     def __getitem__(self, index: Any) -> GraphNodes:
         """Return some of the nodes, by position, slice or mask, as rows of an estimator."""
@@ -172,6 +180,13 @@ class Graph:
         made.ids = plain if simple else names
         return made
 
+    def fingerprint(self) -> str:
+        """Return a mark of the content: nodes, edges and features."""
+        mark = hashlib.sha256(f"{self.directed} {self.ids.tolist()}".encode())
+        for part in (self.edges, self.weight, self.edge_x, *_feature_parts(self.x)):
+            mark.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
+        return mark.hexdigest()
+
     def scipy(self) -> csr_array:
         """Return the adjacency matrix as scipy's, A[i, j] the weight of the edge from j to i."""
         a = self.adjacency
@@ -223,6 +238,16 @@ def _features(x: Any) -> Any:
 
 def _first_bad(x: np.ndarray) -> int:
     return int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
+
+
+def _feature_parts(x: Any) -> list[np.ndarray]:
+    """Return features as arrays of bytes."""
+    if x is None or isinstance(x, np.ndarray):
+        return [] if x is None else [x]
+    if issparse(x):
+        return [x.indptr, x.indices, x.data]
+    table = x if isinstance(x, Dataset) else read_table(x)
+    return [np.frombuffer(table.fingerprint().encode(), dtype=np.uint8)]
 
 
 def _count(part: Any) -> int:

@@ -174,7 +174,7 @@ class GraphSetAdapter(_GraphAdapter):
         for number, graph in enumerate(graphs):
             self._checked(graph, owner)
             same = (graph.x is None) == (first.x is None) and graph.directed == first.directed
-            if not same or (graph.x is not None and graph.x.shape[1] != first.x.shape[1]):
+            if not same or graph.width != first.width:
                 raise InvalidData(
                     f"{owner}: graphs must have the same features and be all directed or all not; "
                     f"graph {number} is {graph!r}, the first {first!r}."

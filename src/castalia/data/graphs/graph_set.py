@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -61,6 +62,11 @@ class Graphs:
             return self.graphs[key]
         chosen = np.arange(len(self.graphs))[key]
         return Graphs([self.graphs[i] for i in chosen], None if self.y is None else self.y[chosen])
+
+    def fingerprint(self) -> str:
+        """Return a mark of the content of all graphs."""
+        text = " ".join(graph.fingerprint() for graph in self.graphs)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def take(self, index: np.ndarray) -> Graphs:
         """Return the graphs at these positions."""

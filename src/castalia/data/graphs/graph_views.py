@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -34,8 +35,7 @@ class GraphRowsView:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows, and of features of a node."""
-        x = self.graph.x
-        return len(self.index), 0 if x is None else int(x.shape[1])
+        return len(self.index), self.graph.width
 
     @property
     def y(self) -> np.ndarray | None:
@@ -49,6 +49,11 @@ class GraphRowsView:
             key = [key]
         marked = None if self.labelled is None else self.labelled[key]
         return replace(self, index=self.index[key], labelled=marked)
+
+    def fingerprint(self) -> str:
+        """Return a mark of the content: the graph, and which rows of it."""
+        text = f"{self.graph.fingerprint()} {self.index.tolist()}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def take(self, index: np.ndarray) -> Self:
         """Return the rows at these positions."""

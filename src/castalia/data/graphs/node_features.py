@@ -8,8 +8,11 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from castalia.data.graphs.graph import Graph
+from castalia.data.tables.dataset import Dataset
 from castalia.data.tables.table_encoder import TableEncoder
+from castalia.data.tables.table_reader import read_table
 from castalia.errors import InvalidData
+from castalia.utils.text import did_you_mean
 
 __all__ = ["NodeFeatures"]
 
@@ -36,6 +39,7 @@ class NodeFeatures:
         self.encoder: TableEncoder | None = None
         self.ids: np.ndarray | None = None
         self.columns: int | None = None  # of x; None: it had none
+        self.names: list[str] | None = None  # of its columns, where it was a table
 
     @property
     def inputs(self) -> int:
@@ -59,18 +63,22 @@ class NodeFeatures:
         if first is None:
             self.ids = np.sort(graphs[0].ids) if self.named else None
             return self
-        self.columns = int(first.shape[1])
+        self.columns = graphs[0].width
         table = not issparse(first) and not isinstance(first, np.ndarray)
         if self.scaling == "auto":
             self.scaling = "columns" if table or not _occurrences(graphs) else "rows"
         if table or self.scaling == "columns":
             self.encoder = TableEncoder()
+            self.names = list(map(str, first.columns)) if table else None
             self.encoder.fit(first if table else _stacked(graphs))
         return self
 
     def check(self, graph: Graph, owner: str) -> None:
         """Refuse a graph whose nodes are described otherwise than those learnt from."""
-        width = None if graph.x is None else int(graph.x.shape[1])
+        if self.names is not None and hasattr(graph.x, "columns"):
+            _check_columns(graph, self.names, owner)
+            return
+        width = None if graph.x is None else graph.width
         if width != self.columns:
             raise InvalidData(
                 f"{owner}: nodes must have {self.columns or 'no'} features, as in fit; got "
@@ -91,7 +99,8 @@ class NodeFeatures:
             return self._without(graph, dtype)
         if self.encoder is not None:
             x = graph.x.toarray() if issparse(graph.x) else graph.x
-            return self.encoder.encode(x, dtype)
+            named = x if self.names is None else _table(x).select(self.names)
+            return self.encoder.encode(named, dtype)
         x = graph.x.astype(dtype)
         if not issparse(x) and np.count_nonzero(x) < FEW * x.size:
             x = csr_array(x)
@@ -120,6 +129,21 @@ class NodeFeatures:
         if made.encoder is not None:
             made.encoder = TableEncoder.from_state(state["encoder"])
         return made
+
+
+def _table(x: Any) -> Dataset:
+    return x if isinstance(x, Dataset) else read_table(x)
+
+
+def _check_columns(graph: Graph, names: list[str], owner: str) -> None:
+    """Refuse a table of nodes that lacks a column of the one learnt from; others are left aside."""
+    here = list(map(str, graph.x.columns))
+    missing = [name for name in names if name not in here]
+    if missing:
+        raise InvalidData(
+            f"{owner}: nodes must have every column used in fit; `{missing[0]}` is missing."
+            f"{did_you_mean(missing[0], here)}"
+        )
 
 
 def _stacked(graphs: list[Graph]) -> np.ndarray:

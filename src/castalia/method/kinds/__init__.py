@@ -15,6 +15,7 @@ from castalia.method.kinds.image_kind import LabelledImages
 from castalia.method.kinds.kind import Asked, Kind, NewRows
 from castalia.method.kinds.labelled_sequences_kind import LabelledSequences
 from castalia.method.kinds.labelled_texts_kind import LabelledTexts
+from castalia.method.kinds.node_kind import Nodes
 from castalia.method.kinds.parallel_texts import ParallelTexts
 from castalia.method.kinds.prose import Prose
 from castalia.method.kinds.table_kind import Table
@@ -28,6 +29,7 @@ __all__ = [
     "LabelledSequences",
     "LabelledTexts",
     "NewRows",
+    "Nodes",
     "ParallelTexts",
     "LabelledImages",
     "Prose",
@@ -39,6 +41,7 @@ __all__ = [
 
 # The first that holds, reads.
 KINDS: tuple[type[Kind], ...] = (
+    Nodes,
     ParallelTexts,
     Prose,
     LabelledImages,

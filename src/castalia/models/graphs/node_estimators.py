@@ -22,7 +22,7 @@ TRAINING = Training(patience=100)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NodeClassifier(NodeTask, Classifier, Estimator):
+class NodeClassifier(NodeTask, Classifier, Estimator):  # type: ignore[misc]
     """Graph network that classifies the nodes of a graph.
 
     All nodes pass messages along the edges; the cross-entropy of those whose class is known is
@@ -97,7 +97,7 @@ class NodeClassifier(NodeTask, Classifier, Estimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NodeRegressor(NodeTask, Regressor, Estimator):
+class NodeRegressor(NodeTask, Regressor, Estimator):  # type: ignore[misc]
     """Graph network that predicts a number for the nodes of a graph.
 
     As `NodeClassifier`, with squared error.

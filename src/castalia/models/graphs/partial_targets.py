@@ -40,7 +40,7 @@ def labelled_targets(
             f"{owner}: X and y must have the same number of rows; got {len(X):,} nodes and "
             f"{0 if found.ndim == 0 else len(found):,} targets."
         )
-    missing = _missing(found.reshape(len(found), -1)).any(axis=1)
+    missing: np.ndarray = np.asarray(_missing(found.reshape(len(found), -1)).any(axis=1))
     if negative and found.dtype.kind in "iuf":
         missing |= found.reshape(len(found), -1)[:, 0] == -1
     if missing.all():

@@ -223,7 +223,7 @@ class SparseGaussianProcess(RegressorMixin, DirectEstimator):
             x = torch.from_numpy(at).to(points).requires_grad_()
             try:
                 found = bound.value(x[:cut], x[cut:].view_as(points) * scale) / len(bound.X)
-            except torch.linalg.LinAlgError:  # a step too far: the search takes a shorter one
+            except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # a step too far
                 return -1e10, np.zeros_like(at)
             return float(found.detach()), torch.autograd.grad(found, x)[0].cpu().numpy()
 

@@ -11,6 +11,7 @@ from castalia.models.sequence.forecast_estimators import (
 from castalia.models.sequence.hidden_markov_model import HiddenMarkovModel
 from castalia.models.sequence.kalman_estimator import KalmanFilter
 from castalia.models.sequence.linear_dynamical_system import LinearDynamicalSystem
+from castalia.models.sequence.liquid_state_machine import LiquidStateMachine
 from castalia.models.sequence.naive_forecaster import NaiveForecaster
 from castalia.models.sequence.recurrent_estimators import RNNClassifier, RNNRegressor
 from castalia.models.sequence.reservoir import Reservoir, random_reservoir, spectral_radius
@@ -23,15 +24,20 @@ from castalia.models.sequence.reservoir_measures import (
 from castalia.models.sequence.reservoir_plasticity import intrinsic_plasticity
 from castalia.models.sequence.rnn_generator import RNNGenerator
 from castalia.models.sequence.rnn_tagger import RNNTagger
+from castalia.models.sequence.spiking_encoders import delta_code, latency_code, rate_code
+from castalia.models.sequence.spiking_neurons import DynamicSynapse, IntegrateAndFire
 
 __all__ = [
     "ConvNet1dClassifier",
+    "DynamicSynapse",
     "EchoStateClassifier",
     "EchoStateNetwork",
     "EchoStateReport",
     "HiddenMarkovModel",
+    "IntegrateAndFire",
     "KalmanFilter",
     "LinearDynamicalSystem",
+    "LiquidStateMachine",
     "MemoryCapacity",
     "NaiveForecaster",
     "RNNClassifier",
@@ -43,9 +49,12 @@ __all__ = [
     "TemporalConvNet",
     "TransformerForecaster",
     "WindowRegressor",
+    "delta_code",
     "echo_state_property",
     "intrinsic_plasticity",
+    "latency_code",
     "memory_capacity",
     "random_reservoir",
+    "rate_code",
     "spectral_radius",
 ]

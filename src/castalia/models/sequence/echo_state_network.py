@@ -253,7 +253,7 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
     Examples
     --------
     >>> x = np.random.default_rng(0).uniform(-1, 1, 600)
-    >>> y = np.roll(x, 3) ** 2  # three steps ago, squared
+    >>> y = np.roll(x, 3)  # the input of three steps ago
     >>> model = EchoStateNetwork(units=100, random_state=0).fit(x[:400], y[:400])
     >>> model.score(x[400:], y[400:]) > 0.9
     True

@@ -90,7 +90,10 @@ class RestrictedBoltzmannNetwork(nn.Module):
 
     def draw_visible(self, h: Tensor, source: torch.Generator | None = None) -> Tensor:
         """Draw all visible units given the hidden ones, (B, D)."""
-        mean = self.reconstruct(h)
+        return self.draw_around(self.reconstruct(h), source)
+
+    def draw_around(self, mean: Tensor, source: torch.Generator | None = None) -> Tensor:
+        """Draw visible units of these means, (B, D)."""
         return mean + noise(mean, source) if self.gaussian else drawn(mean, source)
 
     def gibbs(self, v: Tensor, source: torch.Generator | None = None) -> Tensor:

@@ -54,11 +54,11 @@ class ScarselliNetwork(nn.Module):
 
     def rest(self, x: Tensor, adjacency: Adjacency, start: Tensor | None = None) -> FixedPoint:
         """Return the states at rest, and how far each iteration moved them."""
-        step, edges = self.recurrence.step, adjacency
         w = self.recurrence.matrix(), self.recurrence.target(x), self.recurrence.source(x)
 
         def f(h: Tensor, w: Any) -> Tensor:
-            return step(h, *w, edges)
+            matrix, own, near = w
+            return GraphRecurrence.step(h, matrix, own, near, adjacency)
 
         h0 = torch.zeros_like(w[1]) if start is None else start
         return fixed_point(f, h0, w, tolerance=self.tolerance)

@@ -7,6 +7,7 @@ TNN 20.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,5 +40,6 @@ class NN4GConv(nn.Module):
         found: Tensor = self.own(x)  # (N, F)
         if not self.near:
             return found
-        weight = torch.cat([near.weight for near in self.near], dim=1)  # (F, all states)
+        weights: list[Any] = [near.weight for near in self.near]
+        weight = torch.cat(weights, dim=1)  # (F, all states)
         return found + adjacency @ (torch.cat(list(states), dim=1) @ weight.T)

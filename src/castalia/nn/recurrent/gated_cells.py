@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
+from castalia.nn.recurrent.peephole_scan import peephole_scan
 from castalia.nn.recurrent.recurrent_cell import Cell, State
 from castalia.utils.text import did_you_mean, listing
 
@@ -96,6 +97,12 @@ class LSTMCell(Cell):
         shown = c if "noaf" in self.without else torch.tanh(c)
         h = shown if "nog" in self.without else torch.sigmoid(o) * shown
         return h, (h, c)
+
+    def scan(self, lifted: Tensor, state: State) -> tuple[Tensor, State] | None:
+        """Run the whole peephole LSTM with its gradient written out."""
+        if self.peephole is None or self.without or torch.is_autocast_enabled(lifted.device.type):
+            return None
+        return peephole_scan(lifted, state, self.w.weight, self.w.bias, self.peephole)
 
     def kernel(self) -> type[nn.RNNBase] | None:
         """Return ``nn.LSTM`` for the plain cell."""

@@ -49,6 +49,13 @@ class Cell(nn.Module, ABC):
         """Return the state zero for the rows of x."""
         return tuple(x.new_zeros(len(x), width) for width in self.widths)
 
+    def scan(self, lifted: Tensor, state: State) -> tuple[Tensor, State] | None:
+        """Return all outputs, (B, T, outputs), and the last state, where that is written out.
+
+        What is lifted is (B, T, G); None: steps are taken one by one.
+        """
+        return None
+
     def kernel(self) -> type[nn.RNNBase] | None:
         """Return torch's module that computes the same in one call, where there is one."""
         return None

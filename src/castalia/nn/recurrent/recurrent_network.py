@@ -63,7 +63,8 @@ class Recurrent(nn.Module):
     learned_state
         Whether the first state is learnt instead of zero.
     fused
-        Whether torch's kernel is used where there is one.
+        Whether torch's kernel is used where there is one, and gradients that are written out (the
+        peephole LSTM's, of sequences without padding).
 
     Examples
     --------
@@ -99,6 +100,7 @@ class Recurrent(nn.Module):
         self.directions = 2 if bidirectional else 1
         self.widths, self.width = first.widths, first.outputs  # of the state, of an output
         self.outputs = first.outputs * (self.directions if merge == "concat" else 1)
+        self.fused = fused
         kernel: Any = first.kernel() if fused else None
         self.kernel: nn.RNNBase | None = None
         self.cells = nn.ModuleList()
@@ -188,7 +190,8 @@ class Recurrent(nn.Module):
                 row = layer * self.directions + way
                 begin = tuple(part[row] for part in state)
                 cell: Any = self.cells[row]
-                out, end = _along(cell, x, begin, lengths, backwards=way == 1)
+                run = _scanned if self.fused and lengths is None else _along
+                out, end = run(cell, x, begin, lengths, backwards=way == 1)
                 parts.append(out)
                 last.append(end)
             x = torch.cat(parts, dim=-1)
@@ -214,6 +217,18 @@ def _along(
             new = tuple(torch.where(inside, a, b) for a, b in zip(new, state, strict=True))
         out[t], state = y, new
     return torch.stack(out, dim=1), state
+
+
+def _scanned(
+    cell: Cell, x: Tensor, state: State, lengths: Tensor | None, *, backwards: bool
+) -> tuple[Tensor, State]:
+    """Run a cell with its gradient written out, where it has that; else step by step."""
+    lifted = cell.lift(x.flip(1) if backwards else x)
+    found = cell.scan(lifted, state)
+    if found is None:
+        return _along(cell, x, state, lengths, backwards=backwards)
+    out, last = found
+    return (out.flip(1) if backwards else out), last
 
 
 def _maker(cell: str | Callable[[int, int], Cell]) -> Callable[[int, int], Cell]:

@@ -1,0 +1,1 @@
+"""What the method does with graphs."""
