@@ -249,6 +249,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             precision = self._precision(training, device, work)
             kept, held = self._split(X, target, training, precision.dtype, recorder.seed)
             stages = _stages(self._objective(self.spec_))
+            total = sum(stage.epochs or amounts.epochs for stage in stages)
             steps = amounts.epochs * kept.n_batches(amounts.batch_size)
             doctor = watchers(self, training, recorder, device, work=work, steps=steps)
             state = train(
@@ -261,7 +262,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 device=device,
                 precision=precision,
                 validation=held,
-                callbacks=[*([] if keep else SklearnCallbacks.of(self, X, y, net)), *doctor],
+                callbacks=[*([] if keep else SklearnCallbacks.of(self, X, y, net, total)), *doctor],
                 recorder=recorder,
                 optimizers=self._optimizers,
             )

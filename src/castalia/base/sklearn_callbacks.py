@@ -27,21 +27,21 @@ __all__ = ["CallbackSupportMixin", "SklearnCallbacks", "with_callbacks"]
 class SklearnCallbacks(Callback):
     """Reports our epochs to the callbacks set by ``estimator.set_callbacks``."""
 
-    def __init__(self, estimator: Any, X: Any, y: Any, net: nn.Module) -> None:
+    def __init__(self, estimator: Any, X: Any, y: Any, net: nn.Module, epochs: int) -> None:
         self.estimator, self.data, self.net = estimator, {"X": X, "y": y}, net
+        self.epochs = epochs  # of all stages
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, net: nn.Module) -> list[Callback]:
+    def of(cls, estimator: Any, X: Any, y: Any, net: nn.Module, epochs: int) -> list[Callback]:
         """Return the bridge, or nothing when nobody listens."""
         listens = getattr(estimator, "_skl_callbacks", None) or hasattr(
             estimator, "_parent_callback_ctx"
         )
-        return [cls(estimator, X, y, net)] if listens else []
+        return [cls(estimator, X, y, net, epochs)] if listens else []
 
     def on_fit_start(self, state: TrainState) -> None:
         """Open the root task."""
-        epochs = self.estimator.recipe.amounts(self.estimator).epochs
-        self.root = self.estimator._init_callback_context(max_subtasks=epochs)
+        self.root = self.estimator._init_callback_context(max_subtasks=self.epochs)
         self.root.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
     def on_epoch_start(self, state: TrainState) -> None:

@@ -21,7 +21,7 @@ from castalia.objectives import RowLikelihood, SequentialELBO, log_normal
 from castalia.protocols import Spec
 from castalia.train import Training
 from castalia.utils.row_noise import BLOCK, RowNoise
-from castalia.utils.seeds import derive
+from castalia.utils.seeds import generator
 
 __all__ = ["DRAW"]
 
@@ -141,11 +141,12 @@ class DRAW(Samples, Anomalies, Codes, RowEstimator):
 
     def _estimates(self, x: Tensor, samples: int) -> Tensor:
         """Return log 1/k sum_i p(x, z_i) / q(z_i | x) of each image, (B,)."""
+        chance = generator(self.settings_["seed"], STREAM)
+        draws = [torch.randn(1, self.steps, self.code, generator=chance) for _ in range(samples)]
         found = []
-        blocks = RowNoise.blocks(len(x), derive(self.settings_["seed"], STREAM))
-        for part, noise in zip(x.split(BLOCK), blocks, strict=True):
-            draws = (noise.normal(self.steps, self.code) for _ in range(samples))
-            each = torch.stack([self._weights(part, draw) for draw in draws])
+        for part in x.split(BLOCK):
+            noise = (draw.expand(len(part), -1, -1) for draw in draws)  # the same for every image
+            each = torch.stack([self._weights(part, draw) for draw in noise])
             found.append(each.double().logsumexp(dim=0) - math.log(samples))
         return torch.cat(found)
 

@@ -23,7 +23,7 @@ from castalia.objectives import ELBO, Objective, RowLikelihood, log_normal, repa
 from castalia.protocols import Spec
 from castalia.train import Training
 from castalia.utils.row_noise import BLOCK, RowNoise
-from castalia.utils.seeds import derive
+from castalia.utils.seeds import generator
 
 __all__ = ["VariationalAutoencoder"]
 
@@ -208,14 +208,13 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
         return both[:, 0] - self.adapter_.log_scale, both[:, 1]
 
     def _estimates(self, x: Tensor, samples: int) -> Tensor:
-        """Return the estimate and its standard error of each row, (B, 2)."""
-        seed = derive(self.settings_["seed"], STREAM)
-        pairs = zip(x.split(BLOCK), RowNoise.blocks(len(x), seed), strict=True)
-        return torch.cat([self._estimate(part, noise, samples) for part, noise in pairs])
+        """Return the estimate and its standard error of each row, (B, 2); all by the same noise."""
+        chance = generator(self.settings_["seed"], STREAM)
+        draws = [torch.randn(part, 1, self.code_, generator=chance) for part in _parts(samples)]
+        return torch.cat([self._estimate(part, draws, samples) for part in x.split(BLOCK)])
 
-    def _estimate(self, x: Tensor, noise: RowNoise, samples: int) -> Tensor:
+    def _estimate(self, x: Tensor, draws: list[Tensor], samples: int) -> Tensor:
         """Return the estimate and its standard error, (B, 2)."""
-        draws = [noise.normal(part, self.code_) for part in _parts(samples)]
         labels = range(len(self.classes_)) if self.conditional else [None]
         each = torch.stack([self._weights(x, draws, label) for label in labels])  # (Y, samples, B)
         weights = each.double().logsumexp(dim=0) - math.log(len(labels))
@@ -229,8 +228,8 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
         likelihood, found = self._row_likelihood(), []
         y = None if label is None else torch.full((len(x),), label, device=x.device)
         mean, log_variance = net.posterior(x, y)
-        for noise in draws:  # (B, part, K)
-            z = reparametrise(mean, log_variance, noise.to(mean).transpose(0, 1))  # (part, B, K)
+        for noise in draws:  # (part, 1, K)
+            z = reparametrise(mean, log_variance, noise.to(mean))  # (part, B, K)
             again = None if y is None else y.repeat(len(z))
             rows = x.flatten(1).repeat(len(z), 1)
             fit = -likelihood.rows(self._decoded(z.flatten(0, 1), again), rows)
