@@ -127,7 +127,7 @@ class Runner:
             "stand_ins": job.script.stand_ins,
             "fault": "" if job.fault in SOURCE_FAULTS else job.fault,
             "diagnosis": str(diagnosis) if job.watched else "",
-            "scan": job.what == "scan" or bool(job.fault),
+            "scan": job.what == "scan",
             **{name: str(place / name) for name in ("out", "err", "result")},
         }
         result = self._ordered(order) | _printed(place, job) | _read(place / "result")

@@ -137,7 +137,11 @@ class Run:
         if self.order["scan"]:
             from evidence.scripts_traits import scan
 
-            scan(self.traits, self.losses)
+            scan(self.traits)
+        if self.order["scan"] or self.order["fault"]:
+            from evidence.scripts_traits import note_losses
+
+            note_losses(self.losses)
         atexit.register(self._write)
 
     def _with_doctor(self) -> None:

@@ -10,9 +10,15 @@ from evidence.scripts_start import wrap
 LOSSES = ("cross_entropy", "nll_loss", "mse_loss", "binary_cross_entropy_with_logits")
 
 
-def scan(traits: set[str], losses: list[float]) -> None:
-    """Note, from now on, what is called; the loss of every backward pass as well."""
+def note_losses(losses: list[float]) -> None:
+    """Note, from now on, the loss of every backward pass."""
     import torch
+
+    wrap(torch.Tensor, "backward", lambda original: _backward(original, losses))
+
+
+def scan(traits: set[str]) -> None:
+    """Note, from now on, what is called."""
     from torch import nn
     from torch.nn import functional as F  # noqa: N812
     from torch.optim import Optimizer
@@ -25,7 +31,6 @@ def scan(traits: set[str], losses: list[float]) -> None:
     wrap(F, "dropout", lambda original: _dropout(original, traits))
     wrap(Optimizer, "__init__", lambda original: _optimizer(original, traits))
     wrap(DataLoader, "__iter__", lambda original: _reading(original, traits))
-    wrap(torch.Tensor, "backward", lambda original: _backward(original, losses))
 
 
 def _noted(original: Callable[..., Any], trait: str, traits: set[str]) -> Callable[..., Any]:

@@ -102,7 +102,7 @@ def large(steps, size=512, learnt=0.3):
     record.evaluations = []
     for look in record.looks:
         look.size = size
-    return record
+    return set_head(record, outputs=(size, 4))
 
 
 def test_large_batches_that_leave_few_steps_are_told_with_a_smaller_size():
@@ -114,6 +114,11 @@ def test_large_batches_that_leave_few_steps_are_told_with_a_smaller_size():
     smaller = found.remedy.changes["batch_size"]
     assert 16 <= smaller < 128
     assert found.remedy.text == f"batch_size=512 → {smaller}"
+
+
+def test_the_nodes_of_one_graph_are_no_batch():
+    record = set_head(large(limit("steps.few") - 1), outputs=(140, 4))
+    assert "CST113" not in [f.code for f in ask(too_short, record)]
 
 
 @pytest.mark.parametrize(("more", "size"), [(0, 512), (-1, 32)], ids=["steps", "small batches"])

@@ -23,7 +23,7 @@ from castalia.diagnose import watch
 from castalia.diagnose.record import Evaluation
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
-from castalia.diagnose.rules.contradictions import holds
+from castalia.diagnose.rules.contradictions import holds, softened
 from castalia.diagnose.rules.initialisation_rules import poor_start
 from castalia.diagnose.rules.input_rules import targets_unscaled
 from castalia.diagnose.rules.label_rules import ordered
@@ -33,6 +33,7 @@ from castalia.diagnose.rules.loss_rules import wrong_loss
 from castalia.diagnose.rules.split_rules import leaks
 from castalia.diagnose.rules.unit_rules import alike
 from castalia.diagnose.script import Session
+from castalia.diagnose.script.loss_calls import read
 
 
 def game(*labels, passes=1):
@@ -61,12 +62,10 @@ def test_a_loss_of_either_sign_has_no_size_that_could_grow():
 
 
 def test_class_numbers_as_the_target_of_every_output_are_no_regression():
-    numbers = np.repeat((np.arange(320) % CLASSES)[:, None], CLASSES, axis=1).astype(float)
-    record = set_head(set_rows(regression(), targets=numbers), outputs=(ROWS, CLASSES))
-    found = only(wrong_loss, record)
+    found = only(wrong_loss, _regressed())
     assert found.code == "CST302"
     assert "class number" in found.summary
-    numbers[:, 1] += 0.5
+    numbers = np.arange(320.0)[:, None] % CLASSES + np.linspace(0, 0.5, CLASSES)
     record = set_head(set_rows(regression(), targets=numbers), outputs=(ROWS, CLASSES))
     assert ask(wrong_loss, record) == []
 
@@ -242,3 +241,34 @@ def test_a_loss_that_raises_in_the_first_evaluation_is_understood(session):
         F.cross_entropy(net(torch.randn(8, 6)), torch.full((8,), 3))
     assert optimizer.param_groups
     assert session.diagnosis().codes[:1] == ("CST306",)
+
+
+# ---- what does no harm ----
+
+
+def test_what_may_be_odd_is_a_remark_where_the_loss_falls_all_the_time():
+    record = classification(0.6, list(np.linspace(2.0, 0.6, 200)))
+    found = replace(only(wrong_loss, _regressed()), code="CST107", severity="error")
+    assert Case(record).thrives
+    assert softened(Case(record), found).severity == "info"
+    assert softened(Case(record), replace(found, code="CST302")).severity == "error"
+    level = Case(classification(0.6, list(np.linspace(2.0, 1.9, 200))))
+    assert not level.thrives
+    assert softened(level, found).severity == "error"
+
+
+def _regressed():
+    numbers = np.repeat((np.arange(320) % CLASSES)[:, None], CLASSES, axis=1).astype(float)
+    return set_head(set_rows(regression(), targets=numbers), outputs=(ROWS, CLASSES))
+
+
+def test_a_loss_that_jumps_while_it_falls_does_not_thrive():
+    losses = np.linspace(2.0, 0.6, 200) * np.where(np.arange(200) % 2, 1.5, 0.5)
+    assert not Case(classification(0.6, list(losses))).thrives
+
+
+def test_a_sum_asked_for_by_its_old_name_is_a_sum():
+    outputs, targets = torch.randn(8, 3), torch.arange(8) % 3
+    loss = F.cross_entropy(outputs, targets, reduction="sum")
+    call = read("cross_entropy", loss, (outputs, targets), {"size_average": False})
+    assert call.mean().item() == pytest.approx(F.cross_entropy(outputs, targets).item())

@@ -21,6 +21,7 @@ REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = limit("case.trifle")
 FEW = 5  # rows
+THRIVES = 20  # steps
 AGENT = 2  # looked-at steps with calls aside
 MEDIAN = 1.25  # standard error of a median over that of a mean
 SAME_GAP = limit("case.same_gap")
@@ -132,12 +133,12 @@ class Case(Network, Kept):
         A generator is given the same label in every batch.
         """
         known = [t for t in self.record.train.targets if t is not None and t.size]
-        if self.head.loss not in BINARY_LOSSES or len(known) < FEW:
+        if self.head.loss not in (*BINARY_LOSSES, "mse") or len(known) < FEW:
             return False
         values = {value for t in known for value in np.unique(t).tolist()}
         several = [look.passes > 1 for look in self.looks]
         each = all(np.ptp(t) == 0 for t in known) and float(np.mean(several)) > LATE
-        return len(values) == 1 or each
+        return values <= {0.0, 1.0} and (len(values) == 1 or each)
 
     @cached_property
     def task(self) -> str | None:
@@ -367,10 +368,30 @@ class Case(Network, Kept):
 
     @cached_property
     def signed(self) -> bool:
-        """Whether an unknown loss takes either sign: how far it is above nothing says nothing."""
+        """Whether an unknown loss falls below zero: how far it is above says nothing then."""
         if self.head.loss != "unknown" or not len(self.finite):
             return False
-        return bool(limit("case.signed") < (self.finite < 0).mean() < 1 - limit("case.signed"))
+        return bool((self.finite < 0).mean() > limit("case.signed"))
+
+    @cached_property
+    def thrives(self) -> bool:
+        """Whether the loss fell from each fifth of the training to the next, and clearly in all."""
+        levels = np.asarray([self.level(i / 5, (i + 1) / 5) for i in range(5)])
+        unsettled = self.noise > limit("rate.jumps")
+        if self.signed or self.broken or self.stuck or unsettled or self.steps < THRIVES:
+            return False
+        falls = levels[1:] <= limit("case.level") * levels[:-1]
+        return bool(falls.all() and levels[-1] < limit("case.thrives") * levels[0])
+
+    @cached_property
+    def in_one_piece(self) -> bool:
+        """Whether the loss takes only part of the rows given: the nodes of one graph, say.
+
+        Then rows of validation go through the network in training too, without their answers.
+        """
+        rows = self.head.outputs[0] if self.head.outputs else 0
+        sizes = [look.size for look in self.looks if look.size]
+        return bool(sizes) and 1 < rows < limit("rows.in_one_piece") * float(np.median(sizes))
 
     @cached_property
     def computed(self) -> bool:

@@ -32,7 +32,8 @@ def too_short(case: Case) -> Iterator[Finding]:
     bar = limit("end.falling")
     size = int(np.median([look.size for look in case.looks])) if case.looks else 0
     descends = fall > limit("end.descends") or case.turning > limit("end.same_slope")
-    if case.steps < limit("steps.few") and size >= 128 and descends and _much_left(case):
+    few = case.steps < limit("steps.few") and size >= 128 and not case.in_one_piece
+    if few and descends and _much_left(case):
         smaller = max(16, 2 ** int(np.log2(size / 16)))
         yield finding(
             "CST113",

@@ -14,7 +14,7 @@ from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.record import Record, curves_of
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
-from castalia.diagnose.rules.contradictions import holds
+from castalia.diagnose.rules.contradictions import holds, softened
 from castalia.diagnose.rules.curvature_rules import zigzag
 from castalia.diagnose.rules.duration_rules import noisy, too_short
 from castalia.diagnose.rules.fit_rules import no_better, over_regularised, overfits, underfits
@@ -114,7 +114,8 @@ def judge(record: Record, mute: Sequence[str] = (), rules: Sequence[Rule] = RULE
                 found.extend(rule(case))
         except Exception as error:  # a rule's mistake must not cost the user the diagnosis
             notes.append(f"Rule {rule.__name__} failed: {type(error).__name__}: {error}")
-    found = [f for f in found if f.code not in mute]
+    with np.errstate(all="ignore"):
+        found = [softened(case, f) for f in found if f.code not in mute]
     if record.given_up:  # half a training may look like a bad one
         found = [replace(f, severity="info") for f in found]
     causes = arrange(found, partial(holds, case))

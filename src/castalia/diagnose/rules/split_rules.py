@@ -41,7 +41,7 @@ def _shared(case: Case) -> tuple[float, int]:
     """Share of the validation rows met in training; batches wholly of training rows left out."""
     train = case.gathered("inputs")
     held = [v for v in case.record.validation.inputs if v is not None and v.size]
-    if train is None or not held or train.ndim != 2 or _in_one_piece(case):
+    if train is None or not held or train.ndim != 2 or case.in_one_piece:
         return 0.0, 0
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
     repeats = _repeats(case) > limit("rows.repeat")
@@ -81,16 +81,6 @@ def _together(batches: list[np.ndarray]) -> list[np.ndarray]:
         return batches
     rows = np.concatenate(like)
     return np.array_split(rows, max(1, len(rows) // (2 * ENOUGH)))
-
-
-def _in_one_piece(case: Case) -> bool:
-    """Whether the loss takes only part of the rows given: the nodes of one graph, say.
-
-    Then rows of validation go through the network in training too, without their answers.
-    """
-    rows = case.head.outputs[0] if case.head.outputs else 0
-    sizes = [look.size for look in case.looks if look.size]
-    return bool(sizes) and 1 < rows < limit("rows.in_one_piece") * float(np.median(sizes))
 
 
 def _repeats(case: Case) -> float:

@@ -108,7 +108,8 @@ def read(name: str, loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     outputs, targets = _arguments(args, kwargs)
     if not all(isinstance(x, Tensor) for x in (loss, outputs, targets)):
         return None
-    reduction = kwargs.get("reduction", "mean")
+    summed = kwargs.get("size_average") is False or kwargs.get("reduction") == "sum"
+    reduction = "sum" if summed else kwargs.get("reduction", "mean")
     ignored = kwargs.get("ignore_index", _IGNORED)
     return LossCall(name, loss, outputs, targets, reduction, ignored)
 
