@@ -4,6 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+from tests.test_golden import UNWRITTEN
+
 import castalia
 from castalia.catalog import SYSTEMS
 from castalia.testing.contract import make
@@ -24,6 +26,8 @@ def main():
     home = HERE / castalia.__version__
     shutil.rmtree(home, ignore_errors=True)
     for name, record in SYSTEMS.items():
+        if name in UNWRITTEN:
+            continue
         X, y = toy(record.toy)
         quick = {"epochs": 3} if "epochs" in record.small else {}
         model = make(record, **quick).fit(X[:120], None if y is None else y[:120])

@@ -40,7 +40,7 @@ def layered_places(parents: Mapping[str, Collection[str]]) -> dict[str, tuple[fl
             middle = {n: np.mean([x[m] for m in near[n]]) if near[n] else x[n] for n in layer}
             layer.sort(key=lambda n: middle[n])
             x |= {n: i - (len(layer) - 1) / 2 for i, n in enumerate(layer)}
-    y = {n: -float(d) for d, layer in enumerate(layers) for n in layer}
+    y = {n: 0.0 - d for d, layer in enumerate(layers) for n in layer}
     return {n: (float(x[n]), y[n]) for n in parents}
 
 

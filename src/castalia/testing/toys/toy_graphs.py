@@ -29,7 +29,7 @@ def communities(n: int = 160, seed: int = 0) -> tuple[Any, np.ndarray]:
 
     >>> X, y = communities()
     >>> X.graph, y[:2].tolist()
-    (Graph(160 nodes, 793 edges, undirected, 4 features), ['blue', 'blue'])
+    (Graph(160 nodes, 793 edges, undirected, 4 features), ['red', 'blue'])
     """
     edges, group = _planted(n, 0.11, 0.012, seed)
     x = np.random.default_rng(seed + 1).normal(size=(n, 4))
