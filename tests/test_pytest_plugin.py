@@ -47,7 +47,7 @@ def test_without():
 
 def test_only_the_faulty_training_fails(pytester):
     pytester.makepyfile(TRAINING)
-    found = pytester.runpytest_inprocess("-p", "castalia.pytest_plugin", "-p", "no:cacheprovider")
+    found = pytester.runpytest_subprocess("-p", "castalia.pytest_plugin", "-p", "no:cacheprovider")
     found.assert_outcomes(passed=3, failed=1, errors=1)
     found.stdout.fnmatch_lines(["*CST112 gradients-accumulate*"])
     found.stdout.fnmatch_lines(["*`fail_on` must be 'error' or 'warning'; got 'never'*"])
