@@ -56,6 +56,8 @@ OWN: dict[str, dict[str, Domain]] = {
         "n_components": Whole(1, 16),
         "covariance_type": Choice("full", "tied", "diag", "spherical"),
     },
+    "GaussianProcessClassifier": {"restarts": Choice(0, 2, 4)},
+    "GaussianProcessRegressor": {"restarts": Choice(0, 4, 8), "normalize_y": Choice(True, False)},
     "GradientBoost": {"lr": Uniform(0.02, 0.5, log=True), "members": Choice(50, 100, 200, 400)},
     "HiddenMarkovModel": {"states": Whole(1, 16), "covariance": Choice("diag", "full")},
     "KMeans": {"n_clusters": Whole(2, 32, log=True)},
@@ -71,9 +73,12 @@ OWN: dict[str, dict[str, Domain]] = {
         "order": Choice(1, 2, 3, 4, 5),
         "smoothing": Choice("kneser-ney", "linear", "katz", "additive"),
     },
+    "NaiveForecaster": {"method": Choice("seasonal", "last", "drift")},
+    "PCA": {"components": Choice(1, 2, 4, 8, 16), "whiten": Choice(True, False)},
     "Perceptron": {"epochs": Choice(5, 20, 100, 1000), "shuffle": Choice(True, False)},
     "RandomFeatureRegression": {**FREQUENCIES, "alpha": Uniform(1e-6, 10.0, log=True)},
     "RandomFourierFeatures": FREQUENCIES,
+    "SparseGaussianProcess": {"inducing": Choice(50, 100, 200, 400)},
     "StyleTransfer": {"style_weight": Uniform(1e2, 1e6, log=True)},
 }
 
@@ -129,7 +134,7 @@ class SearchSpace(dict[str, Domain]):
         own = set(estimator.get_params(deep=False))
         if type(estimator).__name__ in OWN:
             return cls(OWN[type(estimator).__name__])
-        if "steps" in own:
+        if isinstance(getattr(estimator, "steps", None), list):
             return cls(_of_steps(estimator.steps))
         if "estimator" in own:
             inner = estimator.estimator
