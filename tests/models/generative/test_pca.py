@@ -3,6 +3,7 @@ import pytest
 import torch
 from sklearn import decomposition
 
+import castalia
 from castalia import PCA
 from castalia.errors import InvalidParameter
 
@@ -59,3 +60,11 @@ def test_tensors_stay_tensors_of_their_format():
 def test_more_components_than_columns_are_refused():
     with pytest.raises(InvalidParameter, match="`components` must be at most 6.*got 9"):
         PCA(components=9).fit(X)
+
+
+def test_a_model_that_was_saved_goes_on_where_it_ended(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 4)) @ np.diag([3.0, 2.0, 1.0, 0.5])
+    castalia.save(PCA(components=2).partial_fit(X[:100]), tmp_path / "model")
+    resumed = castalia.load(tmp_path / "model").partial_fit(X[100:])
+    assert resumed.n_samples_ == 300
+    assert np.allclose(resumed.components_, PCA(components=2).fit(X).components_)

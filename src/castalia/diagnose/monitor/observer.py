@@ -317,7 +317,7 @@ class Observer:
         self.record.asides += facts.are_asides(step.sizes)
         reading.ending.complete(step.output)
         outputs, targets = reading.ending.outputs, reading.ending.targets
-        reading.ending.outputs = outputs if outputs is not None else self._told("outputs")
+        reading.ending.outputs = outputs if outputs is not None else self._logged("outputs")
         reading.fill(look)
         self._keep(outputs, targets)
         look.size = facts.rows(step.inputs, reading.ending.outputs, targets)
@@ -333,14 +333,14 @@ class Observer:
         if what not in self.lines and (line := calling_line()) is not None:
             self.lines[what] = line
 
-    def _told(self, name: str) -> Tensor | None:
+    def _logged(self, name: str) -> Tensor | None:
         return facts.tensor(self._step.logged.get(name))
 
     def _keep(self, outputs: Tensor | None, targets: Tensor | None) -> None:
         """Keep some rows: what the loss saw, else what the user logged."""
         inputs = self._step.logged.get("inputs", self._step.inputs)
-        outputs = outputs if outputs is not None else self._told("outputs")
-        targets = targets if targets is not None else self._told("targets")
+        outputs = outputs if outputs is not None else self._logged("outputs")
+        targets = targets if targets is not None else self._logged("targets")
         self._keeper.train(self._step.number, inputs, outputs, targets)
 
     def _find_reset(self, step: Step) -> bool:

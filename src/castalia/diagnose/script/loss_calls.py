@@ -126,7 +126,7 @@ def failed(
     """Return a sentence about a loss that raised, and the tensors it was given."""
     given = [x if isinstance(x, Tensor) else None for x in _arguments(args, kwargs)]
     shapes = [
-        f"{what} {_told(x)}"
+        f"{what} {_described(x)}"
         for what, x in zip(("outputs", "targets"), given, strict=True)
         if x is not None
     ]
@@ -134,7 +134,7 @@ def failed(
     return words, given[0], given[1]
 
 
-def _told(x: Tensor) -> str:
+def _described(x: Tensor) -> str:
     kind = str(x.dtype).removeprefix("torch.")
     words = f"of shape {tuple(x.shape)} ({kind}"
     try:

@@ -157,18 +157,18 @@ class DiffusionModel(Implicit, RowEstimator):
         net: Any = self.module_
         parameter = next(net.parameters())
         x = noise.normal(len(net.low)).to(parameter)
-        for _, step, now, then in self._levels(parameter):
+        for step, now, then in self._levels(parameter):
             t = torch.full((len(x),), step, device=x.device)
             x = ddim_step(x, self._noise(x, t, y), now, then, net.low, net.high)
         return net.codes(x)
 
-    def _levels(self, like: Tensor) -> list[tuple[int, int, Tensor, Tensor]]:
-        """Return the steps of a draw: number, t, and the shares of signal before and after."""
+    def _levels(self, like: Tensor) -> list[tuple[int, Tensor, Tensor]]:
+        """Return the steps of a draw: t, and the shares of signal before and after."""
         shares = signal_shares(self.steps).to(like)
         count = min(self.sample_steps, self.steps)
         places = torch.linspace(self.steps - 1, 0, count).round().long().tolist()
         after = [shares[t] for t in places[1:]] + [torch.ones_like(shares[0])]
-        return [(i, t, shares[t], after[i]) for i, t in enumerate(places)]
+        return [(t, shares[t], then) for t, then in zip(places, after, strict=True)]
 
     def _noise(self, x: Tensor, t: Tensor, y: Tensor | None) -> Tensor:
         """Return the predicted noise, guided towards a class."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -57,6 +57,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DirectEstimator):
         Mean variance of the directions left out.
     n_samples_ : int
         Rows seen.
+    products_ : ndarray (D, D)
+        After ``partial_fit``: sum of the products of the centred rows seen so far.
 
     Shapes
     ------
@@ -92,14 +94,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DirectEstimator):
     components: Annotated[int | None, Interval(1, whole=True, optional=True)] = None
     solver: Annotated[str, OneOf("auto", "full", "covariance", "randomized")] = "auto"
     whiten: Annotated[bool, OneOf(True, False)] = False
-    _sums: ClassVar[Any] = None  # an instance has mean and products between calls of partial_fit
 
     def _solve(self, X: Any, y: Any, sample_weight: np.ndarray | None) -> None:
         x = self._tensor(X)
         n, d = x.shape
         k = self._width(n, d)
         self.n_samples_ = n
-        self.__dict__.pop("_sums", None)
+        self.__dict__.pop("products_", None)
         solver = self._chosen(n, d, k)
         if sample_weight is not None:
             weight = torch.from_numpy(sample_weight).to(x)
@@ -124,19 +125,19 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DirectEstimator):
         -------
         self
         """
-        first = self._sums is None
+        first = not hasattr(self, "products_")
         x = self._tensor(self._matrix(X, reset=first)).double()
-        if first:
-            self.n_samples_ = 0
-        start = (x.mean(dim=0), x.new_zeros(2 * x.shape[1:]))
-        mean, products = start if self._sums is None else self._sums
-        n, more = self.n_samples_, len(x)
         own = x.mean(dim=0)
+        mean, products, n, more = own, x.new_zeros(2 * x.shape[1:]), 0, len(x)
+        if not first:
+            mean, products = (torch.from_numpy(a).to(x) for a in (self.mean_, self.products_))
+            n = self.n_samples_
         apart = (own - mean)[:, None]
         centred = x - own
         products = products + centred.T @ centred + apart @ apart.T * (n * more / (n + more))
         mean = mean + (own - mean) * (more / (n + more))
-        self.n_samples_, self.__dict__["_sums"] = n + more, (mean, products)
+        self.n_samples_ = n + more
+        self.products_: np.ndarray = products.cpu().numpy()
         self._from_products(mean, products, float(n + more), self._width(n + more, x.shape[1]))
         return self
 

@@ -1,7 +1,8 @@
 """Models of signals and sequences."""
 
 from castalia.models.sequence.convnet1d_classifier import ConvNet1dClassifier
-from castalia.models.sequence.echo_state_network import EchoStateClassifier, EchoStateNetwork
+from castalia.models.sequence.echo_state_classifier import EchoStateClassifier
+from castalia.models.sequence.echo_state_network import EchoStateNetwork
 from castalia.models.sequence.forecast_estimators import (
     RNNForecaster,
     TemporalConvNet,
