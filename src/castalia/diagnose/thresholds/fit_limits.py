@@ -38,6 +38,7 @@ FIT = {
     "dropout.strong": Limit(0.65, "published", "usual rates are 0.1 to 0.5"),
     "dropout.far": Limit(0.75, "published", "a rate beyond all custom"),
     "decay.strong": Limit(0.05, "published", "usual: 1e-5 to 1e-2, as part of the gradient"),
+    "decay.far": Limit(4.0, "chosen", "times either of these: beyond all custom"),
     "decay.decoupled": Limit(1.0, "published", "usual rates of AdamW are 0.01 to 0.1"),
     # --- calibration
     "calibration.error": Limit(0.12, "corpus", "confidence minus accuracy on validation rows"),
