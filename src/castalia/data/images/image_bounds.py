@@ -7,13 +7,14 @@ therefore read here first. All other kinds allocate after `PIL.Image.Image.size`
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from typing import BinaryIO
 
 from castalia.errors import InvalidData
 
-__all__ = ["check_claimed_size", "most_pixels"]
+__all__ = ["bounded", "most_pixels"]
 
 FEW, EACH = 2**23, 64  # pixels that any image may have, and more for each byte of its file
 TILE = 2**12  # pixels that the records of one tile of a JPEG 2000 file weigh
@@ -28,22 +29,30 @@ def most_pixels(file: BinaryIO) -> int:
     return FEW + EACH * size
 
 
-def check_claimed_size(file: BinaryIO) -> None:
-    """Refuse a JPEG 2000 or WebP file whose header claims far more than the file could hold."""
+def bounded(file: BinaryIO) -> BinaryIO:
+    """Refuse a JPEG 2000 or WebP file whose header claims far more than the file could hold.
+
+    Returns
+    -------
+    BinaryIO
+        The same image, at its beginning. A JPEG 2000 file lies in memory, where a length that its
+        boxes claim allocates nothing.
+    """
     most = most_pixels(file)
-    start = file.read(30)
+    start, claimed = file.read(30), 0
     file.seek(0)
-    claimed = 0
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         claimed = _webp_pixels(start)
     elif start[:4] == b"\xff\x4f\xff\x51" or start[4:8] == b"jP  ":
-        claimed = max(map(_jpeg_2000_pixels, _SIZ.findall(file.read())), default=0)
-        file.seek(0)
+        content = file.read()
+        claimed = max(map(_jpeg_2000_pixels, _SIZ.findall(content)), default=0)
+        file = io.BytesIO(content)
     if claimed > most:
         raise InvalidData(
             f"its header claims {claimed:,} pixels, more than {most:,}, the most for a file of its "
             "size"
         )
+    return file
 
 
 def _webp_pixels(start: bytes) -> int:

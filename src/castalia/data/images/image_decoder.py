@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from castalia.data.images.image_bounds import check_claimed_size, most_pixels
+from castalia.data.images.image_bounds import bounded, most_pixels
 from castalia.errors import InvalidData
 
 __all__ = ["SUFFIXES", "Header", "as_decoded", "decode", "decode_labels", "header"]
@@ -52,9 +52,8 @@ class Header(NamedTuple):
 @contextmanager
 def _opened(file: BinaryIO) -> Iterator[Image.Image]:
     """Open an image, unless it has far more pixels than its file could tell apart."""
-    check_claimed_size(file)
     most = most_pixels(file)
-    with Image.open(file) as image:
+    with Image.open(bounded(file)) as image:
         if image.width * image.height > most:
             raise InvalidData(
                 f"{image.width:,} x {image.height:,} pixels are more than {most:,}, the most for "
