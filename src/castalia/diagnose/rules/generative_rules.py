@@ -1,4 +1,4 @@
-"""CST501 and CST502: a generator that makes few things, or learns nothing from its judge."""
+"""CST501 and CST502: a generator that makes few things, or gets no gradient from its judge."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def silenced_generator(case: Case) -> Iterator[Finding]:
             "error",
             0.88,
             f"The generator's gradient fell to {number(late / strong, 2)} of what it was: its "
-            "judge is sure of every sample, and tells it nothing.",
+            "judge is sure of every sample, and passes no gradient on.",
             "Let the generator maximise log D(G(z)) rather than minimise log(1 - D(G(z))); take "
             "fewer steps of the discriminator, or a lower rate.",
             Evidence("last gradient of the generator over a strong one", late / strong, bar, False),
