@@ -49,6 +49,7 @@ FIT = {
     "estimator.as_steep": Limit(0.5, "chosen", "last over first gradient of a linear model"),
     "estimator.falls": Limit(0.05, "chosen", "fall from the first to the last third of few steps"),
     "estimator.rate_helped": Limit(0.98, "chosen", "least over first loss of a range test"),
+    "estimator.penalty": Limit(1e-3, "published", "C; searches usually begin at 0.001"),
     "estimator.gain": Limit(1e-3, "chosen", "gain of the score for which a remedy is kept"),
     "estimator.likely": Limit(0.5, "chosen", "confidence of a remark that becomes a remedy"),
     # --- preflight
