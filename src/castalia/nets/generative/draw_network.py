@@ -11,6 +11,7 @@ Reference: 2015, Gregor, Danihelka, Graves, Rezende, Wierstra, DRAW, arXiv 1502.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 __all__ = ["DRAWNetwork", "Painted", "filters", "window"]
 
 TINY = 1e-8
+SMALL = 0.1  # of the usual weights by which windows begin to move
 
 
 class Painted(NamedTuple):
@@ -35,11 +37,12 @@ class Painted(NamedTuple):
 def filters(centre: Tensor, stride: Tensor, variance: Tensor, n: int, size: int) -> Tensor:
     """Return the Gaussian filters along one axis, (B, N, size), each of sum 1.
 
-    mu_i = centre + (i - N/2 - 1/2) stride, F[i, a] ~ exp(-(a - mu_i)^2 / 2 variance), i from 1.
+    mu_i = centre + (i - N/2 - 1/2) stride, F[i, a] ~ exp(-(a - mu_i)^2 / 2 variance), i and a from
+    1.
     """
     place = torch.arange(1, n + 1, dtype=centre.dtype, device=centre.device) - n / 2 - 0.5
     mean = centre[:, None] + place * stride[:, None]  # (B, N)
-    a = torch.arange(size, dtype=centre.dtype, device=centre.device)
+    a = torch.arange(1, size + 1, dtype=centre.dtype, device=centre.device)
     weight = (-(a - mean[..., None]).square() / (2 * variance[:, None, None])).exp()
     return weight / weight.sum(dim=2, keepdim=True).clamp_min(TINY)
 
@@ -97,6 +100,19 @@ class DRAWNetwork(nn.Module):
         self.decoder = nn.LSTMCell(code, hidden)
         self.patch = nn.Linear(hidden, channels * window**2)
         self.canvas = nn.Parameter(torch.zeros(channels, *self.size))  # c_0
+        self._spread_windows()
+
+    @torch.no_grad()
+    def _spread_windows(self) -> None:
+        """Begin with windows that cover the image without gaps, and write what the patch says.
+
+        Filters a stride s apart have the deviation s / 2. Those that write add up to 1 / s along
+        each axis, so that the intensity is 1 / s^2.
+        """
+        stride = (max(self.size) - 1) / max(1, self.window - 1)
+        for head, log_intensity in ((self.reading, 0.0), (self.writing, -2 * math.log(stride))):
+            head.weight.mul_(SMALL)
+            head.bias.copy_(torch.tensor([0, 0, 2 * math.log(stride / 2), 0, log_intensity]))
 
     def _start(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         zero = x.new_zeros(len(x), self.hidden)
@@ -134,15 +150,17 @@ class DRAWNetwork(nn.Module):
         stacked = [torch.stack(each, dim=1) for each in zip(*kept, strict=True)]
         return Painted(canvas.flatten(1), *stacked)
 
-    def paint(self, z: Tensor) -> Tensor:  # (B, T, K)
-        """Return the canvas after each step of given codes, (B, T, C H W)."""
+    def paint(self, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, T, K)
+        """Return the canvas after each step of codes, (B, T, C H W), and the windows, (B, T, 4)."""
         canvas, _, dec = self._start(z)
-        shown = []
+        shown, places = [], []
         for t in range(self.steps):
             dec = self.decoder(z[:, t], dec)
-            canvas = canvas + self.write(dec[0])[0]
+            added, place = self.write(dec[0])
+            canvas = canvas + added
             shown.append(canvas.flatten(1))
-        return torch.stack(shown, dim=1)
+            places.append(place)
+        return torch.stack(shown, dim=1), torch.stack(places, dim=1)
 
     def encode(self, x: Tensor) -> Tensor:
         """Return the mean codes of all steps, (B, T K), every draw at its mean."""
@@ -150,4 +168,4 @@ class DRAWNetwork(nn.Module):
 
     def decode(self, z: Tensor) -> Tensor:
         """Return the last canvas of codes (B, T K)."""
-        return self.paint(z.view(len(z), self.steps, self.code))[:, -1]
+        return self.paint(z.view(len(z), self.steps, self.code))[0][:, -1]
