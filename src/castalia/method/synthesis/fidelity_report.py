@@ -20,7 +20,7 @@ from castalia.method.synthesis.drawn_kinds import DrawnImages, DrawnRows
 
 __all__ = ["Compared", "make_fidelity_report"]
 
-ALIKE, APART = 0.6, 0.9  # AUC of a forest that hardly tells rows apart, and that does
+ALIKE, APART = 0.6, 0.9  # AUC of a forest that hardly separates rows, and that does
 FAR = 0.15  # distance of a column's distribution that is worth a word
 EXAMPLES = 8  # rows and images that are shown
 BINS = 24
@@ -85,7 +85,7 @@ def _verdict(rows: DrawnRows, found: Compared) -> str:
     """Say how well drawn rows pass for real ones, and whether they are copies."""
     auc, apart = (each.scores["detection_auc"] for each in (found.drawn, found.shuffled))
     many = f"{rows.unit}s"
-    how = "hardly tells" if auc < ALIKE else "tells" if auc > APART else "partly tells"
+    how = "hardly separates" if auc < ALIKE else "separates" if auc > APART else "partly separates"
     parts = "pixels" if rows.unit == "image" else "columns"
     return (
         f"A random forest {how} drawn {many} from real ones: AUC {auc:.2f}, where 0.5 is best and "
@@ -136,7 +136,7 @@ def _score_panel(rows: DrawnRows, found: Compared) -> dict[str, Any]:
     return {
         "title": "How near they are to real ones",
         "words": (
-            "Each line is compared with the training rows. AUC: of a forest that tells them apart, "
+            "Each line is compared with the training rows. AUC: of a forest that separates them, "
             "0.5 is best. Marginals: mean distance of the columns' distributions. Pairs: mean "
             "difference of two columns' correlations. Precision: share that lies among real ones; "
             "recall: share of real ones among them. Copies: share that equals a training row. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyarrow import csv, parquet
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate.displays import image_grid
-from castalia.method.predictions import harmless
+from castalia.method.predictions import FORMULA, harmless
 from castalia.method.report.plain_values import plain
 from castalia.method.saved_model import load_model
 from castalia.utils.atomic_files import atomic_file, writing
@@ -168,6 +169,12 @@ def _days(block: pa.Table) -> list[str]:
     return found
 
 
+def _may_run(column: pa.ChunkedArray) -> bool:
+    """Whether a spreadsheet might run one of some texts."""
+    begins = f"^[{re.escape(''.join(FORMULA))}]"
+    return bool(pc.any(pc.match_substring_regex(column, begins)).as_py())
+
+
 def _spoken(block: pa.Table, days: list[str]) -> pa.Table:
     """Return a block for a CSV: dates without hours, and no text that a spreadsheet would run."""
     columns = {}
@@ -175,7 +182,7 @@ def _spoken(block: pa.Table, days: list[str]) -> pa.Table:
         column = block[name]
         if name in days:
             column = column.cast(pa.date32(), safe=False)
-        elif pa.types.is_string(column.type):
+        elif pa.types.is_string(column.type) and _may_run(column):
             column = pa.array([harmless(each) for each in column.to_pylist()], pa.string())
         columns[name] = column
     return pa.table(columns)

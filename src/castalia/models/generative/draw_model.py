@@ -159,10 +159,7 @@ class DRAW(Samples, Anomalies, Codes, RowEstimator):
         return fit + prior - log_normal(found.z, found.mean, found.log_variance).sum(dim=1)
 
     def attention(self, X: Any) -> np.ndarray:
-        """Return the writing windows, (n, T, 4): centre x and y, stride, deviation, in pixels.
-
-        The first pixel is at 1.
-        """
+        """Return the writing windows, (n, T, 4): centre x and y, stride, deviation, in pixels."""
 
         def look(x: Tensor) -> Tensor:
             return self.module_(x, x.new_zeros(len(x), self.steps, self.code)).windows

@@ -37,12 +37,11 @@ class Painted(NamedTuple):
 def filters(centre: Tensor, stride: Tensor, variance: Tensor, n: int, size: int) -> Tensor:
     """Return the Gaussian filters along one axis, (B, N, size), each of sum 1.
 
-    mu_i = centre + (i - N/2 - 1/2) stride, F[i, a] ~ exp(-(a - mu_i)^2 / 2 variance), i and a from
-    1.
+    mu_i = centre + (i - N/2 - 1/2) stride, F[i, a] ~ exp(-(a - mu_i)^2 / 2 variance), i from 1.
     """
     place = torch.arange(1, n + 1, dtype=centre.dtype, device=centre.device) - n / 2 - 0.5
     mean = centre[:, None] + place * stride[:, None]  # (B, N)
-    a = torch.arange(1, size + 1, dtype=centre.dtype, device=centre.device)
+    a = torch.arange(size, dtype=centre.dtype, device=centre.device)
     weight = (-(a - mean[..., None]).square() / (2 * variance[:, None, None])).exp()
     return weight / weight.sum(dim=2, keepdim=True).clamp_min(TINY)
 
@@ -52,11 +51,12 @@ def window(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the filters of both axes, the intensity, and where the window is, of (B, 5) numbers.
 
-    gx = (W + 1) (gx~ + 1) / 2, gy likewise, stride = (max(H, W) - 1) / (N - 1) e^stride~.
+    gx = (W + 1) (gx~ + 1) / 2, gy likewise, stride = (max(H, W) - 1) / (N - 1) e^stride~. There
+    pixels are counted from 1, here from 0.
     """
     x, y, log_variance, log_stride, log_intensity = parameters.unbind(dim=1)
     height, width = size
-    x, y = (width + 1) * (x + 1) / 2, (height + 1) * (y + 1) / 2
+    x, y = (width + 1) * (x + 1) / 2 - 1, (height + 1) * (y + 1) / 2 - 1
     stride = (max(height, width) - 1) / max(1, n - 1) * log_stride.exp()
     variance = log_variance.exp() + TINY
     across = filters(x, stride, variance, n, width)  # (B, N, W)
