@@ -70,14 +70,15 @@ def fit_in_run(
     training = model.training
     share = training.validation
     training.run, training.verbose = str(run), verbose
-    training.checkpoint_every = _checkpoint_every(model, len(rows[0 if rows[1] is None else 1]))
+    X, y = rows
+    training.checkpoint_every = _checkpoint_every(model, len(X if y is None else y))
     if time_limit is not None:
         training.callbacks = (TimeLimit(time_limit),)
     if validation is not None:
         training.validation = validation
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CastaliaWarning)  # reported once, for the whole table
-        model.fit(*rows)
+        model.fit(X, y)
     seconds = time.perf_counter() - begin
     training.callbacks, training.validation, training.run = (), share, None
     training.checkpoint_every = None

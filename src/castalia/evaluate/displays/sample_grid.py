@@ -155,7 +155,7 @@ class SampleGrid(Display):
         shown = image_grid(self.images, self.across)
         tall = 4.7 * shown.shape[0] / shown.shape[1]
         self.ax_, self.figure_ = start(ax, (4.7, min(max(tall, 0.8), 9) + 0.4), grid="none")
-        limits = {} if shown.ndim == 3 else {"cmap": "gray", "vmin": 0, "vmax": 255}
+        limits: dict[str, Any] = {} if shown.ndim == 3 else {"cmap": "gray", "vmin": 0, "vmax": 255}
         self.ax_.imshow(shown, interpolation="nearest", **limits)
         rows = -(-len(self.images) // self.across)
         places = (np.arange(rows) + 0.5) * shown.shape[0] / rows
