@@ -52,6 +52,10 @@ class BoltzmannNetwork(nn.Module):
         """Return E, (B,); nothing is hidden."""
         return -(x * (x @ self.upper.triu(1))).sum(dim=1) - x @ self.bias
 
+    def contrast(self, x: Tensor, p: Tensor, drawn: Tensor, q: Tensor) -> Tensor:
+        """Return sum_i p_i F(x_i) - sum_j q_j F(drawn_j), ()."""
+        return p @ self.free_energy(x) - q @ self.free_energy(drawn)
+
     def gibbs(self, x: Tensor, source: torch.Generator | None = None, beta: float = 1.0) -> Tensor:
         """Draw every unit in turn given the others, at an inverse temperature, (B, D)."""
         x, coupling = x.clone(), self.coupling
