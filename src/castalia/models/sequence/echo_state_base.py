@@ -14,7 +14,7 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf
 from castalia.errors import CastaliaWarning
-from castalia.models.sequence.direct_sequences import Bucket, SequenceSet
+from castalia.models.sequence.direct_sequences import Bucket, Observations
 from castalia.models.sequence.reservoir import (
     ACTIVATIONS,
     TOPOLOGIES,
@@ -103,7 +103,7 @@ class EchoStateBase(DirectEstimator):
             for layer in range(self.depth)
         ]
 
-    def _adapted(self, reservoirs: list[Reservoir], found: SequenceSet) -> list[Reservoir]:
+    def _adapted(self, reservoirs: list[Reservoir], found: Observations) -> list[Reservoir]:
         """Let intrinsic plasticity adapt each reservoir to what drives it."""
         if not self.plasticity:
             return reservoirs
