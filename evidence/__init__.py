@@ -33,6 +33,7 @@ NAMES = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -50,4 +51,5 @@ GPU = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from castalia.data.tables import Dataset as Dataset
     from castalia.data.tables import Schema as Schema
     from castalia.data.tables import TableEncoder as TableEncoder
+    from castalia.data.trees import Tree as Tree
 
 _HOMES = {
     "augment": "Augment Crop Cutout Flip LabelNoise Mask Mixup Noise Recolor Rotate Shift Zoom",
@@ -36,6 +37,7 @@ _HOMES = {
     "tokenizers": "BPETokenizer ByteBPETokenizer CharTokenizer PretrainedTokenizer RuleTokenizer "
     "SentencePieceTokenizer Tokenizer UnigramTokenizer WhitespaceTokenizer WordPieceTokenizer "
     "WordPunctTokenizer",
+    "trees": "Tree TreeAdapter",
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 
