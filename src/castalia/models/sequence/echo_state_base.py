@@ -21,6 +21,7 @@ from castalia.models.sequence.reservoir import (
     Reservoir,
     random_reservoir,
 )
+from castalia.models.sequence.reservoir_pieces import run_in_pieces
 from castalia.models.sequence.reservoir_plasticity import intrinsic_plasticity
 from castalia.utils.seeds import derive, generator, seed_from
 
@@ -165,7 +166,7 @@ class EchoStateBase(DirectEstimator):
             for layer in range(self.depth):
                 reservoir = reservoirs[direction * self.depth + layer]
                 shaken = self._noise(part, noise, layer) if noise else None
-                part = reservoir.run(part, fed=None if layer else fed, noise=shaken)
+                part = run_in_pieces(reservoir, part, fed=None if layer else fed, noise=shaken)
                 stack.append(part)
             joined = torch.cat(stack, dim=2) if len(stack) > 1 else stack[0]
             found.append(_reversed(joined, bucket.lengths) if direction else joined)

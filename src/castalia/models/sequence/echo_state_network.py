@@ -179,6 +179,9 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
             fed = _delayed(torch.nan_to_num(beside.values)) if self.feedback else None
             features = _features(bucket.values, self._states(bucket, fed, self.noise))
             drop = (bucket.lengths // 4).clamp_max(self.washout)
+            if len(features) == 1:  # a view is enough
+                yield features[0, int(drop) :], beside.values[0, int(drop) :]
+                continue
             steps = torch.arange(features.shape[1], device=features.device)
             used = bucket.mask & (steps >= drop[:, None])
             yield features[used], beside.values[used]
