@@ -56,5 +56,5 @@ def test_trees_whose_root_has_no_class_and_counts_that_differ_are_refused():
     X = [Tree.parse("(1 (0 a) (1 b))"), Tree.parse("(0 a)")]
     with pytest.raises(InvalidData, match="root of every tree must have a class; that of tree 1"):
         RecursiveNetwork().fit(X, [[1, 0, 1], [None]])
-    with pytest.raises(InvalidData, match="sequence 0 has 3 steps and 2 targets"):
+    with pytest.raises(InvalidData, match="tree 0 has 3 nodes and 2 targets"):
         RecursiveNetwork().fit(X, [[1, 0], [0]])

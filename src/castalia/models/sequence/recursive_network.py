@@ -33,7 +33,8 @@ class NodeClasses(ClassCodec):
         if not is_stepwise(y):
             return super().check(est, adapter, X, y)
         found = np.empty(len(y), dtype=object)
-        found[:] = [_with_root(est, i, part) for i, part in enumerate(checked_steps(est, X, y))]
+        parts = checked_steps(est, X, y, "tree", "node")
+        found[:] = [_with_root(est, place, part) for place, part in enumerate(parts)]
         return found
 
     def fit(self, est: Any, adapter: Any, X: Any, y: Any, weight: np.ndarray | None) -> Target:
