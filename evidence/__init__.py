@@ -34,6 +34,7 @@ NAMES = (
     "parts_of_speech",
     "long_memory",
     "trees",
+    "reservoirs",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (

@@ -48,17 +48,18 @@ def accuracy(composition: str, binary: bool, seed: int, quick: bool) -> float:
         **SETTINGS[composition],
         composition=composition,
         rare=2,
-        epochs=1 if quick else 20,
-        batch_size=32,
+        epochs=1 if quick else 10,
+        batch_size=64,
         random_state=seed,
         training=Training(
-            optimizer="adamw", weight_decay=0.05, validation=held, patience=4, clip=1.0,
+            optimizer="adamw", weight_decay=0.05, validation=held, patience=3, clip=1.0,
             verbose=False,
         ),
     )  # fmt: skip
     model.fit(*train)
     found = 100 * model.score(test[0], [labels[0] for labels in test[1]])
-    print(composition, "binary" if binary else "fine", seed, f"{found:.2f}", flush=True)
+    losses = [round(line["val_loss"], 4) for line in model.history_]
+    print(composition, "two" if binary else "five", seed, f"{found:.2f}", losses, flush=True)
     return found
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from castalia.data.images import Images as Images
     from castalia.data.sequences import Sequences as Sequences
     from castalia.data.sequences import read_sequences as read_sequences
+    from castalia.data.sequences import read_signals as read_signals
     from castalia.data.sequences import windows as windows
     from castalia.data.stream import DiskMatrix as DiskMatrix
     from castalia.data.tables import Column as Column
@@ -28,7 +29,7 @@ _HOMES = {
     "graphs": "Graph Graphs graph_profile read_graph read_graphs",
     "images": "ImageAdapter Images",
     "row_splits": "grouped holdout kfold leave_one_out temporal",
-    "sequences": "SequenceAdapter Sequences read_sequences windows",
+    "sequences": "SequenceAdapter Sequences read_sequences read_signals windows",
     "signal_adapter": "SignalAdapter",
     "stream": "DiskMatrix",
     "table_adapter": "TableAdapter",
