@@ -20,7 +20,7 @@ from castalia import EchoStateNetwork
 from castalia.lab.echo_state_experiment import mackey_glass
 from castalia.models.sequence import memory_capacity, random_reservoir
 from castalia.testing.toys import narma
-from evidence.rows import print_table, spread
+from evidence.rows import keep, print_table, spread
 
 AHEAD, LED = 84, 1000
 Settings = dict[str, float]
@@ -110,7 +110,7 @@ def searched(task: str, make: Make, quick: bool) -> list[float]:
         scores = [work(make, how, 0, size, False) for how in tried]
         best = tried[int(np.nanargmin(scores))]
         found = [work(make, best, seed, size, True) for seed in range(1, 2 if quick else 4)]
-    print(task, make.__name__, f"validation {min(scores):.2e}", best, found, flush=True)
+    keep("reservoirs", task=task, by=make.__name__, validation=min(scores), best=best, test=found)
     return found
 
 

@@ -18,7 +18,7 @@ from castalia.data import Tree
 from castalia.data.text.text_datasets import load_text
 from castalia.models.sequence import RecursiveNetwork
 from castalia.train import Training
-from evidence.rows import print_table, spread
+from evidence.rows import keep, print_table, spread
 
 NEUTRAL = 2
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -59,7 +59,7 @@ def accuracy(composition: str, binary: bool, seed: int, quick: bool) -> float:
     model.fit(*train)
     found = 100 * model.score(test[0], [labels[0] for labels in test[1]])
     losses = [round(line["val_loss"], 4) for line in model.history_]
-    print(composition, "two" if binary else "five", seed, f"{found:.2f}", losses, flush=True)
+    keep("trees", network=composition, steps=2 if binary else 5, seed=seed, right=found, val=losses)
     return found
 
 
