@@ -83,7 +83,7 @@ def _memory(ax: Any, units: int, numbers: dict[str, float]) -> None:
 
 
 def _free_run(ax: Any, units: int, fit: int, numbers: dict[str, float]) -> None:
-    ahead = 150
+    ahead = 600
     series = np.tanh(mackey_glass(fit + ahead + 1) - 1)
     model = EchoStateNetwork(
         units=5 * units, spectral_radius=0.95, bias_scale=0.2, washout=100, alpha=1e-9,
@@ -96,6 +96,6 @@ def _free_run(ax: Any, units: int, fit: int, numbers: dict[str, float]) -> None:
     numbers["free run follows for"] = float(apart.argmax() if apart.any() else ahead)
     numbers["error 84 steps on"] = float(np.abs(made[83] - true[83]) / series.std())
     ax.plot(true, color="k", lw=1, label="Mackey–Glass, τ = 17")
-    ax.plot(made, color=COLOURS[1], lw=1, label="the network by itself")
+    ax.plot(made, "--", color=COLOURS[1], lw=1, label="the network by itself")
     ax.set(xlabel="steps after the last one seen", ylabel="x")
     caption(ax, 2)

@@ -71,7 +71,7 @@ def run(*, quick: bool = False) -> Outcome:
     caption(middle, 2)
     counted = HiddenMarkovModel(states=(1, 2, 3, 4, 5), random_state=0).fit(modes(steps, 0.4, 1)[0])
     right.plot(list(counted.bics_), list(counted.bics_.values()), "o-", color=COLOURS[0])
-    right.set(xlabel="states", ylabel="BIC (smaller is better)")
+    right.set(xlabel="states", ylabel="BIC (smaller is better)", xticks=list(counted.bics_))
     numbers["states by BIC"] = float(min(counted.bics_, key=counted.bics_.__getitem__))
     path_right, mixture_right = shares[-1]
     said = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from castalia.lab.experiments import Outcome
-from castalia.lab.figure_panels import panels
+from castalia.lab.figure_panels import panels, plain_ticks
 from castalia.models.sequence import KalmanFilter
 from castalia.utils.figure_style import COLOURS, caption
 
@@ -77,6 +77,8 @@ def run(*, quick: bool = False) -> Outcome:
         right.loglog(noises, means[:, column], "o-", color=colour, label=name)
         numbers[f"{name}: error, noise 1"] = float(means[1, column])
     right.set(xlabel="deviation of measurements", ylabel="root mean squared error")
+    plain_ticks(right.xaxis, noises)
+    plain_ticks(right.yaxis, (0.1, 0.3, 1.0, 3.0))
     caption(right, 3)
     said = (
         f"In noise of 1 the filter is off by {numbers['filter: error, noise 1']:.2f} and the "

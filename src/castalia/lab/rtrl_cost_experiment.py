@@ -10,7 +10,7 @@ neural networks, Neural Computation 1.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from castalia.autodiff import real_time_gradient
 from castalia.lab.experiments import Outcome
-from castalia.lab.figure_panels import panels
+from castalia.lab.figure_panels import panels, plain_ticks
 from castalia.utils.figure_style import COLOURS, caption
 
 __all__ = ["run"]
@@ -34,11 +34,11 @@ def _network(units: int) -> tuple[dict[str, Tensor], Tensor]:
     return {"w": weights, "u": u}, torch.randn(1, STEPS, 1, generator=source, dtype=torch.float64)
 
 
-def _step(p: dict[str, Tensor], x: Tensor, h: Tensor) -> Tensor:
+def _step(p: Mapping[str, Tensor], h: Tensor, x: Tensor) -> Tensor:
     return torch.tanh(h @ p["w"].T + x @ p["u"].T)
 
 
-def _loss(p: dict[str, Tensor], h: Tensor, t: int) -> Tensor:
+def _loss(p: Mapping[str, Tensor], h: Tensor, t: int) -> Tensor:
     return h.square().sum()
 
 
@@ -57,7 +57,7 @@ def backward_gradient(units: int) -> Callable[[], Tensor]:
         w = p["w"].clone().requires_grad_()
         h, total = torch.zeros(1, units, dtype=torch.float64), 0.0
         for t in range(STEPS):
-            h = _step({"w": w, "u": p["u"]}, x[:, t], h)
+            h = _step({"w": w, "u": p["u"]}, h, x[:, t])
             total = total + _loss(p, h, t)
         return torch.autograd.grad(total, w)[0]
 
@@ -82,6 +82,7 @@ def run(*, quick: bool = False) -> Outcome:
         numbers[f"exponent, {name}"] = float(slope)
     for ax, words in zip(axes, ("products of a gradient", "seconds of a gradient"), strict=True):
         ax.set(xlabel="units", ylabel=words)
+        plain_ticks(ax.xaxis, widths)
         caption(ax, 2)
     said = (
         f"The gradients agree to {gap:.0e}; products grow with the power "
