@@ -243,7 +243,7 @@ def spectral_radius(weights: Any) -> float:
     if n > DENSE and sp.issparse(weights):
         try:
             start = np.random.default_rng(0).normal(size=n)
-            found = eigs(weights, k=6, which="LM", v0=start, return_eigenvectors=False)
+            found = eigs(weights, k=6, which="LM", v0=start, tol=1e-9, return_eigenvectors=False)
             return float(np.abs(found).max())
         except ArpackNoConvergence:
             pass
