@@ -17,12 +17,14 @@ from castalia.testing.contract import make
 from castalia.testing.toys import toy
 
 HERE = Path(__file__).parent
-METHODS = ("predict_proba", "predict", "transform", "score_samples")
+METHODS = ("predict_proba", "predict", "transform", "score_samples", "score")
 RAW = {"YOLODetector": "_outputs"}  # hardly trained, it may be sure of no box at all
 
 
 def plain(values):
     """Return what JSON can hold: texts and lists of sequences are lists already."""
+    if isinstance(values, float):
+        return values
     if not isinstance(values, list):
         return values.tolist()
     return [each.tolist() if hasattr(each, "tolist") else _text(each) for each in values]
@@ -32,11 +34,11 @@ def _text(each):
     return str(each) if isinstance(each, Tree) else each
 
 
-def main(names=()):
-    """Fit the small configuration of every system and keep what it answers."""
-    home = HERE / castalia.__version__
+def main():
+    """Fit the small configuration of every system, or of those named, and keep what it answers."""
+    home, asked = HERE / castalia.__version__, sys.argv[1:]
     for name, record in SYSTEMS.items():
-        if name in UNWRITTEN or (names and name not in names):
+        if name in UNWRITTEN or (asked and name not in asked):
             continue
         shutil.rmtree(home / name, ignore_errors=True)
         X, y = toy(record.toy)
@@ -51,4 +53,4 @@ def main(names=()):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
