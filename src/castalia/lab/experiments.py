@@ -34,7 +34,7 @@ EXPERIMENTS: dict[str, str] = {
     "long-memory": "An LSTM adds and counts over many steps; an Elman network forgets",
     "lstm-ablation": "Of all parts of an LSTM the forget gate is missed most",
     "rtrl-cost": "Gradients carried forward in time are exact, and cost the fourth power",
-    "hidden-states": "Time tells modes apart that noise hides, and BIC counts them",
+    "hidden-states": "With time, modes that noise hides can be separated, and BIC counts them",
     "kalman": "A filter knows what it does not see, and a smoother knows it better",
     "echo-state": "A random network forgets where it began, below radius one",
     "receptive-field": "What a stack of convolutions can see, and the smaller part that counts",
