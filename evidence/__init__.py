@@ -36,6 +36,8 @@ NAMES = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
+    "reservoirs",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -55,4 +57,5 @@ GPU = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
 )

@@ -43,9 +43,9 @@ __all__ = [
 KINDS: tuple[type[Kind], ...] = (
     Nodes,
     ParallelTexts,
+    LabelledSequences,
     Prose,
     LabelledImages,
-    LabelledSequences,
     SeriesForecast,
     LabelledTexts,
     Table,
