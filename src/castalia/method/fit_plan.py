@@ -42,6 +42,8 @@ class FitPlan:
         The column to predict; None for images whose folders say what they are, and for text.
     nodes
         The table of nodes, where ``data`` is a list of edges and ``target`` a column of the nodes.
+    links
+        Whether the edges themselves are to be predicted, where ``data`` is a list of them.
     text
         The column of a table to learn from as text; ``"none"`` leaves texts aside; None takes one
         that holds sentences.
@@ -108,6 +110,7 @@ class FitPlan:
     data: Any
     target: str | None = None
     nodes: Any = None
+    links: bool = False
     text: str | None = None
     model: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -164,7 +167,7 @@ class FitPlan:
         if self.run is not None:
             return Path(self.run)
         if self.target is None:
-            return Path("castalia-runs") / self.name
+            return Path("castalia-runs") / (f"{self.name}-links" if self.links else self.name)
         plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.target)
         return Path("castalia-runs") / f"{self.name}-{plain.strip('.-') or 'target'}"
 
@@ -188,6 +191,7 @@ class FitPlan:
             words += [f"--{option.name.replace('_', '-')}", str(value)]
         if not self.header:
             words.append("--no-header")
+        words += ["--links"] if self.links else []
         words += ["--drop-missing"] if self.drop_missing else []
         if self.doctor:
             words.append("--doctor")
@@ -204,7 +208,7 @@ class FitPlan:
         return [str(self.data) if isinstance(self.data, str | Path) else self.name]
 
 
-_UNSPOKEN = ("data", "drop", "settings", "header", "drop_missing", "doctor", "verbose")
+_UNSPOKEN = ("data", "links", "drop", "settings", "header", "drop_missing", "doctor", "verbose")
 
 
 def _stem(path: str | Path) -> str:
