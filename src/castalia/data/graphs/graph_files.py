@@ -72,7 +72,8 @@ def _targets(folder: Path, files: list[Path], networks: list[Any], target: str) 
     tables = [path for path in folder.iterdir() if path.suffix.lower() in TABLES]
     table = read_table(tables[0]) if len(tables) == 1 else None
     if table is None or target not in table.columns:
-        has = listing(sorted({key for one in networks for key in one.graph}), "and") or "none"
+        own = {key for one in networks for key in one.graph} - {"node_default", "edge_default"}
+        has = listing(sorted(own), "and") or "none"
         raise InvalidData(
             f"read: graphs of {folder} must have the attribute `{target}`, or one table beside "
             f"them a column of that name; the attributes are {has}."

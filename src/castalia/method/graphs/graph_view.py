@@ -122,7 +122,9 @@ def reasons(
     found = []
     for node, title in asked.items():
         said = model.explain(graph, graph.ids[node], steps=10)
-        edges = graph.positions(said.edges[:CLOSEST])
+        ends = graph.positions(said.edges[:CLOSEST].ravel()).reshape(-1, 2)
+        kept = _joined_to(node, ends)
+        edges, shares = ends[kept], said.edge_shares[:CLOSEST][kept]
         nodes, flat = np.unique(np.append(edges.ravel(), node), return_inverse=True)
         local = flat[:-1].reshape(-1, 2)
         found.append(
@@ -132,11 +134,19 @@ def reasons(
                 "names": [str(name) for name in graph.ids[nodes]],
                 "places": layout(len(nodes), local).round(4),
                 "edges": local,
-                "shares": said.edge_shares[:CLOSEST],
+                "shares": shares,
                 "kinds": kinds[nodes],
             }
         )
     return found
+
+
+def _joined_to(node: int, edges: np.ndarray) -> np.ndarray:
+    """Return which edges are connected with a node by others of them."""
+    reached = {node}
+    for _ in range(len(edges)):
+        reached |= {int(v) for edge in edges if reached & set(edge.tolist()) for v in edge}
+    return np.array([int(edge[0]) in reached for edge in edges], dtype=bool)
 
 
 def gallery(graphs: Graphs, task: Task) -> list[dict[str, Any]]:
@@ -150,7 +160,10 @@ def gallery(graphs: Graphs, task: Task) -> list[dict[str, Any]]:
         rows = np.flatnonzero(kinds == kind)
         small = rows[np.argsort([len(graphs.graphs[row]) for row in rows], kind="stable")]
         middle = small[np.linspace(0, len(small) - 1, EXAMPLES + 2).astype(int)[1:-1]]
-        shown = [_small(graphs.graphs[row], str(graphs.names[row])) for row in np.unique(middle)]
+        shown = [
+            _small(graphs.graphs[row], str(graphs.names[row]))
+            for row in dict.fromkeys(middle.tolist())
+        ]
         found.append({"name": str(name), "graphs": shown})
     return found
 

@@ -46,8 +46,8 @@ __all__ = [
 # The first that holds, reads.
 KINDS: tuple[type[Kind], ...] = (
     Links,
-    Nodes,
     GraphSets,
+    Nodes,
     ParallelTexts,
     Prose,
     LabelledImages,

@@ -139,7 +139,7 @@ def _reasons(found: Mapping[str, Any]) -> tuple[Markup, str]:
     for ax, case in zip(axes[0], cases, strict=True):
         _reason(ax, case, found.get("classes") or [])
     words = (
-        "Edges that moved the answer most, by integrated gradients: blue ones speak for it, orange "
+        "Edges that moved the answer most, by integrated gradients: green ones speak for it, red "
         "ones against; the wider, the more. Nodes have the colour of their class."
     )
     names = "; ".join(f"{case['title']}".replace("\n", " ") for case in cases)
@@ -150,7 +150,7 @@ def _reason(ax: Axes, case: Mapping[str, Any], classes: Sequence[Any]) -> None:
     places, shares = np.array(case["places"]).reshape(-1, 2), np.array(case["shares"], dtype=float)
     most = max(np.abs(shares).max(initial=0), 1e-12)
     for (u, v), share in zip(case["edges"], shares, strict=True):
-        colour = COLOURS[0] if share > 0 else COLOURS[1]
+        colour = COLOURS[2] if share > 0 else COLOURS[4]
         ax.plot(*places[[u, v]].T, color=colour, linewidth=0.6 + 4 * abs(share) / most, zorder=1)
     _dots(ax, places, np.array(case["kinds"]), classes, size=60)
     ax.scatter(*places[case["node"]], s=190, facecolors="none", edgecolors=INK, linewidths=1.8)
