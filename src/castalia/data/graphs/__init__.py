@@ -3,6 +3,7 @@
 from castalia.data.graphs.foreign_graphs import as_graph
 from castalia.data.graphs.graph import Graph
 from castalia.data.graphs.graph_adapters import GraphSetAdapter, LinkAdapter, NodeAdapter
+from castalia.data.graphs.graph_colours import refined_colours
 from castalia.data.graphs.graph_profile import GraphProfile, graph_profile
 from castalia.data.graphs.graph_reader import holds_graph, holds_graphs, read_graph, read_graphs
 from castalia.data.graphs.graph_rows import GraphSetRows, WholeGraphRows
@@ -29,4 +30,5 @@ __all__ = [
     "holds_graphs",
     "read_graph",
     "read_graphs",
+    "refined_colours",
 ]

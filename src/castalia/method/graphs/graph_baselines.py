@@ -1,13 +1,10 @@
 """What a network of whole graphs has to beat: guessing, sizes and means, and colour counts.
 
-Weisfeiler–Lehman: a node's next colour is its own with the multiset of its neighbours'. Graphs with
-different counts of colours are not isomorphic (2011, Shervashidze et al., Weisfeiler–Lehman graph
-kernels, JMLR 12).
+Reference of the counts: 2011, Shervashidze et al., Weisfeiler–Lehman graph kernels, JMLR 12.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from typing import Any
 
@@ -20,10 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from castalia.data import Graph, Graphs
+from castalia.data.graphs import refined_colours
 from castalia.data.tables.table_reader import read_table
 from castalia.method.classic_model import ClassicModel
 
-__all__ = ["GRAPH_BASELINES", "ColourCounts", "GraphSummaries", "graph_baseline", "refined"]
+__all__ = ["GRAPH_BASELINES", "ColourCounts", "GraphSummaries", "graph_baseline"]
 
 GRAPH_BASELINES = {
     "guess": "Guessing",
@@ -33,24 +31,6 @@ GRAPH_BASELINES = {
 ROUNDS = 3  # of refinement
 KINDS = 64  # different rows of features; with more they are no colours, and degrees are
 MOST = 5_000  # columns
-
-
-def refined(graph: Graph, colours: list[str], rounds: int) -> list[list[str]]:
-    """Return the colours of the nodes at first and after every round.
-
-    >>> path, ring = Graph([(0, 1), (1, 2)]), Graph([(0, 1), (1, 2), (2, 0)])
-    >>> [len(set(refined(graph, ["a"] * 3, 1)[-1])) for graph in (path, ring)]
-    [2, 1]
-    """
-    edges, found = graph.adjacency, [colours]
-    lists = np.split(edges.source.numpy(), edges.pointer[1:-1].numpy())
-    for _ in range(rounds):
-        now = found[-1]
-        texts = (
-            f"{now[v]}<{','.join(sorted(now[u] for u in near))}" for v, near in enumerate(lists)
-        )
-        found.append([hashlib.blake2b(text.encode(), digest_size=8).hexdigest() for text in texts])
-    return found
 
 
 class ColourCounts:
@@ -87,7 +67,7 @@ class ColourCounts:
 
     def _colours(self, graph: Graph) -> list[str]:
         first = ["node"] * len(graph) if self.plain else _feature_rows(graph)
-        rounds = refined(graph, first, ROUNDS)
+        rounds = refined_colours(graph, first, ROUNDS)
         return [f"{number}:{colour}" for number, each in enumerate(rounds) for colour in each]
 
     def state(self) -> dict[str, Any]:
