@@ -270,8 +270,8 @@ def test_graph_layers_see_as_many_hops_as_there_are_of_them_weighted_by_walks():
 def test_mixing_forgets_nodes_by_the_second_eigenvalue_and_deep_networks_with_it():
     found = numbers("oversmoothing")
     assert abs(found["decay a mix, measured"] - found["second eigenvalue"]) < 0.01
-    assert found["gcn, 2 layers"] > 0.9 > 0.7 > found["gcn, 32 layers"]
-    assert found["nn4g, 32 layers"] > 0.9
+    assert found["gcn, 2 layers"] > 0.9 > 0.7 > found["gcn, 16 layers"]
+    assert found["nn4g, 16 layers"] > 0.9
 
 
 def test_more_terms_come_nearer_to_the_exact_filter_and_noise_falls():
