@@ -53,7 +53,7 @@ class Links(GraphKind):
         apart = pairs_apart(self.graph, count, plan.seed)
         if len(apart) < LEAST_ROWS:
             raise InvalidData(
-                f"fit: {plan.name} must leave {LEAST_ROWS} pairs of nodes without an edge to tell "
+                f"fit: {plan.name} must leave {LEAST_ROWS} pairs of nodes without an edge to part "
                 f"links from; got {len(apart)}, nearly all nodes have one."
             )
         self.X = HiddenLinks(self.graph, apart)
