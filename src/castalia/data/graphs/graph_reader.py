@@ -72,7 +72,7 @@ def read_graph(
         return from_networkx(read_drawn(path))
     table = read_table(edges, encoding=encoding)
     ends = _ends(table)
-    pairs = np.stack([_names(table.column(name)) for name in ends], axis=1)
+    pairs = np.stack([_names(table, name) for name in ends], axis=1)
     rest = [name for name in table.columns if name not in ends]
     weight = table.column("weight") if "weight" in rest else None
     numbers = [n for n in rest if n != "weight" and table.column(n).dtype.kind in "fiub"]
@@ -96,9 +96,17 @@ def _ends(table: Dataset) -> tuple[str, str]:
     return table.columns[0], table.columns[1]
 
 
-def _names(column: np.ndarray) -> np.ndarray:
+def _names(table: Dataset, name: str) -> np.ndarray:
     """Return names of nodes as whole numbers where all are, as words otherwise."""
-    if column.dtype.kind == "f" and np.isfinite(column).all() and (column == column.round()).all():
+    column = table.column(name)
+    missing = np.array([value is None or value != value for value in column.tolist()])
+    if missing.any():
+        raise InvalidData(
+            f"read: column `{name}` of {table.source} must name a node in every row; "
+            f"{int(missing.sum()):,} of {len(column):,} are empty, first in row "
+            f"{int(missing.argmax())}. Drop those rows."
+        )
+    if column.dtype.kind == "f" and (column == column.round()).all():
         return column.astype(np.int64)
     return column if column.dtype.kind in "iu" else column.astype(str)
 
@@ -113,7 +121,7 @@ def _nodes(table: Dataset, target: str | None) -> tuple[np.ndarray, Any, np.ndar
         )
     rest = [name for name in table.columns if name not in (own, target)]
     y = None if target is None else table.column(target)
-    return _names(table.column(own)), table.select(rest) if rest else None, y
+    return _names(table, own), table.select(rest) if rest else None, y
 
 
 def _from_arrays(path: Path, directed: bool) -> Graph:
