@@ -119,6 +119,9 @@ class RunReport:
         Of a Bayesian network, the parents of every column; empty otherwise.
     network
         Of nodes and links, what is drawn of their graph: part, classes, between, by_share, reasons.
+    samples
+        Of a model that draws: ``columns`` with the shares of real and drawn rows, or ``drawn``
+        images and the ``nearest`` training images, as data URIs.
 
     Examples
     --------
@@ -159,6 +162,7 @@ class RunReport:
     explained: str = ""
     graph: dict[str, list[str]] = field(default_factory=dict)
     network: dict[str, Any] = field(default_factory=dict)
+    samples: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for each in fields(self):
