@@ -8,6 +8,8 @@ Reference: 2016, Defferrard, Bresson, Vandergheynst, arXiv 1606.09375.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.polynomial import chebyshev
@@ -37,13 +39,20 @@ def pass_band(values: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(12 * (values - 0.45)))
 
 
+def polynomial(terms: int) -> np.ndarray:
+    """Return the weights of Chebyshev polynomials that interpolate the filter, lambda = t + 1."""
+    knots = chebyshev.chebpts1(terms)
+    found: np.ndarray = chebyshev.chebfit(knots, pass_band(knots + 1), terms - 1)
+    return found
+
+
 def filtered(graph: Graph, x: np.ndarray, terms: int) -> np.ndarray:
     """Return x after the layer ChebyshevConv whose weights approximate the filter, (N, 1)."""
     layer = ChebyshevConv(1, 1, terms=terms).double()
-    weights = chebyshev.chebinterpolate(lambda t: pass_band(t + 1), terms - 1)  # lambda = t + 1
+    maps: Any = layer.maps
     with torch.no_grad():
-        layer.maps[0].bias.zero_()
-        for linear, weight in zip(layer.maps, weights, strict=True):
+        maps[0].bias.zero_()
+        for linear, weight in zip(maps, polynomial(terms), strict=True):
             linear.weight.fill_(weight)
         found: np.ndarray = layer(torch.from_numpy(x), graph.adjacency).numpy()
     return found
@@ -59,7 +68,9 @@ def run(*, quick: bool = False) -> Outcome:
         ax.plot(*places[graph.edges].transpose(2, 1, 0), color=INK, lw=0.4, alpha=0.5)
         wave = vectors[:, number]
         shades = {"c": wave, "cmap": signed(), "vmin": -abs(wave).max(), "vmax": abs(wave).max()}
-        ax.scatter(*places.T, s=18, zorder=3, edgecolors=INK, linewidths=0.3, **shades)
+        ax.scatter(
+            places[:, 0], places[:, 1], s=18, zorder=3, edgecolors=INK, linewidths=0.3, **shades
+        )
         ax.set(xticks=[], yticks=[], title=f"eigenvalue {values[number]:.2f}")
         ax.grid(False)
     line, exact = np.linspace(0, 2, 200), pass_band(np.linspace(0, 2, 200))
@@ -69,11 +80,10 @@ def run(*, quick: bool = False) -> Outcome:
     wanted = vectors @ (pass_band(values)[:, None] * (vectors.T @ noisy))
     numbers: dict[str, float] = {"largest eigenvalue": float(values[-1])}
     for terms, colour in zip(TERMS, COLOURS, strict=False):
-        weights = chebyshev.chebinterpolate(lambda t: pass_band(t + 1), terms - 1)
-        response = chebyshev.chebval(line - 1, weights)
+        response = chebyshev.chebval(line - 1, polynomial(terms))
         axes[2].plot(line, response, color=colour, lw=1.3, label=f"{terms} terms")
-        gap = np.linalg.norm(filtered(graph, noisy, terms) - wanted) / np.linalg.norm(wanted)
-        numbers[f"{terms} terms: distance from the exact filter"] = float(gap)
+        far = np.linalg.norm(filtered(graph, noisy, terms) - wanted) / np.linalg.norm(wanted)
+        numbers[f"{terms} terms: distance from the exact filter"] = float(far)
     axes[2].set(xlabel="eigenvalue", ylabel="response", ylim=(-0.35, 1.25))
     caption(axes[2], 2)
     made = filtered(graph, noisy, TERMS[-1])

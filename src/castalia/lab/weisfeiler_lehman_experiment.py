@@ -111,7 +111,7 @@ def _draw(ax: Axes, one: Graph, other: Graph, title: str) -> None:
     for side, (graph, own) in enumerate(zip((one, other), colours, strict=True)):
         places = _places(graph) + [2.7 * side, 0]
         ax.plot(*places[graph.edges].transpose(2, 1, 0), color=INK, lw=1)
-        ax.scatter(*places.T, s=70, color=[shade[c] for c in own], zorder=3)
+        ax.scatter(places[:, 0], places[:, 1], s=70, color=[shade[c] for c in own], zorder=3)
     ax.set(xticks=[], yticks=[], title=title)
     ax.set_aspect("equal")
     ax.grid(False)

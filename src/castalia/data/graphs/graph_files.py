@@ -52,7 +52,7 @@ def read_graph_files(folder: Path, target: str | None) -> Graphs:
 def _node_tables(networks: list[Any]) -> list[Any]:
     """Return the attributes that all nodes have: numbers as arrays, words as tables."""
     data = [[one.nodes[node] for node in one] for one in networks]
-    first = next((row for rows in data for row in rows), {})
+    first: dict[Any, Any] = next((row for rows in data for row in rows), {})
     names = [n for n in first if all(n in row for rows in data for row in rows)]
     if not names:
         return [None] * len(networks)
