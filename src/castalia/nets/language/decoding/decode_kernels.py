@@ -24,7 +24,7 @@ ALONE = tl.constexpr(512)  # of so many words a thread of eight warps holds its 
 @triton.jit
 def publish(at, y, tag, mask, DTYPE: tl.constexpr):
     """Write numbers, each in one word with its tag; numbers of half precision in half a word."""
-    if DTYPE == tl.float32:
+    if DTYPE == tl.float32:  # noqa: SIM300
         bits = y.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
         word = (tag.to(tl.int64) << 32) | bits
     else:
@@ -36,7 +36,7 @@ def publish(at, y, tag, mask, DTYPE: tl.constexpr):
 @triton.jit
 def tag_of(word, DTYPE: tl.constexpr):
     """Return the tags of words."""
-    if DTYPE == tl.float32:
+    if DTYPE == tl.float32:  # noqa: SIM300
         tag = (word >> 32).to(tl.int32)
     else:
         tag = (word >> 16) & 0xFFFF
@@ -46,7 +46,7 @@ def tag_of(word, DTYPE: tl.constexpr):
 @triton.jit
 def number_of(word, DTYPE: tl.constexpr):
     """Return the numbers of words."""
-    if DTYPE == tl.float32:
+    if DTYPE == tl.float32:  # noqa: SIM300
         number = word.to(tl.int32).to(tl.float32, bitcast=True)
     else:
         number = word.to(tl.int16).to(DTYPE, bitcast=True).to(tl.float32)
