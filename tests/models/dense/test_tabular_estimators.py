@@ -91,6 +91,19 @@ def test_confidence_is_that_of_members_which_left_a_row_out():
     assert model.temperature_ > 3  # and found out
 
 
+def test_the_doctor_hears_of_a_row_from_members_that_left_it_out(monkeypatch):
+    X, noise = rows()[0], np.random.default_rng(0).integers(0, 2, 120)
+    said = []
+    monkeypatch.setattr(
+        "castalia.diagnose.monitor.validation_log.ValidationLog.batch",
+        lambda log, loss, outputs, y, inputs: said.append((outputs.argmax(1) == y).float().mean()),
+    )
+    settings = QUICK | {"epochs": 60, "lr": 0.05}
+    model = TabularClassifier(**settings, training=replace(LOOP, watch=True)).fit(X, noise)
+    assert model.score(X, noise) > 0.8  # learnt by heart
+    assert said[-1] < 0.65  # but not by those asked
+
+
 def test_validation_rows_can_be_given_and_rows_can_be_sparse():
     X, y = make_regression(200, 5, random_state=0)
     model = TabularRegressor(**QUICK).fit(X[:150], y[:150], validation=(X[150:], y[150:]))

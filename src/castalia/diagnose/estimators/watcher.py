@@ -256,10 +256,11 @@ class Watcher(Callback):
         net.eval()
         with torch.no_grad(), uncompiled(net):
             for batch in _some(state.validation, state.stepper.parts.device):
-                outputs = net(batch.x)
-                self.validating.forward(False, None)
-                # What one member leaves out, others train on: such rows say nothing of leaks.
+                # What one member leaves out, others train on: such rows say nothing of leaks, and
+                # only of those that left them out how sure the network may be.
                 shared = batch.weight is not None and batch.weight.ndim == 2
+                outputs = net.held_out_outputs(batch.x, batch.weight) if shared else net(batch.x)
+                self.validating.forward(False, None)
                 inputs = None if shared else _dense(batch.x)
                 self.validating.batch(None, outputs, batch.y, inputs)
         net.train(was)

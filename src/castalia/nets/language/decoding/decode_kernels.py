@@ -22,81 +22,21 @@ ALONE = tl.constexpr(512)  # of so many words a thread of eight warps holds its 
 
 
 @triton.jit
-def publish(at, y, tag, mask, DTYPE: tl.constexpr):
-    """Write numbers, each in one word with its tag; numbers of half precision in half a word."""
-    if DTYPE == tl.float32:  # noqa: SIM300
-        bits = y.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
-        word = (tag.to(tl.int64) << 32) | bits
-    else:
-        bits = y.to(DTYPE).to(tl.int16, bitcast=True).to(tl.int32) & 0xFFFF
-        word = (tag << 16) | bits
+def publish(at, y, tag, mask):
+    """Write numbers, each in one word with its tag."""
+    word = (tag.to(tl.int64) << 32) | (y.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF)
     tl.store(at, word, mask=mask)
 
 
 @triton.jit
-def tag_of(word, DTYPE: tl.constexpr):
-    """Return the tags of words."""
-    if DTYPE == tl.float32:  # noqa: SIM300
-        tag = (word >> 32).to(tl.int32)
-    else:
-        tag = (word >> 16) & 0xFFFF
-    return tag
-
-
-@triton.jit
-def number_of(word, DTYPE: tl.constexpr):
-    """Return the numbers of words."""
-    if DTYPE == tl.float32:  # noqa: SIM300
-        number = word.to(tl.int32).to(tl.float32, bitcast=True)
-    else:
-        number = word.to(tl.int16).to(DTYPE, bitcast=True).to(tl.float32)
-    return number
-
-
-@triton.jit
-def least_and_sums(low_1, total_1, square_1, low_2, total_2, square_2):
-    """Combine two parts of a vector."""
-    return tl.minimum(low_1, low_2), total_1 + total_2, square_1 + square_2
-
-
-@triton.jit
-def look_at(words, k, tag, real, DTYPE: tl.constexpr):
-    """Return the numbers k as they are now, their smallest tag, their sum and sum of squares."""
-    word = tl.load(words + k, mask=real, other=0, volatile=True)
-    y = number_of(word, DTYPE)
-    marks = tl.where(real, tag_of(word, DTYPE), tag)
-    low, total, square = tl.reduce((marks, y, y * y), 0, least_and_sums)
-    return y, low, total, square
-
-
-@triton.jit
-def receive_sums(words, k, tag, real, DTYPE: tl.constexpr):
-    """Return the published numbers k once all have their tag, their sum and sum of squares."""
-    y, low, total, square = look_at(words, k, tag, real, DTYPE)
-    while low < tag:
-        y, low, total, square = look_at(words, k, tag, real, DTYPE)
-    return y, total, square
-
-
-@triton.jit
-def receive(words, k, tag, real, DTYPE: tl.constexpr):
+def receive(words, k, tag, real):
     """Return the published numbers k as soon as all of them have their tag."""
     word = tl.load(words + k, mask=real, other=0, volatile=True)
-    while tl.min(tl.where(real, tag_of(word, DTYPE), tag)) < tag:
+    while tl.min(tl.where(real, (word >> 32).to(tl.int32), tag)) < tag:
         word = tl.load(words + k, mask=real, other=0, volatile=True)
     if k.numel < ALONE:  # several threads hold each number, and only one of them was checked
         word = tl.load(words + k, mask=real, other=0, volatile=True)
-    return number_of(word, DTYPE)
-
-
-@triton.jit
-def fetch(start, size, LINES: tl.constexpr):
-    """Have numbers from ``start`` on brought near; nothing waits for them."""
-    line = tl.arange(0, LINES) * (128 // (start.dtype.element_ty.primitive_bitwidth // 8))
-    at = (start + tl.minimum(line, size - 1)).to(tl.int64)
-    tl.inline_asm_elementwise(
-        "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [at], tl.int32, False, 1
-    )
+    return word.to(tl.int32).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -119,7 +59,7 @@ def optional(at, mask, THERE: tl.constexpr):
 
 @triton.jit
 def columns_of(
-    weight, bias, residual, tag, n, N: tl.constexpr,
+    weight, bias, residual, tag, n, N,
     K: tl.constexpr, WIDE: tl.constexpr, BIAS: tl.constexpr, ADDED: tl.constexpr,
 ):  # fmt: skip
     """Return what the outputs n need besides the input: weights, (TILE, WIDE), and what is added.
@@ -131,62 +71,38 @@ def columns_of(
     w = tl.load(at, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
     added = optional(bias + n, n < N, BIAS)
     if ADDED:
-        added += receive(residual, n, tag, n < N, tl.float32)
+        added += receive(residual, n, tag, n < N)
     return w, added
 
 
 @triton.jit
-def finish(
-    h, w, added, out, out_tag, n, N: tl.constexpr, KIND: tl.constexpr, TO: tl.constexpr
-):  # fmt: skip
-    """Publish the outputs n."""
-    y = tl.sum(w.to(tl.float32) * h[None, :], 1) + added
-    if KIND == "gelu":  # y (1 + tanh z) / 2 = y sigmoid(2 z), z = sqrt(2 / pi) (y + …)
-        y = y * tl.sigmoid(1.5957691216057308 * (y + 0.044715 * y * y * y))
-    if KIND == "logits":
-        tl.store(out + n, y, mask=n < N)
-    else:
-        publish(out + n, y, out_tag, n < N, TO)
-
-
-@triton.jit
 def layer(
-    inputs, tag, gain, shift, weight, bias, residual, out, out_tag, next_weight, next_bias, eps,
-    N: tl.constexpr, KIND: tl.constexpr, NORMED: tl.constexpr, SHIFTED: tl.constexpr,
-    BIAS: tl.constexpr, FROM: tl.constexpr, TO: tl.constexpr, TILE: tl.constexpr,
-    K: tl.constexpr, WIDE: tl.constexpr, AHEAD: tl.constexpr, PROGRAMS: tl.constexpr,
+    inputs, tag, gain, shift, weight, bias, residual, out, out_tag, N, eps,
+    KIND: tl.constexpr, NORMED: tl.constexpr, SHIFTED: tl.constexpr, BIAS: tl.constexpr,
+    TILE: tl.constexpr, K: tl.constexpr, WIDE: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
-    """Receive a vector and publish products of it, or of its norm, with rows of a weight.
-
-    The rows that the program needs in the next block are asked for on the way.
-    """
+    """Receive a vector and publish products of it, or of its norm, with rows of a weight."""
     ADDED: tl.constexpr = KIND == "residual"
     first, k = tl.program_id(0), tl.arange(0, WIDE)
     n = first * TILE + tl.arange(0, TILE)
     if first * TILE < N:
         w, added = columns_of(weight, bias, residual, tag, n, N, K, WIDE, BIAS, ADDED)
         g, s = optional(gain + k, k < K, NORMED), optional(shift + k, k < K, SHIFTED)
-        if AHEAD:
-            rows = tl.minimum(TILE, N - first * TILE)
-            fetch(next_weight + first * TILE * K, rows * K, TILE * WIDE // 64)
-            if BIAS:
-                fetch(next_bias + first * TILE, rows, 2)
+        h = receive(inputs, k, tag, k < K)
         if NORMED:
-            h, total, square = receive_sums(inputs, k, tag, k < K, FROM)
-            mean = total / K
-            scale = tl.rsqrt(tl.maximum(square / K - mean * mean, 0.0) + eps)
-            h = tl.where(k < K, (h - mean) * scale * g + s, 0.0)
-        else:
-            h = receive(inputs, k, tag, k < K, FROM)
+            h = norm(h, g, s, k < K, eps, K)
         h = h.to(w.dtype).to(tl.float32)
-        if N <= TILE * PROGRAMS:  # a program has one tile at most
-            finish(h, w, added, out, out_tag, n, N, KIND, TO)
-        else:
-            for _tile in range(first, tl.cdiv(N, TILE), PROGRAMS):
-                then = n + PROGRAMS * TILE
-                more, later = columns_of(weight, bias, residual, tag, then, N, K, WIDE, BIAS, ADDED)
-                finish(h, w, added, out, out_tag, n, N, KIND, TO)
-                n, w, added = then, more, later
+        for _tile in range(first, tl.cdiv(N, TILE), PROGRAMS):
+            then = n + PROGRAMS * TILE
+            more, later = columns_of(weight, bias, residual, tag, then, N, K, WIDE, BIAS, ADDED)
+            y = tl.sum(w.to(tl.float32) * h[None, :], 1) + added
+            if KIND == "gelu":  # y (1 + tanh z) / 2 = y sigmoid(2 z), z = sqrt(2 / pi) (y + …)
+                y = y * tl.sigmoid(1.5957691216057308 * (y + 0.044715 * y * y * y))
+            if KIND == "logits":
+                tl.store(out + n, y, mask=n < N)
+            else:
+                publish(out + n, y, out_tag, n < N)
+            n, w, added = then, more, later
 
 
 @triton.jit
@@ -240,8 +156,7 @@ def head_of(
     """Receive query, key and value of a head, keep the latter two, and publish what it gathers."""
     part, d = tl.arange(0, 8)[:, None], tl.arange(0, D)  # three parts are real; 8: see ALONE
     k, v, seen = block_of(keys, values, keys, 0, position, False, BLOCK, D)
-    at, real = part * DIM + head * D + d[None, :], (part < 3) & (d < D)[None, :]
-    three = receive(qkv, at, tag, real, DTYPE)
+    three = receive(qkv, part * DIM + head * D + d[None, :], tag, (part < 3) & (d < D)[None, :])
     q = tl.sum(tl.where(part == 0, three, 0.0), 0) * scale
     own_k = tl.sum(tl.where(part == 1, three, 0.0), 0).to(DTYPE)
     own_v = tl.sum(tl.where(part == 2, three, 0.0), 0).to(DTYPE)
@@ -251,7 +166,7 @@ def head_of(
         q, own_k.to(tl.float32), own_v.to(tl.float32), k, v, seen, keys, values, keys, position,
         False, False, BLOCK, D,
     )  # fmt: skip
-    publish(out + head * D + d, found, tag, d < D, DTYPE)
+    publish(out + head * D + d, found, tag, d < D)
 
 
 @triton.jit
@@ -268,11 +183,10 @@ def row_step(
     DIM: tl.constexpr, HIDDEN: tl.constexpr, VOCABULARY: tl.constexpr, H: tl.constexpr,
     WIDE: tl.constexpr, HIDDEN_WIDE: tl.constexpr, TILE_QKV: tl.constexpr, TILE_OUT: tl.constexpr,
     TILE_UP: tl.constexpr, TILE_DOWN: tl.constexpr, TILE_HEAD: tl.constexpr, BLOCK: tl.constexpr,
-    AHEAD: tl.constexpr, PROGRAMS: tl.constexpr,
+    PROGRAMS: tl.constexpr,
 ):  # fmt: skip
     """Write the logits of the token after ``ids`` and keep its keys and values."""
     D: tl.constexpr = DIM // H
-    SUM: tl.constexpr = tl.float32  # what is added up over blocks is published in full
     first = tl.program_id(0)
     position = tl.load(at).to(tl.int32)
     tag = tl.load(epoch).to(tl.int32) * (DEPTH + 1) + 1
@@ -280,48 +194,41 @@ def row_step(
         k = tl.arange(0, WIDE)
         vector = tl.load(tokens + tl.load(ids) * DIM + k, mask=k < DIM, other=0.0).to(tl.float32)
         vector += tl.load(places + position * DIM + k, mask=k < DIM, other=0.0).to(tl.float32)
-        publish(x + k, vector, tag, k < DIM, SUM)
+        publish(x + k, vector, tag, k < DIM)
     for number in range(DEPTH):
         of = table + number * PARTS
-        then = table + tl.minimum(number + 1, DEPTH - 1) * PARTS
         gain_1, shift_1 = part(of, 0, DTYPE), part(of, 1, DTYPE)
+        w_qkv, b_qkv = part(of, 2, DTYPE), part(of, 3, DTYPE)
+        w_out, b_out = part(of, 4, DTYPE), part(of, 5, DTYPE)
         gain_2, shift_2 = part(of, 6, DTYPE), part(of, 7, DTYPE)
+        w_up, b_up = part(of, 8, DTYPE), part(of, 9, DTYPE)
+        w_down, b_down = part(of, 10, DTYPE), part(of, 11, DTYPE)
         keys, values = part(of, 12, DTYPE), part(of, 13, DTYPE)
-        if AHEAD:
-            start = tl.minimum(first * 64, DIM - 1)
-            for vector_of in tl.static_range(4):
-                near = part(then, 6 * (vector_of // 2) + vector_of % 2, DTYPE)
-                if BIAS or vector_of % 2 == 0:
-                    fetch(near + start, 1, 1)
         layer(
-            x, tag, gain_1, shift_1, part(of, 2, DTYPE), part(of, 3, DTYPE), x, qkv, tag,
-            part(then, 2, DTYPE), part(then, 3, DTYPE), eps, 3 * DIM, "plain", True, BIAS, BIAS,
-            SUM, DTYPE, TILE_QKV, DIM, WIDE, AHEAD, PROGRAMS,
+            x, tag, gain_1, shift_1, w_qkv, b_qkv, x, qkv, tag, 3 * DIM, eps,
+            "plain", True, BIAS, BIAS, TILE_QKV, DIM, WIDE, PROGRAMS,
         )  # fmt: skip
-        for head in range(PROGRAMS - 1 - first, H, PROGRAMS):  # the last had the least to do
+        for head in range(first, H, PROGRAMS):
             head_of(
                 qkv, tag, mixed, keys + head * T * D, values + head * T * D, head, position, scale,
                 DTYPE, DIM, D, BLOCK,
             )  # fmt: skip
         layer(
-            mixed, tag, gain, shift, part(of, 4, DTYPE), part(of, 5, DTYPE), x, middle, tag,
-            part(then, 4, DTYPE), part(then, 5, DTYPE), eps, DIM, "residual", False, False, BIAS,
-            DTYPE, SUM, TILE_OUT, DIM, WIDE, AHEAD, PROGRAMS,
+            mixed, tag, gain, shift, w_out, b_out, x, middle, tag, DIM, eps,
+            "residual", False, False, BIAS, TILE_OUT, DIM, WIDE, PROGRAMS,
         )  # fmt: skip
         layer(
-            middle, tag, gain_2, shift_2, part(of, 8, DTYPE), part(of, 9, DTYPE), x, hidden, tag,
-            part(then, 8, DTYPE), part(then, 9, DTYPE), eps, HIDDEN, "gelu", True, BIAS, BIAS,
-            SUM, DTYPE, TILE_UP, DIM, WIDE, AHEAD, PROGRAMS,
+            middle, tag, gain_2, shift_2, w_up, b_up, x, hidden, tag, HIDDEN, eps,
+            "gelu", True, BIAS, BIAS, TILE_UP, DIM, WIDE, PROGRAMS,
         )  # fmt: skip
         layer(
-            hidden, tag, gain, shift, part(of, 10, DTYPE), part(of, 11, DTYPE), middle, x, tag + 1,
-            part(then, 10, DTYPE), part(then, 11, DTYPE), eps, DIM, "residual", False, False, BIAS,
-            DTYPE, SUM, TILE_DOWN, HIDDEN, HIDDEN_WIDE, AHEAD, PROGRAMS,
+            hidden, tag, gain, shift, w_down, b_down, middle, x, tag + 1, DIM, eps,
+            "residual", False, False, BIAS, TILE_DOWN, HIDDEN, HIDDEN_WIDE, PROGRAMS,
         )  # fmt: skip
         tag += 1
     layer(
-        x, tag, gain, shift, output, output, x, logits, tag, output, output, eps, VOCABULARY,
-        "logits", True, BIAS, False, SUM, SUM, TILE_HEAD, DIM, WIDE, False, PROGRAMS,
+        x, tag, gain, shift, output, output, x, logits, tag, VOCABULARY, eps, "logits", True, BIAS,
+        False, TILE_HEAD, DIM, WIDE, PROGRAMS,
     )  # fmt: skip
 
 

@@ -28,7 +28,6 @@ __all__ = ["ManyRows", "OneRow", "Step", "fused_step"]
 TILE = 1 << 15  # weights that a program holds at once
 WARPS = 8
 LOOK = (32, 2)  # slots that a program reads together, and its warps
-MOST_TAGS = 1 << 16
 PARTS = 14  # pointers of a block: twelve weights, its keys and its values
 
 
@@ -36,10 +35,7 @@ def fused_step(net: nn.Module, cache: Cache) -> OneRow | ManyRows | None:
     """Return a faster step for a network and its cache; None where there is none."""
     if not isinstance(net, GPT) or not fusible(net):
         return None
-    rows, _, slots, _ = cache.layers[0].keys.shape
-    tags = (slots + 2) * (len(net.blocks) + 1)
-    small = 512 <= net.dim <= TILE // 16 and tags < MOST_TAGS
-    if rows == 1 and cache.keep is None and small:
+    if len(cache.layers[0].keys) == 1 and cache.keep is None and 512 <= net.dim <= TILE // 16:
         step = OneRow(net, cache)
         if step.works():
             return step
@@ -121,13 +117,8 @@ class OneRow(Step):
     def __init__(self, net: GPT, cache: Cache) -> None:
         super().__init__(net, cache)
         device = self.tokens.device
-        # Between layers words are as in the kernel: 32 bits of tag and number, or 16 of each.
-        short = torch.int64 if self.tokens.dtype == torch.float32 else torch.int32
-        widths = {"x": net.dim, "qkv": 3 * net.dim, "mixed": net.dim, "middle": net.dim}
-        self.vectors = [
-            torch.zeros(n, dtype=torch.int64 if name in ("x", "middle") else short, device=device)
-            for name, n in (widths | {"hidden": net.hidden}).items()
-        ]
+        self.words = torch.zeros(6 * net.dim + net.hidden, dtype=torch.long, device=device)
+        self.vectors = self.words.split([net.dim, 3 * net.dim, net.dim, net.dim, net.hidden])
         self.epoch = torch.zeros((), dtype=torch.long, device=device)  # counts tokens, for tags
         self.logits = torch.zeros(1, net.vocabulary, device=device)
         self.table = self._pointers()
@@ -140,8 +131,8 @@ class OneRow(Step):
         return self.logits
 
     def restart(self) -> None:
-        """Begin another text and count from 0: tags are 16 bits wide."""
-        torch._foreach_zero_(self.vectors)
+        """Begin another text and count from 0: tags are 32 bits wide."""
+        self.words.zero_()
         self.epoch.zero_()
 
     def works(self) -> bool:
@@ -197,7 +188,6 @@ class OneRow(Step):
             "TILE_DOWN": tile(net.dim, hidden_wide),
             "TILE_HEAD": tile(net.vocabulary, wide),
             "BLOCK": 256,
-            "AHEAD": torch.version.hip is None,  # in the words of NVIDIA's processors
             "PROGRAMS": programs,
         }
 
