@@ -58,16 +58,14 @@ class MemberLoss(Objective):
         weight = _member_weight(batch.weight, len(outputs))
         return {"loss": weighted_mean(self.rows(outputs, batch.y).flatten(), weight)}
 
-    def judged(
-        self, net: Any, batch: Batch, phase: str
-    ) -> tuple[Tensor, Tensor | None]:  # (kinds,)
-        """Return the loss of each kind of members, and what its rows weigh."""
+    def judged(self, net: Any, batch: Batch, phase: str) -> tuple[Tensor, Tensor | None]:  # (M,)
+        """Return the loss of each member, and what its rows weigh."""
         each = self.rows(net.member_outputs(batch.x), batch.y)  # (M, B)
         weight = _member_weight(batch.weight, len(each))
         weight = torch.ones_like(each) if weight is None else weight.view_as(each)
-        total = torch.stack([weight[i :: net.kinds].sum() for i in range(net.kinds)])
-        lost = torch.stack([(each * weight)[i :: net.kinds].sum() for i in range(net.kinds)])
-        return lost / total.clamp_min(torch.finfo(total.dtype).tiny), total
+        total = weight.sum(dim=1)
+        tiny = torch.finfo(total.dtype).tiny
+        return (each * weight).sum(dim=1) / total.clamp_min(tiny), total
 
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the loss and its gradient by the outputs, (M, B, K)."""

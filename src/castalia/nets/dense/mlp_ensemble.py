@@ -89,7 +89,6 @@ class MLPEnsemble(nn.Module):
         seen = torch.ones(members, 1, widths[0])  # (M, 1, F)
         seen[1::2, :, widths[0] - self.features.pieces :] = 0
         self.register_buffer("seen", seen, persistent=False)
-        self.kinds = 2 if members > 1 and self.features.pieces else 1  # each stops for itself
         layers: list[nn.Module] = []
         for fan_in, fan_out in zip(widths, widths[1:], strict=False):
             layers += _layer(members, fan_in, fan_out, activation, dropout)
