@@ -45,7 +45,7 @@ class ValidationLoss:
             for window, order, _ in self.samples.batches(self.rows, None, 0, place.home):
                 for index in order.split(self.rows):
                     total = total + self._batch(parts, window, index)
-        weighted, weight = place.strategy.total(total)  # (P,) each
+        weighted, weight = place.strategy.total(total).unbind()  # (P,) each
         self.parts = (weighted / weight).tolist()
         return float(weighted.sum() / weight.sum())
 

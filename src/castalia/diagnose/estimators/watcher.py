@@ -252,7 +252,8 @@ class Watcher(Callback):
 
     def _validate(self, state: TrainState) -> None:
         """Keep some of the validation rows with their outputs."""
-        net, was = state.net, state.net.training
+        net: Any = state.net
+        was = net.training
         net.eval()
         with torch.no_grad(), uncompiled(net):
             for batch in _some(state.validation, state.stepper.parts.device):
