@@ -18,15 +18,24 @@ def fit(
         typer.Argument(
             help="Table (CSV, TSV, Parquet, JSON lines), also with a column of texts; or images: "
             "a folder of class folders, a zip or NPZ file, a table of paths; or a text file, or "
-            "two that are translations line by line; or a list of edges, with --nodes; or a known "
-            "name: penguins."
+            "two that are translations line by line; or a list of edges, with --nodes or --links; "
+            "or a folder of graphs; or a known name: penguins."
         ),
     ],
     target: options.Target = None,
+    generate: Annotated[
+        bool,
+        typer.Option(
+            "--generate", help="Learn to draw rows or images like these; none is predicted."
+        ),
+    ] = False,
     nodes: Annotated[
         str | None,
         typer.Option(help="Table of nodes, where the data is a list of edges."),
     ] = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="Predict the edges themselves of a list of edges.")
+    ] = False,
     text: Annotated[
         str | None,
         typer.Option(help="Column to read as text; none leaves texts aside [one of sentences]."),
@@ -63,18 +72,23 @@ def fit(
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a table, series, images or text: baselines, a network, and which of them to use.
+    """Fit a table, series, images, text or graphs: baselines, a network, and which of them to use.
+
+    With --generate, fit a model that draws new rows or images, and report how good they are.
 
     Run the same command again after an interruption and it continues where it stopped.
     """
     from castalia.cli.fit_output import fit_and_print
+    from castalia.cli.synthesis_output import synthesise_and_print
 
     plan = options.make_plan(
         data,
         settings,
         quiet,
         target=target,
+        generate=generate,
         nodes=nodes,
+        links=links,
         text=text,
         model=model,
         task=task,
@@ -98,4 +112,4 @@ def fit(
         preflight_seconds=preflight_seconds,
         doctor=doctor,
     )
-    fit_and_print(plan, as_json)
+    (synthesise_and_print if generate else fit_and_print)(plan, as_json)

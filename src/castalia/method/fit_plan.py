@@ -40,8 +40,12 @@ class FitPlan:
         of a text file, or those of two files whose lines are translations of each other.
     target
         The column to predict; None for images whose folders say what they are, and for text.
+    generate
+        Whether to learn to draw rows or images like those of ``data`` instead of predicting.
     nodes
         The table of nodes, where ``data`` is a list of edges and ``target`` a column of the nodes.
+    links
+        Whether the edges themselves are to be predicted, where ``data`` is a list of them.
     text
         The column of a table to learn from as text; ``"none"`` leaves texts aside; None takes one
         that holds sentences.
@@ -107,7 +111,9 @@ class FitPlan:
 
     data: Any
     target: str | None = None
+    generate: bool = False
     nodes: Any = None
+    links: bool = False
     text: str | None = None
     model: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -164,7 +170,8 @@ class FitPlan:
         if self.run is not None:
             return Path(self.run)
         if self.target is None:
-            return Path("castalia-runs") / self.name
+            what = "-samples" if self.generate else "-links" if self.links else ""
+            return Path("castalia-runs") / f"{self.name}{what}"
         plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.target)
         return Path("castalia-runs") / f"{self.name}-{plain.strip('.-') or 'target'}"
 
@@ -189,8 +196,7 @@ class FitPlan:
         if not self.header:
             words.append("--no-header")
         words += ["--drop-missing"] if self.drop_missing else []
-        if self.doctor:
-            words.append("--doctor")
+        words += [f"--{name}" for name in ("doctor", "generate", "links") if getattr(self, name)]
         for name in self.drop:
             words += ["--drop", name]
         for name, value in self.settings.items():
@@ -204,7 +210,17 @@ class FitPlan:
         return [str(self.data) if isinstance(self.data, str | Path) else self.name]
 
 
-_UNSPOKEN = ("data", "drop", "settings", "header", "drop_missing", "doctor", "verbose")
+_UNSPOKEN = (
+    "data",
+    "generate",
+    "links",
+    "drop",
+    "settings",
+    "header",
+    "drop_missing",
+    "doctor",
+    "verbose",
+)
 
 
 def _stem(path: str | Path) -> str:
