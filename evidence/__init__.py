@@ -33,6 +33,7 @@ NAMES = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "exports",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (

@@ -33,6 +33,7 @@ _PACKAGES = (
     "evaluate",
     "diagnose",
     "method",
+    "export",
 )
 
 __all__ = ["__version__", *_NAMES, *SYSTEMS]

@@ -21,12 +21,14 @@ from castalia.cli.doctor_command import doctor
 from castalia.cli.error_exit import DEBUG, guarded
 from castalia.cli.evaluate_command import evaluate
 from castalia.cli.explain_command import explain
+from castalia.cli.export_command import export
 from castalia.cli.fit_command import fit
 from castalia.cli.generate_command import generate
 from castalia.cli.lab_command import lab
 from castalia.cli.models_command import models
 from castalia.cli.predict_command import predict
 from castalia.cli.report_command import report
+from castalia.cli.run_command import run
 from castalia.cli.runs_command import runs
 from castalia.cli.tune_command import tune
 
@@ -73,6 +75,8 @@ for verb in (
     generate,
     evaluate,
     explain,
+    export,
+    run,
     report,
     diagnose,
     cure,
