@@ -10,6 +10,7 @@ import numpy as np
 from castalia.diagnose.record import Head, Record
 from castalia.diagnose.rules.case_network import Network
 from castalia.diagnose.rules.case_rows import Kept
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.rules.logged_loss import by_values
 from castalia.diagnose.thresholds import limit
 
@@ -435,7 +436,7 @@ class Case(Network, Kept):
             return False
         if not limit("case.few_wrong") <= min(scores) <= 1:
             return False
-        return (1 - min(scores)) * len(np.unique(held, axis=0)) < FEW
+        return (1 - min(scores)) * len(distinct_rows(held)) < FEW
 
     @cached_property
     def score_gap(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -178,7 +179,7 @@ def _column(
 
 def _serial(x: np.ndarray) -> np.ndarray:
     """Columns of whole numbers, all different, over a wide even range: identifiers."""
-    rows = np.unique(x, axis=0)
+    rows = distinct_rows(x)
     if len(rows) < 40:
         return np.zeros(0, int)
     found = []
