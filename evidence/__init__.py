@@ -34,6 +34,7 @@ NAMES = (
     "parts_of_speech",
     "long_memory",
     "exports",
+    "serving_clients",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (

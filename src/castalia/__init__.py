@@ -34,6 +34,7 @@ _PACKAGES = (
     "diagnose",
     "method",
     "export",
+    "serve",
 )
 
 __all__ = ["__version__", *_NAMES, *SYSTEMS]

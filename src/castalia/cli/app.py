@@ -30,6 +30,7 @@ from castalia.cli.predict_command import predict
 from castalia.cli.report_command import report
 from castalia.cli.run_command import run
 from castalia.cli.runs_command import runs
+from castalia.cli.serve_command import serve
 from castalia.cli.tune_command import tune
 
 __all__ = ["app", "main"]
@@ -77,6 +78,7 @@ for verb in (
     explain,
     export,
     run,
+    serve,
     report,
     diagnose,
     cure,
