@@ -445,3 +445,33 @@ def test_the_forget_gate_is_the_part_that_is_missed_most():
     found = numbers("lstm-ablation")
     others = [found[f"{part}: 20 steps"] for part in ("whole", "nig", "nog", "niaf", "noaf")]
     assert found["nfg: 20 steps"] > 1.5 * max(others)
+
+
+def test_a_reservoir_forgets_below_radius_one_and_a_linear_one_remembers_its_units():
+    found = numbers("echo-state")
+    assert found["distance at the end, radius 0.5"] < 1e-12
+    assert found["distance at the end, radius 1.5"] > 0.1
+    assert found["memory, tanh"] < found["memory, linear"] < found["memory, linear ring"] <= 60
+    assert found["memory, linear ring"] > 55
+    assert found["error 84 steps on"] < 0.2
+
+
+def test_time_finds_the_modes_that_noise_hides():
+    found = numbers("hidden-states")
+    assert found["path right, noise 0.7"] > found["mixture right, noise 0.7"] + 0.1
+    assert found["states by BIC"] == 3
+
+
+def test_a_smoother_knows_more_than_a_filter_and_both_know_what_they_do_not():
+    found = numbers("kalman")
+    errors = [found[f"{name}: error, noise 1"] for name in ("smoother", "filter", "measured")]
+    assert errors == sorted(errors)
+    assert found["filter: deviation in the gap"] > 2 * found["smoother: deviation in the gap"]
+    assert found["filter: truth within two deviations"] > 0.85
+
+
+def test_forward_gradients_are_exact_and_cost_the_fourth_power():
+    found = numbers("rtrl-cost")
+    assert found["largest difference of the gradients"] < 1e-12
+    assert found["exponent, forwards (RTRL)"] == pytest.approx(4, abs=0.3)
+    assert found["exponent, through time"] == pytest.approx(2, abs=0.1)

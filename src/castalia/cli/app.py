@@ -30,6 +30,7 @@ from castalia.cli.predict_command import predict
 from castalia.cli.report_command import report
 from castalia.cli.run_command import run
 from castalia.cli.runs_command import runs
+from castalia.cli.sample_command import sample
 from castalia.cli.serve_command import serve
 from castalia.cli.tune_command import tune
 
@@ -74,6 +75,7 @@ for verb in (
     tune,
     predict,
     generate,
+    sample,
     evaluate,
     explain,
     export,

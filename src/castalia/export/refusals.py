@@ -53,6 +53,7 @@ REFUSALS: dict[str, str] = {
     **dict.fromkeys(("ELMo", "ELMoClassifier", "ELMoTagger", "AttentionClassifier"), _WORDS),
     "YOLODetector": "boxes are decoded and suppressed outside the network",
     "FullyConvolutional": "it wraps a classifier and slides it over images of any size",
+    "RecursiveNetwork": "each tree is another graph, folded node by node",
     "StyleTransfer": "every answer is an optimisation of its own",
     "RandomFourierFeatures": "it is a step of a pipeline, not a model that answers",
     "RandomFeatureRegression": "its features are drawn again for every prediction",

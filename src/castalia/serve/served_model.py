@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from castalia.errors import CastaliaError, InvalidParameter
 from castalia.method.saved_model import load_model

@@ -125,7 +125,13 @@ class Case(Network, Kept):
     @cached_property
     def adversarial(self) -> bool:
         """Whether several optimizers play against each other."""
-        return self.record.task == "gan" or len(self.record.optimizers) > 1 or self._plays
+        given = self.record.task == "gan" or len(self.record.optimizers) > 1
+        return given or self.judges or bool(self.record.final.get("judged")) or self._plays
+
+    @cached_property
+    def judges(self) -> bool:
+        """Whether it is shown what another network makes beside what none has made."""
+        return {made for made, _ in self.record.shown} == {True, False}
 
     @cached_property
     def _plays(self) -> bool:

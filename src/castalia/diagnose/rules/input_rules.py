@@ -21,7 +21,9 @@ LEAST_ROWS = 16
 def _columns(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
     """Mean and spread of each column of finite numbers."""
     x = case.inputs
-    if x is None or len(x) < LEAST_ROWS:
+    if case.judges:  # what a network made is no data
+        x = np.concatenate([rows for made, rows in case.record.shown if not made])
+    if x is None or len(x) < LEAST_ROWS or x.dtype.kind != "f":
         return None
     x = np.where(np.isfinite(x), x, np.nan).astype(float)
     with warnings.catch_warnings():  # a column without any number has neither
