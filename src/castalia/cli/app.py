@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from castalia import __version__
+from castalia.cli.completion_command import VARIABLE, completion
 from castalia.cli.course_command import course
 from castalia.cli.cure_command import cure
 from castalia.cli.demo_command import demo
@@ -89,6 +90,7 @@ for verb in (
     lab,
     course,
     demo,
+    completion,
 ):
     app.command()(guarded(verb))
 # What follows the script's name belongs to the script.
@@ -97,4 +99,8 @@ app.command(context_settings={"allow_interspersed_args": False})(guarded(doctor)
 
 def main() -> None:
     """Run the command line."""
-    app()
+    if VARIABLE in os.environ:  # a shell asks for words
+        from typer.completion import completion_init
+
+        completion_init()
+    app(prog_name="castalia")
