@@ -82,6 +82,12 @@ def test_the_equations_of_the_notes():
     np.testing.assert_allclose(mean, k(Z, X) @ inverse @ Y, atol=1e-12)
     wanted = 1.5 + 0.1 - np.einsum("ij,jk,ik->i", k(Z, X), inverse, k(Z, X))
     np.testing.assert_allclose(std**2, wanted, atol=1e-12)
+    model = GaussianProcessRegressor(kernel=kernel, learn=False).fit(X, 100 + 10 * Y)
+    m, s = 100 + 10 * Y.mean(), 10 * Y.std()  # y is standardised, and put back
+    mean, cov = model.predict(Z, return_cov=True)
+    np.testing.assert_allclose(mean, m + k(Z, X) @ inverse @ (100 + 10 * Y - m), atol=1e-10)
+    wanted = k(Z, Z) + 0.1 * np.eye(7) - k(Z, X) @ inverse @ k(X, Z)
+    np.testing.assert_allclose(cov, s**2 * wanted, atol=1e-9)
 
 
 def test_without_noise_it_goes_through_the_points():
