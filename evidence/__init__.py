@@ -38,6 +38,7 @@ NAMES = (
     "long_memory",
     "trees",
     "reservoirs",
+    "ridge_forecasts",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
