@@ -40,6 +40,7 @@ NAMES = (
     "reservoirs",
     "exports",
     "serving_clients",
+    "ridge_forecasts",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
