@@ -58,6 +58,7 @@ EXCUSED = {
     "DenoisingAutoencoder": DRAWN,
     "StochasticAutoencoder": DRAWN,
     "VariationalAutoencoder": DRAWN,
+    "SelfSupervised": DRAWN,
 }
 
 

@@ -63,7 +63,7 @@ def test_the_same_seed_learns_the_same_and_a_clone_too():
 
 @pytest.fixture(scope="module")
 def player():
-    return TDLearning(episodes=4000, lr=1.0, explore=0.7, random_state=0).fit(TicTacToe())
+    return TDLearning(episodes=12000, lr=1.0, explore=0.6, random_state=0).fit(TicTacToe())
 
 
 def versus(player, other, games):

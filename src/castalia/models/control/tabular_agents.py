@@ -220,4 +220,4 @@ class TDLearning(BaseEstimator):
         """Return the position after the best known move of the player whose turn it is."""
         check_is_fitted(self, "game_")
         replies = self.game_.moves(position)
-        return max(replies, key=lambda reply: self.values_.get(reply, 0.0))
+        return max(replies, key=lambda p: self.values_.get(p, self.game_.result(p) or 0.0))

@@ -10,7 +10,6 @@ Han, Pool, Tran, Dally, Learning both weights and connections, arXiv 1506.02626.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -70,7 +69,7 @@ class Compress(Strategy):
     Attributes
     ----------
     estimator_ : object
-        The estimator, without its network.
+        The fitted estimator, with the compressed network.
     module_ : torch.nn.Module
         The network, rebuilt from what is stored.
     stored_ : dict
@@ -125,9 +124,7 @@ class Compress(Strategy):
         before = sum(value.numel() * value.element_size() for value in state.values())
         after = sum(a.nbytes for parts in self.stored_.values() for a in parts.values())
         self.sizes_ = {"before": before, "after": after}
-        vars(self).pop("_rebuilt", None)
-        del member.module_  # its numbers are in `stored_`
-        return member
+        return self._attach(member)
 
     def _small(self, name: str, weight: np.ndarray) -> Stored:
         """Return the arrays that stand for a matrix of weights."""
@@ -159,18 +156,26 @@ class Compress(Strategy):
     def module_(self) -> nn.Module:
         """The network, rebuilt from what is stored."""
         check_is_fitted(self, "estimator_")
-        if "_rebuilt" not in vars(self):
-            self._rebuilt = self._network_again()
-        return self._rebuilt
+        return self._whole().module_
 
-    def _network_again(self) -> nn.Module:
+    def _whole(self) -> Any:
+        """Return the estimator with its network, which a loaded one has not yet."""
+        model = self.estimator_
+        return model if "module_" in vars(model) else self._attach(model)
+
+    def _attach(self, member: Any) -> Any:
+        """Give an estimator the network of what is stored; it is not saved a second time."""
+        member.module_ = self._network_again(member)
+        vars(member)["_unsaved"] = ("module_",)
+        return member
+
+    def _network_again(self, member: Any) -> nn.Module:
         with seed_scope(0):
-            net = self.estimator_._network(self.estimator_.spec_)
+            net: nn.Module = member._network(member.spec_)
         for path in self.ranks_:
             parent, _, child = path.rpartition(".")
-            layer = net.get_submodule(path)
-            parts = self.stored_[f"{path}.weight"]
-            setattr(net.get_submodule(parent), child, _thin(layer, parts["left"].shape[1]))
+            rank = self.stored_[f"{path}.weight"]["left"].shape[1]
+            setattr(net.get_submodule(parent), child, _thin(net.get_submodule(path), rank))
         state: dict[str, Tensor] = {}
         for name, parts in self.stored_.items():
             state |= _expanded(name, parts)
@@ -178,12 +183,6 @@ class Compress(Strategy):
         net = net.to(kind)
         net.load_state_dict(_renamed(state, self.ranks_))
         return net.eval()
-
-    def _whole(self) -> Any:
-        """Return the estimator with its network."""
-        model = copy.copy(self.estimator_)
-        model.module_ = self.module_
-        return model
 
     @available_if(is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:

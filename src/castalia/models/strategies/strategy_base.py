@@ -102,7 +102,8 @@ class Strategy(Neural, Ensemble):
     @available_if(is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class for each row."""
-        return self.estimator_.predict_proba(self._checked(X))
+        X = self._checked(X)
+        return self.estimator_.predict_proba(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class, or the number, of each row."""
