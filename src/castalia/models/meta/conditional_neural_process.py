@@ -18,7 +18,7 @@ from torch import Tensor
 from castalia.base import Interval, RandomState, check_parameters
 from castalia.base.direct_descent import descend
 from castalia.base.input_checks import check_matrix, check_target
-from castalia.models.meta.task_rows import task_rows
+from castalia.models.meta.task_arrays import task_rows
 from castalia.nets.meta import NeuralProcess as Network
 from castalia.objectives import Objective, weighted_mean
 from castalia.protocols import Batch

@@ -24,7 +24,7 @@ from castalia.base import Estimator, Interval, OneOf, RandomState, check_paramet
 from castalia.base.direct_descent import descend
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.averaged import default_member
-from castalia.models.meta.task_rows import task_rows
+from castalia.models.meta.task_arrays import task_rows
 from castalia.models.strategies.training_changes import require_rows
 from castalia.models.strategies.untrained import untrained
 from castalia.objectives import Objective, weighted_mean

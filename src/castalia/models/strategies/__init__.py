@@ -5,6 +5,7 @@ from castalia.models.strategies.adversarial_defence import AdversarialTraining
 from castalia.models.strategies.compression import Compress
 from castalia.models.strategies.curriculum import Curriculum
 from castalia.models.strategies.distillation import Distill
+from castalia.models.strategies.drift_detector import AdaptiveWindow, DriftDetector
 from castalia.models.strategies.federated_average import FederatedAveraging
 from castalia.models.strategies.multi_task import MultiTask
 from castalia.models.strategies.rank_learner import Ranking
@@ -15,11 +16,13 @@ from castalia.models.strategies.task_sequence import ContinualLearning
 
 __all__ = [
     "ActiveLearning",
+    "AdaptiveWindow",
     "AdversarialTraining",
     "Compress",
     "ContinualLearning",
     "Curriculum",
     "Distill",
+    "DriftDetector",
     "FederatedAveraging",
     "MultiTask",
     "Ranking",
