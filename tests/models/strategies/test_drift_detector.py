@@ -26,7 +26,7 @@ def test_a_shifted_column_is_noticed_and_named(method):
     new["height"] += 1.0
     report = detector.test(new)
     assert report.drifted
-    assert str(report).endswith("in height.")
+    assert str(report).endswith("in `height`.")
     assert clone(detector).get_params() == detector.get_params()
 
 

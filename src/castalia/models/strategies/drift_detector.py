@@ -114,7 +114,7 @@ class DriftDetector(BaseEstimator):
     >>> random = np.random.default_rng(0)
     >>> detector = DriftDetector(random_state=0).fit(random.normal(size=(300, 2)))
     >>> str(detector.test(random.normal([0, 1], size=(300, 2)))).split(" in ")[1]
-    'x1.'
+    '`x1`.'
     """
 
     method: Annotated[str, OneOf("columns", "mmd", "classifier")] = "columns"
