@@ -25,7 +25,7 @@ class Size:
     gpu_rows: int = 8000
 
 
-SIZES = {"full": Size(2000, 1000, 3), "quick": Size(500, 300, 1), "tiny": Size(60, 30, 1, 300)}
+SIZES = {"full": Size(2000, 1000, 1), "quick": Size(500, 300, 1), "tiny": Size(60, 30, 1, 300)}
 
 
 def data(rows: int, width: int = 5) -> tuple[np.ndarray, np.ndarray]:

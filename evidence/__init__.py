@@ -7,6 +7,7 @@ NAMES = (
     "uci_processes",
     "classical",
     "snapshots",
+    "generative_tables",
     "defaults",
     "pruning",
     "foetal_ecg",
@@ -15,6 +16,8 @@ NAMES = (
     "doctor_calibration",
     "doctor_repair",
     "boltzmann_mnist",
+    "binary_mnist",
+    "fashion_samples",
     "pictures",
     "cifar10",
     "camvid",
@@ -37,6 +40,8 @@ NAMES = (
 # Those of them that are trained on a GPU, in one call.
 GPU = (
     "boltzmann_mnist",
+    "binary_mnist",
+    "fashion_samples",
     "pictures",
     "cifar10",
     "camvid",

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from evidence.rows import folder, print_table
 DRAWS = 3  # binary images of each grey one
 
 
-def run(quick: bool = False) -> None:
+def run(quick: bool = False, **settings: Any) -> None:
     """Train with persistent chains, then bound log Z by annealed importance sampling."""
     train, test = (grey(f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k"))
     random = np.random.default_rng(0)
@@ -30,18 +31,16 @@ def run(quick: bool = False) -> None:
     X = np.concatenate([drawn(train, random) for _ in range(1 if quick else DRAWS)])
     held = drawn(test, random)
     start = time.perf_counter()
-    model = RestrictedBoltzmannMachine(
-        hidden=50 if quick else 500,
-        method="pcd",
-        k=1 if quick else 5,
-        chains=500,
-        epochs=2 if quick else 40,
-        batch_size=200,
-        lr=0.05,
-        momentum=0.5,
-        weight_decay=1e-4,
-        random_state=0,
-    ).fit(X)
+    usual = {
+        "hidden": 50 if quick else 500,
+        "k": 1 if quick else 5,
+        "chains": 500,
+        "epochs": 2 if quick else 40,
+        "batch_size": 200,
+        "lr": 0.05,
+        "random_state": 0,
+    }
+    model = RestrictedBoltzmannMachine(**{**usual, **settings}).fit(X)
     trained = time.perf_counter() - start
     print(f"trained in {trained:.0f} s: {model.history_[-1]}", flush=True)
     z = model.log_partition(runs=100 if quick else 500, betas=200 if quick else 20_000)

@@ -2,10 +2,13 @@
 
 Every case has a healthy estimator, spoilt by one setting (or by a scaler or class weights left
 out). Scores are accuracy, balanced accuracy where classes are rare, or R², on rows held out from
-everybody. Repaired: at least 95 % of the healthy score.
+everybody. Repaired: at least 95 % of the healthy score. ``JOBS=8`` treats so many at a time.
 """
 
 from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
 
 from evidence.corpus.repairs import ENOUGH, FAULTS
 from evidence.rows import print_table
@@ -13,23 +16,24 @@ from evidence.rows import print_table
 
 def run(quick: bool = False) -> None:
     """Diagnose and repair every case."""
-    rows, repaired = [], 0
-    chosen = [fault for fault in FAULTS if fault.quick or not quick]
-    for fault in chosen:
-        healthy, spoilt, treated, found = fault.treat()
-        good = treated >= ENOUGH * healthy
-        repaired += good
-        first = found.findings[0] if found.findings else None
-        rows.append(
-            [
-                fault.name,
-                f"{healthy:.3f}",
-                f"{spoilt:.3f}",
-                f"{treated:.3f}",
-                "yes" if good else "no",
-                "none" if first is None else f"{first.code} {first.name}",
-                "" if first is None else str(first.remedy),
-            ]
-        )
+    chosen = [i for i, fault in enumerate(FAULTS) if fault.quick or not quick]
+    with ProcessPoolExecutor(int(os.environ.get("JOBS", "1"))) as pool:
+        rows = list(pool.map(_treated, chosen))
+    hurt = [row for row in rows if row[4] != "no harm"]
+    repaired = sum(row[4] == "yes" for row in hurt)
     columns = ["fault", "healthy", "spoilt", "repaired", "≥ 95 %", "first finding", "remedy"]
-    print_table(f"Repair: {repaired} of {len(chosen)}", columns, rows)
+    print_table(f"Repair: {repaired} of {len(hurt)} that did harm", columns, rows)
+
+
+def _treated(i: int) -> list[str]:
+    healthy, spoilt, treated, found = FAULTS[i].treat()
+    good = "yes" if treated >= ENOUGH * healthy else "no"
+    good = "no harm" if spoilt >= ENOUGH * healthy and good == "yes" else good
+    first = found.findings[0] if found.findings else None
+    return [
+        FAULTS[i].name,
+        *(f"{score:.3f}" for score in (healthy, spoilt, treated)),
+        good,
+        "none" if first is None else f"{first.code} {first.name}",
+        "" if first is None else str(first.remedy),
+    ]

@@ -31,6 +31,7 @@ HERE = Path(__file__).parents[1]
 EACH = 3  # faults for a script
 STAGES = {
     "report": (),
+    "scan": ("scan",),
     "plain": ("scan", "plain"),
     "fine": ("scan", "plain", "doctor"),
     "faults": ("scan", "plain", "doctor"),  # and then the faults

@@ -120,6 +120,20 @@ def sounds(folder: Path) -> None:
     _put(folder / "UrbanSound8K.csv", "\n".join([head, *rows]) + "\n")
 
 
+def packed_digits(folder: Path) -> None:
+    """Write the digits as MNIST has them: packed bytes after a head."""
+    import gzip
+
+    x, y = data.digits(28)
+    place = folder / "datasets" / "mnist"
+    place.mkdir(parents=True, exist_ok=True)
+    for part, rows in (("train", slice(0, 1500)), ("t10k", slice(1500, None))):
+        pictures, labels = x[rows].tobytes(), y[rows].astype("uint8").tobytes()
+        packed = {"images-idx3": 16 * b"0" + pictures, "labels-idx1": 8 * b"0" + labels}
+        for name, content in packed.items():
+            (place / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(content, 1))
+
+
 def places(folder: Path) -> None:
     """Make the folders that a script saves into."""
     for name in ("samples", "results", "contents", "figs", "images", "data/diffusion_outputs10"):
@@ -138,6 +152,7 @@ FILES: dict[str, Callable[[Path], None]] = {
         photographs,
         classes,
         sounds,
+        packed_digits,
         places,
     )
 }

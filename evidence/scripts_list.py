@@ -15,7 +15,7 @@ from pathlib import Path
 from evidence.scripts_files import FILES
 
 LIST = Path(__file__).with_name("scripts.toml")
-HALVES = ("tune", "look")
+HALVES = ("tune", "look", "fresh")
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Script:
     repository, commit, path
         Where it is.
     half
-        "tune": the doctor's rules may be mended on it; "look": looked at once. All scripts of a
-        repository are in the same half.
+        "tune": the doctor's rules may be mended on it; "look": looked at once, and mended on
+        since; "fresh": looked at once, after that. All scripts of a repository are in the same.
     kind, trains
         A word such as "vision", and what is trained.
     args

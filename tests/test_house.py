@@ -114,15 +114,19 @@ def called(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
-def walk(node: ast.AST, at_top: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+def walk(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     """Yield every node that runs, and whether it runs when the module is imported."""
-    for child in ast.iter_child_nodes(node):
+    todo = [(child, True) for child in ast.iter_child_nodes(node)][::-1]
+    while todo:
+        child, at_top = todo.pop()
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            yield from ((n, at_top) for other in child.orelse for n in ast.walk(other))
+            todo += [(other, at_top) for other in reversed(child.orelse)]
             continue
-        inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield child, at_top
-        yield from walk(child, at_top and not inside)
+        at_top = at_top and not isinstance(
+            child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+        )
+        todo += [(inner, at_top) for inner in ast.iter_child_nodes(child)][::-1]
 
 
 @cache

@@ -21,6 +21,7 @@ from sklearn.datasets import (
     load_wine,
     make_classification,
     make_friedman1,
+    make_friedman2,
     make_moons,
 )
 from sklearn.metrics import balanced_accuracy_score
@@ -98,6 +99,23 @@ def moons() -> tuple[np.ndarray, np.ndarray]:
 @cache
 def friedman() -> tuple[np.ndarray, np.ndarray]:
     return make_friedman1(800, noise=0.5, random_state=0)
+
+
+@cache
+def circuits() -> tuple[np.ndarray, np.ndarray]:
+    return make_friedman2(800, noise=20.0, random_state=0)
+
+
+@cache
+def scaled_wine() -> tuple[np.ndarray, np.ndarray]:
+    X, y = wine()
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+@cache
+def plane() -> tuple[np.ndarray, np.ndarray]:
+    X, y = linear()
+    return X / X.std(axis=0), y
 
 
 @cache
@@ -180,7 +198,12 @@ class Unweighted(Fault):
         return self.model().set_params(class_weight="balanced")
 
 
+def _patient(**own: Any) -> Any:
+    return _classifier(epochs=60, lr=3e-3, **own)
+
+
 SIGMOIDS = {"activation": "sigmoid", "hidden": (32,) * 8}
+SGD = {"training__optimizer": "sgd"}
 FAULTS = (
     # rates
     Fault("classifier, Adam at 3", _classifier, digits, {"lr": 3.0}),
@@ -247,4 +270,32 @@ FAULTS = (
     Unscaled("least squares, columns as measured", _least_squares, linear, {}, quick=True),
     Unweighted("classifier, one class in thirty", _classifier, rare, {}, balanced=True),
     Unweighted("logistic regression, one class in thirty", _logistic, rare, {}, balanced=True),
+    # a second half, on which no remedy was improved
+    Fault("cancer, Adam at 1", _classifier, cancer, {"lr": 1.0}),
+    Fault("cancer, Adam at 1e-6", _classifier, cancer, {"lr": 1e-6}),
+    Fault("cancer, SGD at 1e-5", _classifier, cancer, {"lr": 1e-5, **SGD}),
+    Fault("cancer, weight decay 3", _classifier, cancer, {"training__weight_decay": 3.0}),
+    Fault("cancer, dropout 0.97", _classifier, cancer, {"dropout": 0.97}),
+    Fault("wine, Adam at 3", _patient, wine, {"lr": 3.0}),
+    Fault("wine, one epoch at 1e-4", _patient, wine, {"epochs": 1, "lr": 1e-4}),
+    Fault("wine, dropout 0.97", _patient, wine, {"dropout": 0.97}),
+    Fault("wine, weight decay 1", _patient, wine, {"training__weight_decay": 1.0}),
+    Fault("moons, Adam at 1", _patient, moons, {"lr": 1.0}),
+    Fault("moons, Adam at 1e-6", _patient, moons, {"lr": 1e-6}),
+    Fault("moons, plain SGD at 1e-4", _patient, moons, {"lr": 1e-4, **SGD}),
+    Fault("moons, one epoch", _patient, moons, {"epochs": 1}),
+    Fault("moons, dropout 0.95", _patient, moons, {"dropout": 0.95}),
+    Fault("moons, one hidden unit", _patient, moons, {"hidden": (1,)}),
+    Fault("circuits, Adam at 3", _regressor, circuits, {"lr": 3.0}),
+    Fault("circuits, Adam at 1e-5", _regressor, circuits, {"lr": 1e-5}),
+    Fault("circuits, one epoch", _regressor, circuits, {"epochs": 1}),
+    Fault("circuits, weight decay 1", _regressor, circuits, {"training__weight_decay": 1.0}),
+    Fault("circuits, dropout 0.95", _regressor, circuits, {"dropout": 0.95}),
+    Fault("circuits, no non-linearity", _regressor, circuits, {"activation": "identity"}),
+    Fault("circuits, one batch an epoch", _regressor, circuits, {"batch_size": 1000, "epochs": 20}),
+    Fault("logistic regression, wine, SGD at 1e-5", _logistic, scaled_wine, {"lr": 1e-5}),
+    Fault("logistic regression, wine, SGD at 300", _logistic, scaled_wine, {"lr": 300.0}),
+    Fault("logistic regression, wine, C = 1e-4", _logistic, scaled_wine, {"C": 1e-4}),
+    Fault("least squares, SGD at 1e-6", _least_squares, plane, {"lr": 1e-6}),
+    Fault("least squares, SGD at 10", _least_squares, plane, {"lr": 10.0}),
 )

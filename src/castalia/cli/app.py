@@ -28,6 +28,7 @@ from castalia.cli.models_command import models
 from castalia.cli.predict_command import predict
 from castalia.cli.report_command import report
 from castalia.cli.runs_command import runs
+from castalia.cli.sample_command import sample
 from castalia.cli.tune_command import tune
 
 __all__ = ["app", "main"]
@@ -71,6 +72,7 @@ for verb in (
     tune,
     predict,
     generate,
+    sample,
     evaluate,
     explain,
     report,

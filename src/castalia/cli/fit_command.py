@@ -23,6 +23,12 @@ def fit(
         ),
     ],
     target: options.Target = None,
+    generate: Annotated[
+        bool,
+        typer.Option(
+            "--generate", help="Learn to draw rows or images like these; none is predicted."
+        ),
+    ] = False,
     nodes: Annotated[
         str | None,
         typer.Option(help="Table of nodes, where the data is a list of edges."),
@@ -65,15 +71,19 @@ def fit(
 ) -> None:
     """Fit a table, series, images or text: baselines, a network, and which of them to use.
 
+    With --generate, fit a model that draws new rows or images, and report how good they are.
+
     Run the same command again after an interruption and it continues where it stopped.
     """
     from castalia.cli.fit_output import fit_and_print
+    from castalia.cli.synthesis_output import synthesise_and_print
 
     plan = options.make_plan(
         data,
         settings,
         quiet,
         target=target,
+        generate=generate,
         nodes=nodes,
         text=text,
         model=model,
@@ -98,4 +108,4 @@ def fit(
         preflight_seconds=preflight_seconds,
         doctor=doctor,
     )
-    fit_and_print(plan, as_json)
+    (synthesise_and_print if generate else fit_and_print)(plan, as_json)

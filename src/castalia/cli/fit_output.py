@@ -14,7 +14,14 @@ from castalia.method.report import Contender
 from castalia.method.report.score_formats import duration, metric_label, score, score_range
 from castalia.utils.text import plural
 
-__all__ = ["TerminalNarrator", "fit_and_print", "print_result", "resumable", "result_data"]
+__all__ = [
+    "TerminalNarrator",
+    "fit_and_print",
+    "print_findings",
+    "print_result",
+    "resumable",
+    "result_data",
+]
 
 
 def fit_and_print(
@@ -70,13 +77,13 @@ class TerminalNarrator(Narrator):
     def started(self, folder: Path, facts: dict[str, Any]) -> None:
         """Say what is fitted, and where the run lies."""
         self.folder = folder
-        classes = f", {facts['classes']} classes" if facts["classes"] else ""
         self.out.say(f"{facts['source']}", "head")
         self.unit = facts["unit"]
         self.out.wrapped(facts["what"])
-        self.out.wrapped(
-            f"Target: {facts['target']} ({facts['task']}{classes}), because {facts['why']}"
-        )
+        if "target" in facts:
+            classes = f", {facts['classes']} classes" if facts["classes"] else ""
+            what = f"{facts['task']}{classes}"
+            self.out.wrapped(f"Target: {facts['target']} ({what}), because {facts['why']}")
         self.out.say(f"  Split: {facts['split']} ({facts['tested']:,})")
         self.out.say(f"  Run folder: {folder}")
 

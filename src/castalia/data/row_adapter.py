@@ -20,7 +20,8 @@ from castalia.protocols import Rows
 
 __all__ = ["RowAdapter", "UnitImageAdapter"]
 
-SAMPLE = 65_536  # rows of a streamed table that say which numbers are whole
+SAMPLE = 65_536  # rows of a streamed table that say how many decimals numbers have
+MOST = 6  # decimals
 
 
 class UnitImageAdapter(ImageAdapter):
@@ -49,8 +50,9 @@ class RowAdapter(TableAdapter):
     ----------
     images
         The adapter of images; None where rows are those of a table.
-    whole
-        Which numbers of a table with named columns are whole ones; empty for arrays.
+    decimals
+        How many decimals each number of a table with named columns has, -1 where it has more than
+        6; empty for arrays.
 
     Examples
     --------
@@ -63,7 +65,7 @@ class RowAdapter(TableAdapter):
     def __init__(self, encoder: TableEncoder | None = None) -> None:
         super().__init__(encoder)
         self.images: UnitImageAdapter | None = None
-        self.whole: list[bool] = []
+        self.decimals: list[int] = []
 
     def tabular(self, X: Any) -> bool:
         """Whether X is a table: neither images nor rows of more than one axis."""
@@ -109,7 +111,8 @@ class RowAdapter(TableAdapter):
         super().fit(X, sample_weight)
         if self.encoder.state()["named"]:
             streamed = isinstance(X, Dataset) and X.streaming
-            self.whole = _whole(self.encoder, next(iter(X.chunks(SAMPLE))) if streamed else X)
+            some = next(iter(X.chunks(SAMPLE))) if streamed else X
+            self.decimals = _decimals(self.encoder, some)
         return self
 
     def rows(self, X: Any, dtype: Any) -> Rows:
@@ -125,13 +128,13 @@ class RowAdapter(TableAdapter):
         """Return encoded rows as what they were: an array, a table or images."""
         if self.images is not None:
             return self.images.decode(rows.reshape(len(rows), *self.shape))
-        return decode_table(rows.numpy(), self.encoder.state(), self.whole)
+        return decode_table(rows.numpy(), self.encoder.state(), self.decimals)
 
     def state(self) -> dict[str, Any]:
         """Return what saving needs."""
         if self.images is not None:
             return {"images": self.images.state()}
-        return {"table": self.encoder.state(), "whole": list(self.whole)}
+        return {"table": self.encoder.state(), "decimals": list(self.decimals)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> RowAdapter:
@@ -141,15 +144,20 @@ class RowAdapter(TableAdapter):
             made.images = UnitImageAdapter.from_state(state["images"])
         else:
             made.encoder = TableEncoder.from_state(state["table"])
-            made.whole = [bool(each) for each in state["whole"]]
+            older = [0 if whole else -1 for whole in state.get("whole", ())]
+            made.decimals = [int(each) for each in state.get("decimals", older)]
         return made
 
 
-def _whole(encoder: TableEncoder, X: Any) -> list[bool]:
-    """Say which numbers are whole in every row."""
+def _decimals(encoder: TableEncoder, X: Any) -> list[int]:
+    """Count the decimals of the numbers of each column, in every row; -1: more than 6."""
     state = encoder.state()
     encoded = encoder.encode(X, np.float64)[:, : encoder.numbers]
     numbers = encoded * state["scale"] + state["mean"]
-    near = np.abs(numbers - np.round(numbers)) <= 1e-9 * np.maximum(1, np.abs(numbers))
     missing = encoded == 0  # a missing number is encoded as the mean
-    return [bool(each) for each in (near | missing).all(axis=0)]
+    slack = 1e-9 * np.maximum(1, np.abs(numbers))
+    found = np.full(encoder.numbers, -1)
+    for digits in range(MOST, -1, -1):
+        near = np.abs(numbers - np.round(numbers, digits)) <= slack
+        found[(near | missing).all(axis=0)] = digits
+    return [int(each) for each in found]

@@ -49,6 +49,8 @@ CAUSED_BY = {
     "CST306": ("layer", "loss", "module"),
     "CST404": ("optimizer", "module"),
     "CST406": ("module",),
+    "CST501": ("loss", "backward"),
+    "CST502": ("loss", "backward"),
     "CST503": ("loss", "backward"),
     "CST504": ("loss", "backward"),
     "CST505": ("module",),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from castalia.lab.digits import digits
 from castalia.lab.experiments import Outcome
 from castalia.lab.figure_panels import panels
+from castalia.lab.image_tiles import draw_tiles
 from castalia.models.generative import RestrictedBoltzmannMachine
-from castalia.utils.figure_style import signed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["run"]
 
@@ -28,9 +25,11 @@ def run(*, quick: bool = False) -> Outcome:
     untrained = RestrictedBoltzmannMachine(epochs=1, lr=1e-9, **settings).fit(X)
     drawn = model.sample(25, steps=50 if quick else 1000)
     figure, axes = panels(3, (9, 3.2))
-    _tiles(axes[0], X[:25], found.side, "digits", "gray_r")
-    _tiles(axes[1], model.weights_.T[:25], found.side, "weights of 25 hidden units", None)
-    _tiles(axes[2], drawn, found.side, "samples", "gray_r")
+    shape = (-1, found.side, found.side)
+    draw_tiles(axes[0], X[:25].reshape(shape), 5, "digits")
+    weights = model.weights_.T[:25].reshape(shape)
+    draw_tiles(axes[1], weights, 5, "weights of 25 hidden units", both_signs=True)
+    draw_tiles(axes[2], np.asarray(drawn[:25]).reshape(shape), 5, "samples")
     first, last = model.history_[0]["reconstruction"], model.history_[-1]["reconstruction"]
     numbers = {
         "pseudo-likelihood": float(model.pseudo_likelihood(held).mean()),
@@ -46,16 +45,3 @@ def run(*, quick: bool = False) -> Outcome:
         f"{numbers['pseudo-likelihood']:.0f}."
     )
     return Outcome(figure, numbers, said)
-
-
-def _tiles(ax: Axes, rows: np.ndarray, side: int, title: str, colours: str | None) -> None:
-    """Draw 25 images in a square."""
-    grid = np.full((5 * (side + 1), 5 * (side + 1)), np.nan)
-    for i, row in enumerate(rows[:25]):
-        top, left = (side + 1) * (i // 5), (side + 1) * (i % 5)
-        grid[top : top + side, left : left + side] = row.reshape(side, side)
-    largest = float(np.nanmax(np.abs(grid)))
-    limits = {"vmin": 0, "vmax": 1} if colours else {"vmin": -largest, "vmax": largest}
-    ax.imshow(grid, cmap=colours or signed(), **limits)
-    ax.set(title=title, xticks=(), yticks=())
-    ax.grid(False)

@@ -20,6 +20,11 @@ def cure_plan(
     folder = Path(run)
     found = FitResult.load(folder)
     settings = found.summary.get("plan")
+    if found.summary.get("task") == "generation":
+        raise InvalidData(
+            f"cure: `{folder}` must be a fit that predicts, whose remedies scores can decide; it "
+            "draws. Fit it again with other settings (--set)."
+        )
     if settings is None:
         raise InvalidData(
             f"cure: `{folder}` must be a fit of a file, which can be read again; its data were in "

@@ -40,6 +40,8 @@ class FitPlan:
         of a text file, or those of two files whose lines are translations of each other.
     target
         The column to predict; None for images whose folders say what they are, and for text.
+    generate
+        Whether to learn to draw rows or images like those of ``data`` instead of predicting.
     nodes
         The table of nodes, where ``data`` is a list of edges and ``target`` a column of the nodes.
     text
@@ -107,6 +109,7 @@ class FitPlan:
 
     data: Any
     target: str | None = None
+    generate: bool = False
     nodes: Any = None
     text: str | None = None
     model: str | None = None
@@ -164,7 +167,7 @@ class FitPlan:
         if self.run is not None:
             return Path(self.run)
         if self.target is None:
-            return Path("castalia-runs") / self.name
+            return Path("castalia-runs") / f"{self.name}{'-samples' if self.generate else ''}"
         plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.target)
         return Path("castalia-runs") / f"{self.name}-{plain.strip('.-') or 'target'}"
 
@@ -189,8 +192,7 @@ class FitPlan:
         if not self.header:
             words.append("--no-header")
         words += ["--drop-missing"] if self.drop_missing else []
-        if self.doctor:
-            words.append("--doctor")
+        words += [f"--{name}" for name in ("doctor", "generate") if getattr(self, name)]
         for name in self.drop:
             words += ["--drop", name]
         for name, value in self.settings.items():
@@ -204,7 +206,16 @@ class FitPlan:
         return [str(self.data) if isinstance(self.data, str | Path) else self.name]
 
 
-_UNSPOKEN = ("data", "drop", "settings", "header", "drop_missing", "doctor", "verbose")
+_UNSPOKEN = (
+    "data",
+    "generate",
+    "drop",
+    "settings",
+    "header",
+    "drop_missing",
+    "doctor",
+    "verbose",
+)
 
 
 def _stem(path: str | Path) -> str:

@@ -20,7 +20,7 @@ from castalia.method.report import RunReport
 from castalia.method.table_model import is_network
 from castalia.utils.text import listing
 
-__all__ = ["findings_rows", "make_report"]
+__all__ = ["environment_rows", "findings_rows", "make_report", "shown_settings"]
 
 MOST_ROWS = 20_000  # answers kept for the figures
 
@@ -52,8 +52,8 @@ def make_report(problem: Problem, outcome: FitOutcome, model: Any, used: Any) ->
         history=facts["history"],
         recommended=outcome.recommended.shown.name,
         **_answers(problem, outcome.recommended.answers),
-        settings=_settings(model),
-        environment=_environment(facts),
+        settings=shown_settings(model),
+        environment=environment_rows(facts),
         reproduce=problem.plan.command(),
         findings=findings_rows(outcome.diagnosis),
         explained=_explained(problem, outcome),
@@ -128,7 +128,8 @@ def _mistakes(problem: Problem, answers: Answers) -> list[dict[str, Any]]:
     return found
 
 
-def _settings(model: Any) -> dict[str, Any]:
+def shown_settings(model: Any) -> dict[str, Any]:
+    """Return the settings of a model and of its training."""
     own = model.get_params(deep=False)
     training = own.pop("training", None)
     found = {"model": type(model).__name__, **own}
@@ -141,7 +142,8 @@ def _settings(model: Any) -> dict[str, Any]:
     return found
 
 
-def _environment(facts: Mapping[str, Any]) -> dict[str, Any]:
+def environment_rows(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return versions, and what the training was resolved to."""
     import sklearn
     import torch
 

@@ -123,10 +123,10 @@ def usable_columns(schema: Schema, left_out: Sequence[str]) -> tuple[list[str], 
             unused.append(f"{column.name} ({column.note.partition(';')[0]})")
     if not used:
         unused = [c.name for c in schema if c.name not in left_out]
+        beside = " beside the target" if left_out else ""
         raise InvalidData(
-            f"fit: the table must have a column to learn from; {plural(len(unused), 'column')} "
-            "beside the target "
-            f"hold one value, free text or identifiers only: {listing(unused, 'and')}."
+            f"fit: the table must have a column to learn from; {plural(len(unused), 'column')}"
+            f"{beside} hold one value, free text or identifiers only: {listing(unused, 'and')}."
         )
     if unused:
         notes.insert(0, f"Not used: {', '.join(unused)}.")

@@ -31,7 +31,7 @@ from castalia.method.saved_contender import load_contender
 from castalia.method.trainings import train_parts
 from castalia.train.runs import Run
 
-__all__ = ["announce", "complete", "contest", "cure", "fit", "run"]
+__all__ = ["announce", "complete", "contest", "cure", "finished_result", "fit", "run"]
 
 
 def fit(data: Any, target: str | None = None, *, plan: FitPlan | None = None) -> FitResult:
@@ -64,7 +64,7 @@ def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
     config = {"command": plan.command(), **plan.deciding()}
     with opened_run(plan.folder, problem.fingerprint, config) as record:
         announce(problem, record.folder, narrator)
-        finished = _finished(record)
+        finished = finished_result(record)
         if finished is not None:
             _report_again(finished, problem.metric, narrator)
             return finished
@@ -135,7 +135,7 @@ def announce(problem: Problem, folder: Path, narrator: Narrator) -> None:
         narrator.note(note)
 
 
-def _finished(record: Run) -> FitResult | None:
+def finished_result(record: Run) -> FitResult | None:
     """Return the result of a run that was finished before, unless its files are damaged."""
     if record.status != "finished" or not (record.folder / RESULT).is_file():
         return None

@@ -27,7 +27,7 @@ from castalia.method.saved_model import (
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
-__all__ = ["ENDINGS", "Predictions", "predict"]
+__all__ = ["ENDINGS", "Predictions", "harmless", "predict"]
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these spreadsheets begin to compute
@@ -93,7 +93,7 @@ class Predictions:
             pq.write_table(pa.table({k: pa.array(plain(v)) for k, v in self.columns.items()}), sink)
             return sink.getvalue()
         rows = [self.columns, *zip(*(plain(v) for v in self.columns.values()), strict=True)]
-        return _csv(rows if formulas else ([_harmless(cell) for cell in row] for row in rows))
+        return _csv(rows if formulas else ([harmless(cell) for cell in row] for row in rows))
 
 
 def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
@@ -107,10 +107,10 @@ def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _harmless(cell: Any) -> Any:
+def harmless(cell: Any) -> Any:
     """Return text that a spreadsheet shows and does not run; numbers stay numbers.
 
-    >>> [_harmless(cell) for cell in ("=1+1", "-12.5", "-x", -3.0, "a=1")]
+    >>> [harmless(cell) for cell in ("=1+1", "-12.5", "-x", -3.0, "a=1")]
     ["'=1+1", '-12.5', "'-x", -3.0, 'a=1']
     """
     if not isinstance(cell, str) or not cell.startswith(FORMULA):

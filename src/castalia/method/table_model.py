@@ -13,7 +13,7 @@ from castalia.method.model_settings import apply_settings
 from castalia.method.task import Task
 from castalia.train import Training
 
-__all__ = ["DEFAULT", "VALIDATION", "build_model", "built", "is_network", "loop"]
+__all__ = ["DEFAULT", "VALIDATION", "build_model", "built", "is_network", "loop", "made"]
 
 DEFAULT = {"classification": "TabularClassifier", "regression": "TabularRegressor"}
 MEMBER = {"classification": "MLPClassifier", "regression": "MLPRegressor"}  # of ensembles

@@ -18,7 +18,7 @@ from castalia.method.task import Task
 from castalia.train import Callback
 from castalia.train.state import TrainState
 
-__all__ = ["TimeLimit", "fit_directly", "train_network"]
+__all__ = ["TimeLimit", "fit_directly", "fit_in_run", "train_network", "training_facts"]
 
 CHECKPOINT_STEPS = 500  # a second or two of work on a small table
 SMALL_BATCH = 32  # where a recipe chooses its size
@@ -48,26 +48,48 @@ def train_network(
     validation: tuple[Any, np.ndarray] | None = None,
 ) -> dict[str, Any]:
     """Train in a run folder, save the model there and return its answers on the test rows."""
+    seconds = fit_in_run(
+        model, rows, run=run, verbose=verbose, time_limit=time_limit, validation=validation
+    )
+    answers = answers_of(model, test, task, seconds)
+    answers.facts = training_facts(model, run)
+    return answers.record()
+
+
+def fit_in_run(
+    model: Any,
+    rows: tuple[Any, np.ndarray | None],
+    *,
+    run: Path,
+    verbose: Any = False,
+    time_limit: float | None = None,
+    validation: tuple[Any, np.ndarray] | None = None,
+) -> float:
+    """Train in a run folder, save the model there and return the seconds it took."""
     begin = time.perf_counter()
     training = model.training
     share = training.validation
     training.run, training.verbose = str(run), verbose
-    training.checkpoint_every = _checkpoint_every(model, len(rows[1]))
+    X, y = rows
+    training.checkpoint_every = _checkpoint_every(model, len(X if y is None else y))
     if time_limit is not None:
         training.callbacks = (TimeLimit(time_limit),)
     if validation is not None:
         training.validation = validation
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CastaliaWarning)  # reported once, for the whole table
-        model.fit(*rows)
+        model.fit(X, y)
     seconds = time.perf_counter() - begin
     training.callbacks, training.validation, training.run = (), share, None
     training.checkpoint_every = None
     model.run_ = None
     save(model, run / "model")
-    answers = answers_of(model, test, task, seconds)
-    answers.facts = {**_facts(model), "diagnosis": _diagnosis(run)}
-    return answers.record()
+    return seconds
+
+
+def training_facts(model: Any, run: Path) -> dict[str, Any]:
+    """Return what the report says about a training, the doctor's diagnosis included."""
+    return {**_facts(model), "diagnosis": _diagnosis(run)}
 
 
 def fit_directly(

@@ -2,7 +2,8 @@
 
 d log p(v) = -dF(v) + E_model dF: the second mean is taken over states after k steps of Gibbs
 sampling from the data (CD), or of chains that go on from step to step (persistent: PCD). As a loss,
-mean F(data) - mean F(chains), the chains held fixed; its value says nothing, its gradient does.
+one with the gradient of mean F(data) - mean F(chains), the chains held fixed; its value says
+nothing.
 References: 2002, Hinton, Training products of experts, Neural Computation 14; 2008, Tieleman,
 Training restricted Boltzmann machines using approximations to the likelihood gradient, ICML.
 """
@@ -25,7 +26,7 @@ TINY = 1e-6
 
 
 class ContrastiveDivergence(Objective):
-    """CD-k or PCD-k for a network with ``free_energy``, ``gibbs`` and ``reconstruct``.
+    """CD-k or PCD-k for a network with ``contrast``, ``gibbs`` and ``reconstruct``.
 
     Parameters
     ----------
@@ -64,10 +65,9 @@ class ContrastiveDivergence(Objective):
             once = machine.reconstruct(machine.draw_hidden(v, source))
             apart = weighted_mean((v - once).square().mean(dim=1), batch.weight)
             model = self._model(machine, v, once, source)
-        energy = machine.free_energy(torch.cat([v, model]))
-        data, drawn = energy.split([len(v), len(model)])
-        weight = None if self.persistent else batch.weight
-        loss = weighted_mean(data, batch.weight) - weighted_mean(drawn, weight)
+            share = _shares(v, batch.weight)
+            other = _shares(model, None) if self.persistent else share
+        loss = machine.contrast(v, share, model, other)
         if self.sparsity is not None:
             loss = loss + self.sparsity_weight * self._crowding(machine(v), batch.weight)
         return {"loss": loss, "reconstruction": apart}
@@ -113,6 +113,13 @@ class ExactLikelihood(Objective):
         machine = cast(Any, net)
         energy = weighted_mean(machine.free_energy(batch.x), batch.weight)
         return {"loss": energy + machine.log_z()}
+
+
+def _shares(rows: Tensor, weight: Tensor | None) -> Tensor:
+    """Return what each row counts in a mean, (B,)."""
+    if weight is None:
+        return rows.new_full((len(rows),), 1 / len(rows))
+    return weight / weight.sum().clamp_min(torch.finfo(weight.dtype).tiny)
 
 
 def _walk(machine: Any, v: Tensor, k: int, source: torch.Generator | None) -> Tensor:

@@ -1,12 +1,13 @@
 """Pseudo-likelihood: every unit predicted from all others, no partition function.
 
--sum_i ln P(x_i | rest) for a network that gives the log-odds of each unit given the others.
+-sum_i ln P(x_i | rest).
 Reference: 1975, Besag, Statistical analysis of non-lattice data, The Statistician 24.
 """
 
 from __future__ import annotations
 
-import torch.nn.functional as F
+from typing import Any, cast
+
 from torch import Tensor, nn
 
 from castalia.objectives.objective import Objective, weighted_mean
@@ -16,9 +17,9 @@ __all__ = ["PseudoLikelihood"]
 
 
 class PseudoLikelihood(Objective):
-    """Minus the log pseudo-likelihood of binary rows, for a network from rows to log-odds."""
+    """Minus the log pseudo-likelihood of rows, for a network that has ``log_pseudo``."""
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over rows of the sum over units."""
-        rows = F.binary_cross_entropy_with_logits(net(batch.x), batch.x, reduction="none")
-        return {"loss": weighted_mean(rows.sum(dim=1), batch.weight)}
+        found: Tensor = cast(Any, net).log_pseudo(batch.x)
+        return {"loss": -weighted_mean(found, batch.weight)}

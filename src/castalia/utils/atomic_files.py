@@ -13,11 +13,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from castalia.errors import CastaliaError, WriteFailed
 from castalia.utils.file_locks import held, is_held
 
-__all__ = ["atomic_folder", "atomic_write", "digest", "sweep_files", "sync_folder", "writing"]
+__all__ = [
+    "atomic_file",
+    "atomic_folder",
+    "atomic_write",
+    "digest",
+    "sweep_files",
+    "sync_folder",
+    "writing",
+]
 
 _ASIDE = re.compile(r"[a-z0-9_]{8}(\.old)?")  # how `tempfile` ends names
 _FILE_ASIDE = re.compile(r"\..+\.(json|html|safetensors)\.[a-z0-9_]{8}")
@@ -46,13 +55,20 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> Path:
 
     Until the rename, an older file of that name stays as it was; a failure leaves no trace.
     """
+    with atomic_file(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+    return Path(path)
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Give a file to write piece by piece, aside; at the end it is renamed into place."""
     path = Path(path)
-    raw = data.encode() if isinstance(data, str) else data
     _sweep(path)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file, held(aside):
-            file.write(raw)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
@@ -61,7 +77,6 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> Path:
             os.unlink(aside)
         raise
     sync_folder(path.parent)
-    return path
 
 
 @contextmanager

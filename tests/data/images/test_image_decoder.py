@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from castalia.data.images.image_decoder import decode, decode_labels, header
+from castalia.errors import InvalidData
 
 
 def stored(image, kind="PNG", **options):
@@ -104,3 +105,34 @@ def test_the_numbers_of_masks_are_classes():
     np.testing.assert_array_equal(decode_labels(stored(Image.fromarray(many))), many)
     two = Image.fromarray(classes > 3)
     np.testing.assert_array_equal(decode_labels(stored(two)), classes > 3)
+
+
+def _claims(data: bytes, wide: int) -> bytes:
+    """Let the header of a WebP or JPEG 2000 file claim a square of ``wide`` pixels."""
+    if data[12:16] == b"VP8X":
+        side = (wide - 1).to_bytes(3, "little")
+        return data[:24] + 2 * side + data[30:]
+    if data[12:16] == b"VP8L":
+        return data[:21] + ((wide - 1) << 14 | (wide - 1)).to_bytes(4, "little") + data[25:]
+    if data[12:16] == b"VP8 ":
+        return data[:26] + 2 * wide.to_bytes(2, "little") + data[30:]
+    at = data.index(b"\xff\x4f\xff\x51") + 8
+    return data[:at] + 2 * wide.to_bytes(4, "big") + data[at + 8 :]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("webp", {}),
+        ("webp", {"lossless": True}),
+        ("webp", {"exif": Image.Exif()}),  # with metadata, so a canvas of its own
+        ("jpeg2000", {}),
+    ],
+)
+def test_a_header_is_read_before_its_decoder_allocates_what_it_claims(kind, settings, monkeypatch):
+    file = stored(Image.new("RGB", (20, 10), "red"), kind, **settings)
+    assert decode(file, None, 3).shape == (10, 20, 3)
+    bomb = io.BytesIO(_claims(file.getvalue(), 16_000))
+    monkeypatch.setattr(Image, "open", lambda file: pytest.fail("opened"))
+    with pytest.raises(InvalidData, match=r"its header claims [\d,]{11,}"):
+        decode(bomb, None, 3)

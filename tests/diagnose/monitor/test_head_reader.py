@@ -362,3 +362,11 @@ def test_dropout_on_the_outputs_is_told_from_dropout_before_the_last_layer():
     assert head_of(F.cross_entropy(behind, CLASSES)).head.dropped
     assert not head_of(F.cross_entropy(before, CLASSES)).head.dropped
     assert not head_of(F.cross_entropy(NET(X), CLASSES)).head.dropped
+
+
+@pytest.mark.parametrize("loss", [F.mse_loss, F.smooth_l1_loss, F.huber_loss])
+def test_outputs_given_in_the_place_of_the_targets_are_the_outputs(loss):
+    out = NET(X)
+    ending = head_of(loss(REAL, out))
+    assert torch.equal(ending.outputs, out)
+    assert torch.equal(ending.targets, REAL)

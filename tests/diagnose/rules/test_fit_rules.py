@@ -21,6 +21,7 @@ from tests.diagnose.rules.records import (
 
 from castalia.diagnose.record import Evaluation, Layer, OptimizerFacts, Weight
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.contradictions import holds
 from castalia.diagnose.rules.fit_rules import no_better, over_regularised, overfits, underfits
 from castalia.diagnose.thresholds import limit
 
@@ -332,3 +333,21 @@ def test_few_draws_of_many_classes_look_less_varied_than_they_are():
     record = classification(0.0)
     record.train.targets = [rng.integers(0, 5000, 400) for _ in record.train.steps]
     assert Case(record).guess == pytest.approx(np.log(5000), rel=0.06)
+
+
+def test_the_rate_of_a_dropout_that_is_called_as_a_function_is_read():
+    record = held_back(p=0.0)
+    record.final["dropout"] = 0.95
+    (found,) = ask(over_regularised, record)
+    assert found.evidence[0].value == 0.95
+    record.optimizers = []  # steps made by hand are steps
+    assert [one.code for one in ask(over_regularised, record)] == ["CST404"]
+
+
+def test_dropout_beyond_all_custom_is_no_symptom_of_the_steps_it_spoils():
+    far, usual = (Case(held_back(p=p)) for p in (0.95, 0.7))
+    assert not holds(far, "CST101", "CST404")
+    assert holds(far, "CST404", "CST101")
+    assert holds(far, "CST301", "CST404")
+    assert holds(usual, "CST101", "CST404")
+    assert not holds(usual, "CST404", "CST101")

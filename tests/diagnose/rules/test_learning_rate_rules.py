@@ -138,6 +138,14 @@ def test_much_learnt_makes_a_low_rate_a_warning_and_enough_learnt_makes_it_none(
     assert ask(too_low, slow(ratio, 1.01 * bar)) == []
 
 
+def test_weights_that_go_far_while_nothing_is_learnt_need_no_longer_steps():
+    promise, bar = 0.5 * limit("rate.promise"), limit("rate.long_enough")
+    losses = list(np.linspace(1.4, 1.36, 200))
+    for ratio, codes in ((0.9 * bar, ["CST102"]), (1.1 * bar, [])):
+        record = set_updates(set_promise(classification(0.0, losses), promise), ratio)
+        assert [found.code for found in ask(too_low, record)] == codes
+
+
 def test_steps_just_large_enough_are_no_rate_too_low():
     assert ask(too_low, slow(above("rate.slow"))) == []
 

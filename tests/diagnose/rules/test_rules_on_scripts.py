@@ -20,7 +20,7 @@ from tests.diagnose.rules.records import (
 from torch import nn
 
 from castalia.diagnose import watch
-from castalia.diagnose.record import Evaluation
+from castalia.diagnose.record import Evaluation, Units
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds, softened
@@ -272,3 +272,19 @@ def test_a_sum_asked_for_by_its_old_name_is_a_sum():
     loss = F.cross_entropy(outputs, targets, reduction="sum")
     call = read("cross_entropy", loss, (outputs, targets), {"size_average": False})
     assert call.mean().item() == pytest.approx(F.cross_entropy(outputs, targets).item())
+
+
+def test_outputs_to_spare_explain_nothing():
+    spare = Case(set_head(classification(), outputs=(ROWS, CLASSES + 5)))
+    assert not holds(spare, "CST306", "CST404")
+    assert holds(Case(set_head(classification(), outputs=(ROWS, CLASSES - 1))), "CST306", "CST404")
+
+
+def test_what_silent_units_let_through_no_more_is_their_symptom():
+    record = classification()
+    live, silent = (np.full(8, share) for share in (0.5, 0.0))
+    for active, is_symptom in ((live, False), (silent, True)):
+        record.looks[0].units = [Units("hidden", "relu", 0.0, 1.0, active, np.zeros(0))]
+        case = Case(record)
+        assert holds(case, "CST106", "CST110") is is_symptom
+        assert holds(case, "CST110", "CST106") is not is_symptom

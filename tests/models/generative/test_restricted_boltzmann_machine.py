@@ -20,8 +20,8 @@ def bars(size=4):
 
 @pytest.fixture(scope="module")
 def trained():
-    X = np.tile(bars(), (8, 1))
-    settings = {"hidden": 16, "epochs": 300, "batch_size": 60, "lr": 0.12, "weight_decay": 0.0}
+    X = np.tile(bars(), (4, 1))
+    settings = {"hidden": 16, "epochs": 300, "batch_size": 60, "lr": 0.2, "weight_decay": 0.0}
     return X, {
         name: RestrictedBoltzmannMachine(
             method=method, k=k, chains=c, momentum=0.8, random_state=0, **settings
@@ -140,6 +140,19 @@ def test_features_energies_and_reconstructions(trained):
     )  # fmt: skip
     assert np.abs(model.reconstruct(X) - X).mean() < 0.1
     assert model.get_feature_names_out()[0] == "restrictedboltzmannmachine0"
+
+
+def test_the_contrast_has_the_gradient_of_free_energies():
+    for gaussian in (False, True):
+        net = castalia.nets.generative.RestrictedBoltzmannNetwork(5, 3, gaussian=gaussian).double()
+        v, drawn = torch.rand(4, 5).double(), torch.rand(6, 5).double()
+        p, q = torch.rand(4).double().softmax(0), torch.full((6,), 1 / 6).double()
+        net.contrast(v, p, drawn, q).backward()
+        found = [parameter.grad.clone() for parameter in net.parameters()]
+        loss = p @ net.free_energy(v) - q @ net.free_energy(drawn)
+        wanted = torch.autograd.grad(loss, list(net.parameters()))
+        for one, other in zip(found, wanted, strict=True):
+            torch.testing.assert_close(one, other)
 
 
 def test_sparse_units_are_on_as_seldom_as_was_asked():

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from sklearn.gaussian_process import GaussianProcessClassifier as SkClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor as SkRegressor
 from sklearn.gaussian_process import kernels as sk
@@ -110,6 +111,33 @@ def test_the_gradient_of_the_marginal_likelihood(kernel, weight, monkeypatch):
     for i, step in enumerate(1e-5 * np.eye(len(theta))):
         ends = [model.log_marginal_likelihood(theta + s * step) for s in (1, -1)]
         assert slope[i] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF(0.7), RBF((0.7, 1.3)), Matern(0.8, nu=0.5), Matern(0.8, nu=1.5, ard=True), Matern(1.4),
+        RationalQuadratic(0.8, alpha=0.6), Periodic(1.1, period=2.0, ard=True), Linear(0.4),
+        (Constant(0.5) + White(0.2)) * (Matern(0.9) + White(0.3)),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_pulls_equal_automatic_differentiation_at_many_settings(kernel):
+    start, noise = kernel.theta(2), torch.from_numpy(RANDOM.normal(size=(3, 9)))
+    theta = (start + 0.3 * noise[:, : len(start)]).requires_grad_()
+    x, z = torch.from_numpy(X[:9]), torch.from_numpy(Z)
+    slope = torch.from_numpy(RANDOM.normal(size=(3, 9, 7)))
+    for (found, pull), G in [
+        (kernel.cross_and_pull(theta, x, z), slope),
+        (kernel.diag_and_pull(theta, x), slope[..., 0]),
+        (kernel.diag_and_pull(theta, x, noise=False), slope[..., 1]),
+    ]:
+        ask = kernel.cross(theta, x, z) if G.ndim == 3 else found
+        if not ask.requires_grad:  # by automatic differentiation itself, or it is constant
+            ask = kernel.diag(theta, x, noise=False) + 0 * theta.sum(dim=1, keepdim=True)
+        total = (ask * G).sum()
+        (wanted,) = torch.autograd.grad(total, theta)
+        torch.testing.assert_close(pull(G).detach(), wanted, atol=1e-11, rtol=1e-9)
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch):

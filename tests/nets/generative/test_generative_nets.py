@@ -12,7 +12,7 @@ from castalia.nets.generative import (
     TiedAutoencoder,
 )
 from castalia.nets.generative.coupling_flow import spline
-from castalia.nets.generative.draw_network import filters
+from castalia.nets.generative.draw_network import filters, window
 
 
 def test_a_tied_decoder_is_the_encoder_transposed():
@@ -87,9 +87,19 @@ def test_windows_get_gradients_and_the_canvas_adds_up():
     found.canvas.square().sum().backward()
     for layer in (net.reading, net.writing):
         assert layer.weight.grad.abs().sum() > 0
-    shown = net.paint(found.z)
+    shown, windows = net.paint(found.z)
     assert_close(shown[:, -1], found.canvas)
+    assert_close(windows, found.windows)
     assert_close(net.decode(found.z.flatten(1)), found.canvas)
+
+
+def test_windows_begin_in_the_middle_without_gaps_and_write_what_the_patch_says():
+    net = DRAWNetwork(1, (28, 28), hidden=8, window=5)
+    down, across, intensity, place = window(net.writing(torch.zeros(1, 8)), 5, (28, 28))
+    assert_close(place[0], torch.tensor([13.5, 13.5, 6.75, 3.375]))
+    flat = down.mT @ torch.ones(1, 5, 5) @ across / intensity  # a patch of ones
+    assert_close(flat[0, 9:-9, 9:-9], torch.ones(10, 10), atol=0.25, rtol=0)
+    assert_close(flat, flat.flip(1), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("classes", [0, 3])

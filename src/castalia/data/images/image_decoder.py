@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from castalia.data.images.image_bounds import bounded, most_pixels
 from castalia.errors import InvalidData
 
 __all__ = ["SUFFIXES", "Header", "as_decoded", "decode", "decode_labels", "header"]
@@ -37,7 +38,6 @@ _TURNS = {
 }
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _WHITE = (255, 255, 255, 255)
-FEW, EACH = 2**24, 64  # pixels that any image may have, and more for each byte of its file
 STRIP = 2**20  # pixels that are converted at a time
 
 
@@ -52,9 +52,8 @@ class Header(NamedTuple):
 @contextmanager
 def _opened(file: BinaryIO) -> Iterator[Image.Image]:
     """Open an image, unless it has far more pixels than its file could tell apart."""
-    most = FEW + EACH * file.seek(0, 2)
-    file.seek(0)
-    with Image.open(file) as image:
+    most = most_pixels(file)
+    with Image.open(bounded(file)) as image:
         if image.width * image.height > most:
             raise InvalidData(
                 f"{image.width:,} x {image.height:,} pixels are more than {most:,}, the most for "

@@ -15,7 +15,7 @@ DAY = 86_400_000_000  # microseconds
 
 
 def decode_table(
-    matrix: NDArray[Any], state: Mapping[str, Any], whole: Sequence[bool] = ()
+    matrix: NDArray[Any], state: Mapping[str, Any], decimals: Sequence[int] = ()
 ) -> NDArray[np.float64] | pa.Table:
     """Return the table that an encoder made a matrix of, or would have made it of.
 
@@ -25,8 +25,8 @@ def decode_table(
         Standardised numbers, indicators of missing numbers, codes of categories, (rows, inputs).
     state
         That of the ``TableEncoder``.
-    whole
-        Which numbers are whole ones; none where empty.
+    decimals
+        How many decimals numbers have, -1: as many as there are; so for all where empty.
 
     Returns
     -------
@@ -45,14 +45,15 @@ def decode_table(
     numbers = matrix[:, : len(names)].astype(np.float64) * state["scale"] + state["mean"]
     for place, column in enumerate(flagged, start=len(names)):
         numbers[matrix[:, place] > 0.5, column] = np.nan
-    for column in np.flatnonzero(whole):
-        numbers[:, column] = np.round(numbers[:, column])
+    for column, digits in enumerate(decimals):
+        if digits >= 0:
+            numbers[:, column] = np.round(numbers[:, column], digits)
     if not state["named"] and not state["words"]:
         found = np.full((len(matrix), len(state["columns"])), np.nan)
         found[:, [state["columns"].index(name) for name in names]] = numbers
         return found
     columns = {
-        name: _typed(numbers[:, i], kind, bool(len(whole)) and bool(whole[i]))
+        name: _typed(numbers[:, i], kind, bool(decimals) and decimals[i] == 0)
         for i, (name, kind) in enumerate(zip(names, state["kinds"], strict=True))
     }
     for place, (name, words) in enumerate(state["words"], start=len(names) + len(flagged)):

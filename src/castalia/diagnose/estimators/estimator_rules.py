@@ -15,6 +15,7 @@ from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules import judge
 from castalia.diagnose.thresholds import limit
+from castalia.utils.text import number
 
 __all__ = ["judge_estimator"]
 
@@ -38,8 +39,30 @@ def judge_estimator(record: Record, estimator: Any, mute: Sequence[str] = ()) ->
         found = replace(found, findings=_crawls(record, found.findings))
     if not found:
         found = replace(found, findings=(*found.findings, *_too_few(record, estimator)))
+    found = replace(found, findings=_penalised(estimator, found.findings))
     found = found.mute(*mute)
     return replace(found, subject=type(estimator).__name__)
+
+
+def _penalised(estimator: Any, others: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """CST404 of a penalty that is a setting: whatever else is wrong may come of it.
+
+    The steeper the penalty, the shorter the steps must be: a rate that was right is too high then.
+    """
+    weight, bar = getattr(estimator, "C", None), limit("estimator.penalty")
+    known = any(one.code == "CST404" for one in others)
+    alarmed = any(one.severity != "info" for one in others)
+    if not isinstance(weight, float) or not weight < bar or known or not alarmed:
+        return others
+    cause = finding(
+        "CST404",
+        "warning",
+        0.85,
+        f"C={number(weight)} makes the penalty outweigh the errors.",
+        "Raise C.",
+        Evidence("weight of the errors against the penalty", weight, bar, above=False),
+    )
+    return (replace(cause, symptoms=others),)
 
 
 def _crawls(record: Record, others: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -128,11 +128,15 @@ class _Dose:
         return {"epochs": epochs, "training__patience": self._now("training__patience") or PATIENCE}
 
     def unblock(self, changes: Mapping[str, Any]) -> Changes:
-        """Let gradients through, at a rate that suits the new activation."""
+        """Let gradients through, at a rate that suits the new activation, and train longer.
+
+        What was trained so far has hardly moved, and so deep a network needs its time.
+        """
         name = "activation"
         if not has_setting(self.estimator, name) or name not in changes:
             return {}
-        return {"lr": self._tested(activation=changes[name])}
+        epochs = 3 * self.estimator.epochs
+        return {"lr": self._tested(activation=changes[name]), "epochs": epochs}
 
     def adaptive(self, changes: Mapping[str, Any]) -> Changes:
         """Use Adam, at a rate of its own."""

@@ -68,6 +68,7 @@ NAMES = {
     "Sin": "sin",
 }
 ELEMENTWISE = ("Sub", "Rsub", "Add", "Mul", "Div", "Expand", "Where", "Maximum", "Minimum")
+EVEN = ("mse", "l1", "smooth_l1", "huber")  # losses whose two sides may be exchanged
 SEARCHED = 400  # operations searched above the last layer
 
 
@@ -181,6 +182,8 @@ def _scale(root: Operation) -> tuple[float, bool]:
 def _known(main: Operation, above: list[Operation]) -> Ending:
     loss = LOSSES[main.kind]
     outputs, targets = main.saved("self"), main.saved("target")
+    if loss in EVEN and main.node.next_functions[0][0] is None:
+        outputs, targets = targets, outputs  # what was predicted is the one with a graph
     below = main.inputs[0] if main.inputs else None
     log_softmax = None
     if loss == "nll" and below is not None:

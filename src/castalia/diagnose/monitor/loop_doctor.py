@@ -141,6 +141,13 @@ class Doctor(Observer):
         """Tell of a validation that ended before the call of the module that is under way."""
         self._try(Doctor._epoch, validation_loss, validation_score, True)
 
+    def beside(self, others: list[Any], known: set[int]) -> None:
+        """Tell who else watches in this process, and the ids of all parameters that are watched.
+
+        Both are kept, so that what is added to them is known as well.
+        """
+        self._others, self._parameters.elsewhere = others, known
+
     def diagnosis(self, mute: Iterable[str] = ()) -> Diagnosis:
         """Return what was found so far; watching goes on."""
         self._finish()

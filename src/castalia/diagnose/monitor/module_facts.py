@@ -108,6 +108,18 @@ def rate(optimizer: Any) -> float:
     return float(optimizer.param_groups[0].get("lr", math.nan))
 
 
+def place(value: Any) -> int:
+    """Return where the numbers of a tensor lie; 0 where they have no single place.
+
+    >>> x = torch.zeros(4, 2)
+    >>> place(x.detach().view(2, 4)) == place(x), place(None)
+    (True, 0)
+    """
+    if not isinstance(value, Tensor) or value.layout != torch.strided:
+        return 0
+    return value.data_ptr() if type(value) in (Tensor, nn.Parameter) else 0
+
+
 def first_tensor(*values: Any) -> Tensor | None:
     """Return the first tensor in nested arguments: tuples, lists, mappings, dataclasses.
 

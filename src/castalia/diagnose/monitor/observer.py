@@ -26,7 +26,7 @@ from castalia.diagnose.monitor.backward_listeners import is_inside, is_transform
 from castalia.diagnose.monitor.call_listeners import listen_to_calls, listen_to_loads
 from castalia.diagnose.monitor.graph_summary import quick_ending, read
 from castalia.diagnose.monitor.loss_log import LossLog, loss_of
-from castalia.diagnose.monitor.row_keeper import RowKeeper
+from castalia.diagnose.monitor.row_keeper import RowKeeper, inputs_of
 from castalia.diagnose.monitor.step_schedule import StepSchedule
 from castalia.diagnose.monitor.step_state import NOTHING, Step
 from castalia.diagnose.monitor.validation_log import ValidationLog
@@ -48,6 +48,7 @@ __all__ = ["TASKS", "Observer"]
 
 TASKS = ("binary", "multiclass", "multilabel", "regression", "lm", "seq", "vae", "gan")
 MOST_TROUBLES = 10
+SHOWN = 16  # batches that are kept of what a discriminator was given
 
 
 class Observer:
@@ -75,6 +76,8 @@ class Observer:
         self._calm = False  # whether the steps between samples may be quiet
         self._broken = False  # whether a loss was not finite
         self._put_back = -1  # the step before which weights were loaded
+        self._others: list[Observer] = []  # all that watch in this process, this one too
+        self._made: Callable[[], Tensor | None] = _nothing  # what the module returned last
         self._troubles = 0
         self._handles: list[Any] = []
         self._counting: list[Any] = []  # hooks that are not there while it is quiet
@@ -194,17 +197,33 @@ class Observer:
             step.inputs = facts.first_tensor(args, kwargs)
             if step.look is not None and step.inputs is not None:
                 step.sizes += (step.inputs.numel(),)
+                if len(self._others) > 1:
+                    self._judges(step.inputs)
             step.evaluating = None if step.training else step.inputs
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep the outputs, and the latent code of an encoder that returns mean and spread."""
         step = self._step
+        if len(self._others) > 1:
+            made = facts.first_tensor(output)
+            self._made = _nothing if made is None else weakref.ref(made)
         if step.look is None or not torch.is_grad_enabled():
             return
         step.returned = [*step.returned, *(tensor.grad_fn for tensor in facts.tensors(output))]
         if step.output is None:
             step.output = facts.first_tensor(output)
             self._keeper.latent(output)
+
+    def _judges(self, inputs: Tensor) -> None:
+        """Keep what the module is shown, and whether another one that is trained made it."""
+        place = facts.place(inputs)
+        others = [one for one in self._others if one is not self]
+        makers = [one for one in others if facts.place(one._made()) == place != 0]
+        if (rows := inputs_of(inputs)) is not None:
+            self.record.shown = [*self.record.shown[1 - SHOWN :], (bool(makers), rows)]
+        if {made for made, _ in self.record.shown} == {True, False}:
+            for one in makers:
+                one.record.final["judged"] = 1.0
 
     def _forgotten(self) -> None:
         """Take a call in evaluation mode that no backward pass followed for one of validation."""
@@ -442,6 +461,10 @@ class Observer:
         if not self._broken and not all(map(math.isfinite, self.record.losses[-256:])):
             self._broken = True
             self._sampling.hasten()
+
+
+def _nothing() -> None:
+    """Return what a module that was not called returned."""
 
 
 def _ignored(*_: Any) -> None:

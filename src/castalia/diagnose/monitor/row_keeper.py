@@ -13,7 +13,7 @@ from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.host_transfer import settle, to_host
 from castalia.diagnose.record import Record, Rows
 
-__all__ = ["RowKeeper"]
+__all__ = ["RowKeeper", "inputs_of"]
 
 MOST_BATCHES = 96
 MOST_ROWS = 128

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from castalia.diagnose.monitor import module_facts as facts
@@ -38,7 +37,7 @@ class ValidationLog:
     def forward(self, training: bool, inputs: Any) -> None:
         """Note a call of the module without gradients."""
         self._modes.append(training)
-        place = _place(inputs)
+        place = facts.place(inputs)
         self.record.asked_again += place != 0 and place == self._place
         self._place = place
         self.record.silent_in_training_mode += training
@@ -84,13 +83,6 @@ class ValidationLog:
         self.record.evaluations.append(Evaluation(steps, loss, score, train))
         self._since = steps
         self._begin()
-
-
-def _place(inputs: Any) -> int:
-    """Return where the numbers of a tensor lie; 0 where they have no single place."""
-    if not isinstance(inputs, Tensor) or inputs.layout != torch.strided:
-        return 0
-    return inputs.data_ptr() if type(inputs) in (Tensor, torch.nn.Parameter) else 0
 
 
 def _mean(batches: list[tuple[Tensor, int]]) -> float | None:

@@ -44,6 +44,7 @@ class Parameters:
         self.names: dict[int, str] = {}
         self._start: dict[str, Tensor] = {}
         self._strangers: dict[int, tuple[Any, Tensor]] = {}
+        self.elsewhere: set[int] = set()  # ids of what other doctors watch
 
     def refresh(self) -> None:
         """Look for parameters that were added, replaced, removed or set free."""
@@ -92,7 +93,7 @@ class Parameters:
         still = [
             not moved(before, p, STARTED)
             for p, before in self._strangers.values()
-            if id(p) not in held
+            if id(p) not in held | self.elsewhere
         ]
         # Where some move, another network with an optimizer of its own is trained beside.
         self.record.final["strangers_still"] = float(all(still) * len(still))

@@ -234,6 +234,9 @@ class Record:
     latent
         Mean and log-variance of the latent code of the last looked-at batch, of a network that
         returns them.
+    shown
+        Rows that a discriminator was given at the last looks, each batch with whether another
+        module that is trained had made it.
     failed
         Shapes of outputs and targets, and the largest target, of a loss function that raised.
     final
@@ -268,6 +271,7 @@ class Record:
     dropped: bool = False
     input_shape: tuple[int, ...] = ()
     latent: tuple[np.ndarray, np.ndarray] | None = None
+    shown: list[tuple[bool, np.ndarray]] = field(default_factory=list)
     failed: tuple[tuple[int, ...], tuple[int, ...], int] | None = None
     final: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

@@ -10,6 +10,7 @@ import numpy as np
 from castalia.diagnose.record import Head, Record
 from castalia.diagnose.rules.case_network import Network
 from castalia.diagnose.rules.case_rows import Kept
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.rules.logged_loss import by_values
 from castalia.diagnose.thresholds import limit
 
@@ -124,7 +125,13 @@ class Case(Network, Kept):
     @cached_property
     def adversarial(self) -> bool:
         """Whether several optimizers play against each other."""
-        return self.record.task == "gan" or len(self.record.optimizers) > 1 or self._plays
+        given = self.record.task == "gan" or len(self.record.optimizers) > 1
+        return given or self.judges or bool(self.record.final.get("judged")) or self._plays
+
+    @cached_property
+    def judges(self) -> bool:
+        """Whether it is shown what another network makes beside what none has made."""
+        return {made for made, _ in self.record.shown} == {True, False}
 
     @cached_property
     def _plays(self) -> bool:
@@ -435,7 +442,7 @@ class Case(Network, Kept):
             return False
         if not limit("case.few_wrong") <= min(scores) <= 1:
             return False
-        return (1 - min(scores)) * len(np.unique(held, axis=0)) < FEW
+        return (1 - min(scores)) * len(distinct_rows(held)) < FEW
 
     @cached_property
     def score_gap(self) -> float:

@@ -199,6 +199,27 @@ class Network:
         return float(max(self.optimizer.first, self.optimizer.lr, *seen, 0.0))
 
     @cached_property
+    def dropout(self) -> tuple[str, float]:
+        """Where most is dropped, by a layer or by a function, and which share."""
+        layers = [(one.name, one.settings.get("p", 0.0)) for one in self.record.layers]
+        by_function = ("", self.record.final.get("dropout", 0.0))
+        return max([by_function, *layers], key=lambda one: one[1])
+
+    @cached_property
+    def weight_decay(self) -> float:
+        """Weight decay of the first optimizer over what is strong for its kind."""
+        if not self.optimizer:
+            return 0.0
+        decoupled = self.optimizer.kind in ("AdamW",)
+        bar = limit("decay.decoupled" if decoupled else "decay.strong")
+        return float(self.optimizer.weight_decay / bar)
+
+    @cached_property
+    def smothered(self) -> bool:
+        """Whether dropout or decay is beyond all custom: a cause of its own, whatever else."""
+        return self.dropout[1] > limit("dropout.far") or self.weight_decay > limit("decay.far")
+
+    @cached_property
     def annealed(self) -> bool:
         """Whether a schedule took the rate down to next to nothing, as planned for the end."""
         return bool(self.optimizer) and self.optimizer.lr < limit("rate.annealed") * self.lr

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from castalia.diagnose.record import Look, Record
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 
 __all__ = ["Kept"]
@@ -41,7 +42,7 @@ class Kept:
             return False
         rows = max(self.epoch_rows, 1.0)
         expected = len(x) - rows * (1 - (1 - 1 / rows) ** len(x))
-        again = len(x) - len(np.unique(x, axis=0))
+        again = len(x) - len(distinct_rows(x))
         return bool(expected > 20 and again < limit("rows.seldom") * expected)
 
     @cached_property

@@ -12,6 +12,8 @@ from castalia.diagnose.thresholds import limit
 __all__ = ["holds", "softened"]
 
 # What may be odd and do no harm: a remark where the loss falls all the time.
+WHATEVER_ELSE = ("CST108", "CST110", "CST112", "CST301", "CST302", "CST304", "CST305")
+OF_STEPS = ("CST101", "CST103", "CST104", "CST107", "CST113", "CST114", "CST503")
 BY_HARM = ("CST101", "CST103", "CST104", "CST107", "CST306", "CST406")
 
 
@@ -25,6 +27,14 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
     if cause == "CST201" and symptom == "CST102":
         return False
+    if "CST404" in (cause, symptom) and case.smothered:
+        return cause == "CST404" or cause in WHATEVER_ELSE
+    if cause == "CST404" and symptom in OF_STEPS:
+        return False
+    if cause == "CST306" and case.record.failed is None:
+        return not _has_outputs_to_spare(case)
+    if "CST110" in (cause, symptom) and {cause, symptom} & {"CST106", "CST107", "CST109"}:
+        return _silent_from_the_start(case) == (symptom == "CST110")
     if cause == "CST114" and symptom in ("CST102", "CST404"):
         return symptom == "CST102" and not case.promise < limit("rate.conditioned")
     if {cause, symptom} == {"CST111", "CST402"}:
@@ -46,6 +56,18 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if cause == "CST101" and symptom == "CST104":
         return not _explodes_by_itself(case)
     return True
+
+
+def _has_outputs_to_spare(case: Case) -> bool:
+    """Whether there are more outputs than classes: they fall silent, and hinder nothing."""
+    met = len(case.shares)
+    return bool(met) and len(case.head.outputs) > 1 and case.head.outputs[1] > met
+
+
+def _silent_from_the_start(case: Case) -> bool:
+    """Whether a whole layer of rectified units answers nothing at the first look."""
+    units = [u for look in case.looks[:1] for u in look.units if u.kind == "relu" and not u.gate]
+    return any(u.active.size and not (u.active > 0).any() for u in units)
 
 
 def _explodes_by_itself(case: Case) -> bool:

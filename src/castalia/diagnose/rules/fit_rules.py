@@ -101,7 +101,7 @@ def _score_gap(case: Case) -> list[Evidence]:
 
 def over_regularised(case: Case) -> Iterator[Finding]:
     """A network held back by dropout or decay."""
-    if case.broken or case.adversarial or not case.optimizer or not len(case.finite):
+    if case.broken or case.adversarial or not case.steps_seen or not len(case.finite):
         return
     if case.head.dropped and not case.learnt > limit("fit.learnt"):
         yield _outputs_dropped(case)
@@ -112,38 +112,28 @@ def over_regularised(case: Case) -> Iterator[Finding]:
         and not _far_too_strong(case)
     ):
         return
-    drops = [
-        layer
-        for layer in case.record.layers
-        if layer.settings.get("p", 0.0) > limit("dropout.strong")
-    ]
-    optimizer = case.optimizer
-    decoupled = optimizer.kind in ("AdamW",)
-    bar = limit("decay.decoupled" if decoupled else "decay.strong")
-    penalty = _penalty(case)
-    if drops:
-        p = max(layer.settings["p"] for layer in drops)
+    (layer, p), penalty = case.dropout, _penalty(case)
+    if p > limit("dropout.strong"):
+        inside = f" in `{layer}`" if layer else ""
         yield finding(
             "CST404",
             "warning",
             0.85,
-            f"Dropout of {number(p)} in `{drops[0].name}` leaves too little to learn with.",
+            f"Dropout of {number(p)}{inside} leaves too little to learn with.",
             Remedy(f"dropout={number(p)} → 0.2", {"dropout": 0.2}),
             Evidence("dropout", p, limit("dropout.strong")),
-            where=drops[0].name,
+            where=layer or None,
         )
-    elif optimizer.weight_decay > bar:
+    elif case.weight_decay > 1:
+        decay = case.optimizer.weight_decay
         yield finding(
             "CST404",
             "warning",
             0.87,
-            f"A weight decay of {number(optimizer.weight_decay)} pulls the weights to zero faster "
-            "than the data push them.",
-            Remedy(
-                f"weight_decay={number(optimizer.weight_decay)} → 1e-4",
-                {"training__weight_decay": 1e-4},
-            ),
-            Evidence("weight decay", optimizer.weight_decay, bar),
+            f"A weight decay of {number(decay)} pulls the weights to zero faster than the data "
+            "push them.",
+            Remedy(f"weight_decay={number(decay)} → 1e-4", {"training__weight_decay": 1e-4}),
+            Evidence("weight decay", decay, decay / case.weight_decay),
         )
     elif penalty > limit("fit.penalty"):
         yield finding(
@@ -171,11 +161,7 @@ def _outputs_dropped(case: Case) -> Finding:
 def _far_too_strong(case: Case) -> bool:
     """Whether dropout or decay is beyond all custom and the loss levelled off too high."""
     flat = case.level(0.7, 1.0) > limit("fit.flat") * case.level(0.4, 0.7)
-    drop = max((layer.settings.get("p", 0.0) for layer in case.record.layers), default=0.0)
-    coupled = case.optimizer.kind not in ("AdamW",)
-    decay = coupled and case.optimizer.weight_decay > 4 * limit("decay.strong")
-    strong = drop > limit("dropout.far") or decay
-    return bool(flat and case.learnt < limit("fit.far_learnt") and strong)
+    return bool(flat and case.learnt < limit("fit.far_learnt") and case.smothered)
 
 
 def _still_poor(case: Case) -> bool:

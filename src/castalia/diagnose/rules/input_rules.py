@@ -9,6 +9,7 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -20,7 +21,9 @@ LEAST_ROWS = 16
 def _columns(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
     """Mean and spread of each column of finite numbers."""
     x = case.inputs
-    if x is None or len(x) < LEAST_ROWS:
+    if case.judges:  # what a network made is no data
+        x = np.concatenate([rows for made, rows in case.record.shown if not made])
+    if x is None or len(x) < LEAST_ROWS or x.dtype.kind != "f":
         return None
     x = np.where(np.isfinite(x), x, np.nan).astype(float)
     with warnings.catch_warnings():  # a column without any number has neither
@@ -178,7 +181,7 @@ def _column(
 
 def _serial(x: np.ndarray) -> np.ndarray:
     """Columns of whole numbers, all different, over a wide even range: identifiers."""
-    rows = np.unique(x, axis=0)
+    rows = distinct_rows(x)
     if len(rows) < 40:
         return np.zeros(0, int)
     found = []

@@ -8,6 +8,7 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import BINARY_LOSSES, LATE, Case
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -158,7 +159,7 @@ def _comes_again(case: Case) -> bool:
     x = case.inputs
     if x is None:
         return False
-    return len(x) - len(np.unique(x, axis=0)) > limit("rows.again") * len(x)
+    return len(x) - len(distinct_rows(x)) > limit("rows.again") * len(x)
 
 
 def _other_classes(case: Case) -> bool:

@@ -75,10 +75,14 @@ def frozen(case: Case) -> Iterator[Finding]:
 
 
 def _as_drawn(still: list[Weight]) -> list[Weight]:
-    """Return frozen matrices, if all of them lie as drawn: learning leaves traces in some."""
+    """Return frozen matrices, if all of them lie as drawn: learning leaves traces in some.
+
+    Tables of positions are made, not learnt.
+    """
     cold = [w for w in still if not w.trainable and len(w.shape) >= 2]
     drawn = [w for w in cold if w.fresh]
-    return drawn if all(w.fresh for w in cold if _size(w) >= LEAST) else []
+    judged = [w for w in cold if _size(w) >= LEAST and w.kind != "Embedding"]
+    return drawn if all(w.fresh for w in judged) else []
 
 
 def _nothing_moves(case: Case) -> Finding:

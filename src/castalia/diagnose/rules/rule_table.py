@@ -18,6 +18,7 @@ from castalia.diagnose.rules.contradictions import holds, softened
 from castalia.diagnose.rules.curvature_rules import zigzag
 from castalia.diagnose.rules.duration_rules import noisy, too_short
 from castalia.diagnose.rules.fit_rules import no_better, over_regularised, overfits, underfits
+from castalia.diagnose.rules.generative_rules import collapsed_modes, silenced_generator
 from castalia.diagnose.rules.gradient_rules import explodes, never_reset, vanishes
 from castalia.diagnose.rules.ignored_input_rules import ignores_input
 from castalia.diagnose.rules.initialisation_rules import poor_start
@@ -81,6 +82,8 @@ RULES: tuple[Rule, ...] = (
     no_better,
     miscalibrated,
     ignores_input,
+    collapsed_modes,
+    silenced_generator,
     collapsed_code,
     learns_padding,
     learns_empty_steps,

@@ -8,6 +8,7 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -93,7 +94,7 @@ def _repeats(case: Case) -> float:
 
 def _unmistakable(x: np.ndarray) -> bool:
     """Whether most columns tell rows apart by themselves: then no two are equal by chance."""
-    rows = np.unique(x, axis=0)
+    rows = distinct_rows(x)
     if x.dtype.kind != "f":
         return False
     values = [len(np.unique(rows[:, j])) for j in range(min(rows.shape[1], 64))]
@@ -134,7 +135,7 @@ def _giveaway(case: Case) -> Iterator[Finding]:
     x, y = (part.astype(float) for part in case.pairs)
     if len(x) < 100 or not np.isfinite(x).all() or not np.isfinite(y).all():
         return
-    rows = np.unique(np.column_stack([x, y]), axis=0)  # one that comes again says no more
+    rows = distinct_rows(np.column_stack([x, y]))  # one that comes again says no more
     x, y = rows[:, :-1], rows[:, -1]
     scores = _alone(x, y, regression=case.head.loss in REGRESSIONS and len(np.unique(y)) > 20)
     order = np.argsort(scores)
@@ -162,9 +163,9 @@ def _alone(x: np.ndarray, y: np.ndarray, regression: bool) -> np.ndarray:
     classes, counts = np.unique(y, return_counts=True)
     if not 2 <= len(classes) <= 10 or counts.min() < LEAST_OF_A_CLASS:
         return best
-    order = np.argsort(x, axis=0, kind="stable")
     if len(classes) > 2:
         return _grouped(x, y)
+    order = np.argsort(x, axis=0, kind="stable")
     hit = (y == classes[1])[order]  # (rows, columns), sorted by each column
     total = hit.sum(axis=0)
     below = np.cumsum(hit, axis=0)
@@ -185,9 +186,8 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     for j in range(x.shape[1]):
         values, which = np.unique(x[:, j], return_inverse=True)
         if len(values) <= 20:
-            counts = np.zeros((len(values), len(classes)))
-            np.add.at(counts, (which, label), 1)
-            others = counts[which]
+            cells = np.bincount(which * len(classes) + label, minlength=len(values) * len(classes))
+            others = cells.reshape(len(values), len(classes))[which]
             others[np.arange(len(y)), label] -= 1  # each row is left out of its own vote
             right = (others.argmax(axis=1) == label) & (others.max(axis=1) > 0)
             found[j] = float(right.mean())
@@ -200,7 +200,7 @@ def shifted(case: Case) -> Iterator[Finding]:
     train, held = case.inputs, case.gathered("inputs", case.record.validation)
     if train is None or held is None or held.dtype.kind != "f" or held.shape[1:] != train.shape[1:]:
         return
-    train, held = np.unique(train, axis=0), np.unique(held, axis=0)
+    train, held = distinct_rows(train), distinct_rows(held)
     if min(len(train), len(held)) < LEAST_ROWS or not (
         np.isfinite(train).all() and np.isfinite(held).all()
     ):
@@ -292,7 +292,7 @@ def too_few(case: Case) -> Iterator[Finding]:
     x = case.gathered("inputs")
     if x is None or case.adversarial or case.broken or case.stuck or x.ndim != 2:
         return
-    distinct = len(np.unique(x, axis=0))
+    distinct = len(distinct_rows(x))
     if not 8 <= distinct <= limit("rows.few") or len(x) < 4 * distinct:
         return
     held = [e.loss for e in case.record.evaluations if e.loss is not None]

@@ -99,6 +99,8 @@ class Session:
         self._live: list[_Watched] = []
         self._past: list[tuple[str, Diagnosis]] = []
         self._notes: list[str] = []
+        self._doctors: list[Doctor] = []  # of those that are live
+        self._known: set[int] = set()  # ids of all parameters that are watched
         self._backwards = 0
         self._made_at: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         os.register_at_fork(after_in_child=self._leave)
@@ -189,8 +191,8 @@ class Session:
             training: bool = True,
             inplace: bool = False,
         ) -> Tensor:
-            if not torch.compiler.is_compiling() and not training and p > 0:
-                self._guarded(self._dropout_off)
+            if not torch.compiler.is_compiling() and p > 0:
+                self._guarded(self._dropped, p, training)
             return original(input, p, training, inplace)
 
         return dropout
@@ -248,9 +250,13 @@ class Session:
             one.doctor.log(outputs=outputs, targets=targets)
             one.doctor.raised(outputs, targets)
 
-    def _dropout_off(self) -> None:
+    def _dropped(self, p: float, training: bool) -> None:
         for one in self._live[-1:] if torch.is_grad_enabled() else ():
-            one.doctor.record.final["dropout_off"] = 1.0
+            final = one.doctor.record.final
+            if training:
+                final["dropout"] = max(p, final.get("dropout", 0.0))
+            else:
+                final["dropout_off"] = 1.0
 
     # ---- the rest ----
 
@@ -277,6 +283,7 @@ class Session:
             self._phases = Phases(self._doctor)
         for one in over:
             self._live.remove(one)
+            self._doctors.remove(one.doctor)
             self._past.append((one.name, one.doctor.diagnosis(mute=self.mute)))
             one.doctor.close()
         if len(self._live) >= MOST_DOCTORS:
@@ -285,6 +292,9 @@ class Session:
         live = self._found if self.on_finding or self.stop_on_error else None
         doctor = watch(module, optimizers or None, on_finding=live)
         doctor.lines = self._lines.of(module, optimizers)
+        self._known.update(map(id, module.parameters()))
+        self._doctors.append(doctor)
+        doctor.beside(self._doctors, self._known)
         self._live.append(_Watched(module, doctor, moved, self._backwards))
 
     def _found(self, found: Finding) -> None:

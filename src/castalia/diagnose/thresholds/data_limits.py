@@ -82,7 +82,11 @@ DATA = {
     "outputs.slack": Limit(0.02, "chosen", "distance from a bound in spreads that does not count"),
     "outputs.out_of_reach": Limit(0.03, "corpus", "share of targets that outputs cannot take"),
     "outputs.learnt": Limit(0.8, "corpus", "share taken away: superfluous outputs are silent"),
-    # --- codes and sequences
+    # --- samples, codes and sequences
+    "samples.covered": Limit(0.3, "definition", "data near a sample; equal laws give 0.97"),
+    "samples.placed": Limit(0.5, "chosen", "samples near a row: they look like data"),
+    "samples.alike": Limit(0.05, "chosen", "mean distance of samples over that of data"),
+    "samples.silenced": Limit(3e-3, "chosen", "last gradient of a generator over a strong one"),
     "latent.silent": Limit(0.02, "corpus", "nats of a dimension that carries next to nothing"),
     "latent.share": Limit(0.7, "corpus", "share of silent dimensions; healthy codes up to 0.5"),
     "future.change": Limit(1e-4, "definition", "rounding leaves 1e-6; a leak far more"),

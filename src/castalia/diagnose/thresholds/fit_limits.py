@@ -38,6 +38,7 @@ FIT = {
     "dropout.strong": Limit(0.65, "published", "usual rates are 0.1 to 0.5"),
     "dropout.far": Limit(0.75, "published", "a rate beyond all custom"),
     "decay.strong": Limit(0.05, "published", "usual: 1e-5 to 1e-2, as part of the gradient"),
+    "decay.far": Limit(4.0, "chosen", "times either of these: beyond all custom"),
     "decay.decoupled": Limit(1.0, "published", "usual rates of AdamW are 0.01 to 0.1"),
     # --- calibration
     "calibration.error": Limit(0.12, "corpus", "confidence minus accuracy on validation rows"),
@@ -48,6 +49,7 @@ FIT = {
     "estimator.as_steep": Limit(0.5, "chosen", "last over first gradient of a linear model"),
     "estimator.falls": Limit(0.05, "chosen", "fall from the first to the last third of few steps"),
     "estimator.rate_helped": Limit(0.98, "chosen", "least over first loss of a range test"),
+    "estimator.penalty": Limit(1e-3, "published", "C; searches usually begin at 0.001"),
     "estimator.gain": Limit(1e-3, "chosen", "gain of the score for which a remedy is kept"),
     "estimator.likely": Limit(0.5, "chosen", "confidence of a remark that becomes a remedy"),
     # --- preflight

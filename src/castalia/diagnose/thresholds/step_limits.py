@@ -42,6 +42,9 @@ STEPS = {
     "rate.above_best": Limit(1.3, "corpus", "last loss over the least tenth of the training"),
     "rate.jumps": Limit(0.15, "corpus", "spread of the late loss from step to step over its mean"),
     "rate.slow": Limit(3e-4, "corpus", "median ratio; healthy from 5e-3, too low to 3e-4"),
+    "rate.long_enough": Limit(
+        2e-3, "corpus", "median ratio where nothing is learnt; too low to 9e-4, other causes 6e-3"
+    ),
     "rate.conditioned": Limit(1e-3, "chosen", "promise of steps that steep directions do not hold"),
     "rate.tiny": Limit(0.1, "corpus", "times rate.slow: too slow even where the loss has stopped"),
     "rate.slow_learnt": Limit(0.8, "chosen", "share of the guessing loss taken away"),

@@ -20,6 +20,8 @@ from castalia.evaluate.displays.learning_curve import LearningCurve
 from castalia.evaluate.displays.loss_landscape import LossLandscape
 from castalia.evaluate.displays.precision_recall import PrecisionRecall
 from castalia.evaluate.displays.residuals import Residuals
+from castalia.evaluate.displays.sample_grid import SampleGrid, image_grid
+from castalia.evaluate.displays.score_field import ScoreField
 from castalia.evaluate.displays.svg import to_svg
 from castalia.evaluate.displays.update_ratios import UpdateRatios
 from castalia.evaluate.displays.worst import WorstMistakes
@@ -41,8 +43,11 @@ __all__ = [
     "LossLandscape",
     "PrecisionRecall",
     "Residuals",
+    "SampleGrid",
     "ScoreComparison",
+    "ScoreField",
     "UpdateRatios",
     "WorstMistakes",
+    "image_grid",
     "to_svg",
 ]

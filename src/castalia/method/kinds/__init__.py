@@ -79,6 +79,11 @@ def _check_folder(data: Any) -> None:
 
 def kind_of(model: Any) -> type[Kind]:
     """Return the kind of data that a fitted model takes."""
+    if hasattr(model, "sample_blocks") and not hasattr(model, "predict"):
+        raise InvalidData(
+            f"predict: a {type(model).__name__} draws rows and predicts none; `castalia sample` "
+            "draws with it."
+        )
     found = next((kind for kind in KINDS if kind.answered_by(model)), None)
     if found is None:
         raise InvalidData(

@@ -31,7 +31,7 @@ from castalia.method.train_test_split import Part, RowKeys, make_parts, row_keys
 from castalia.method.verdict import Verdict
 from castalia.utils.text import listing, plural
 
-__all__ = ["Table"]
+__all__ = ["Table", "column_row"]
 
 FEW = 500  # rows
 
@@ -137,7 +137,7 @@ class Table(Kind):
 
     def described(self) -> dict[str, Any]:
         """Return the columns."""
-        return {"columns": [_column(c) for c in self.data.schema]}
+        return {"columns": [column_row(c) for c in self.data.schema]}
 
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """Return the values of rows by column."""
@@ -221,7 +221,8 @@ def _rows(rows: int, verdict: Verdict, folds: bool) -> list[str]:
     return [f"The table has only {plural(rows, 'row')}{act}.{more}"]
 
 
-def _column(column: Column) -> dict[str, Any]:
+def column_row(column: Column) -> dict[str, Any]:
+    """Return what the report says of a column."""
     return {
         "name": column.name,
         "kind": column.kind,

@@ -15,6 +15,7 @@ from castalia.method.report import report_figures as figures
 from castalia.method.report import report_tables as views
 from castalia.method.report.column_importance import importance_figures, importance_rows
 from castalia.method.report.run_report import RunReport
+from castalia.method.report.sample_figures import sample_drawings
 from castalia.method.report.score_formats import duration, metric_label, value
 from castalia.utils.atomic_files import atomic_write
 from castalia.utils.text import plural
@@ -74,6 +75,8 @@ def _context(report: RunReport) -> dict[str, Any]:
         "important": importance_rows(report),
         "examples": views.example_rows(report),
         "panels": views.panels(report),
+        "distributions": sample_drawings(report.samples),
+        "drawn": views.drawn_images(report),
         "gallery": views.gallery(report),
         "columns": views.column_rows(report),
         "balance": views.balance_rows(report),

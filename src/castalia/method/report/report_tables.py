@@ -24,6 +24,7 @@ __all__ = [
     "balance_rows",
     "best_baseline",
     "column_rows",
+    "drawn_images",
     "example_rows",
     "gallery",
     "mistake_table",
@@ -279,8 +280,18 @@ def example_rows(report: RunReport) -> list[dict[str, Any]]:
     ]
 
 
+def drawn_images(report: RunReport) -> dict[str, list[str]]:
+    """Return drawn images and the training images nearest to them, by what they are."""
+    named = {"drawn": "Drawn", "nearest": "Nearest in training"}
+    found = {
+        words: [uri for uri in report.samples.get(key) or [] if _is_image(uri)]
+        for key, words in named.items()
+    }
+    return found if all(found.values()) else {}
+
+
 def panels(report: RunReport) -> list[dict[str, Any]]:
-    """Return what there is to read about texts, long ones cut."""
+    """Return what there is to read, long texts cut."""
     found = []
     for panel in report.panels:
         rows, heads = panel.get("rows") or [], panel.get("heads") or []

@@ -117,6 +117,9 @@ class RunReport:
         Name of the model that it is about.
     graph
         Of a Bayesian network, the parents of every column; empty otherwise.
+    samples
+        Of a model that draws: ``columns`` with the shares of real and drawn rows, or ``drawn``
+        images and the ``nearest`` training images, as data URIs.
 
     Examples
     --------
@@ -156,6 +159,7 @@ class RunReport:
     importance: dict[str, Any] = field(default_factory=dict)
     explained: str = ""
     graph: dict[str, list[str]] = field(default_factory=dict)
+    samples: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for each in fields(self):

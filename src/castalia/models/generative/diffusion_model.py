@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import Interval, OneOf
@@ -123,7 +126,6 @@ class DiffusionModel(Implicit, RowEstimator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(3, 1, size=(200, 2))
     >>> model = DiffusionModel(hidden=16, epochs=2, sample_steps=5, random_state=0).fit(X)
     >>> model.sample(5).shape
@@ -154,13 +156,43 @@ class DiffusionModel(Implicit, RowEstimator):
         return NoisePrediction(self.steps)
 
     def _draw(self, noise: RowNoise, y: Tensor | None) -> Tensor:
+        for x in self._stages(noise, y):
+            last = x
+        return self.module_.codes(last)  # type: ignore[operator]
+
+    def _stages(self, noise: RowNoise, y: Tensor | None) -> Iterator[Tensor]:
+        """Yield noise, and what is left of it after each step."""
         net: Any = self.module_
         parameter = next(net.parameters())
         x = noise.normal(len(net.low)).to(parameter)
+        yield x
         for step, now, then in self._levels(parameter):
             t = torch.full((len(x),), step, device=x.device)
             x = ddim_step(x, self._noise(x, t, y), now, then, net.low, net.high)
-        return net.codes(x)
+            yield x
+
+    @torch.inference_mode()
+    def stages(
+        self, n: int = 1, y: Any = None, *, stages: int = 6, random_state: int = 0
+    ) -> list[Any]:
+        """Return n rows or images as they come out of noise, at so many moments of their draw.
+
+        Parameters
+        ----------
+        n
+            How many, at most 256.
+        y
+            For conditional models: a class for all, or one for each.
+        stages
+            How many moments, evenly spaced, from the noise to the draw.
+        random_state
+            Seed of the noise.
+        """
+        check_is_fitted(self, "module_")
+        labels = self._labels(n, y)
+        seen = list(self._stages(next(RowNoise.blocks(n, random_state)), labels))
+        places = np.linspace(0, len(seen) - 1, stages).round().astype(int)
+        return [self._values(self.module_.codes(seen[i])) for i in places]  # type: ignore[operator]
 
     def _levels(self, like: Tensor) -> list[tuple[int, Tensor, Tensor]]:
         """Return the steps of a draw: t, and the shares of signal before and after."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import Interval
@@ -165,14 +166,23 @@ class DRAW(Samples, Anomalies, Codes, RowEstimator):
 
         return torch.cat(list(self._each(X, look))).numpy()
 
-    @torch.inference_mode()
     def canvases(self, n: int = 1, *, random_state: int = 0) -> np.ndarray:
         """Draw images and return the canvas after each step, (n, T, H, W) or (n, T, H, W, C)."""
-        parameter = next(self.module_.parameters())
         found = []
-        for noise in RowNoise.blocks(n, random_state):
-            z = noise.normal(self.steps, self.code).to(parameter)
-            rows = self.module_.paint(z).sigmoid()  # type: ignore[operator]
-            shown = self._values(rows.flatten(0, 1))
-            found.append(shown.reshape(len(z), self.steps, *shown.shape[1:]))
+        for rows, _ in self._painted(n, random_state):
+            shown = self._values(rows.sigmoid().flatten(0, 1))
+            found.append(shown.reshape(len(rows), self.steps, *shown.shape[1:]))
         return np.concatenate(found)
+
+    def windows(self, n: int = 1, *, random_state: int = 0) -> np.ndarray:
+        """Return the writing windows of the images that ``canvases`` draws, as ``attention``."""
+        found = [place.cpu().numpy() for _, place in self._painted(n, random_state)]
+        return np.concatenate(found)
+
+    @torch.inference_mode()
+    def _painted(self, n: int, seed: int) -> list[tuple[Tensor, Tensor]]:
+        """Return canvases and windows after each step of drawn images, block by block."""
+        check_is_fitted(self, "module_")
+        parameter = next(self.module_.parameters())
+        codes = (noise.normal(self.steps, self.code) for noise in RowNoise.blocks(n, seed))
+        return [self.module_.paint(z.to(parameter)) for z in codes]  # type: ignore[operator]

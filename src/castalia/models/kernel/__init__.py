@@ -2,8 +2,6 @@
 
 from castalia.models.kernel.covariance_kernels import (
     RBF,
-    Constant,
-    Kernel,
     Linear,
     Matern,
     Periodic,
@@ -13,6 +11,7 @@ from castalia.models.kernel.covariance_kernels import (
 from castalia.models.kernel.feature_sweep import Sweep
 from castalia.models.kernel.gaussian_process_classifier import GaussianProcessClassifier
 from castalia.models.kernel.gaussian_process_regressor import GaussianProcessRegressor
+from castalia.models.kernel.kernel_algebra import Constant, Kernel
 from castalia.models.kernel.kernel_machines import (
     KernelRidge,
     LogisticKernelMachine,

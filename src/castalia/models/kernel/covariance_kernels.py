@@ -1,7 +1,7 @@
-"""Kernels and their algebra: sums and products of kernels are kernels.
+"""Kernels: what they say of two rows, and how that changes with their hyperparameters.
 
-A kernel is a small record of hyperparameters. Computation is by functions of theta, their
-logarithms, so that gradients flow and many settings can be tried in one batch.
+Stationary ones are a function of x - z over length scales l. With s = sum_d (x_d - z_d)^2 / l_d^2,
+d k / d log l_d = -2 (d k / d s) (x_d - z_d)^2 / l_d^2.
 Shapes: N and M rows, D columns, P hyperparameters, R settings in front of everything (or none).
 Reference: 2006, Rasmussen, Williams, Gaussian processes for machine learning, chapter 4.
 """
@@ -9,252 +9,71 @@ Reference: 2006, Rasmussen, Williams, Gaussian processes for machine learning, c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from castalia.base.saved_values import register
 from castalia.errors import InvalidParameter, ShapeMismatch
+from castalia.models.kernel.kernel_algebra import Constant, Kernel, Pull, shaped
 
-__all__ = [
-    "RBF",
-    "Constant",
-    "Kernel",
-    "Linear",
-    "Matern",
-    "Periodic",
-    "ProductKernel",
-    "RationalQuadratic",
-    "SumKernel",
-    "White",
-]
-
-
-class Kernel(BaseEstimator):
-    """Base of kernels: ``a + b``, ``a * b`` and ``2.0 * a`` are kernels too.
-
-    A subclass gives ``cross`` and ``diag``; its fields, in order, are the hyperparameters that are
-    learnt, but for those named in ``fixed``.
-    """
-
-    fixed: ClassVar[tuple[str, ...]] = ()
-
-    # -- the algebra --
-
-    def __add__(self, other: Any) -> Kernel:
-        return SumKernel(self, as_kernel(other))
-
-    def __radd__(self, other: Any) -> Kernel:
-        return SumKernel(as_kernel(other), self)
-
-    def __mul__(self, other: Any) -> Kernel:
-        return ProductKernel(self, as_kernel(other))
-
-    def __rmul__(self, other: Any) -> Kernel:
-        return ProductKernel(as_kernel(other), self)
-
-    # -- hyperparameters --
-
-    def learnt(self) -> list[str]:
-        """Return the names of the hyperparameters that are learnt."""
-        return [f.name for f in fields(self) if f.name not in self.fixed]  # type: ignore[arg-type]
-
-    def theta(self, width: int) -> Tensor:
-        """Return the logarithms of the hyperparameters for rows of D columns, (P,)."""
-        parts = [np.atleast_1d(getattr(self.wide(width), name)) for name in self.learnt()]
-        values = np.concatenate([np.zeros(0), *parts]).astype(np.float64)
-        if not np.all(values > 0):
-            raise InvalidParameter(
-                f"{type(self).__name__}: hyperparameters must be above 0; got {self!r}."
-            )
-        return torch.from_numpy(np.log(values))
-
-    def wide(self, width: int) -> Kernel:
-        """Return the kernel with as many length scales as it needs for D columns."""
-        return self
-
-    def with_theta(self, theta: Tensor, width: int) -> Kernel:
-        """Return the kernel with other hyperparameters."""
-        made, values, at = self.wide(width), theta.exp().tolist(), 0
-        found: dict[str, Any] = {}
-        for name in self.learnt():
-            size = len(np.atleast_1d(getattr(made, name)))
-            part = values[at : at + size]
-            found[name] = tuple(part) if np.ndim(getattr(made, name)) else part[0]
-            at += size
-        return replace(made, **found)  # type: ignore[type-var]
-
-    # -- computation --
-
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return k(x, z) of all pairs of different rows, (…, N, M): white noise is none of it."""
-        raise NotImplementedError
-
-    def diag(self, theta: Tensor, X: Tensor) -> Tensor:
-        """Return k(x, x) of each row with itself, white noise included, (…, N)."""
-        raise NotImplementedError
-
-    def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
-        """Return the kernel matrix of rows X with rows Z, or with themselves, (N, M)."""
-        x = torch.as_tensor(np.asarray(X, dtype=np.float64))
-        theta = self.theta(x.shape[1])
-        if Z is not None:
-            z = torch.as_tensor(np.asarray(Z, dtype=np.float64))
-            return self.cross(theta, x, z).expand(len(x), len(z)).numpy()
-        K = self.cross(theta, x, x).expand(len(x), len(x)).clone()
-        K.diagonal().copy_(self.diag(theta, x))
-        return K.numpy()
-
-    def __repr__(self) -> str:
-        shown = [f"{f.name}={_short(getattr(self, f.name))}" for f in fields(self)]  # type: ignore[arg-type]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, tuple | list | np.ndarray):
-        return f"({', '.join(f'{v:.4g}' for v in value)})"
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
-
-
-def as_kernel(value: Any) -> Kernel:
-    """Return a kernel; a number above 0 is a constant one."""
-    if isinstance(value, Kernel):
-        return value
-    if isinstance(value, Real) and not isinstance(value, bool) and float(value) > 0:
-        return Constant(float(value))
-    raise InvalidParameter(
-        f"Kernel: an operand must be a kernel or a number above 0; got {value!r}."
-    )
-
-
-# -- kernels of two kernels --
-
-
-@dataclass(eq=False, repr=False)
-class _Pair(Kernel):
-    left: Kernel
-    right: Kernel
-
-    def theta(self, width: int) -> Tensor:
-        return torch.cat([self.left.theta(width), self.right.theta(width)])
-
-    def wide(self, width: int) -> Kernel:
-        return replace(self, left=self.left.wide(width), right=self.right.wide(width))
-
-    def with_theta(self, theta: Tensor, width: int) -> Kernel:
-        cut = len(self.left.theta(width))
-        left = self.left.with_theta(theta[:cut], width)
-        return replace(self, left=left, right=self.right.with_theta(theta[cut:], width))
-
-    def _cut(self, theta: Tensor, width: int) -> tuple[Tensor, Tensor]:
-        cut = len(self.left.theta(width))
-        return theta[..., :cut], theta[..., cut:]
+__all__ = ["RBF", "Linear", "Matern", "Periodic", "RationalQuadratic", "White"]
 
 
 @register
 @dataclass(eq=False, repr=False)
-class SumKernel(_Pair):
-    """k(x, z) = a(x, z) + b(x, z)."""
-
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return both added up."""
-        a, b = self._cut(theta, X.shape[-1])
-        return self.left.cross(a, X, Z) + self.right.cross(b, X, Z)
-
-    def diag(self, theta: Tensor, X: Tensor) -> Tensor:
-        """Return both added up."""
-        a, b = self._cut(theta, X.shape[-1])
-        return self.left.diag(a, X) + self.right.diag(b, X)
-
-    def __repr__(self) -> str:
-        return f"{self.left!r} + {self.right!r}"
-
-
-@register
-@dataclass(eq=False, repr=False)
-class ProductKernel(_Pair):
-    """k(x, z) = a(x, z) b(x, z)."""
-
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return the product."""
-        a, b = self._cut(theta, X.shape[-1])
-        return self.left.cross(a, X, Z) * self.right.cross(b, X, Z)
-
-    def diag(self, theta: Tensor, X: Tensor) -> Tensor:
-        """Return the product."""
-        a, b = self._cut(theta, X.shape[-1])
-        return self.left.diag(a, X) * self.right.diag(b, X)
-
-    def __repr__(self) -> str:
-        sides = (self.left, self.right)
-        return " * ".join(f"({s!r})" if isinstance(s, SumKernel) else repr(s) for s in sides)
-
-
-# -- kernels of their own --
-
-
-def _column(theta: Tensor, place: int) -> Tensor:
-    """Return a hyperparameter, shaped to multiply (…, N, M)."""
-    return theta[..., place, None, None].exp()
-
-
-@register
-@dataclass(eq=False, repr=False)
-class Constant(Kernel):
-    """k(x, z) = variance: an unknown level; as a factor, the variance of another kernel.
+class White(Constant):
+    """k(x, z) = variance where x and z are the same row, else 0: noise of each observation.
 
     Examples
     --------
-    >>> (2.0 * RBF())([[0.0], [1.0]]).round(3).tolist()
-    [[2.0, 1.213], [1.213, 2.0]]
+    >>> White(0.5)([[0.0], [0.0]]).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
     """
 
-    variance: float = 1.0
+    def cross_and_pull(self, theta: Tensor, X: Tensor, Z: Tensor) -> tuple[Tensor, Pull]:
+        """Return 0, one number that stands for all pairs, and its pull."""
+        return torch.zeros_like(shaped(theta, 0)), lambda slope: torch.zeros_like(theta)
 
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return the variance; one number stands for all pairs."""
-        return _column(theta, 0)
+    def diag(self, theta: Tensor, X: Tensor, *, noise: bool = True) -> Tensor:
+        """Return the variance, or 0 without noise."""
+        return super().diag(theta, X) if noise else theta.new_zeros(*theta.shape[:-1], X.shape[-2])
 
-    def diag(self, theta: Tensor, X: Tensor) -> Tensor:
-        """Return the variance."""
-        return theta[..., :1].exp().expand(*theta.shape[:-1], X.shape[-2])
-
-
-@register
-@dataclass(eq=False, repr=False)
-class White(Kernel):
-    """k(x, z) = variance where x and z are the same row, else 0: noise of each observation."""
-
-    variance: float = 1.0
-
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return 0; one number stands for all pairs."""
-        return torch.zeros_like(_column(theta, 0))
-
-    def diag(self, theta: Tensor, X: Tensor) -> Tensor:
-        """Return the variance."""
-        return theta[..., :1].exp().expand(*theta.shape[:-1], X.shape[-2])
+    def diag_and_pull(self, theta: Tensor, X: Tensor, *, noise: bool = True) -> tuple[Tensor, Pull]:
+        """Return the variance, or 0 without noise, and its pull."""
+        k = self.diag(theta, X, noise=noise)
+        return k, lambda slope: (k * slope).sum(dim=-1, keepdim=True)
 
 
 @register
 @dataclass(eq=False, repr=False)
 class Linear(Kernel):
-    """k(x, z) = variance x.z: straight lines through the origin; add a Constant for a level."""
+    """k(x, z) = variance x.z: straight lines through the origin; add a Constant for a level.
+
+    Examples
+    --------
+    >>> Linear(2.0)([[1.0, 3.0]], [[2.0, 1.0]]).tolist()
+    [[10.0]]
+    """
 
     variance: float = 1.0
 
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return scaled inner products."""
-        return _column(theta, 0) * (X @ Z.mT)
+    def cross_and_pull(self, theta: Tensor, X: Tensor, Z: Tensor) -> tuple[Tensor, Pull]:
+        """Return scaled inner products and their pull."""
+        k = shaped(theta, 0) * (X @ Z.mT)
+        return k, lambda slope: (k * slope).sum(dim=(-2, -1))[..., None]
 
-    def diag(self, theta: Tensor, X: Tensor) -> Tensor:
+    def diag(self, theta: Tensor, X: Tensor, *, noise: bool = True) -> Tensor:
         """Return scaled squares."""
         return theta[..., :1].exp() * X.square().sum(dim=-1)
+
+    def diag_and_pull(self, theta: Tensor, X: Tensor, *, noise: bool = True) -> tuple[Tensor, Pull]:
+        """Return scaled squares and their pull."""
+        k = self.diag(theta, X)
+        return k, lambda slope: (k * slope).sum(dim=-1, keepdim=True)
 
 
 @dataclass(eq=False, repr=False)
@@ -264,6 +83,9 @@ class _Stationary(Kernel):
     length_scale: Any = 1.0
     ard: bool = False
     fixed: ClassVar[tuple[str, ...]] = ("ard",)
+
+    def size(self, width: int) -> int:
+        return self._scales(width) + len(self.learnt()) - 1
 
     def wide(self, width: int) -> Kernel:
         scale = self.length_scale
@@ -284,9 +106,44 @@ class _Stationary(Kernel):
         """Return rows over their length scales, (…, N, D)."""
         return X * (-theta[..., None, : self._scales(X.shape[-1])]).exp()
 
-    def diag(self, theta: Tensor, X: Tensor) -> Tensor:
+    def cross_and_pull(self, theta: Tensor, X: Tensor, Z: Tensor) -> tuple[Tensor, Pull]:
+        """Return the kernel of all pairs and its pull."""
+        x, z = self._scaled(theta, X), self._scaled(theta, Z)
+        apart = self._apart(x, z)
+        k = self._value(theta, apart)
+
+        def pull(slope: Tensor) -> Tensor:
+            by_squares = slope * self._falling(theta, apart, k)  # -2 d f / d s, (…, N, M)
+            scales = column_squares(by_squares, x, z)
+            if self._scales(X.shape[-1]) == 1:
+                scales = scales.sum(dim=-1, keepdim=True)
+            return torch.cat([scales, self._others(theta, apart, k * slope)], dim=-1)
+
+        return k, pull
+
+    def _apart(self, x: Tensor, z: Tensor) -> Tensor:
+        """Return what the kernel is a function of, (…, N, M): s."""
+        return squares(x, z)
+
+    def _value(self, theta: Tensor, apart: Tensor) -> Tensor:
+        """Return k."""
+        raise NotImplementedError
+
+    def _falling(self, theta: Tensor, apart: Tensor, k: Tensor) -> Tensor:
+        """Return -2 d k / d s."""
+        raise NotImplementedError
+
+    def _others(self, theta: Tensor, apart: Tensor, weight: Tensor) -> Tensor:
+        """Return the pull of what follows the length scales; ``weight`` is slope times k."""
+        return weight.new_zeros(*weight.shape[:-2], 0)
+
+    def diag(self, theta: Tensor, X: Tensor, *, noise: bool = True) -> Tensor:
         """Return ones."""
         return torch.ones(*theta.shape[:-1], X.shape[-2], dtype=X.dtype, device=X.device)
+
+    def diag_and_pull(self, theta: Tensor, X: Tensor, *, noise: bool = True) -> tuple[Tensor, Pull]:
+        """Return ones and their pull, zeros."""
+        return self.diag(theta, X), lambda slope: torch.zeros_like(theta)
 
 
 @register
@@ -307,9 +164,11 @@ class RBF(_Stationary):
     [[0.6065]]
     """
 
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return the kernel of all pairs."""
-        return (-0.5 * squares(self._scaled(theta, X), self._scaled(theta, Z))).exp()
+    def _value(self, theta: Tensor, apart: Tensor) -> Tensor:
+        return (-0.5 * apart).exp()
+
+    def _falling(self, theta: Tensor, apart: Tensor, k: Tensor) -> Tensor:
+        return k
 
 
 @register
@@ -328,17 +187,24 @@ class Matern(_Stationary):
     nu: float = 2.5
     fixed: ClassVar[tuple[str, ...]] = ("ard", "nu")
 
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return the kernel of all pairs."""
+    def _apart(self, x: Tensor, z: Tensor) -> Tensor:
+        """Return sqrt(2 nu s)."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise InvalidParameter(f"Matern: `nu` must be 0.5, 1.5 or 2.5; got {self.nu!r}.")
-        x, z = self._scaled(theta, X), self._scaled(theta, Z)
         d = torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist")
-        d = d * math.sqrt(2 * self.nu)
+        return d * math.sqrt(2 * self.nu)
+
+    def _value(self, theta: Tensor, apart: Tensor) -> Tensor:
         if self.nu == 0.5:
-            return (-d).exp()
-        shape = 1 + d if self.nu == 1.5 else 1 + d + d.square() / 3
-        return shape * (-d).exp()
+            return (-apart).exp()
+        shape = 1 + apart if self.nu == 1.5 else 1 + apart + apart.square() / 3
+        return shape * (-apart).exp()
+
+    def _falling(self, theta: Tensor, apart: Tensor, k: Tensor) -> Tensor:
+        if self.nu == 0.5:
+            return torch.where(apart > 0, k / apart, 0.0)
+        shape = 3.0 if self.nu == 1.5 else 5 / 3 * (1 + apart)
+        return shape * (-apart).exp()
 
 
 @register
@@ -356,11 +222,22 @@ class RationalQuadratic(_Stationary):
 
     alpha: float = 1.0
 
-    def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
-        """Return the kernel of all pairs."""
-        alpha = _column(theta, self._scales(X.shape[-1]))
-        apart = squares(self._scaled(theta, X), self._scaled(theta, Z))
-        return (-alpha * torch.log1p(apart / (2 * alpha))).exp()
+    def _ratio(self, theta: Tensor, apart: Tensor) -> tuple[Tensor, Tensor]:
+        """Return alpha and s / (2 alpha)."""
+        alpha = shaped(theta, -1)
+        return alpha, apart / (2 * alpha)
+
+    def _value(self, theta: Tensor, apart: Tensor) -> Tensor:
+        alpha, ratio = self._ratio(theta, apart)
+        return (-alpha * torch.log1p(ratio)).exp()
+
+    def _falling(self, theta: Tensor, apart: Tensor, k: Tensor) -> Tensor:
+        return k / (1 + self._ratio(theta, apart)[1])
+
+    def _others(self, theta: Tensor, apart: Tensor, weight: Tensor) -> Tensor:
+        alpha, ratio = self._ratio(theta, apart)
+        change = alpha * (ratio / (1 + ratio) - torch.log1p(ratio))  # d log k / d log alpha
+        return (weight * change).sum(dim=(-2, -1))[..., None]
 
 
 @register
@@ -380,14 +257,16 @@ class Periodic(_Stationary):
 
     def cross(self, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
         """Return the kernel of all pairs: an RBF of points on circles."""
-        scales = self._scales(X.shape[-1])
-        turn = (2 * math.pi * (-theta[..., None, scales : scales + 1]).exp()) * X
-        other = (2 * math.pi * (-theta[..., None, scales : scales + 1]).exp()) * Z
-        at, to = (self._circle(theta, angles) for angles in (turn, other))
+        at, to = (self._circle(theta, rows) for rows in (X, Z))
         return (-0.5 * squares(at, to)).exp()
 
-    def _circle(self, theta: Tensor, angles: Tensor) -> Tensor:
+    def cross_and_pull(self, theta: Tensor, X: Tensor, Z: Tensor) -> tuple[Tensor, Pull]:
+        """Return the kernel of all pairs and its pull, by automatic differentiation."""
+        return Kernel.cross_and_pull(self, theta, X, Z)
+
+    def _circle(self, theta: Tensor, X: Tensor) -> Tensor:
         """Return points on circles whose distance is 2 sin(angle / 2) / l, (…, N, 2 D)."""
+        angles = (2 * math.pi * (-theta[..., None, -1:]).exp()) * X
         sides = [self._scaled(theta, part) for part in (angles.cos(), angles.sin())]
         return torch.cat(sides, dim=-1)
 
@@ -401,3 +280,12 @@ def squares(x: Tensor, z: Tensor) -> Tensor:
         [-2 * z, torch.ones_like(z[..., :1]), z.square().sum(dim=-1, keepdim=True)], dim=-1
     )
     return (one @ two.mT).clamp_min(0)
+
+
+def column_squares(weight: Tensor, x: Tensor, z: Tensor) -> Tensor:
+    """Return sum_ij w_ij (x_id - z_jd)^2, (…, N, M) and rows to (…, D), by one matrix product."""
+    middle = z.mean(dim=-2, keepdim=True)
+    x, z = x - middle, z - middle
+    of_x = (weight.sum(dim=-1, keepdim=True) * x.square()).sum(dim=-2)
+    of_z = (weight.sum(dim=-2)[..., None] * z.square()).sum(dim=-2)
+    return of_x + of_z - 2 * (x * (weight @ z)).sum(dim=-2)

@@ -36,19 +36,18 @@ def random_starts(theta: Tensor, count: int, source: torch.Generator) -> Tensor:
     return torch.cat([theta[None], theta + 1.5 * noise]).clamp(*BOUNDS)
 
 
-def best_start(values: Callable[[Tensor], Tensor], starts: Tensor, *, steps: int = 20) -> Tensor:
+def best_start(
+    values: Callable[[Tensor], tuple[Tensor, Tensor]], starts: Tensor, *, steps: int = 20
+) -> Tensor:
     """Climb from all starts at once, (R, P), and return the best place seen, (P,)."""
     theta, before = starts, torch.zeros_like(starts)
     length = torch.full_like(starts, 0.3)
     best, place = -torch.inf, starts[0]
     for _ in range(steps):
-        inner = theta.detach().requires_grad_()
-        with torch.enable_grad():
-            found = values(inner)
-            (slope,) = torch.autograd.grad(found.nan_to_num(-1e30, neginf=-1e30).sum(), inner)
+        found, slope = values(theta)
         top = int(found.argmax())
-        if float(found[top].detach()) > best:
-            best, place = float(found[top].detach()), theta[top].clone()
+        if float(found[top]) > best:
+            best, place = float(found[top]), theta[top].clone()
         sign = slope.nan_to_num().sign()
         length = (length * torch.where(sign * before < 0, 0.5, 1.2)).clamp(1e-3, 1.0)
         theta, before = (theta + sign * length).clamp(*BOUNDS), sign

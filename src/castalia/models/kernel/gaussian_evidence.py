@@ -14,14 +14,8 @@ import torch
 from torch import Tensor
 
 from castalia.models.kernel.cholesky_blocks import factor, inverse
-from castalia.models.kernel.covariance_kernels import Kernel
-from castalia.models.kernel.kernel_matrix import (
-    cross_matrix,
-    diagonal,
-    gram_matrix,
-    noise_variance,
-    pull_back,
-)
+from castalia.models.kernel.kernel_algebra import Kernel, Pull
+from castalia.models.kernel.kernel_matrix import gram_and_pull, gram_matrix
 
 __all__ = ["GaussianEvidence", "GaussianFit"]
 
@@ -64,49 +58,53 @@ class GaussianEvidence:
 
     def fit(self, theta: Tensor) -> GaussianFit:
         """Return the process at one setting, (P,)."""
-        root, jitter = factor(
-            gram_matrix(self.kernel, theta, self.X, self.weight), owner=self.owner
-        )
+        K = gram_matrix(self.kernel, theta, self.X, self.weight)
+        root, jitter = factor(K, owner=self.owner)
         dual = torch.cholesky_solve(self.y, root)
-        value = self._value(root, (self.y * dual).sum()) + self._repeats(theta)
+        value = self._value(root, dual) + self._repeats(theta)[0]
         return GaussianFit(root, dual, float(value), jitter)
 
-    def _value(self, root: Tensor, square: Tensor) -> Tensor:
+    def _value(self, root: Tensor, dual: Tensor) -> Tensor:
         n, targets = self.y.shape
         half_det = root.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+        square = (self.y * dual).sum(dim=(-2, -1))
         return -0.5 * square - targets * half_det - 0.5 * n * targets * LOG_2_PI
 
-    def _repeats(self, theta: Tensor) -> Tensor:
-        """Return what w equal observations have beyond one of variance s^2 / w, (…)."""
+    def _repeats(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what w equal observations have beyond one of variance s^2 / w, and its slope."""
         if self.weight is None:
-            return theta.new_zeros(theta.shape[:-1])
-        noise = noise_variance(self.kernel, theta, self.X).clamp_min(1e-300)
+            return theta.new_zeros(theta.shape[:-1]), torch.zeros_like(theta)
+        whole, pull = self.kernel.diag_and_pull(theta, self.X)
+        own, pull_own = self.kernel.diag_and_pull(theta, self.X, noise=False)
+        noise, half = (whole - own).clamp_min(1e-300), -0.5 * self.y.shape[1]
         extra = (self.weight - 1) * (noise.log() + LOG_2_PI) + self.weight.log()
-        return -0.5 * self.y.shape[1] * extra.sum(dim=-1)
+        slope = half * (self.weight - 1) / noise
+        return half * extra.sum(dim=-1), pull(slope) - pull_own(slope)
 
     def value_and_slope(self, theta: Tensor) -> tuple[float, Tensor]:
         """Return log p(y) and its gradient, (P,), at one setting."""
-        fit = self.fit(theta)
-        slope = inverse(fit.root).mul_(-0.5 * self.y.shape[1])
-        slope.addmm_(fit.dual, fit.dual.T, alpha=0.5)
-        gradient = pull_back(self.kernel, theta, self.X, slope, self.weight)
-        if self.weight is not None:
-            inner = theta.detach().requires_grad_()
-            with torch.enable_grad():
-                gradient = gradient + torch.autograd.grad(self._repeats(inner), inner)[0]
-        return fit.value, gradient
+        K, pull = gram_and_pull(self.kernel, theta, self.X, self.weight)
+        value, slope = self._climbed(theta, factor(K, owner=self.owner)[0], pull)
+        return float(value), slope
 
-    def values(self, theta: Tensor) -> Tensor:
-        """Return log p(y) at many settings, (R, P) to (R,), with gradients; for few rows."""
-        K = cross_matrix(self.kernel, theta, self.X, self.X)
-        own = diagonal(self.kernel, theta, self.X, self.weight)
-        off = 1 - torch.eye(len(self.X), dtype=K.dtype, device=K.device)
-        K = K * off + torch.diag_embed(own * (1 + 1e-9))
+    def values_and_slopes(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log p(y), (R,), and gradients, (R, P), at many settings; for few rows."""
+        K, pull = gram_and_pull(self.kernel, theta, self.X, self.weight)
+        K.diagonal(dim1=-2, dim2=-1).mul_(1 + 1e-9)
         root, failed = torch.linalg.cholesky_ex(K)
-        root = torch.where((failed > 0)[:, None, None], torch.eye(len(off)).to(root), root)
-        white = torch.linalg.solve_triangular(root, self.y.expand(len(theta), -1, -1), upper=False)
-        found = self._value(root, white.square().sum(dim=(1, 2))) + self._repeats(theta)
-        return torch.where(failed > 0, torch.full_like(found, -torch.inf), found)
+        bad = failed > 0
+        root[bad] = torch.eye(len(self.X)).to(root)
+        values, slopes = self._climbed(theta, root, pull)
+        return values.masked_fill(bad, -torch.inf), slopes
+
+    def _climbed(self, theta: Tensor, root: Tensor, pull: Pull) -> tuple[Tensor, Tensor]:
+        """Return value and slope from the factor of K: d log p / d K = 1/2 (a a^T - T K^-1)."""
+        (n, targets), lead = self.y.shape, root.shape[:-2]
+        dual = torch.cholesky_solve(self.y.expand(*lead, n, targets), root)
+        a, by_K = dual.reshape(-1, n, targets), inverse(root)
+        by_K.view(-1, n, n).baddbmm_(a, a.mT, beta=-0.5 * targets, alpha=0.5)
+        extra, slope = self._repeats(theta)
+        return self._value(root, dual) + extra, pull(by_K) + slope
 
     def leave_one_out(self, fit: GaussianFit) -> tuple[Tensor, Tensor]:
         """Return mean (N, T) and variance (N,) of each y given all others, in closed form."""

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf
 from castalia.base.targets import encode_classes
-from castalia.models.kernel.covariance_kernels import RBF, Constant, Kernel
+from castalia.models.kernel.covariance_kernels import RBF
 from castalia.models.kernel.evidence_maximiser import BOUNDS, climb
 from castalia.models.kernel.gaussian_process_regressor import IsKernel, kept_rows, spreads
+from castalia.models.kernel.kernel_algebra import Constant, Kernel
 from castalia.models.kernel.kernel_matrix import cross_matrix
 from castalia.models.kernel.laplace_evidence import LaplaceEvidence, Mode
 from castalia.utils.seeds import generator, seed_from
@@ -24,6 +25,7 @@ __all__ = ["GaussianProcessClassifier", "class_columns", "smooth_kernel"]
 
 ROWS = 2048  # rows predicted at a time
 NODES = 40  # of the quadrature that averages the sigmoid
+ROUGH = 1e-8  # relative gain at which a mode is found while the kernel is learnt
 FEW = 400  # rows on which random starts are tried
 
 
@@ -103,14 +105,14 @@ class GaussianProcessClassifier(ClassifierMixin, DirectEstimator):
         self.X_train_, self.y_train_ = X, Y
         self.weight_ = np.ones(len(X)) if weight is None else weight
         kernel = smooth_kernel(X, weight) if self.kernel is None else self.kernel
-        evidence = self._evidence(kernel)
+        evidence = self._evidence(kernel, tol=ROUGH)
         theta = kernel.theta(X.shape[1]).to(evidence.X)
         if self.learn and len(theta):
             theta = self._learn(evidence, theta)
         self.kernel_ = kernel.with_theta(theta.cpu(), X.shape[1])
         modes = self._fitted()
-        self.dual_ = torch.stack([mode.dual for mode in modes], dim=1).cpu().numpy()
-        self.log_marginal_likelihood_ = float(sum(mode.value for mode in modes))
+        self.dual_ = modes.dual.T.cpu().numpy()
+        self.log_marginal_likelihood_ = float(modes.value.sum())
 
     def _learn(self, evidence: LaplaceEvidence, theta: Tensor) -> Tensor:
         source = generator(seed_from(self.random_state))
@@ -133,18 +135,18 @@ class GaussianProcessClassifier(ClassifierMixin, DirectEstimator):
         ended = climb(value, start, steps=self.steps, tol=self.tol, bounds=[BOUNDS] * len(start))
         return ended.theta, ended.value
 
-    def _evidence(self, kernel: Kernel) -> LaplaceEvidence:
+    def _evidence(self, kernel: Kernel, tol: float = 1e-12) -> LaplaceEvidence:
         X, y, weight = (self._tensor(a) for a in (self.X_train_, self.y_train_, self.weight_))
         plain = bool((weight == 1).all())
-        return LaplaceEvidence(kernel, X, y, None if plain else weight, type(self).__name__)
+        return LaplaceEvidence(kernel, X, y, None if plain else weight, tol=tol)
 
     def _theta(self) -> Tensor:
         return self._tensor(self.kernel_.theta(self.X_train_.shape[1]))
 
-    def _fitted(self) -> list[Mode]:
+    def _fitted(self) -> Mode:
         """Return the modes; a loaded model finds them again when first asked."""
         if "_modes" not in self.__dict__:
-            self._modes = self._evidence(self.kernel_).modes(self._theta())[1]
+            self._modes = self._evidence(self.kernel_).modes(self._theta())
         return self._modes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,7 +162,7 @@ class GaussianProcessClassifier(ClassifierMixin, DirectEstimator):
         at = self._theta() if theta is None else self._tensor(np.asarray(theta, dtype=np.float64))
         evidence = self._evidence(self.kernel_)
         if not eval_gradient:
-            return float(sum(mode.value for mode in evidence.modes(at)[1]))
+            return float(evidence.modes(at).value.sum())
         value, slope = evidence.value_and_slope(at)
         return value, slope.cpu().numpy()
 
@@ -176,9 +178,10 @@ class GaussianProcessClassifier(ClassifierMixin, DirectEstimator):
         theta = self._theta()
         K = cross_matrix(self.kernel_, theta, rows, self._tensor(self.X_train_))
         prior = self.kernel_.diag(theta, rows)
+        modes = self._fitted()
         taken = [
-            torch.linalg.solve_triangular(m.root, m.curvature[:, None] * K.T, upper=False)
-            for m in self._fitted()
+            torch.linalg.solve_triangular(root, S[:, None] * K.T, upper=False)
+            for root, S in zip(modes.root, modes.curvature, strict=True)
         ]
         lost = torch.stack([part.square().sum(dim=0) for part in taken], dim=1)
         return K @ self._tensor(self.dual_), (prior[:, None] - lost).clamp_min(0)

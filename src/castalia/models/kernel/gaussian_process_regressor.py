@@ -16,9 +16,10 @@ from torch import Tensor
 from castalia.base import Constraint, DirectEstimator, Interval, OneOf
 from castalia.base.targets import numeric_target
 from castalia.errors import InvalidData, InvalidParameter, TrainingWarning
-from castalia.models.kernel.covariance_kernels import RBF, Constant, Kernel, White
+from castalia.models.kernel.covariance_kernels import RBF, White
 from castalia.models.kernel.evidence_maximiser import BOUNDS, best_start, climb, random_starts
 from castalia.models.kernel.gaussian_evidence import GaussianEvidence, GaussianFit
+from castalia.models.kernel.kernel_algebra import Constant, Kernel
 from castalia.models.kernel.kernel_matrix import cross_matrix, noise_variance
 from castalia.utils.seeds import generator, seed_from
 
@@ -335,7 +336,7 @@ def learn_kernel(owner: Any, evidence: Any, theta: Tensor) -> Tensor:
     order = torch.randperm(n, generator=source).to(device)
     if owner.restarts:
         starts = random_starts(theta.cpu(), owner.restarts, source).to(device)
-        theta = best_start(evidence.some(order[:FEW]).values, starts)
+        theta = best_start(evidence.some(order[:FEW]).values_and_slopes, starts)
     bounds = [BOUNDS] * len(theta)
 
     def values(part: Any) -> Any:

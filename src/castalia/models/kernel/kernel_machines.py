@@ -15,9 +15,10 @@ from torch import Tensor
 from castalia.base import DirectEstimator, Interval
 from castalia.base.targets import class_weights, encode_classes, numeric_target
 from castalia.models.kernel.cholesky_blocks import factor
-from castalia.models.kernel.covariance_kernels import RBF, Kernel
+from castalia.models.kernel.covariance_kernels import RBF
 from castalia.models.kernel.gaussian_process_classifier import class_columns
 from castalia.models.kernel.gaussian_process_regressor import IsKernel, kept_rows, spreads
+from castalia.models.kernel.kernel_algebra import Kernel
 from castalia.models.kernel.kernel_matrix import cross_matrix, gram_matrix
 from castalia.models.kernel.laplace_evidence import posterior_mode
 
@@ -212,11 +213,9 @@ class LogisticKernelMachine(_KernelClassifier):
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         K, Y, weight = self._start(X, y, sample_weight)
-        modes = [
-            posterior_mode(K / self.alpha, self._tensor(part), self._tensor(weight))
-            for part in np.ascontiguousarray(Y.T)
-        ]
-        self.dual_ = torch.stack([m.dual for m in modes], dim=1).cpu().numpy() / self.alpha
+        K, weights = K / self.alpha, self._tensor(weight)
+        modes = [posterior_mode(K, row, weights) for row in self._tensor(Y.T.copy()).split(1)]
+        self.dual_ = torch.cat([m.dual for m in modes]).T.cpu().numpy() / self.alpha
         self.intercept_ = 0.0
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -7,49 +7,36 @@ diagonal are computed. A row of weight w has its noise divided by w, as w equal 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
-from castalia.models.kernel.covariance_kernels import Kernel
+from castalia.models.kernel.kernel_algebra import Kernel, Pull
 
-__all__ = [
-    "cross_matrix",
-    "diagonal",
-    "gram_matrix",
-    "noise_variance",
-    "own_values",
-    "pull_back",
-]
+__all__ = ["cross_matrix", "diagonal_and_pull", "gram_and_pull", "gram_matrix", "noise_variance"]
 
 ENTRIES = 2**24  # of a block: 128 MB in float64
 
 
-def blocks(n: int, width: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of blocks of rows, each row ``width`` entries long."""
-    size = max(64, ENTRIES // max(width, 1))
-    return ((start, min(start + size, n)) for start in range(0, n, size))
-
-
-def own_values(kernel: Kernel, theta: Tensor, X: Tensor) -> Tensor:
-    """Return the kernel of each row with another one at its place: without noise, (…, N)."""
-    pairs = kernel.cross(theta[..., None, :], X[:, None], X[:, None])
-    return pairs[..., 0, 0].expand(*theta.shape[:-1], len(X))
+def blocks(n: int) -> list[tuple[int, int]]:
+    """Return the ends of blocks of rows, each row N entries long."""
+    size = max(64, ENTRIES // max(n, 1))
+    return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def noise_variance(kernel: Kernel, theta: Tensor, X: Tensor) -> Tensor:
     """Return the variance of white noise at each row, (…, N)."""
-    return kernel.diag(theta, X) - own_values(kernel, theta, X)
+    return kernel.diag(theta, X) - kernel.diag(theta, X, noise=False)
 
 
-def diagonal(kernel: Kernel, theta: Tensor, X: Tensor, weight: Tensor | None) -> Tensor:
-    """Return the diagonal of the matrix, (…, N)."""
-    whole = kernel.diag(theta, X)
+def diagonal_and_pull(
+    kernel: Kernel, theta: Tensor, X: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Pull]:
+    """Return the diagonal of the matrix, (…, N), and its pull."""
+    whole, pull = kernel.diag_and_pull(theta, X)
     if weight is None:
-        return whole
-    own = own_values(kernel, theta, X)
-    return own + (whole - own) / weight
+        return whole, pull
+    own, pull_own = kernel.diag_and_pull(theta, X, noise=False)
+    return own + (whole - own) / weight, lambda g: pull(g / weight) + pull_own(g - g / weight)
 
 
 def cross_matrix(kernel: Kernel, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
@@ -58,32 +45,50 @@ def cross_matrix(kernel: Kernel, theta: Tensor, X: Tensor, Z: Tensor) -> Tensor:
     return found.expand(*theta.shape[:-1], X.shape[-2], Z.shape[-2])
 
 
-@torch.no_grad()
 def gram_matrix(kernel: Kernel, theta: Tensor, X: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the kernel matrix of rows with themselves, noise on its diagonal, (N, N)."""
+    """Return the kernel matrix of rows with themselves, noise on its diagonal, (…, N, N)."""
+    return gram_and_pull(kernel, theta, X, weight)[0]
+
+
+@torch.no_grad()
+def gram_and_pull(
+    kernel: Kernel, theta: Tensor, X: Tensor, weight: Tensor | None = None
+) -> tuple[Tensor, Pull]:
+    """Return the kernel matrix and the pull of a symmetric d f / d K, which it overwrites."""
+    own, pull_own = diagonal_and_pull(kernel, theta, X, weight)
     n = len(X)
-    K = torch.empty(n, n, dtype=X.dtype, device=X.device)
-    for start, stop in blocks(n, n):
-        K[start:stop, :stop] = kernel.cross(theta, X[start:stop], X[:stop])
-        K[:start, start:stop] = K[start:stop, :start].T
-    K.diagonal().copy_(diagonal(kernel, theta, X, weight))
+    if len(blocks(n)) == 1:
+        found, pull_pairs = kernel.cross_and_pull(theta, X, X)
+        K = found.expand(*theta.shape[:-1], n, n).clone()
+    else:
+        K, pull_pairs = _filled(kernel, theta, X), _pull_of_blocks(kernel, theta, X)
+    K.diagonal(dim1=-2, dim2=-1).copy_(own)
+
+    def pull(slope: Tensor) -> Tensor:
+        middle = slope.diagonal(dim1=-2, dim2=-1)
+        of_own = pull_own(middle)
+        middle.zero_()
+        return of_own + pull_pairs(slope)
+
+    return K, pull
+
+
+def _filled(kernel: Kernel, theta: Tensor, X: Tensor) -> Tensor:
+    n = len(X)
+    K = torch.empty(*theta.shape[:-1], n, n, dtype=X.dtype, device=X.device)
+    for start, stop in blocks(n):
+        K[..., start:stop, :stop] = kernel.cross(theta, X[start:stop], X[:stop])
+        K[..., :start, start:stop] = K[..., start:stop, :start].mT
     return K
 
 
-def pull_back(
-    kernel: Kernel, theta: Tensor, X: Tensor, slope: Tensor, weight: Tensor | None = None
-) -> Tensor:
-    """Return d f / d theta, (P,), from a symmetric d f / d K; overwrites the diagonal of that."""
-    theta = theta.detach().requires_grad_()
-    own = slope.diagonal().clone()
-    slope.diagonal().zero_()
-    total = torch.zeros_like(theta)
-    with torch.enable_grad():
-        part = (diagonal(kernel, theta, X, weight) * own).sum()
-        total += torch.autograd.grad(part, theta)[0]
-        for start, stop in blocks(len(X), len(X)):
-            K = kernel.cross(theta, X[start:stop], X[:stop])
-            G = slope[start:stop, :stop]
-            G[:, :start] *= 2  # its mirror image above the diagonal
-            total += torch.autograd.grad((K * G).sum(), theta)[0]
-    return total
+def _pull_of_blocks(kernel: Kernel, theta: Tensor, X: Tensor) -> Pull:
+    def pull(slope: Tensor) -> Tensor:
+        total = torch.zeros_like(theta)
+        for start, stop in blocks(len(X)):
+            part = slope[..., start:stop, :stop]
+            part[..., :start] *= 2  # its mirror image above the diagonal
+            total += kernel.cross_and_pull(theta, X[start:stop], X[:stop])[1](part)
+        return total
+
+    return pull

@@ -1,7 +1,7 @@
 """Laplace's approximation of a Gaussian process behind a sigmoid, and its evidence.
 
 f ~ N(0, K), p(y = 1 | f) = sigma(f). The posterior of f is taken as normal around its mode, which
-Newton's method finds. Shapes: N rows, C one-against-rest tasks, solved one after another.
+Newton's method finds. Shapes: N rows, C one-against-rest tasks, solved side by side.
 Reference: 2006, Rasmussen, Williams, Gaussian processes for machine learning, algorithms 3.1, 5.1.
 """
 
@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from castalia.errors import SolverFailed
-from castalia.models.kernel.covariance_kernels import Kernel
-from castalia.models.kernel.kernel_matrix import gram_matrix, pull_back
+from castalia.models.kernel.kernel_algebra import Kernel
+from castalia.models.kernel.kernel_matrix import ENTRIES, gram_and_pull, gram_matrix
 
 __all__ = ["LaplaceEvidence", "Mode", "posterior_mode"]
 
@@ -23,68 +23,94 @@ STEPS = 100
 
 
 class Mode(NamedTuple):
-    """The mode of one task: dual weights a (f = K a), root of the curvature, factor of B, log Z."""
+    """The modes of C tasks.
+
+    Dual weights a, f = K a and the root S of the curvature, (C, N), factors of I + S K S,
+    (C, N, N), and log Z, (C,).
+    """
 
     dual: Tensor
+    latent: Tensor
     curvature: Tensor
     root: Tensor
-    value: float
+    value: Tensor
 
 
 def posterior_mode(
-    K: Tensor, positive: Tensor, weight: Tensor | None = None, *, tol: float = 1e-12
+    K: Tensor,
+    positive: Tensor,
+    weight: Tensor | None = None,
+    *,
+    start: Tensor | None = None,
+    tol: float = 1e-12,
 ) -> Mode:
-    """Return the mode of p(f | y) by Newton's method.
+    """Return the modes of p(f | y) by Newton's method, all tasks at once.
 
     Parameters
     ----------
     K
         Kernel matrix, (N, N).
     positive
-        1 for rows of the class and 0 for others, (N,).
+        1 for rows of a task's class and 0 for others, (C, N).
     weight
         How often each row counts, (N,), or None.
+    start
+        Values f to begin at, (C, N), or None for zeros.
     tol
         Relative gain at which to stop.
     """
-    w = torch.ones_like(positive) if weight is None else weight
-    a, best = torch.zeros_like(positive), -torch.inf
+    w = torch.ones_like(positive[0]) if weight is None else weight
+    f = torch.zeros_like(positive) if start is None else start
+    a, best = _newton(K, f, positive, w), torch.full_like(f[:, 0], -1e300)
     for _ in range(STEPS):
-        f, p, s, root = _curved(K, a, w)
-        b = s.square() * f + w * (positive - p)
-        inner = torch.cholesky_solve((s * (K @ b))[:, None], root)[:, 0]
-        new, value = _gaining_step(K, a, b - s * inner - a, positive, w, best)
-        done = value - best < tol * max(1.0, abs(value))
-        a, best = new, value
+        least = tol * best.abs().clamp_min(1)  # less is rounding
+        a, value = _gaining_step(
+            K, a, _newton(K, a @ K, positive, w) - a, positive, w, best - least
+        )
+        done, best = bool((value - best <= least).all()), value
         if done:
-            _, _, s, root = _curved(K, a, w)
-            return Mode(a, s, root, best - float(root.diagonal().log().sum()))
+            f = a @ K
+            _, s, root = _curved(K, f, w)
+            half_det = root.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+            return Mode(a, f, s, root, best - half_det)
     raise SolverFailed(f"posterior_mode: Newton's method did not settle in {STEPS} steps.")
 
 
-def _curved(K: Tensor, a: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return f = K a, sigma(f), the root S of the curvature, and the factor of I + S K S."""
-    f = K @ a
+def _newton(K: Tensor, f: Tensor, positive: Tensor, w: Tensor) -> Tensor:
+    """Return the dual weights that a whole step from f leads to, (C, N)."""
+    p, s, root = _curved(K, f, w)
+    b = s.square() * f + w * (positive - p)
+    return b - s * torch.cholesky_solve((s * (b @ K))[..., None], root)[..., 0]
+
+
+def _curved(K: Tensor, f: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return sigma(f), the root S of the curvature, and the factor of I + S K S."""
     p = f.sigmoid()
     s = (w * p * (1 - p)).sqrt()
-    B = s[:, None] * K * s
-    B.diagonal().add_(1)
-    return f, p, s, torch.linalg.cholesky(B)
+    B = s[..., None] * K * s[..., None, :]
+    B.diagonal(dim1=-2, dim2=-1).add_(1)
+    return p, s, torch.linalg.cholesky(B)
+
+
+def _log_joint(K: Tensor, a: Tensor, positive: Tensor, w: Tensor) -> Tensor:
+    """Return log p(y | f) p(f) up to a constant at f = K a, (C,)."""
+    f = a @ K
+    return -0.5 * (a * f).sum(dim=-1) + (w * F.logsigmoid((2 * positive - 1) * f)).sum(dim=-1)
 
 
 def _gaining_step(
-    K: Tensor, a: Tensor, step: Tensor, positive: Tensor, w: Tensor, best: float
-) -> tuple[Tensor, float]:
-    """Return place and value after the longest of halved steps that gains; else stay."""
-    length = 1.0
-    while length > 1e-6:
-        new = a + length * step
-        f = K @ new
-        value = float(-0.5 * new @ f + (w * F.logsigmoid((2 * positive - 1) * f)).sum())
-        if value >= best:
+    K: Tensor, a: Tensor, step: Tensor, positive: Tensor, w: Tensor, best: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return places and values after the longest of halved steps that gain; others stay."""
+    length = torch.ones_like(best)
+    while True:
+        new = a + length[:, None] * step
+        value = _log_joint(K, new, positive, w)
+        worse = ~(value >= best)
+        if not bool(worse.any()):
             return new, value
-        length /= 2
-    return a, best
+        length = torch.where(worse, length / 2, length)
+        length = torch.where(length < 1e-6, 0.0, length)  # stays
 
 
 class LaplaceEvidence:
@@ -98,44 +124,61 @@ class LaplaceEvidence:
         Rows (N, D) and the tasks' 0/1 targets (N, C).
     weight
         How often each row counts, (N,), or None.
-    owner
-        Whose rows they are.
+    tol
+        Relative gain at which a mode is found.
     """
 
     def __init__(
-        self, kernel: Kernel, X: Tensor, y: Tensor, weight: Tensor | None, owner: str
+        self, kernel: Kernel, X: Tensor, y: Tensor, weight: Tensor | None, *, tol: float = 1e-12
     ) -> None:
-        self.kernel, self.X, self.y, self.weight, self.owner = kernel, X, y, weight, owner
+        self.kernel, self.X, self.y, self.weight, self.tol = kernel, X, y, weight, tol
+        self.last: Tensor | None = None  # f of the last modes
 
     def some(self, index: Tensor) -> LaplaceEvidence:
         """Return that of some of the rows."""
         weight = None if self.weight is None else self.weight[index]
-        return LaplaceEvidence(self.kernel, self.X[index], self.y[index], weight, self.owner)
+        return LaplaceEvidence(self.kernel, self.X[index], self.y[index], weight, tol=self.tol)
 
-    def modes(self, theta: Tensor) -> tuple[Tensor, list[Mode]]:
-        """Return the kernel matrix and the mode of every task."""
-        K = gram_matrix(self.kernel, theta, self.X)
-        return K, [posterior_mode(K, part, self.weight) for part in self.y.T]
+    def modes(self, theta: Tensor) -> Mode:
+        """Return the mode of every task."""
+        return self._modes(gram_matrix(self.kernel, theta, self.X))
+
+    def _modes(self, K: Tensor) -> Mode:
+        """Return the modes, sought from where the last ones were."""
+        tasks = self.y.T.contiguous()
+        start = torch.zeros_like(tasks) if self.last is None else self.last
+        parts = [
+            posterior_mode(K, tasks[i], self.weight, start=start[i], tol=self.tol)
+            for i in self._together(K)
+        ]
+        found = Mode(*(torch.cat(part) for part in zip(*parts, strict=True)))
+        self.last = found.latent
+        return found
+
+    def _together(self, K: Tensor) -> list[slice]:
+        """Return tasks that are few enough to be solved side by side."""
+        tasks, step = self.y.shape[1], max(1, ENTRIES // K.numel())
+        return [slice(start, start + step) for start in range(0, tasks, step)]
 
     def value_and_slope(self, theta: Tensor) -> tuple[float, Tensor]:
         """Return log Z and its gradient, (P,)."""
-        K, modes = self.modes(theta)
-        total = torch.zeros_like(K)
-        for mode, positive in zip(modes, self.y.T, strict=True):
-            total += self._slope(K, mode, positive)
-        value = sum(mode.value for mode in modes)
-        return value, pull_back(self.kernel, theta, self.X, total)
+        K, pull = gram_and_pull(self.kernel, theta, self.X)
+        modes, total = self._modes(K), torch.zeros_like(K)
+        for i in self._together(K):
+            total += self._slope(K, Mode(*(part[i] for part in modes)), self.y.T[i])
+        return float(modes.value.sum()), pull(total)
 
     def _slope(self, K: Tensor, mode: Mode, positive: Tensor) -> Tensor:
-        """Return d log Z / d K, symmetric: at fixed mode, and through the mode."""
-        w = torch.ones_like(positive) if self.weight is None else self.weight
-        p = (K @ mode.dual).sigmoid()
-        S = mode.curvature
-        half = torch.linalg.solve_triangular(mode.root, torch.diag(S), upper=False)  # L^-1 S
-        R = half.T @ half
-        variance = K.diagonal() - (half @ K).square().sum(dim=0)
-        by_f = -0.5 * variance * w * p * (1 - p) * (1 - 2 * p)
-        through = by_f - R @ (K @ by_f)
-        g = w * (positive - p)
-        cross = torch.outer(through, g)
-        return 0.5 * (torch.outer(mode.dual, mode.dual) - R) + 0.5 * (cross + cross.T)
+        """Return d log Z / d K, symmetric: at fixed modes, and through the modes.
+
+        B = I + S K S and R = S B^-1 S; the posterior variance of f_i is (1 - B^-1_ii) / S_i^2.
+        """
+        a, S, p = mode.dual, mode.curvature, mode.latent.sigmoid()
+        inverse = torch.cholesky_inverse(mode.root)
+        known = 1 - inverse.diagonal(dim1=-2, dim2=-1)
+        R = inverse.mul_(S[:, None]).mul_(S[:, :, None])
+        by_f = -0.5 * known * (1 - 2 * p)
+        through = by_f - (R @ (by_f @ K)[..., None])[..., 0]
+        g = positive - p if self.weight is None else self.weight * (positive - p)
+        cross = through.T @ g
+        return 0.5 * (a.T @ a - R.sum(dim=0) + cross + cross.T)

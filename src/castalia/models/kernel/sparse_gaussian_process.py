@@ -22,7 +22,6 @@ from torch.utils.checkpoint import checkpoint
 from castalia.base import DirectEstimator, Interval, OneOf
 from castalia.base.targets import numeric_target
 from castalia.errors import InvalidParameter
-from castalia.models.kernel.covariance_kernels import Kernel
 from castalia.models.kernel.evidence_maximiser import BOUNDS, climb
 from castalia.models.kernel.gaussian_evidence import LOG_2_PI, GaussianEvidence
 from castalia.models.kernel.gaussian_process_regressor import (
@@ -32,7 +31,8 @@ from castalia.models.kernel.gaussian_process_regressor import (
     learn_kernel,
     spreads,
 )
-from castalia.models.kernel.kernel_matrix import cross_matrix, noise_variance, own_values
+from castalia.models.kernel.kernel_algebra import Kernel
+from castalia.models.kernel.kernel_matrix import cross_matrix, noise_variance
 from castalia.utils.seeds import generator, seed_from
 
 __all__ = ["SparseBound", "SparseGaussianProcess"]
@@ -71,7 +71,7 @@ class SparseBound:
     def factors(self, theta: Tensor, Z: Tensor) -> tuple[Tensor, Tensor, Tensor, Sums]:
         """Return factors of K_mm and of B = I + A A^T, c = L_B^-1 A y, and the sums."""
         K = cross_matrix(self.kernel, theta, Z, Z)
-        scale = own_values(self.kernel, theta, Z)
+        scale = self.kernel.diag(theta, Z, noise=False)
         root = torch.linalg.cholesky(K + torch.diag_embed(JITTER * (scale + scale.mean())))
         parts = [self._sums(theta, Z, root, s) for s in range(0, len(self.X), ROWS)]
         sums = Sums(*(torch.stack(part).sum(dim=0) for part in zip(*parts, strict=True)))
@@ -88,7 +88,7 @@ class SparseBound:
             share = weight / noise
             K = cross_matrix(self.kernel, theta, Z, X)
             A = torch.linalg.solve_triangular(root, K, upper=False) * share.sqrt()
-            own = own_values(self.kernel, theta, X)
+            own = self.kernel.diag(theta, X, noise=False)
             return (
                 A @ A.T,
                 A @ (share.sqrt() * y),
@@ -99,11 +99,16 @@ class SparseBound:
 
         if not torch.is_grad_enabled() or len(self.X) <= ROWS:
             return part(theta, Z, root)
-        return tuple(checkpoint(part, theta, Z, root, use_reentrant=False))
+        return tuple(
+            checkpoint(part, theta, Z, root, use_reentrant=False, preserve_rng_state=False)
+        )
 
     def value(self, theta: Tensor, Z: Tensor) -> Tensor:
         """Return the bound, ()."""
-        _, half, c, sums = self.factors(theta, Z)
+        return self.value_of(*self.factors(theta, Z)[1:])
+
+    def value_of(self, half: Tensor, c: Tensor, sums: Sums) -> Tensor:
+        """Return the bound from what ``factors`` gives, ()."""
         fit = -half.diagonal().log().sum() - 0.5 * sums.log_noise - 0.5 * sums.target
         fit = fit + 0.5 * c.square().sum() - 0.5 * self.weight.sum() * LOG_2_PI
         return fit - 0.5 * (sums.prior - sums.square.diagonal().sum())
@@ -216,6 +221,8 @@ class SparseGaussianProcess(RegressorMixin, DirectEstimator):
             bound.kernel, bound.X[some], bound.y[some][:, None], bound.weight[some], "sparse"
         )
         theta = learn_kernel(self, first, theta)
+        if len(bound.X) <= min(len(points), FIRST):  # a point at each row: nothing to gain
+            return theta, points
         cut = len(theta)
         scale = self._tensor(spreads(bound.X.cpu().numpy(), None))
 
@@ -236,8 +243,8 @@ class SparseGaussianProcess(RegressorMixin, DirectEstimator):
 
     @torch.no_grad()
     def _keep(self, bound: SparseBound, theta: Tensor, points: Tensor) -> None:
-        root, half, c, _ = bound.factors(theta, points)
-        self.elbo_ = float(bound.value(theta, points))
+        root, half, c, sums = bound.factors(theta, points)
+        self.elbo_ = float(bound.value_of(half, c, sums))
         self.kernel_ = bound.kernel.with_theta(theta.cpu(), points.shape[1])
         self.inducing_, self.c_ = points.cpu().numpy(), c.cpu().numpy()
         self.root_, self.half_ = root.cpu().numpy(), half.cpu().numpy()

@@ -35,10 +35,8 @@ class Beliefs(NamedTuple):
         ln Z by Bethe's formula: exact on trees; NaN in max-product.
     converged
         Whether the messages stood still.
-    steps
-        Rounds of messages.
-    change
-        Largest change of a message in the last round.
+    changes
+        Largest change of a message in each round: falling, it settles; even, it goes round.
     tree
         Whether the graph has no loop, so that the answer is exact.
     """
@@ -46,9 +44,20 @@ class Beliefs(NamedTuple):
     marginals: dict[str, np.ndarray]
     log_partition: float
     converged: bool
-    steps: int
-    change: float
+    changes: list[float]
     tree: bool
+
+    def report(self) -> str:
+        """Say in a sentence whether to trust the answer."""
+        rounds = f"{len(self.changes)} round{'s' * (len(self.changes) != 1)}"
+        if not self.converged:
+            return (
+                f"Messages still change by {self.changes[-1]:.2g} after {rounds}. Raise `damping` "
+                "or `steps`, or use `gibbs`."
+            )
+        if self.tree:
+            return f"Messages stood still after {rounds}; the graph is a tree, so this is exact."
+        return f"Messages stood still after {rounds}; the graph has loops, so this is approximate."
 
 
 class MeanField(NamedTuple):
@@ -75,17 +84,16 @@ def propagate(
     tree = _is_tree(factors)
     damping = 0.0 if tree else damping
     messages = {(f, name): np.zeros(sizes[name]) for f, name in edges}  # factor to variable
-    change, done = np.inf, 0
-    while done < steps and change > tol:
+    changes: list[float] = []
+    while len(changes) < steps and (not changes or changes[-1] > tol):
         fresh = _round(factors, messages, at, maximum)
-        change = max((_apart(fresh[e], messages[e]) for e in edges), default=0.0)
+        changes.append(max((_apart(fresh[e], messages[e]) for e in edges), default=0.0))
         messages = {e: (1 - damping) * fresh[e] + damping * messages[e] for e in edges}
-        done += 1
     found = {
         n: _normal(sum((messages[f, n] for f in at[n]), np.zeros(sizes[n])), maximum) for n in sizes
     }
     bethe = np.nan if maximum else _bethe(factors, messages, at, found)
-    return Beliefs(found, bethe, change <= tol, done, float(change), tree)
+    return Beliefs(found, bethe, changes[-1] <= tol, changes, tree)
 
 
 def _round(

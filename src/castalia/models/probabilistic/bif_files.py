@@ -19,7 +19,7 @@ import numpy as np
 from castalia.errors import InvalidData
 from castalia.models.probabilistic.conditional_nodes import Node, TableNode
 from castalia.utils.atomic_files import atomic_write, writing
-from castalia.utils.text import did_you_mean, listing, shorten
+from castalia.utils.text import listing, shorten
 
 __all__ = ["read_bif", "written_bif"]
 
@@ -151,7 +151,7 @@ def _probability(reader: _Reader, states: Mapping[str, tuple[str, ...]]) -> Tabl
         reader.next(")")
     for token in names:
         if token.text not in states:
-            reader.fail(f"a variable declared above.{did_you_mean(token.text, states)}", token)
+            reader.fail("a variable declared above", token)
     child, parents = names[0].text, tuple(token.text for token in names[1:])
     shape = [len(states[name]) for name in (*parents, child)]
     table = np.full(shape, np.nan)

@@ -196,8 +196,7 @@ class BoltzmannMachine(DensityMixin, DirectEstimator):
         """Return sum_i ln P(x_i | all others) of each row, (N,); no Z needed."""
         check_is_fitted(self, "coupling_")
         rows = torch.from_numpy(self._binary(np.asarray(self._matrix(X))))
-        odds = self.network_(rows) * (2 * rows - 1)
-        found: np.ndarray = torch.nn.functional.logsigmoid(odds).sum(dim=1).numpy()
+        found: np.ndarray = self.network_.log_pseudo(rows).numpy()
         return found
 
     def sample(self, n: int = 1, *, steps: int = 500, random_state: Any = None) -> np.ndarray:

@@ -19,38 +19,40 @@ __all__ = ["column_states", "encoded", "state_code"]
 FEW = 12  # different whole numbers that still count as states
 
 
-def column_states(data: Dataset, kinds: str) -> dict[str, tuple[Any, ...] | None]:
+def column_states(
+    data: Dataset, kinds: str, *, owner: str = "BayesianNetwork"
+) -> dict[str, tuple[Any, ...] | None]:
     """Return the states of every discrete column in order, None for continuous ones.
 
     With ``"auto"``, words, yes/no and a few whole numbers are states, other numbers continuous.
     """
-    return {name: _states(_arrow(data, name), name, kinds) for name in data.columns}
+    return {name: _states(_arrow(data, name), name, kinds, owner) for name in data.columns}
 
 
 def _arrow(data: Dataset, name: str) -> pa.Array:
     return data.select([name]).table().column(0).combine_chunks()
 
 
-def _states(column: pa.Array, name: str, kinds: str) -> tuple[Any, ...] | None:
+def _states(column: pa.Array, name: str, kinds: str, owner: str) -> tuple[Any, ...] | None:
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     values = [v for v in pc.unique(column).to_pylist() if v is not None]
     number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
     if not values:
         raise InvalidData(
-            f"BayesianNetwork: column `{name}` must hold a value somewhere; it is empty. Drop it."
+            f"{owner}: column `{name}` must hold a value somewhere; it is empty. Drop it."
         )
     whole = number and all(float(v).is_integer() for v in values)
     if kinds == "gaussian" and not number:
         raise InvalidData(
-            f"BayesianNetwork: with kinds='gaussian', column `{name}` must hold numbers; got "
+            f"{owner}: with kinds='gaussian', column `{name}` must hold numbers; got "
             f"{shorten(repr(values[0]))}. Use kinds='auto'."
         )
     if kinds == "discrete" and number and not whole:
         raise InvalidData(
-            f"BayesianNetwork: with kinds='discrete', column `{name}` must hold states; got "
-            f"continuous numbers such as {_fraction(values):g}. Cut it into intervals with "
-            "scikit-learn's KBinsDiscretizer, or use kinds='auto'."
+            f"{owner}: column `{name}` must hold states; got continuous numbers such as "
+            f"{_fraction(values):g}. Cut it into intervals with scikit-learn's KBinsDiscretizer"
+            + (", or use kinds='auto'." if owner == "BayesianNetwork" else ".")
         )
     few = whole and len(values) <= min(FEW, len(column) // 5)
     if kinds == "gaussian" or (kinds == "auto" and number and not few):

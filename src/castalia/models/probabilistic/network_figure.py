@@ -11,7 +11,9 @@ from castalia.probability.d_separation import topological_order
 from castalia.utils.figure_style import COLOURS, INK, label
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 __all__ = ["draw_network", "layered_places"]
 
@@ -20,7 +22,7 @@ WIDEST = 9  # nodes side by side
 
 
 def layered_places(parents: Mapping[str, Collection[str]]) -> dict[str, tuple[float, float]]:
-    """Return a place (x, y) for every node: as deep as its longest path, few crossings.
+    """Return a place (x, y) for every node: parents above children and near them, few crossings.
 
     >>> layered_places({"a": [], "b": ["a"]})
     {'a': (0.0, 0.0), 'b': (0.0, -1.0)}
@@ -28,12 +30,16 @@ def layered_places(parents: Mapping[str, Collection[str]]) -> dict[str, tuple[fl
     depth: dict[str, int] = {}
     for name in topological_order(parents):
         depth[name] = 1 + max((depth[p] for p in parents[name]), default=-1)
-    layers = [[n for n in parents if depth[n] == d] for d in range(max(depth.values()) + 1)]
-    layers = [part for layer in layers for part in _pieces(layer)]
-    near: dict[str, list[str]] = {n: list(above) for n, above in parents.items()}
+    below: dict[str, list[str]] = {n: [] for n in parents}
     for child, above in parents.items():
         for parent in above:
-            near[parent].append(child)
+            below[parent].append(child)
+    for name in parents:  # what has no parents stands right above its first child
+        if not parents[name] and below[name]:
+            depth[name] = min(depth[child] for child in below[name]) - 1
+    layers = [[n for n in parents if depth[n] == d] for d in range(max(depth.values()) + 1)]
+    layers = [part for layer in layers for part in _pieces(layer)]
+    near = {n: [*above, *below[n]] for n, above in parents.items()}
     x = {n: i - (len(layer) - 1) / 2 for layer in layers for i, n in enumerate(layer)}
     for _ in range(ROUNDS):
         for layer in layers:
@@ -69,36 +75,44 @@ def draw_network(parents: Mapping[str, Collection[str]], target: str | None = No
     figure = Figure(figsize=(min(1.7 * wide + 0.6, 13), 1.05 * high + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
     ax = figure.add_subplot()
+    boxes = {name: _box(ax, name, place[name], name == target) for name in place}
     for child, above in parents.items():
         for parent in above:
-            _arrow(ax, place[parent], place[child])
-    for name, (x, y) in place.items():
-        chosen = name == target
-        box = {
-            "boxstyle": "round,pad=0.4",
-            "facecolor": COLOURS[0] if chosen else "white",
-            "edgecolor": COLOURS[0] if chosen else INK,
-        }
-        colour = "white" if chosen else "#33363a"
-        ax.text(x, y, label(name, 20), ha="center", va="center", fontsize=9, color=colour, bbox=box)
+            _arrow(ax, boxes[parent], boxes[child])
     ax.set(xlim=(min(xs) - 0.6, max(xs) + 0.6), ylim=(min(ys) - 0.5, max(ys) + 0.5))
     ax.axis("off")
     return figure
 
 
-def _arrow(ax: object, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Draw an arrow, bent where it would run through a layer in between."""
-    far = abs(start[1] - end[1]) > 1 or start[1] == end[1]
-    ax.annotate(  # type: ignore[attr-defined]
+def _box(ax: Axes, name: str, place: tuple[float, float], chosen: bool) -> Text:
+    box = {
+        "boxstyle": "round,pad=0.4",
+        "facecolor": COLOURS[0] if chosen else "white",
+        "edgecolor": COLOURS[0] if chosen else INK,
+    }
+    colour = "white" if chosen else "#33363a"
+    return ax.text(
+        *place, label(name, 20), ha="center", va="center", fontsize=9, color=colour, bbox=box
+    )
+
+
+def _arrow(ax: Axes, start: Text, end: Text) -> None:
+    """Draw an arrow from box to box, bent where it would run through a layer in between."""
+    (_, from_y), (_, to_y) = start.get_position(), end.get_position()
+    far = abs(from_y - to_y) > 1 or from_y == to_y
+    ax.annotate(
         "",
-        xy=end,
-        xytext=start,
+        xy=end.get_position(),
+        xytext=start.get_position(),
+        zorder=2,  # below the boxes
         arrowprops={
             "arrowstyle": "-|>",
             "color": INK,
             "lw": 1.1,
-            "shrinkA": 11,
-            "shrinkB": 13,
+            "patchA": start.get_bbox_patch(),
+            "patchB": end.get_bbox_patch(),
+            "shrinkA": 0,
+            "shrinkB": 1,
             "connectionstyle": "arc3,rad=0.18" if far else "arc3",
         },
     )

@@ -13,9 +13,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
+from castalia.data import read
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.probabilistic.belief_propagation import (
     Beliefs,
@@ -23,6 +25,8 @@ from castalia.models.probabilistic.belief_propagation import (
     mean_field,
     propagate,
 )
+from castalia.models.probabilistic.learnt_potentials import learnt_potentials
+from castalia.models.probabilistic.network_columns import column_states, encoded
 from castalia.probability.factors import Factor, cut_evidence, most_probable, sizes_of, sum_out
 from castalia.probability.junction_tree import JunctionTree
 from castalia.sampling import AnnealedEstimate, Chains, annealed_importance, gibbs
@@ -81,6 +85,70 @@ class UndirectedModel:
             with np.errstate(divide="ignore"):
                 found.append((scope, np.log(values)))
         return cls(found, states)
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Any,
+        scopes: Sequence[Sequence[str]],
+        *,
+        weight: Any = None,
+        method: str = "pseudo",
+        alpha: float = 1e-4,
+        epochs: int = 50,
+        lr: float = 0.1,
+        random_state: Any = None,
+    ) -> Any:
+        """Learn the log-potentials of given scopes, and of every variable, from rows of states.
+
+        Parameters
+        ----------
+        rows
+            A table of states: a frame, a mapping of columns, or an array, whose columns are then
+            ``x0``, ``x1``, ….
+        scopes
+            Columns of each factor; those of single columns are added.
+        weight
+            How often each row counts.
+        method
+            ``"pseudo"`` maximises the pseudo-likelihood; ``"contrastive"`` follows the likelihood
+            with persistent chains of Gibbs sampling.
+        alpha
+            L2 penalty of the tables.
+        epochs, lr
+            Passes over the rows and learning rate of ``"contrastive"``.
+        random_state
+            Seed.
+        """
+        if method not in ("pseudo", "contrastive"):
+            raise InvalidParameter(
+                f'{cls.__name__}: `method` must be "pseudo" or "contrastive"; got {method!r}.'
+            )
+        data = read(pa.table(dict(rows)) if isinstance(rows, Mapping) else rows)
+        states = column_states(data, "discrete", owner=cls.__name__)
+        columns, names = encoded(data, states)[0], list(states)
+        codes = np.stack([columns[name] for name in names], axis=1)
+        gaps = [name for name in names if (columns[name] < 0).any()]
+        if gaps:
+            raise InvalidData(
+                f"{cls.__name__}: rows must have no gaps; `{gaps[0]}` has. Drop those rows, or use "
+                "BayesianNetwork."
+            )
+        places = [_places(cls.__name__, scope, names) for scope in scopes]
+        places = [(i,) for i in range(len(names)) if (i,) not in places] + places
+        tables = learnt_potentials(
+            codes,
+            None if weight is None else np.asarray(weight, dtype=np.float64),
+            [len(states[name] or ()) for name in names],
+            places,
+            method=method,
+            alpha=alpha,
+            epochs=epochs,
+            lr=lr,
+            random_state=random_state,
+        )
+        learnt = [([names[i] for i in place], t) for place, t in zip(places, tables, strict=True)]
+        return cls(learnt, {name: found or () for name, found in states.items()})
 
     @property
     def n_parameters(self) -> int:
@@ -200,6 +268,10 @@ class UndirectedModel:
         if not 0 <= damping < 1:
             raise InvalidParameter(
                 f"belief_propagation: `damping` must be at least 0 and below 1; got {damping!r}."
+            )
+        if steps < 1:
+            raise InvalidParameter(
+                f"belief_propagation: `steps` must be at least 1; got {steps!r}."
             )
         return propagate(self.factors, maximum=maximum, damping=damping, steps=steps, tol=tol)
 
@@ -341,6 +413,17 @@ class MarkovRandomField(UndirectedModel):
                 found += [((f"{r},{c}", f"{r + 1},{c}"), pair)] if r + 1 < rows else []
         names = [f"{r},{c}" for r in range(rows) for c in range(columns)]
         return cls(found, dict.fromkeys(names, (-1, 1)))
+
+
+def _places(owner: str, scope: Sequence[str], names: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the columns of a scope."""
+    for name in scope:
+        if name not in names:
+            raise InvalidData(
+                f"{owner}: scopes must name columns, {listing(names)}; got "
+                f"{name!r}.{did_you_mean(str(name), names)}"
+            )
+    return tuple(names.index(name) for name in scope)
 
 
 def _checked(owner: str, scope: Sequence[str], table: Any) -> Factor:

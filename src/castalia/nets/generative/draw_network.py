@@ -11,6 +11,7 @@ Reference: 2015, Gregor, Danihelka, Graves, Rezende, Wierstra, DRAW, arXiv 1502.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 __all__ = ["DRAWNetwork", "Painted", "filters", "window"]
 
 TINY = 1e-8
+SMALL = 0.1  # of the usual weights by which windows begin to move
 
 
 class Painted(NamedTuple):
@@ -49,11 +51,12 @@ def window(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the filters of both axes, the intensity, and where the window is, of (B, 5) numbers.
 
-    gx = (W + 1) (gx~ + 1) / 2, gy likewise, stride = (max(H, W) - 1) / (N - 1) e^stride~.
+    gx = (W + 1) (gx~ + 1) / 2, gy likewise, stride = (max(H, W) - 1) / (N - 1) e^stride~. There
+    pixels are counted from 1, here from 0.
     """
     x, y, log_variance, log_stride, log_intensity = parameters.unbind(dim=1)
     height, width = size
-    x, y = (width + 1) * (x + 1) / 2, (height + 1) * (y + 1) / 2
+    x, y = (width + 1) * (x + 1) / 2 - 1, (height + 1) * (y + 1) / 2 - 1
     stride = (max(height, width) - 1) / max(1, n - 1) * log_stride.exp()
     variance = log_variance.exp() + TINY
     across = filters(x, stride, variance, n, width)  # (B, N, W)
@@ -97,6 +100,19 @@ class DRAWNetwork(nn.Module):
         self.decoder = nn.LSTMCell(code, hidden)
         self.patch = nn.Linear(hidden, channels * window**2)
         self.canvas = nn.Parameter(torch.zeros(channels, *self.size))  # c_0
+        self._spread_windows()
+
+    @torch.no_grad()
+    def _spread_windows(self) -> None:
+        """Begin with windows that cover the image without gaps, and write what the patch says.
+
+        Filters a stride s apart have the deviation s / 2. Those that write add up to 1 / s along
+        each axis, so that the intensity is 1 / s^2.
+        """
+        stride = (max(self.size) - 1) / max(1, self.window - 1)
+        for head, log_intensity in ((self.reading, 0.0), (self.writing, -2 * math.log(stride))):
+            head.weight.mul_(SMALL)
+            head.bias.copy_(torch.tensor([0, 0, 2 * math.log(stride / 2), 0, log_intensity]))
 
     def _start(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         zero = x.new_zeros(len(x), self.hidden)
@@ -134,15 +150,17 @@ class DRAWNetwork(nn.Module):
         stacked = [torch.stack(each, dim=1) for each in zip(*kept, strict=True)]
         return Painted(canvas.flatten(1), *stacked)
 
-    def paint(self, z: Tensor) -> Tensor:  # (B, T, K)
-        """Return the canvas after each step of given codes, (B, T, C H W)."""
+    def paint(self, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, T, K)
+        """Return the canvas after each step of codes, (B, T, C H W), and the windows, (B, T, 4)."""
         canvas, _, dec = self._start(z)
-        shown = []
+        shown, places = [], []
         for t in range(self.steps):
             dec = self.decoder(z[:, t], dec)
-            canvas = canvas + self.write(dec[0])[0]
+            added, place = self.write(dec[0])
+            canvas = canvas + added
             shown.append(canvas.flatten(1))
-        return torch.stack(shown, dim=1)
+            places.append(place)
+        return torch.stack(shown, dim=1), torch.stack(places, dim=1)
 
     def encode(self, x: Tensor) -> Tensor:
         """Return the mean codes of all steps, (B, T K), every draw at its mean."""
@@ -150,4 +168,4 @@ class DRAWNetwork(nn.Module):
 
     def decode(self, z: Tensor) -> Tensor:
         """Return the last canvas of codes (B, T K)."""
-        return self.paint(z.view(len(z), self.steps, self.code))[:, -1]
+        return self.paint(z.view(len(z), self.steps, self.code))[0][:, -1]

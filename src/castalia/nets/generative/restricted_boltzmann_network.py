@@ -73,6 +73,19 @@ class RestrictedBoltzmannNetwork(nn.Module):
             own = -(v @ self.visible_bias)
         return own - F.softplus(self.drive(v)).sum(dim=1)
 
+    def contrast(self, v: Tensor, p: Tensor, drawn: Tensor, q: Tensor) -> Tensor:
+        """Return a number with the gradient of sum_i p_i F(v_i) - sum_j q_j F(drawn_j), ().
+
+        F changes by -<v h> with W, -<v> with b and -<h> with c, which needs no softplus.
+        """
+        with torch.no_grad():
+            data, model = self._means(v, p), self._means(drawn, q)
+        found = [
+            torch.dot((model[name] - data[name]).flatten(), parameter.flatten())
+            for name, parameter in self.named_parameters()
+        ]
+        return torch.stack(found).sum()
+
     def energy(self, v: Tensor, h: Tensor) -> Tensor:
         """Return E(v, h), (B,)."""
         own = (

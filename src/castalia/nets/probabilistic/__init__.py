@@ -1,5 +1,6 @@
-"""Networks that are distributions over binary units."""
+"""Networks that are distributions over discrete variables."""
 
 from castalia.nets.probabilistic.boltzmann_network import BoltzmannNetwork
+from castalia.nets.probabilistic.potential_network import PotentialNetwork
 
-__all__ = ["BoltzmannNetwork"]
+__all__ = ["BoltzmannNetwork", "PotentialNetwork"]

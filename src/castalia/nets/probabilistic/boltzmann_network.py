@@ -8,6 +8,7 @@ Reference: 1985, Ackley, Hinton, Sejnowski, A learning algorithm for Boltzmann m
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.errors import InvalidParameter
@@ -51,6 +52,14 @@ class BoltzmannNetwork(nn.Module):
     def free_energy(self, x: Tensor) -> Tensor:
         """Return E, (B,); nothing is hidden."""
         return -(x * (x @ self.upper.triu(1))).sum(dim=1) - x @ self.bias
+
+    def log_pseudo(self, x: Tensor) -> Tensor:
+        """Return sum_i ln P(x_i | all others), (B,)."""
+        return F.logsigmoid((2 * x - 1) * self(x)).sum(dim=1)
+
+    def contrast(self, x: Tensor, p: Tensor, drawn: Tensor, q: Tensor) -> Tensor:
+        """Return sum_i p_i F(x_i) - sum_j q_j F(drawn_j), ()."""
+        return p @ self.free_energy(x) - q @ self.free_energy(drawn)
 
     def gibbs(self, x: Tensor, source: torch.Generator | None = None, beta: float = 1.0) -> Tensor:
         """Draw every unit in turn given the others, at an inverse temperature, (B, D)."""
