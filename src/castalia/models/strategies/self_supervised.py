@@ -235,5 +235,4 @@ class SelfSupervised(Neural, Ensemble):
         tags = super().__sklearn_tags__()
         tags.estimator_type = tags.classifier_tags = tags.regressor_tags = None
         tags.target_tags.required = False
-        tags.input_tags.allow_nan = False
         return tags
