@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from sklearn.utils import TransformerTags
 from torch import Tensor, nn
 
 from castalia.base import Interval, NoTarget, OneOf, Target
@@ -234,5 +235,6 @@ class SelfSupervised(Neural, Ensemble):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = tags.classifier_tags = tags.regressor_tags = None
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.target_tags.required = False
         return tags
