@@ -52,6 +52,7 @@ class NeuralProcess(nn.Module):
         self, inputs: int, outputs: int, *, hidden: int = 64, depth: int = 2, heads: int = 0
     ) -> None:
         super().__init__()
+        self.hidden = hidden
         self.encode = _mlp(inputs + outputs, hidden, hidden, depth)
         self.decode = _mlp(inputs + hidden, hidden, 2 * outputs, depth)
         self.attend = nn.MultiheadAttention(hidden, heads, batch_first=True) if heads else None
@@ -62,7 +63,7 @@ class NeuralProcess(nn.Module):
     ) -> Tensor:  # (B, C, D), (B, C, T), (B, N, D)
         """Return what the context says about each target point, (B, N, H); without any, 0."""
         if not x.shape[1]:
-            return at.new_zeros(*at.shape[:2], self.encode[-1].out_features)  # type: ignore[arg-type]
+            return at.new_zeros(*at.shape[:2], self.hidden)
         points = self.encode(torch.cat([x, y], dim=2))  # (B, C, H)
         if self.attend is None or self.place is None:
             return points.mean(dim=1, keepdim=True).expand(-1, at.shape[1], -1)
