@@ -84,7 +84,7 @@ class MetaLoss(Objective):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over tasks."""
-        weights = dict(net.named_parameters())
+        weights: Weights = dict(net.named_parameters())
         order = torch.randperm(batch.x.shape[1], device=batch.x.device)
         inside, outside = order[: self.shots], order[self.shots :]
 

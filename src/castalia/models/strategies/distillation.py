@@ -174,7 +174,7 @@ class Distill(Strategy):
             teacher = self._fit_member(clone(teacher), X, y, weight)
         if not is_classifier(self):
             return teacher
-        known = getattr(teacher, "classes_", None)
+        known: Any = getattr(teacher, "classes_", None)
         if not hasattr(teacher, "predict_proba") or not np.array_equal(known, self.classes_):
             raise InvalidParameter(
                 "Distill: `teacher` must have `predict_proba` and the classes "

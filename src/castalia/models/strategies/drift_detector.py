@@ -152,10 +152,10 @@ class DriftDetector(BaseEstimator):
     def _mmd(self, new: np.ndarray) -> float:
         random = np.random.default_rng(seed_from(self.random_state))
         centre, spread = self.reference_.mean(axis=0), self.reference_.std(axis=0) + 1e-12
-        sides = [
+        old, new = (
             (random.permutation(rows)[:MOST] - centre) / spread for rows in (self.reference_, new)
-        ]
-        return mmd_test(*sides, random)
+        )
+        return mmd_test(old, new, random)
 
     def _classified(self, new: np.ndarray) -> float:
         """Return how likely a classifier that guesses would be right as often on held-out rows."""

@@ -54,12 +54,14 @@ def mean_weights(each: list[Weights], rows: list[float]) -> Weights:
     >>> mean_weights([{"w": torch.zeros(1)}, {"w": torch.ones(1)}], [1, 3])
     {'w': tensor([0.7500])}
     """
-    shares = np.array(rows) / np.sum(rows)
+    shares = torch.tensor(rows, dtype=torch.float64) / sum(rows)
+
+    def mean(name: str) -> Tensor:
+        stacked = torch.stack([one[name] for one in each])
+        return torch.tensordot(shares.to(stacked), stacked, dims=1)
+
     return {
-        name: sum(float(share) * one[name] for share, one in zip(shares, each, strict=True))
-        if value.is_floating_point()
-        else value
-        for name, value in each[0].items()
+        name: mean(name) if value.is_floating_point() else value for name, value in each[0].items()
     }
 
 

@@ -171,7 +171,9 @@ class MultiTask(Neural, Ensemble):
         if y.ndim > 2:
             raise InvalidParameter(f"MultiTask: y must be (n,) or (n, T); got shape {y.shape}.")
         self.one_target_ = y.ndim == 1
-        self.sizes_, self.task_classes_, self.scales_ = [], [], []
+        self.sizes_: list[int] = []
+        self.task_classes_: list[np.ndarray | None] = []
+        self.scales_: list[list[float]] = []
         for column in y.reshape(len(y), -1).T:
             column = np.array(column.tolist())  # of the type of its own values
             if (self.task or likely_task(column)) == "classification":

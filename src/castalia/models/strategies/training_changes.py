@@ -53,12 +53,13 @@ def changed(
         hooks["_network"] = lambda spec: network(cls._network(est, spec))
     if codec is not None:
         hooks["codec"] = codec
-    vars(est).update(hooks)
+    own: dict[str, Any] = est.__dict__
+    own.update(hooks)
     try:
         yield
     finally:
         for name in hooks:
-            vars(est).pop(name, None)
+            own.pop(name, None)
 
 
 def _each(own: Any, change: Callable[[Any], Objective]) -> Any:
