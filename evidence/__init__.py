@@ -36,6 +36,9 @@ NAMES = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
+    "reservoirs",
+    "ridge_forecasts",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -55,4 +58,5 @@ GPU = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
 )
