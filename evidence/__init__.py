@@ -38,6 +38,9 @@ NAMES = (
     "long_memory",
     "trees",
     "reservoirs",
+    "exports",
+    "serving_clients",
+    "ridge_forecasts",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (

@@ -55,7 +55,7 @@ def backward_gradient(units: int) -> Callable[[], Tensor]:
 
     def work() -> Tensor:
         w = p["w"].clone().requires_grad_()
-        h, total = torch.zeros(1, units, dtype=torch.float64), 0.0
+        h, total = torch.zeros(1, units, dtype=torch.float64), torch.zeros(())
         for t in range(STEPS):
             h = _step({"w": w, "u": p["u"]}, h, x[:, t])
             total = total + _loss(p, h, t)

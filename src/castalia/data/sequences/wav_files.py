@@ -135,8 +135,8 @@ def band_energies(samples: np.ndarray, rate: int) -> np.ndarray:
 
 def _bands(length: int, rate: int) -> np.ndarray:
     """Return triangles over the frequencies of a spectrum, (F, C), equally wide in mel."""
-    mel = 1127 * np.log1p(np.array([LOWEST, HIGHEST]) / 700)
-    edges = 700 * np.expm1(np.linspace(*mel, BANDS + 2) / 1127)  # Hz
+    low, high = (1127 * np.log1p(edge / 700) for edge in (LOWEST, HIGHEST))  # mel
+    edges = 700 * np.expm1(np.linspace(low, high, BANDS + 2) / 1127)  # Hz
     at = np.fft.rfftfreq(length, 1 / rate)[:, None]
     rise = (at - edges[:-2]) / (edges[1:-1] - edges[:-2])
     fall = (edges[2:] - at) / (edges[2:] - edges[1:-1])

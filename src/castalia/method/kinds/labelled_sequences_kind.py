@@ -45,7 +45,6 @@ class LabelledSequences(Kind):
 
     catalog = "sequence"
     tries: ClassVar = {"hidden": (128, 256), "cell": ("gru", "lstm"), "bidirectional": (True,)}
-    searched = checked = False
     direct = None
 
     def __init__(self, plan: FitPlan) -> None:
@@ -85,7 +84,10 @@ class LabelledSequences(Kind):
     def facts(self) -> dict[str, Any]:
         """Count sequences and steps."""
         what = f"{plural(len(self), 'sequence')} of {_span(self.X.lengths)} steps"
-        return {"source": self.plan.name, "what": f"{what}, {len(self.X.channels)} channels"}
+        return {
+            "source": self.plan.name,
+            "what": f"{what}, {plural(len(self.X.channels), 'channel')}",
+        }
 
     @property
     def baselines(self) -> dict[str, str]:

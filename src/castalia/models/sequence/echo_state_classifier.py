@@ -103,7 +103,7 @@ class EchoStateClassifier(ClassifierMixin, EchoStateBase):
             z = torch.from_numpy(self._pooled(found))
         signs = torch.from_numpy(2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1)
         root = torch.from_numpy(np.sqrt(weight))[:, None]
-        self.coef_ = ridge(RidgeSums.of(z * root, signs * root), self.alpha)
+        self.coef_ = ridge(RidgeSums.of([z * root], signs * root), self.alpha)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

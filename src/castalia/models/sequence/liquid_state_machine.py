@@ -134,7 +134,7 @@ class LiquidStateMachine(ClassifierMixin, DirectEstimator):
         root = torch.from_numpy(np.sqrt(weight))[:, None]
         z = torch.from_numpy(self._activity(found))
         signs = torch.from_numpy(2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1)
-        self.coef_ = ridge(RidgeSums.of(z * root, signs * root), self.alpha)
+        self.coef_ = ridge(RidgeSums.of([z * root], signs * root), self.alpha)
         return self
 
     def _wire(self, channels: int) -> None:

@@ -186,11 +186,10 @@ class RecursiveNetwork(ReadsSequences, Classifier, Estimator):
     def predict_nodes(self, X: Any) -> list[np.ndarray]:
         """Return the classes of all nodes, an array for each tree in the order of ``nodes``."""
         X = self._checked(X)
-        net, found = self.module_.eval(), []
-        parameter = next(net.parameters())
+        net: Any = self.module_.eval()
+        device, found = next(net.parameters()).device, []
         for block in self.adapter_.blocks(X, np.float32):
             with torch.inference_mode():
-                codes = net.at_nodes(block.to(parameter.device)).argmax(dim=2).cpu().numpy()
-            start = len(found)
-            found += [self.classes_[row[: len(X[start + i])]] for i, row in enumerate(codes)]
-        return found
+                codes = net.at_nodes(block.to(device)).argmax(dim=2).cpu().numpy()
+            found += list(codes)
+        return [self.classes_[row[: len(tree)]] for row, tree in zip(found, X, strict=True)]

@@ -117,7 +117,8 @@ class Reservoir:
 
     def drive(self, x: Tensor, fed: Tensor | None = None) -> Tensor:
         """Return U x + V y + c of all steps, (..., N)."""
-        found = x @ torch.from_numpy(self.inputs.T).to(x) + torch.from_numpy(self.bias).to(x)
+        inputs, bias = torch.from_numpy(self.inputs).to(x), torch.from_numpy(self.bias).to(x)
+        found = torch.nn.functional.linear(x, inputs, bias)
         if fed is not None:
             found += fed.to(x) @ torch.from_numpy(self.feedback.T).to(x)
         return found

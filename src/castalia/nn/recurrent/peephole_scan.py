@@ -34,9 +34,9 @@ class _Scan(torch.autograd.Function):
         turned, peephole = weight.t(), peephole.contiguous()
         step = _kernel_forwards if has_triton(h.device) else _forwards
         rows = (part.unbind() for part in (lifted, gates, hidden[:-1], hidden[1:], cells[:-1]))
-        for now, z, before, after, *cell in zip(*rows, cells[1:].unbind(), strict=True):
+        for now, z, before, after, old, new in zip(*rows, cells[1:].unbind(), strict=True):
             torch.addmm(now, before, turned, out=z)
-            step(z, *cell, after, peephole)
+            step(z, old, new, after, peephole)
         ctx.save_for_backward(gates, hidden, cells, lifted, h, c, weight, peephole)
         return hidden[1:].clone(), cells[-1].clone()
 
