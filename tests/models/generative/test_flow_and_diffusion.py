@@ -124,3 +124,35 @@ def test_a_draw_of_a_diffusion_model_can_be_watched():
     seen = model.stages(4, stages=3)
     assert [rows.shape for rows in seen] == [(4, 2)] * 3
     assert not np.allclose(seen[0], seen[-1])
+
+
+SMALL = {"epochs": 1, "batch_size": 1, "random_state": 0}  # a batch of one
+MODELS = [
+    castalia.Autoencoder(code=2, width=2, **SMALL),
+    VariationalAutoencoder(code=2, width=2, **SMALL),
+    castalia.GenerativeAdversarialNetwork(noise=2, width=2, **SMALL),
+    DiffusionModel(width=8, hidden=8, sample_steps=2, **SMALL),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_odd_data_is_learnt_or_refused_in_one_sentence(model):
+    random = np.random.default_rng(0)
+    model.fit(random.uniform(size=(6, 8, 8)))
+    rows = np.column_stack([random.normal(size=6), np.full(6, 3.0)])
+    model.fit(rows)  # a constant column
+    if isinstance(model, DiffusionModel):
+        assert model.sample(3)[:, 1].tolist() == [3.0] * 3
+    with pytest.raises(InvalidData, match="there must be at least 2 rows to learn from; got 1"):
+        model.fit(rows[:1])
+    with pytest.raises(ValueError, match="contains infinity"):
+        model.fit(np.where(rows == 3, np.inf, rows))
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "logistic", "categorical"])
+def test_pixels_outside_the_support_are_named(likelihood):
+    images = np.zeros((4, 8, 8))
+    images[2, 1, 1] = 7.5
+    model = VariationalAutoencoder(likelihood=likelihood, width=2, epochs=1)
+    with pytest.raises(InvalidData, match="pixels must be bytes, or numbers between 0 and 1.*7.5"):
+        model.fit(images)
