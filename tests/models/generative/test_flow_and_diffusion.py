@@ -128,7 +128,7 @@ def test_a_draw_of_a_diffusion_model_can_be_watched():
 
 SMALL = {"epochs": 1, "batch_size": 1, "random_state": 0}  # a batch of one
 MODELS = [
-    castalia.Autoencoder(code=2, width=2, **SMALL),
+    castalia.Autoencoder(code=1, width=2, **SMALL),
     VariationalAutoencoder(code=2, width=2, **SMALL),
     castalia.GenerativeAdversarialNetwork(noise=2, width=2, **SMALL),
     DiffusionModel(width=8, hidden=8, sample_steps=2, **SMALL),
