@@ -37,6 +37,11 @@ NAMES = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
+    "reservoirs",
+    "exports",
+    "serving_clients",
+    "ridge_forecasts",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -56,4 +61,5 @@ GPU = (
     "chorales",
     "parts_of_speech",
     "long_memory",
+    "trees",
 )

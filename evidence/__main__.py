@@ -6,9 +6,11 @@ import sys
 
 from evidence import GPU, NAMES
 
+OPTIONS = ("defaults", "noise_tables", "scripts")  # those with options of their own
+
 
 def main() -> None:
-    if sys.argv[1:2] in (["defaults"], ["scripts"]):  # they have options of their own
+    if sys.argv[1:2] and sys.argv[1] in OPTIONS:
         importlib.import_module(f"evidence.{sys.argv[1]}").run(words=sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m evidence", description=__doc__)

@@ -14,7 +14,7 @@ import numpy as np
 
 from castalia.models.sequence import RNNGenerator
 from castalia.train import Training
-from evidence.rows import folder, print_table, spread
+from evidence.rows import folder, keep, print_table, spread
 
 KEYS = range(21, 109)
 SETTINGS = {
@@ -78,7 +78,7 @@ def run(quick: bool = False) -> None:
                     **settings,
                 ).fit(pieces)
                 found.append(loss(model, test))
-                print(name, keys, seed, f"{found[-1]:.3f}", flush=True)
+                keep("chorales", network=name, keys=keys, seed=seed, loss=found[-1])
             rows.append([name, keys, spread(found, 2)])
     rows.append(["LSTM, published (Bai 2018)", "one", "8.43"])
     print_table("JSB chorales", ["network", "keys of the training pieces", "test NLL a step"], rows)

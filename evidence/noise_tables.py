@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +33,39 @@ REAL = {  # file of the data folder, target: what can be predicted must still be
 }
 
 
-def run(quick: bool = False) -> None:
+def run(quick: bool = False, words: list[str] | None = None) -> None:
     """Count false recommendations by task and size, then what becomes of real tables."""
+    asked = arguments(words)
     found = Counter[tuple[str, str, bool]]()
-    for seed in range(QUICK if quick else TABLES):
-        table, task, size = noise(seed)
-        key = recommended(table, seed)
+    for task, size, key in recommendations(QUICK if quick else asked.tables, Path(asked.out)):
         found[task, size, key != "guess"] += 1
-        print(seed, task, len(table), key, file=sys.stderr, flush=True)  # it takes a while
     print_table("Tables of noise", ["task", "rows", "tables", "recommended"], rates(found))
-    rows = [[name, recommended_model(name)] for name in ("iris", *REAL)]
-    print_table("Real tables", ["table", "recommended"], rows)
+    if asked.real:
+        rows = [[name, recommended_model(name)] for name in ("iris", *REAL)]
+        print_table("Real tables", ["table", "recommended"], rows)
+
+
+def arguments(words: list[str] | None) -> argparse.Namespace:
+    """Read the options of this script."""
+    parser = argparse.ArgumentParser(prog="python -m evidence noise_tables", description=__doc__)
+    parser.add_argument("--tables", type=int, default=TABLES)
+    parser.add_argument("--out", default="noise_tables.json", help="one table a line; resumed")
+    parser.add_argument("--no-real", dest="real", action="store_false", help="noise alone")
+    return parser.parse_args(words or [])
+
+
+def recommendations(tables: int, path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield task, size and recommended contender of each table; the file keeps them."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    done = {found["seed"]: found for found in map(json.loads, lines)}
+    for seed in range(tables):
+        if seed not in done:
+            table, task, size = noise(seed)
+            done[seed] = {"seed": seed, "task": task, "size": size, "rows": len(table)}
+            done[seed]["key"] = recommended(table, seed)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(done[seed]) + "\n")
+        yield done[seed]["task"], done[seed]["size"], done[seed]["key"]
 
 
 def noise(seed: int) -> tuple[pa.Table, str, str]:

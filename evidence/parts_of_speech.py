@@ -12,7 +12,7 @@ from pathlib import Path
 
 from castalia.models.sequence import RNNTagger
 from castalia.train import Training
-from evidence.rows import folder, print_table, spread
+from evidence.rows import folder, keep, print_table, spread
 
 SETTINGS = {
     "letters": 20,
@@ -57,6 +57,6 @@ def run(quick: bool = False) -> None:
             own = {**SETTINGS, "letters": letters, "epochs": 1 if quick else 15}
             model = RNNTagger(**own, random_state=seed, training=training).fit(*train)
             found.append(100 * model.score(*test))
-            print(letters, seed, f"{found[-1]:.2f}", model.n_iter_, flush=True)
+            keep("parts_of_speech", letters=letters, seed=seed, accuracy=found[-1])
         rows.append(["words and letters" if letters else "words", f"{spread(found, 2)} %"])
     print_table("English Web Treebank, parts of speech", ["network reads", "test accuracy"], rows)

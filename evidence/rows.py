@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
 import sys
@@ -38,6 +39,15 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     print(f"|{'---|' * len(columns)}")
     for row in rows:
         print(f"| {' | '.join(row)} |", flush=True)
+
+
+def keep(name: str, **figures: object) -> None:
+    """Print the figures of one fit, and append them to NAME.json under $OUT where that is set."""
+    line = json.dumps(figures)
+    print(line, flush=True)
+    if os.environ.get("OUT"):
+        with (Path(os.environ["OUT"]) / f"{name}.json").open("a") as file:
+            file.write(line + "\n")
 
 
 def hardware() -> str:

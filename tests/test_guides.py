@@ -115,6 +115,16 @@ def test_the_python_of_the_page_on_explanations_runs(tmp_path, monkeypatch):
     assert names["why"].gap < 1e-6
 
 
+def test_the_python_of_the_page_on_learning_paradigms_runs():
+    names = {}
+    for block in blocks("paradigms.md", "python"):
+        exec(compile(block, "paradigms.md", "exec"), names)
+    assert names["asking"].labels_ == 15
+    assert names["steady"].table_.shape == (2, 2)
+    assert names["world"].final[8]
+    assert names["learnt"].predict(names["x"][:3]).shape == (3,)
+
+
 def test_the_python_of_the_page_on_probabilistic_models_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}

@@ -146,6 +146,11 @@ class Objective(Protocol):
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return ``{"loss": scalar, …named parts}``, each a mean over the rows of the batch."""
 
+    def judged(
+        self, net: nn.Module, batch: Batch, phase: str
+    ) -> tuple[Tensor, Tensor | None]:  # (P,)
+        """Return the losses of the parts of the network that learn apart, and what rows weigh."""
+
     def after_step(self, net: nn.Module) -> None:
         """Update what gradients do not: moving averages, codebooks."""
 

@@ -66,3 +66,25 @@ def test_a_map_that_is_no_contraction_is_reported(factor):
 def test_an_iteration_without_steps_is_refused():
     with pytest.raises(InvalidParameter, match=r"`max_steps` must be at least 1; got 0"):
         fixed_point(lambda z, w: w * z, torch.ones(2), torch.tensor(0.5), max_steps=0)
+
+
+def test_acceleration_saves_most_steps_of_a_slow_contraction_and_ends_at_the_same_point():
+    basis = torch.linalg.qr(
+        torch.randn(12, 12, generator=torch.Generator().manual_seed(0)).double()
+    )[0]
+    matrix = basis * torch.linspace(0.1, 0.98, 12).double() @ basis.T
+    w = torch.ones(12).double().requires_grad_()
+
+    def f(z, w):
+        return matrix @ z + w
+
+    start = torch.zeros(12).double()
+    plain, fast = (
+        fixed_point(f, start, w, tolerance=1e-10, max_steps=2000, acceleration=m) for m in (0, 5)
+    )
+    assert len(fast.changes) < len(plain.changes) / 5
+    assert_close(fast.z, torch.linalg.solve(torch.eye(12).double() - matrix, w), atol=1e-7, rtol=0)
+    (slope,) = torch.autograd.grad(fast.z.sum(), w)
+    assert_close(
+        slope, torch.linalg.solve(torch.eye(12).double() - matrix.T, torch.ones(12).double())
+    )

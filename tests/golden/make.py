@@ -1,4 +1,7 @@
-"""Write the golden models of this release. Those of older releases are never written again."""
+"""Write the golden models of this release, all or some: ``python -m tests.golden.make [names…]``.
+
+Those of older releases are never written again.
+"""
 
 import json
 import shutil
@@ -9,6 +12,7 @@ from tests.test_golden import UNWRITTEN
 
 import castalia
 from castalia.catalog import SYSTEMS
+from castalia.data import Tree
 from castalia.testing.contract import make
 from castalia.testing.toys import toy
 
@@ -18,8 +22,16 @@ RAW = {"YOLODetector": "_outputs"}  # hardly trained, it may be sure of no box a
 
 
 def plain(values):
-    """Return what JSON can hold: texts are lists already."""
-    return values if isinstance(values, list | float) else values.tolist()
+    """Return what JSON can hold: texts and lists of sequences are lists already."""
+    if isinstance(values, float):
+        return values
+    if not isinstance(values, list):
+        return values.tolist()
+    return [each.tolist() if hasattr(each, "tolist") else _text(each) for each in values]
+
+
+def _text(each):
+    return str(each) if isinstance(each, Tree) else each
 
 
 def main():

@@ -258,6 +258,40 @@ def test_a_stack_sees_its_field_exactly_and_mostly_the_middle_of_it():
     assert found["ten layers, dilated"] == 2**11 - 1
 
 
+def test_graph_layers_see_as_many_hops_as_there_are_of_them_weighted_by_walks():
+    found = numbers("graph-receptive-field")
+    assert (found["2 layers: hops seen"], found["6 layers: hops seen"]) == (2, 6)
+    assert min(found[f"{k} layers: correlation with walks"] for k in (2, 6)) > 0.95
+    assert found["path: nodes within 4 hops"] == 9
+    assert found["tree: nodes within 4 hops"] == 31
+    assert found["grid: nodes within 4 hops"] == 1 + 4 * (1 + 2 + 3 + 4)
+
+
+def test_mixing_forgets_nodes_by_the_second_eigenvalue_and_deep_networks_with_it():
+    found = numbers("oversmoothing")
+    assert abs(found["decay a mix, measured"] - found["second eigenvalue"]) < 0.01
+    assert found["gcn, 2 layers"] > 0.9 > 0.7 > found["gcn, 16 layers"]
+    assert found["nn4g, 16 layers"] > 0.9
+
+
+def test_more_terms_come_nearer_to_the_exact_filter_and_noise_falls():
+    found = numbers("spectral-filters")
+    gaps = [found[f"{k} terms: distance from the exact filter"] for k in (3, 6, 12)]
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2]
+    assert found["error after the filter"] < 0.5 * found["error of the noisy signal"]
+
+
+def test_no_readout_separates_what_the_colours_do_not():
+    found = numbers("weisfeiler-lehman")
+    assert found["path and tree: test separates"] == found["rings of 3 and 6: test separates"] == 1
+    assert found["ring of 6, two of 3: test separates"] == 0
+    for readout in ("sum", "mean", "max"):
+        assert found[f"path and tree: {readout}"] > 1e-3
+        assert found[f"ring of 6, two of 3: {readout}"] < 1e-9
+    assert found["rings of 3 and 6: sum"] > 0.1 > 1e-9 > found["rings of 3 and 6: mean"]
+    assert found["ring of 6, two of 3: sum, nodes marked"] > 0.01
+
+
 def test_gradients_vanish_under_sigmoids_unless_there_is_a_way_past():
     found = numbers("vanishing-by-activation")
     assert found["sigmoid: first layer over last"] < 0.25**11  # the largest slope, eleven times
@@ -473,3 +507,33 @@ def test_the_forger_ends_near_the_data():
 def test_more_steps_of_a_draw_come_nearer():
     found = numbers("diffusion-steps")
     assert found["distance after 50 steps"] < 0.5 * found["distance after 1 step"]
+
+
+def test_a_reservoir_forgets_below_radius_one_and_a_linear_one_remembers_its_units():
+    found = numbers("echo-state")
+    assert found["distance at the end, radius 0.5"] < 1e-12
+    assert found["distance at the end, radius 1.5"] > 0.1
+    assert found["memory, tanh"] < found["memory, linear"] < found["memory, linear ring"] <= 60
+    assert found["memory, linear ring"] > 55
+    assert found["error 84 steps on"] < 0.2
+
+
+def test_time_finds_the_modes_that_noise_hides():
+    found = numbers("hidden-states")
+    assert found["path right, noise 0.7"] > found["mixture right, noise 0.7"] + 0.1
+    assert found["states by BIC"] == 3
+
+
+def test_a_smoother_knows_more_than_a_filter_and_both_know_what_they_do_not():
+    found = numbers("kalman")
+    errors = [found[f"{name}: error, noise 1"] for name in ("smoother", "filter", "measured")]
+    assert errors == sorted(errors)
+    assert found["filter: deviation in the gap"] > 2 * found["smoother: deviation in the gap"]
+    assert found["filter: truth within two deviations"] > 0.85
+
+
+def test_forward_gradients_are_exact_and_cost_the_fourth_power():
+    found = numbers("rtrl-cost")
+    assert found["largest difference of the gradients"] < 1e-12
+    assert found["exponent, forwards (RTRL)"] == pytest.approx(4, abs=0.3)
+    assert found["exponent, through time"] == pytest.approx(2, abs=0.1)

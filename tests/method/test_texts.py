@@ -214,7 +214,7 @@ def test_a_folder_that_does_not_exist_is_refused(name):
 
 def test_text_is_not_searched(book, pairs):
     for data in (str(book), pairs):
-        with pytest.raises(InvalidParameter, match="a search takes tables, images and tables"):
+        with pytest.raises(InvalidParameter, match="a search takes tables, images, tables"):
             tune(TunePlan(fit=text_plan(data, {}), trials=1))
 
 

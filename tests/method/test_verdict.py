@@ -84,6 +84,22 @@ def test_a_baseline_that_chance_explains_is_not_recommended():
     assert "Use guessing (always the commonest class)" in found.words
 
 
+def test_less_than_one_number_for_all_rows_is_not_recommended_however_bad_guessing_is():
+    y = np.random.default_rng(0).normal(size=300)
+    problem = problem_of(y, metric="r2")
+
+    def away(key, name, by):
+        answers = [Answers(y[part.test] + by, seconds=1.0) for part in problem.parts]
+        role = "model" if key == "model" else "baseline"
+        return problem.entry(key, answers, name, role, "always the mean")
+
+    baselines = [away("guess", "Guessing", 4.0), away("boosting", "Gradient boosting", 3.0)]
+    found = decide(problem, baselines, away("model", "MLPRegressor", 2.0))
+    assert (found.outcome, found.recommended) == ("none", "guess")
+    assert "below 0 one number for all test rows is nearer" in found.words
+    assert decide(problem, baselines, away("model", "MLPRegressor", 0.5)).recommended == "model"
+
+
 def test_a_blend_is_recommended_only_beyond_its_interval():
     assert verdict(0.5, 0.9, 0.9, blend=0.905).recommended == "boosting"
     found = verdict(0.5, 0.8, 0.8, blend=0.95)

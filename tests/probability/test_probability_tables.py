@@ -83,6 +83,7 @@ def test_a_table_has_an_entry_for_each_combination():
     assert table_size([100] * 3) - 1 == 999_999
     assert table_size([2] * (32 * 32 * 3)) == 2**3072
     assert table_size([3, 4, 5]) == np.ones((3, 4, 5)).size
+    assert table_size([3, 1]) == 3  # one state is a constant
     with pytest.raises(InvalidParameter, match="at least 1; got"):
         table_size([2, 0])
 

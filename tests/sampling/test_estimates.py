@@ -101,7 +101,9 @@ def test_the_best_error_is_reported_for_values_of_two_signs():
 def test_self_normalised_weights_need_no_constant():
     found = weighed(Q, 200_000, 0, scale=7.0, self_normalised=True)
     assert float(found.value) == pytest.approx(EXACT, abs=4 * float(found.error))
-    assert float(found.error) < 0.02
+    sigma = math.sqrt(float((P.square() / Q * (F - EXACT).square()).sum()))  # the delta method's
+    assert float(found.error) == pytest.approx(sigma / math.sqrt(200_000), rel=0.03)
+    assert found.ess / found.n == pytest.approx(1 / float((P.square() / Q).sum()), rel=0.03)
     assert found.log_z == pytest.approx(math.log(7), abs=0.02)
     few = [abs(float(weighed(Q, 100, s, scale=7.0, self_normalised=True).value) - EXACT)
            for s in range(50)]  # fmt: skip

@@ -59,7 +59,7 @@ def split_target(X: Any, y: Any, *, required: bool = True) -> tuple[Any, Any]:
         X = decodable(X)  # files that cannot be decoded go, with their targets
         return X.features(), X.target
     if isinstance(X, Graph | Graphs | GraphRowsView) and y is None:
-        return X, X.y
+        return X, X.y if required else None  # links need none, whatever nodes have
     if isinstance(X, Sequences) and y is None and X.target is not None:
         return X.features(), X.target
     if not isinstance(X, Dataset):

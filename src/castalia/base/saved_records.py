@@ -24,6 +24,7 @@ from castalia.data.text import (
     TwinAdapter,
     WordAdapter,
 )
+from castalia.data.trees import TreeAdapter
 from castalia.nn.adaptation.bottleneck_adapters import BottleneckAdapters
 from castalia.nn.adaptation.lora import LoRA
 from castalia.nn.adaptation.soft_prompts import Prompts
@@ -66,6 +67,7 @@ for _transform in (
     register(_transform, f"augment.{_transform.__name__}")
 register(SignalAdapter, "SignalAdapter")
 register(SequenceAdapter, "SequenceAdapter")
+register(TreeAdapter, "TreeAdapter")
 register(SeriesAdapter, "SeriesAdapter")
 register(LanguageAdapter, "LanguageAdapter")
 register(StreamAdapter, "StreamAdapter")

@@ -72,6 +72,19 @@ SEQUENCE = (
         pass_mark=1.5,
     ),
     System(
+        name="RecursiveNetwork",
+        path="castalia.models.sequence:RecursiveNetwork",
+        family="sequence",
+        tasks=("classification",),
+        data="tree",
+        summary="Recursive network that classifies trees and all their nodes",
+        reference="2015, Tai, Socher, Manning, Tree-structured long short-term memory networks, "
+        "arXiv 1503.00075",
+        small={"hidden": 12, "dim": 8, "epochs": 15, "lr": 3e-2},
+        toy="formulas",
+        pass_mark=0.9,
+    ),
+    System(
         name="NaiveForecaster",
         path="castalia.models.sequence:NaiveForecaster",
         family="sequence",

@@ -18,8 +18,8 @@ def fit(
         typer.Argument(
             help="Table (CSV, TSV, Parquet, JSON lines), also with a column of texts; or images: "
             "a folder of class folders, a zip or NPZ file, a table of paths; or a text file, or "
-            "two that are translations line by line; or a list of edges, with --nodes; or a known "
-            "name: penguins."
+            "two that are translations line by line; or a list of edges, with --nodes or --links; "
+            "or a folder of graphs; or a known name: penguins."
         ),
     ],
     target: options.Target = None,
@@ -33,6 +33,9 @@ def fit(
         str | None,
         typer.Option(help="Table of nodes, where the data is a list of edges."),
     ] = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="Predict the edges themselves of a list of edges.")
+    ] = False,
     text: Annotated[
         str | None,
         typer.Option(help="Column to read as text; none leaves texts aside [one of sentences]."),
@@ -69,7 +72,7 @@ def fit(
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a table, series, images or text: baselines, a network, and which of them to use.
+    """Fit a table, series, images, text or graphs: baselines, a network, and which of them to use.
 
     With --generate, fit a model that draws new rows or images, and report how good they are.
 
@@ -85,6 +88,7 @@ def fit(
         target=target,
         generate=generate,
         nodes=nodes,
+        links=links,
         text=text,
         model=model,
         task=task,

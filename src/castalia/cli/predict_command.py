@@ -18,7 +18,8 @@ def predict(
         list[str],
         typer.Argument(
             help="Table with the columns the model was trained on; images: folders and files; or "
-            "a text file, one text a line; or a list of edges and a table of nodes."
+            "a text file, one text a line; or a list of edges and a table of nodes, or of "
+            "pairs; or a folder of graphs."
         ),
     ],
     out: Annotated[

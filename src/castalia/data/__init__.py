@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from castalia.data.images import Images as Images
     from castalia.data.sequences import Sequences as Sequences
     from castalia.data.sequences import read_sequences as read_sequences
+    from castalia.data.sequences import read_signals as read_signals
     from castalia.data.sequences import windows as windows
     from castalia.data.stream import DiskMatrix as DiskMatrix
     from castalia.data.tables import Column as Column
     from castalia.data.tables import Dataset as Dataset
     from castalia.data.tables import Schema as Schema
     from castalia.data.tables import TableEncoder as TableEncoder
+    from castalia.data.trees import Tree as Tree
 
 _HOMES = {
     "augment": "Augment Crop Cutout Flip LabelNoise Mask Mixup Noise Recolor Rotate Shift Zoom",
@@ -27,7 +29,7 @@ _HOMES = {
     "graphs": "Graph Graphs graph_profile read_graph read_graphs",
     "images": "ImageAdapter Images",
     "row_splits": "grouped holdout kfold leave_one_out temporal",
-    "sequences": "SequenceAdapter Sequences read_sequences windows",
+    "sequences": "SequenceAdapter Sequences read_sequences read_signals windows",
     "signal_adapter": "SignalAdapter",
     "stream": "DiskMatrix",
     "table_adapter": "TableAdapter",
@@ -36,6 +38,7 @@ _HOMES = {
     "tokenizers": "BPETokenizer ByteBPETokenizer CharTokenizer PretrainedTokenizer RuleTokenizer "
     "SentencePieceTokenizer Tokenizer UnigramTokenizer WhitespaceTokenizer WordPieceTokenizer "
     "WordPunctTokenizer",
+    "trees": "Tree TreeAdapter",
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 

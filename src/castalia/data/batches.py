@@ -272,7 +272,7 @@ class Samples:
                 found = torch.arange(len(self)) if positions is None else positions
                 yield self._load(found, device), order
             else:
-                yield self, order if positions is None else positions[order]
+                yield self, order if positions is None else positions.to(order.device)[order]
 
     def _load(self, positions: Tensor, device: Any) -> Samples:
         """Read a window from disk, block by block."""

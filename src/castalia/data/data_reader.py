@@ -52,8 +52,8 @@ def read(
         1/2/2020: ``Dataset.formats`` of another table, as a model was trained on it.
     nodes
         The table of nodes, where ``source`` is a list of edges: the two make a
-        `castalia.data.Graph`, ``target`` is a column of the nodes. GraphML, GML and folders of the
-        TU collection, which give `castalia.data.Graphs`, need none.
+        `castalia.data.Graph`, ``target`` is a column of the nodes. GraphML and GML need none,
+        nor do folders of them or of the TU collection, which give `castalia.data.Graphs`.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def read(
     if nodes is not None or holds_graph(source):
         many = os.path.isdir(source) if isinstance(source, (str, os.PathLike)) else False
         if many:
-            return read_graphs(source)
+            return read_graphs(source, target=target)
         return read_graph(source, nodes, target=target, encoding=encoding)
     if isinstance(source, (str, os.PathLike)) and not is_url(source) and holds_images(Path(source)):
         if target is not None:

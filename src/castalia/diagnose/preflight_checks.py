@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -20,6 +21,7 @@ from castalia.base.input_checks import take_rows
 from castalia.data import Dataset
 from castalia.data.images import Images
 from castalia.data.row_splits import holdout
+from castalia.data.sequences import Sequences
 from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaWarning
 from castalia.objectives import SquaredError
@@ -270,9 +272,7 @@ def _sample(labels: np.ndarray | None, n: int, most: int) -> np.ndarray:
 def _distinct(trial: _Trial) -> np.ndarray:
     """Return a few rows that differ in X, turn about from every class."""
     model = trial.fit(trial.X, trial.y, 1, trial.whole, lr=1e-12)
-    blocks = model.adapter_.blocks(_as_rows(trial.X), np.float32)
-    encoded = np.concatenate([np.asarray(block).reshape(len(block), -1) for block in blocks])
-    different = np.sort(np.unique(encoded, axis=0, return_index=True)[1])
+    different = np.sort(np.unique(_marks(model, trial.X), axis=0, return_index=True)[1])
     different = np.random.default_rng(0).permutation(different)
     if not trial.classes or trial.y.ndim == 2:
         return different[:TINY_ROWS]
@@ -281,6 +281,14 @@ def _distinct(trial: _Trial) -> np.ndarray:
     for label in np.unique(labels):
         turn[labels == label] = np.arange((labels == label).sum())
     return different[np.argsort(turn, kind="stable")][:TINY_ROWS]
+
+
+def _marks(model: Any, X: Any) -> np.ndarray:
+    """Return numbers that are the same for rows that are, (N, …)."""
+    if isinstance(X, Sequences):
+        return np.array([[crc32(repr(each.tolist()).encode())] for each in X])
+    blocks = model.adapter_.blocks(_as_rows(X), np.float32)
+    return np.concatenate([np.asarray(block).reshape(len(block), -1) for block in blocks])
 
 
 def _as_rows(X: Any) -> Any:

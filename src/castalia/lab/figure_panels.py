@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from castalia.utils.figure_style import dress
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["panels"]
+__all__ = ["panels", "plain_ticks"]
 
 
 def panels(columns: int, size: tuple[float, float], rows: int = 1) -> tuple[Figure, list[Axes]]:
@@ -24,3 +25,9 @@ def panels(columns: int, size: tuple[float, float], rows: int = 1) -> tuple[Figu
     for ax in axes:
         dress(ax)
     return figure, axes
+
+
+def plain_ticks(axis: Any, values: Sequence[float]) -> None:
+    """Write the ticks of a logarithmic axis as they are said."""
+    axis.set_ticks(list(values), [f"{value:g}" for value in values])
+    axis.set_ticks([], minor=True)

@@ -44,6 +44,8 @@ class FitPlan:
         Whether to learn to draw rows or images like those of ``data`` instead of predicting.
     nodes
         The table of nodes, where ``data`` is a list of edges and ``target`` a column of the nodes.
+    links
+        Whether the edges themselves are to be predicted, where ``data`` is a list of them.
     text
         The column of a table to learn from as text; ``"none"`` leaves texts aside; None takes one
         that holds sentences.
@@ -111,6 +113,7 @@ class FitPlan:
     target: str | None = None
     generate: bool = False
     nodes: Any = None
+    links: bool = False
     text: str | None = None
     model: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -167,7 +170,8 @@ class FitPlan:
         if self.run is not None:
             return Path(self.run)
         if self.target is None:
-            return Path("castalia-runs") / f"{self.name}{'-samples' if self.generate else ''}"
+            what = "-samples" if self.generate else "-links" if self.links else ""
+            return Path("castalia-runs") / f"{self.name}{what}"
         plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.target)
         return Path("castalia-runs") / f"{self.name}-{plain.strip('.-') or 'target'}"
 
@@ -192,7 +196,7 @@ class FitPlan:
         if not self.header:
             words.append("--no-header")
         words += ["--drop-missing"] if self.drop_missing else []
-        words += [f"--{name}" for name in ("doctor", "generate") if getattr(self, name)]
+        words += [f"--{name}" for name in ("doctor", "generate", "links") if getattr(self, name)]
         for name in self.drop:
             words += ["--drop", name]
         for name, value in self.settings.items():
@@ -209,6 +213,7 @@ class FitPlan:
 _UNSPOKEN = (
     "data",
     "generate",
+    "links",
     "drop",
     "settings",
     "header",

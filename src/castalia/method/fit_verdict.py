@@ -21,14 +21,15 @@ def decide(
     """Recommend the best contender that beats guessing by more than chance explains.
 
     Among baselines that do, the score decides; the model takes the place of the best one only where
-    it is better beyond its interval, and so does the blend.
+    it is better beyond its interval, and so does the blend. R² below 0 recommends nothing, however
+    bad guessing is.
     """
     guess, *others = baselines
     rivals = [*others, model, *([blend] if blend else [])]
-    proven = [entry for entry in others if _gain(problem, entry, guess).low > 0]
+    proven = [entry for entry in others if _proven(problem, entry, guess)]
     rival = _best(problem, proven) if proven else guess
     found = _gain(problem, model, rival)
-    outcome = _outcome(found, bool(proven))
+    outcome = _outcome(found, bool(proven), _predicts(problem, model))
     words = VerdictWords(problem, model, rival, found)
     verdict = Verdict(outcome, words.of(outcome), rival.shown.name, found)
     if outcome == "none":
@@ -56,13 +57,22 @@ def _gain(problem: Problem, entry: Entry, other: Entry) -> Interval:
     return problem.interval([entry.parts, other.parts])
 
 
+def _proven(problem: Problem, entry: Entry, guess: Entry) -> bool:
+    return _gain(problem, entry, guess).low > 0 and _predicts(problem, entry)
+
+
+def _predicts(problem: Problem, entry: Entry) -> bool:
+    """Whether a contender is nearer than one number for all test rows would be."""
+    return problem.metric != "r2" or entry.shown.scores["r2"] > 0
+
+
 def _best(problem: Problem, entries: Sequence[Entry]) -> Entry:
     pick = max if higher_is_better(problem.metric) else min
     return pick(entries, key=lambda entry: entry.shown.scores[problem.metric])
 
 
-def _outcome(found: Interval, proven: bool) -> str:
-    if found.known and found.low > 0:
+def _outcome(found: Interval, proven: bool, predicts: bool) -> str:
+    if found.known and found.low > 0 and predicts:
         return "better"
     if not proven:
         return "none"
@@ -86,7 +96,7 @@ def _blended(
         return verdict
     single = next(entry for entry in entries if entry.key == verdict.recommended)
     found = _gain(problem, blend, single)
-    if not found.known or found.low <= 0:
+    if not found.known or found.low <= 0 or not _predicts(problem, blend):
         return verdict
     words = VerdictWords(problem, blend, single, found).blend()
     return replace(verdict, words=words, recommended=blend.key)

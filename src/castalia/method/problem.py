@@ -162,7 +162,7 @@ def pose_problem(kind: Kind) -> Problem:
     network = is_network(model)
     if network and model.training is not None:
         check_training(model.training)
-    metric, note = _metric(kind.plan, kind.task)
+    metric, note = _metric(kind.plan, kind.task, kind.metric)
     kind.task = replace(kind.task, scorer=metric)
     kind.notes += note
     return Problem(kind, metric, network)
@@ -174,13 +174,15 @@ def digest(deciding: list[Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _metric(plan: FitPlan, task: Task) -> tuple[str, list[str]]:
+def _metric(plan: FitPlan, task: Task, usual: str = "") -> tuple[str, list[str]]:
     """Return the measure that decides, and a remark where it is not the usual one."""
     allowed = METRICS[task.kind]
     if plan.metric is not None:
         ours = tuple(CLASS_SCORES) if task.kind == "classification" else ()
         check_scorer(plan.metric, task.kind, (*allowed, *ours))
         return plan.metric, []
+    if usual:
+        return usual, []
     common, most = max(task.counts.items(), key=lambda pair: pair[1], default=("", 0))
     share = most / len(task.y)
     if share < UNEVEN:

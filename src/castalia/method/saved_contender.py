@@ -16,7 +16,9 @@ from castalia.errors import DamagedFile, InvalidData
 from castalia.method.blend import Blend
 from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_result import CONTENDERS, MODEL
+from castalia.method.graphs.graph_baselines import ColourCounts, GraphSummaries
 from castalia.method.graphs.node_baselines import KnownLabels, NodeColumns
+from castalia.method.graphs.pair_baselines import SharedNeighbours
 from castalia.method.images.pixel_baselines import CoarsePixels
 from castalia.method.report.plain_values import from_text, to_text
 from castalia.method.series.lag_model import LagModel, LagWindows
@@ -36,6 +38,9 @@ _FEATURES: dict[str, Any] = {
     "texts": PlainTexts,
     "nodes": NodeColumns,
     "labels": KnownLabels,
+    "pairs": SharedNeighbours,
+    "colours": ColourCounts,
+    "graph summaries": GraphSummaries,
     "lags": LagWindows,
     "convolutions": RandomConvolutions,
     "summaries": StepSummaries,

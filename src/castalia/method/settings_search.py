@@ -95,7 +95,7 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
     data = open_data(plan.fit, narrator)
     if not data.searched:
         raise InvalidParameter(
-            "tune: a search takes tables, images and tables of texts; got "
+            "tune: a search takes tables, images, tables of texts and labelled sequences; got "
             f"{plan.fit.name}, for {data.task.kind}. Use `castalia fit` with --set."
         )
     data.parts = same_rows(data.parts[0], plan.fit.seeds or 1)  # other test rows would have judged

@@ -82,6 +82,12 @@ class VerdictWords:
             f"the best of {plural(tried, 'model')}, {self.ours.name}," if tried > 1 else self.noun
         )
         said = "columns" if unit == "row" else f"{unit}s"
+        if self.gain.known and self.gain.low > 0:  # R² below 0
+            return (
+                f"Nothing here predicts the target: {best} has {self.pair} for {name}, and below 0 "
+                f"one number for all test {unit}s is nearer. They are unlike those trained on, or "
+                f"the {said} say little about the target."
+            )
         return (
             f"Nothing here predicts the target: {best} has {self.pair} for {name} "
             f"({self.difference}). Use {name} ({self.theirs.shown.note}); the {said} say little "

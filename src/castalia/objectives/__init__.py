@@ -69,6 +69,7 @@ from castalia.objectives.sequence_cross_entropy import SequenceCrossEntropy
 from castalia.objectives.sequence_step_losses import (
     NextStep,
     NextSymbol,
+    NodeCrossEntropy,
     StepCrossEntropy,
     StepSquaredError,
 )
@@ -181,6 +182,7 @@ __all__ = [
     "SpanCorruption",
     "SpanCrossEntropy",
     "SquaredError",
+    "NodeCrossEntropy",
     "StepCrossEntropy",
     "StepSquaredError",
     "StyleLoss",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from castalia.objectives.objective import Objective, weighted_mean
@@ -56,6 +57,15 @@ class MemberLoss(Objective):
         outputs = net.member_outputs(batch.x)
         weight = _member_weight(batch.weight, len(outputs))
         return {"loss": weighted_mean(self.rows(outputs, batch.y).flatten(), weight)}
+
+    def judged(self, net: Any, batch: Batch, phase: str) -> tuple[Tensor, Tensor | None]:  # (M,)
+        """Return the loss of each member, and what its rows weigh."""
+        each = self.rows(net.member_outputs(batch.x), batch.y)  # (M, B)
+        weight = _member_weight(batch.weight, len(each))
+        weight = torch.ones_like(each) if weight is None else weight.view_as(each)
+        total = weight.sum(dim=1)
+        tiny = torch.finfo(total.dtype).tiny
+        return (each * weight).sum(dim=1) / total.clamp_min(tiny), total
 
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the loss and its gradient by the outputs, (M, B, K)."""

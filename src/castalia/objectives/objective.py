@@ -41,6 +41,16 @@ class Objective:
         """Return ``{"loss": …, named parts}`` for one batch."""
         raise NotImplementedError
 
+    def judged(
+        self, net: nn.Module, batch: Batch, phase: str
+    ) -> tuple[Tensor, Tensor | None]:  # (P,)
+        """Return the losses of the parts of the network that learn apart, and what rows weigh.
+
+        One part by default; weights are None where each row counts once.
+        """
+        weight = None if batch.weight is None else batch.weight.sum()[None]
+        return self.terms(net, batch, phase)["loss"][None], weight
+
     def after_step(self, net: nn.Module) -> None:
         """Update what gradients do not; nothing by default."""
 

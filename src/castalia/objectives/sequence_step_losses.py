@@ -18,7 +18,14 @@ from castalia.objectives.objective import Objective, weighted_mean
 from castalia.objectives.tokens import row_means, token_losses
 from castalia.protocols import Batch
 
-__all__ = ["NextStep", "NextSymbol", "StepCrossEntropy", "StepSquaredError", "real_steps"]
+__all__ = [
+    "NextStep",
+    "NextSymbol",
+    "NodeCrossEntropy",
+    "StepCrossEntropy",
+    "StepSquaredError",
+    "real_steps",
+]
 
 
 def real_steps(x: Any) -> tuple[Tensor, Tensor]:
@@ -44,10 +51,30 @@ class StepCrossEntropy(Objective):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the weighted mean of the rows' losses."""
-        outputs = net(batch.x)
+        outputs = self.outputs(net, batch.x)
         y = batch.y[:, : outputs.shape[1]]
         losses = token_losses(outputs, y.clamp_min(0))
         return {"loss": weighted_mean(row_means(losses, y >= 0, self.per), batch.weight)}
+
+    def outputs(self, net: Any, x: Any) -> Tensor:
+        """Return the outputs of every step, (B, T, K)."""
+        found: Tensor = net(x)
+        return found
+
+
+class NodeCrossEntropy(StepCrossEntropy):
+    """-log p of the class of each node of a tree; y is (B, T), -1 where there is none.
+
+    Parameters
+    ----------
+    per
+        The usual number of nodes of a tree.
+    """
+
+    def outputs(self, net: Any, x: Any) -> Tensor:
+        """Return the outputs of every node, (B, T, K)."""
+        found: Tensor = net.at_nodes(x)
+        return found
 
 
 class StepSquaredError(Objective):

@@ -264,8 +264,9 @@ def check_bad_input(record: Any) -> None:
     if is_classifier(make(record)):
         _refused(record, lambda: _quick(record).fit(X, np.zeros(len(X))), "got one class")
     model = _fitted(record)
-    if record.data == "text":
-        _refused(record, lambda: _answers(model, [np.nan]), f"{name}: a text must be .*got nan")
+    if record.data in ("text", "tree"):
+        said = f"{name}: a {record.data} must be .*got nan"
+        _refused(record, lambda: _answers(model, [np.nan]), said)
         return
     if record.data == "graph":
         said = rf"{name}: nodes must have .* features, as in fit; got"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from statistics import fmean
 
 from torch import Tensor
 
@@ -14,6 +15,8 @@ __all__ = ["BestWeights"]
 
 class BestWeights:
     """Notes the best epoch of a stage, keeps its weights, and ends what gets no better.
+
+    Parts of a network that learn apart from each other each have a best epoch of their own.
 
     Parameters
     ----------
@@ -35,16 +38,39 @@ class BestWeights:
         self.stale = f"no better validation loss for {patience} epochs"
 
     def watch(
-        self, loss: float, state: TrainState, weights: Callable[[], dict[str, Tensor]]
+        self,
+        losses: Sequence[float],
+        state: TrainState,
+        weights: Callable[[], dict[str, Tensor]],
     ) -> None:
-        """Compare the loss of an epoch with the best; ``weights`` is called for a better one."""
-        best = state.best
-        if best is None or best["stage"] != state.stage_index or _better(loss, best["val_loss"]):
-            state.best = {"epoch": state.epoch, "stage": state.stage_index, "val_loss": loss}
+        """Compare the losses of an epoch, one a part, with the best; ``weights`` gives those now.
+
+        Of P parts, part i has the rows i, i + P, … of every weight.
+        """
+        best = state.best if state.best and state.best["stage"] == state.stage_index else None
+        old = [math.nan] * len(losses) if best is None else best.get("parts", [best["val_loss"]])
+        better = [best is None or _better(*pair) for pair in zip(losses, old, strict=True)]
+        if any(better):
+            kept = [
+                new if wins else was for new, was, wins in zip(losses, old, better, strict=True)
+            ]
+            state.best = {"epoch": state.epoch, "stage": state.stage_index, "val_loss": fmean(kept)}
+            if len(kept) > 1:
+                state.best["parts"] = kept
             if self.patience is not None:
-                self.weights = {name: w.detach().clone() for name, w in weights().items()}
-        elif self.patience is not None and state.epoch - best["epoch"] >= self.patience:
+                self._keep(weights(), better)
+        elif self.patience is not None and best and state.epoch - best["epoch"] >= self.patience:
             state.stop(self.stale)
+
+    def _keep(self, weights: dict[str, Tensor], better: Sequence[bool]) -> None:
+        """Copy the weights of the parts that are better."""
+        if self.weights is None or all(better):
+            self.weights = {name: w.detach().clone() for name, w in weights.items()}
+            return
+        for name, w in weights.items():
+            for i, wins in enumerate(better):
+                if wins:
+                    self.weights[name][i :: len(better)] = w[i :: len(better)]
 
 
 def _better(value: float, best: float) -> bool:

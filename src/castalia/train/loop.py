@@ -295,7 +295,9 @@ class _Loop:
         if self.validation is not None:
             with _swapped(self.average):
                 line["val_loss"] = loss = self.validation(self.stepper.parts)
-                self.best.watch(loss, state, lambda: self.place.strategy.state_dict(state.net))
+                # Sharded weights are kept whole.
+                parts = self.validation.parts if self.place.strategy.world == 1 else [loss]
+                self.best.watch(parts, state, lambda: self.place.strategy.state_dict(state.net))
         line |= {"lr": state.lr, "seconds": seconds}
         state.history.append(line)
         state.epoch, state.step = state.epoch + 1, 0

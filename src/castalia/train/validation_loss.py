@@ -24,33 +24,39 @@ class ValidationLoss:
         What is validated on.
     rows
         How many rows are evaluated at once.
+
+    Attributes
+    ----------
+    parts : list of float
+        The last losses of the parts of the network that learn apart from each other.
     """
 
     def __init__(self, place: Placement, samples: Samples, rows: int) -> None:
         self.place, self.samples, self.rows = place, samples, rows
+        self.parts: list[float] = []
 
     @torch.no_grad()
     def __call__(self, parts: StepParts) -> float:
         """Return the loss of the network as it is, by the objective of the stage."""
         place = self.place
         place.net.eval()
-        total = torch.zeros(2, dtype=place.exact, device=place.device)  # weighted loss, weight
+        total = torch.zeros((), dtype=place.exact, device=place.device)
         with uncompiled(place.net):
             for window, order, _ in self.samples.batches(self.rows, None, 0, place.home):
                 for index in order.split(self.rows):
-                    total += self._batch(parts, window, index)
-        weighted, weight = place.strategy.total(total).tolist()
-        return weighted / weight
+                    total = total + self._batch(parts, window, index)
+        weighted, weight = place.strategy.total(total).unbind()  # (P,) each
+        self.parts = (weighted / weight).tolist()
+        return float(weighted.sum() / weight.sum())
 
     def _batch(self, parts: StepParts, samples: Samples, index: Tensor) -> Tensor:
-        """Return the weighted loss and the weight of this process's share of a batch."""
+        """Return weighted losses and weights of the parts on this process's share of a batch."""
         place = self.place
         mine = place.strategy.share(index)
         batch = samples.batch(mine if len(mine) else index[:1]).to(place.device)
         with place.precision.autocast(place.device):
-            found = parts.objective.terms(place.net, batch, parts.phases[0].name)
-        if batch.weight is None or not len(mine):
-            weight = torch.tensor(float(len(mine)), dtype=place.exact, device=place.device)
-        else:
-            weight = batch.weight.sum().to(place.exact)
-        return torch.stack([found["loss"].to(place.exact) * weight, weight])
+            loss, weight = parts.objective.judged(place.net, batch, parts.phases[0].name)
+        loss = loss.to(place.exact)
+        if weight is None or not len(mine):
+            weight = torch.full_like(loss, len(mine))
+        return torch.stack([loss * weight.to(place.exact), weight.to(place.exact)])

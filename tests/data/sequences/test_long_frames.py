@@ -104,6 +104,13 @@ def test_time_zones_are_one_clock():
     assert np.diff(found.times[0]).astype("timedelta64[s]").astype(int).tolist() == [3600, 3600]
 
 
+def test_texts_with_offsets_are_one_clock_and_said_to_be():
+    texts = ["2024-03-31T01:30:00+01:00", "2024-03-31T03:30:00+02:00", "2024-03-31T02:30:00Z"]
+    found = read_sequences(table(t=texts, v=[0.0, 1.0, 2.0]), time="t")
+    assert np.diff(found.times[0]).astype("timedelta64[s]").astype(int).tolist() == [3600, 3600]
+    assert found.notes == ["Times of `t` with an offset are taken in UTC."]
+
+
 @pytest.mark.parametrize("unit, season", [("h", 24), ("D", 7), ("M", 12), ("m", 60), ("Y", 1)])
 def test_the_usual_season_of_a_step(unit, season):
     times = np.arange(40).astype(f"datetime64[{unit}]").astype("datetime64[s]")

@@ -2,6 +2,8 @@
 
 import torch
 
+from castalia.diagnose.record import Record
+
 
 class FakeDoctor:
     """Takes the place of the doctor; `said` is what it received, in order."""
@@ -11,7 +13,7 @@ class FakeDoctor:
     def __init__(self, module, optimizer=None, loss_fn=None, task=None, on_finding=None):
         self.module, self.optimizers = module, list(optimizer or ())
         self.logs, self.epochs, self.closed = [], [], False
-        self.failed = None
+        self.failed, self.record = None, Record()
         FakeDoctor.made.append(self)
 
     def beside(self, others, known):

@@ -156,6 +156,7 @@ def test_sequences_of_groups_are_classified_and_predicted_by_group(tmp_path):
         "Linear model on random convolutions",
         "Gradient boosting on summaries",
     ]
+    assert "tiny-fit" in {check["name"] for check in result.report.preflight}
     for name in ("convolutions", "boosting", "model"):
         found = predict(result.folder, logs(4, seed=1).drop(["label"]), name=name)
         assert found.columns["machine"].tolist() == ["m0", "m1", "m2", "m3"]

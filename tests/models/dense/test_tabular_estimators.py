@@ -1,3 +1,6 @@
+from copy import deepcopy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,11 +51,57 @@ def test_training_ends_when_rows_left_out_say_so():
     assert model.best_["epoch"] < model.n_iter_ - 1
 
 
+class KeptWeights(castalia.Callback):
+    """The weights after every epoch."""
+
+    def __init__(self):
+        self.epochs = []
+
+    def on_epoch_end(self, state):
+        self.epochs.append({name: w.clone() for name, w in state.net.state_dict().items()})
+
+
+def test_each_member_keeps_the_weights_of_its_own_best_epoch():
+    X, y = rows()
+    kept = KeptWeights()
+    training = replace(LOOP, patience=15, callbacks=[kept])
+    model = TabularClassifier(**QUICK | {"epochs": 80, "lr": 0.02}, training=training).fit(X, y)
+    held = torch.from_numpy(member_folds(120, 4, 0.25, seed=model.settings_["seed"], labels=y))
+    inputs = torch.from_numpy(model.adapter_.encoder.encode(X))
+    found = deepcopy(model.module_.state_dict())
+    losses = []
+    for weights in kept.epochs:
+        model.module_.load_state_dict(weights)
+        outputs = model.module_.member_outputs(inputs).log_softmax(2)  # (M, B, K)
+        each = -outputs[:, torch.arange(120), torch.from_numpy(y)] * held.T
+        losses.append((each.sum(dim=1) / 30).tolist())
+    best = np.argmin(losses, axis=0)  # (M,)
+    assert len(set(best)) > 1
+    for name, w in found.items():
+        for i, epoch in enumerate(best):
+            assert w[i].equal(kept.epochs[epoch][name][i])
+    np.testing.assert_allclose(model.best_["val_loss"], np.min(losses, axis=0).mean(), rtol=1e-5)
+    assert model.n_iter_ == max(best) + 16  # all of them were waited for
+
+
 def test_confidence_is_that_of_members_which_left_a_row_out():
     X, noise = rows()[0], np.random.default_rng(0).integers(0, 2, 120)
     model = TabularClassifier(**QUICK | {"epochs": 150, "lr": 0.05}, training=LOOP, calibrate=True)
     assert model.fit(X, noise).score(X, noise) > 0.8  # learnt by heart
     assert model.temperature_ > 3  # and found out
+
+
+def test_the_doctor_hears_of_a_row_from_members_that_left_it_out(monkeypatch):
+    X, noise = rows()[0], np.random.default_rng(0).integers(0, 2, 120)
+    said = []
+    monkeypatch.setattr(
+        "castalia.diagnose.monitor.validation_log.ValidationLog.batch",
+        lambda log, loss, outputs, y, inputs: said.append((outputs.argmax(1) == y).float().mean()),
+    )
+    settings = QUICK | {"epochs": 60, "lr": 0.05}
+    model = TabularClassifier(**settings, training=replace(LOOP, watch=True)).fit(X, noise)
+    assert model.score(X, noise) > 0.8  # learnt by heart
+    assert said[-1] < 0.65  # but not by those asked
 
 
 def test_validation_rows_can_be_given_and_rows_can_be_sparse():

@@ -25,6 +25,7 @@ from castalia.models.kernel import (
     White,
     kernel_matrix,
 )
+from castalia.models.kernel.evidence_maximiser import climb
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 2))
@@ -81,6 +82,12 @@ def test_the_equations_of_the_notes():
     np.testing.assert_allclose(mean, k(Z, X) @ inverse @ Y, atol=1e-12)
     wanted = 1.5 + 0.1 - np.einsum("ij,jk,ik->i", k(Z, X), inverse, k(Z, X))
     np.testing.assert_allclose(std**2, wanted, atol=1e-12)
+    model = GaussianProcessRegressor(kernel=kernel, learn=False).fit(X, 100 + 10 * Y)
+    m, s = 100 + 10 * Y.mean(), 10 * Y.std()  # y is standardised, and put back
+    mean, cov = model.predict(Z, return_cov=True)
+    np.testing.assert_allclose(mean, m + k(Z, X) @ inverse @ (100 + 10 * Y - m), atol=1e-10)
+    wanted = k(Z, Z) + 0.1 * np.eye(7) - k(Z, X) @ inverse @ k(X, Z)
+    np.testing.assert_allclose(cov, s**2 * wanted, atol=1e-9)
 
 
 def test_without_noise_it_goes_through_the_points():
@@ -180,6 +187,33 @@ def test_restarts_leave_a_bad_start_behind():
     stuck = GaussianProcessRegressor(kernel=bad, restarts=0, random_state=0).fit(X, Y)
     free = GaussianProcessRegressor(kernel=bad, restarts=20, random_state=0).fit(X, Y)
     assert free.log_marginal_likelihood() > stuck.log_marginal_likelihood() + 20
+
+
+def test_the_curvature_of_an_earlier_climb_saves_steps():
+    H, c = np.diag([100.0, 1.0, 0.01]) + 0.005, np.array([1.0, -2.0, 3.0])
+    asked = []
+
+    def value(theta):
+        asked.append(theta)
+        return -0.5 * (theta - c) @ H @ (theta - c), -H @ (theta - c)
+
+    settings = {"steps": 100, "tol": 1e-12, "bounds": [(-9.0, 9.0)] * 3}
+    plain = climb(value, np.zeros(3), **settings)
+    np.testing.assert_allclose(plain.theta, c, atol=1e-2)
+    alone = len(asked)
+    known = climb(value, np.zeros(3), **settings, metric=np.linalg.inv(H))
+    np.testing.assert_allclose(known.theta, c, atol=1e-4)
+    assert len(asked) - alone < 8 < alone
+    settings["bounds"] = [(-9.0, 9.0), (-1.5, 9.0), (-9.0, 9.0)]
+    assert climb(value, np.zeros(3), **settings, metric=np.linalg.inv(H)).theta[1] == -1.5
+
+
+def test_a_climb_on_a_quarter_of_the_rows_first_ends_as_high(monkeypatch):
+    rows, y = np.tile(X, (4, 1)) + 0.1 * RANDOM.normal(size=(240, 2)), np.tile(Y, 4)
+    whole = GaussianProcessRegressor(restarts=0).fit(rows, y).log_marginal_likelihood_
+    monkeypatch.setattr("castalia.models.kernel.gaussian_process_regressor.FEW", 20)
+    staged = GaussianProcessRegressor(restarts=0, random_state=0).fit(rows, y)
+    assert staged.log_marginal_likelihood_ == pytest.approx(whole, abs=0.02)
 
 
 def test_leaving_a_row_out_is_refitting_without_it():

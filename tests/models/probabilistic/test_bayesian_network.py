@@ -308,6 +308,11 @@ def test_gaps_are_filled_better_than_by_the_commonest_value():
     common = (rows["b"][hole] == rows["b"][~hole].mode()[0]).mean()
     assert right > common + 0.15
     assert (filled[~hole] == rows["b"][~hole]).all()
+    assert holed["b"].isna().sum() == hole.sum()  # what was given stays as it is
+    mixed = mixed_network()
+    gap = pd.DataFrame({n: [None] for n in mixed.feature_names_in_}).assign(a="yes", w=1.0)
+    wanted = mixed.marginals({"a": "yes", "w": 1.0})
+    assert mixed.impute(gap).column("v")[0] == pytest.approx(wanted["v"]["mean"], abs=1e-12)
 
 
 def test_any_column_is_predicted_from_the_others_and_gaps_are_summed_over():

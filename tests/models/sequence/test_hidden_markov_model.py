@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from castalia import HiddenMarkovModel, load, save
 from castalia.errors import InvalidData, InvalidParameter, TrainingWarning
-from castalia.models.sequence.direct_sequences import read_sequences
+from castalia.models.sequence.direct_sequences import read_observations
 from castalia.models.sequence.hidden_markov_em import ChainModel, Laid, expectation
 from castalia.models.sequence.hidden_markov_emissions import Gaussian, Mixture, Observations
 from castalia.models.sequence.hidden_markov_recursion import backward, forward, posterior, viterbi
@@ -242,7 +242,7 @@ def test_symbols_may_be_words_and_a_state_that_nothing_visits_keeps_its_row(tmp_
         torch.tensor([1.0, 0.0]).double(), torch.tensor([[1.0, 0.0], [0.5, 0.5]]).double(),
         Gaussian(torch.zeros(2, 1).double(), torch.ones(2, 1).double()),
     )  # fmt: skip
-    (bucket,) = read_sequences(np.zeros(5), "x").buckets()
+    (bucket,) = read_observations(np.zeros(5), "x").buckets()
     assert expectation(unvisited, Laid(bucket)).moves[1].sum() == 0
     far = HiddenMarkovModel(warm_start=True, tol=1e-3).given(
         start=[1, 0], transition=[[1, 0], [0.5, 0.5]], means=[[0], [9]], covariances=[[1], [1]]
@@ -254,12 +254,12 @@ def test_symbols_may_be_words_and_a_state_that_nothing_visits_keeps_its_row(tmp_
 @pytest.mark.parametrize(
     "X, lengths, said",
     [
-        (np.zeros((0, 1)), None, "sequence 0 must have at least one step"),
-        ([], None, "sequences must be arrays of numbers|at least one"),
+        (np.zeros((0, 1)), None, "every sequence must have a step at least; sequence 0 is empty"),
+        ([], None, "every sequence must have a step at least"),
         (np.zeros(5), [2, 2], "`lengths` must add up to the 5 steps of X; got 4"),
         (np.zeros(5), [5, 0], "`lengths` must be whole numbers of at least 1"),
-        (np.zeros((2, 3, 1)), [3, 4], "`lengths` must be 2 numbers of at most 3"),
-        ([np.zeros((4, 1)), np.zeros((4, 2))], None, "must have 1 channels"),
+        (np.zeros((2, 3, 1)), [3, 4], "lengths must be whole numbers from 1 to 3.*got 4"),
+        ([np.zeros((4, 1)), np.zeros((4, 2))], None, "the first has 1 and sequence 1 has 2"),
         (np.array([0.0, np.inf, 1.0]), None, "no infinity .* sequence 0 does, first in step 1"),
         (np.zeros((2, 2, 2, 2)), None, "got shape"),
         (np.array(["a", "b"]), None, "arrays of numbers"),

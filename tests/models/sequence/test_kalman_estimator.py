@@ -242,6 +242,16 @@ def test_the_forecast_is_what_a_gap_would_be_filled_with():
         ({"covariance": "wide"}, np.zeros(4), "`covariance` must be an array of finite numbers"),
         ({}, np.full((4, 1), np.nan), "every channel must be measured .*; channel 0 never is"),
         ({"control": [[1.0]]}, np.zeros(4), "`inputs` must be given"),
+        (
+            {
+                "transition": [[1.0]],
+                "observation": [[1.0]],
+                **dict.fromkeys(("process_noise", "measurement_noise", "covariance"), [[0.0]]),
+                "mean": [0.0],
+            },
+            np.zeros(4),
+            "`measurement_noise` must leave every measurement some doubt",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(settings, X, said):

@@ -133,12 +133,35 @@ def test_states_come_to_the_same_rest_from_anywhere_and_geometrically():
     x, edges = drawn(8, 4)
     adjacency, net = Adjacency.of(edges, 8), make("scarselli")
     net.recurrence.state.data.mul_(10)  # the contraction is enforced
-    first = net.rest(x, adjacency)
-    other = net.rest(x, adjacency, start=5 * torch.randn(8, 8).double())
+    first = net.rest(x, adjacency, acceleration=0)
+    other = net.rest(x, adjacency, start=5 * torch.randn(8, 8).double())  # accelerated
     assert (first.z - other.z).abs().max() < 1e-10
     assert_close(net.recurrence(first.z, x, adjacency), first.z)
     changes = torch.tensor(first.changes[:20])
     assert (changes[1:] <= 0.9 * changes[:-1] + 1e-12).all()
+
+
+def test_acceleration_saves_iterations_and_memory_does_not_grow_with_them():
+    x, _ = drawn(40, 4)
+    here = torch.arange(39)
+    path = torch.stack([here, here + 1])
+    adjacency = Adjacency.of(torch.cat([path, path.flip(0)], dim=1), 40)
+    net = make("scarselli")
+    net.recurrence.contraction = 0.98
+    net.recurrence.state.data.mul_(10)
+    plain, fast = (net.rest(x, adjacency, acceleration=m) for m in (0, 5))
+    assert len(fast.changes) < 0.9 * len(plain.changes)
+    assert (plain.z - fast.z).abs().max() < 1e-10
+    kept = []
+    for tolerance in (1e-1, 1e-12):
+        net.tolerance, sizes = tolerance, []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t, sizes=sizes: sizes.append(t.nbytes) or t, lambda t: t
+        ):
+            found = net.rest(x, adjacency)
+        kept.append((len(found.changes), sum(sizes)))
+    assert kept[1][0] > 3 * kept[0][0]
+    assert kept[1][1] == kept[0][1]
 
 
 def test_the_gradient_at_rest_is_that_of_many_unrolled_steps():

@@ -3,8 +3,9 @@
 from castalia.data.graphs.foreign_graphs import as_graph
 from castalia.data.graphs.graph import Graph
 from castalia.data.graphs.graph_adapters import GraphSetAdapter, LinkAdapter, NodeAdapter
+from castalia.data.graphs.graph_colours import refined_colours
 from castalia.data.graphs.graph_profile import GraphProfile, graph_profile
-from castalia.data.graphs.graph_reader import holds_graph, read_graph, read_graphs
+from castalia.data.graphs.graph_reader import holds_graph, holds_graphs, read_graph, read_graphs
 from castalia.data.graphs.graph_rows import GraphSetRows, WholeGraphRows
 from castalia.data.graphs.graph_set import Graphs
 from castalia.data.graphs.graph_views import GraphNodes, GraphPairs, GraphRowsView
@@ -26,6 +27,8 @@ __all__ = [
     "as_graph",
     "graph_profile",
     "holds_graph",
+    "holds_graphs",
     "read_graph",
     "read_graphs",
+    "refined_colours",
 ]

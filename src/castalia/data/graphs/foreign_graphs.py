@@ -43,10 +43,11 @@ def as_graph(source: Any, owner: str = "Graph") -> Graph:
     )
 
 
-def from_networkx(source: Any) -> Graph:
+def from_networkx(source: Any, x: Any = None) -> Graph:
     """Return a NetworkX graph as ours: numeric attributes of nodes are features, ``y`` the target.
 
-    Parallel edges of a multigraph count once.
+    Parallel edges of a multigraph count once. Features ``x`` that are given are taken instead of
+    attributes.
     """
     nodes = list(source.nodes())
     number = {node: i for i, node in enumerate(nodes)}
@@ -61,7 +62,7 @@ def from_networkx(source: Any) -> Graph:
     label = next((name for name in LABELS if any(name in d for d in data)), None)
     return Graph(
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
-        _attributes(data, label),
+        _attributes(data, label) if x is None else x,
         None if label is None else np.array([d.get(label) for d in data], dtype=object),
         source.is_directed(),
         weights,

@@ -205,6 +205,8 @@ def _pairs(edges: Any) -> np.ndarray:
         raise InvalidData(
             f"Graph: `edges` must be pairs of nodes, of shape (E, 2); got {found.shape}."
         )
+    if found.dtype.kind == "O" and any(v is None or v != v for v in found.ravel()):
+        raise InvalidData("Graph: `edges` must name two nodes each; got an edge with one missing.")
     if found.dtype.kind == "f":
         if not (np.isfinite(found).all() and (found == found.round()).all()):
             raise InvalidData("Graph: `edges` must name nodes; got numbers that are not whole.")

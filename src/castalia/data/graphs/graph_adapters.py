@@ -173,7 +173,7 @@ class GraphSetAdapter(_GraphAdapter):
         first = graphs.graphs[0]
         for number, graph in enumerate(graphs):
             self._checked(graph, owner)
-            same = (graph.x is None) == (first.x is None) and graph.directed == first.directed
+            same = _described(graph) == _described(first) and graph.directed == first.directed
             if not same or graph.width != first.width:
                 raise InvalidData(
                     f"{owner}: graphs must have the same features and be all directed or all not; "
@@ -199,6 +199,13 @@ def _tensor(x: Any) -> torch.Tensor | SparseFeatures:
         return torch.from_numpy(x)
     pointer, columns = (torch.from_numpy(part.astype(np.int64)) for part in (x.indptr, x.indices))
     return SparseFeatures(pointer, columns, torch.from_numpy(x.data), int(x.shape[1]))
+
+
+def _described(graph: Graph) -> str:
+    """Say how nodes are described: not at all, by numbers, or by columns of a table."""
+    if graph.x is None:
+        return "not"
+    return "numbers" if hasattr(graph.x, "dtype") else "table"
 
 
 def _many(X: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Graphs from files: edge lists with a table of nodes, NPZ, GraphML, GML, and TU folders."""
+"""Graphs from files: edge lists with a table of nodes, NPZ, GraphML, GML, and folders of graphs."""
 
 from __future__ import annotations
 
@@ -11,26 +11,32 @@ from scipy.sparse import csr_array
 
 from castalia.data.graphs.foreign_graphs import from_networkx
 from castalia.data.graphs.graph import Graph
+from castalia.data.graphs.graph_files import DRAWN, graph_files, read_drawn, read_graph_files
 from castalia.data.graphs.graph_set import Graphs
 from castalia.data.tables.dataset import Dataset
 from castalia.data.tables.table_reader import read_table
 from castalia.errors import InvalidData
-from castalia.utils.imports import require
 from castalia.utils.text import did_you_mean
 
-__all__ = ["holds_graph", "read_graph", "read_graphs"]
+__all__ = ["holds_graph", "holds_graphs", "read_graph", "read_graphs"]
 
 ENDS = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("node1", "node2"))
 IDS = ("id", "node", "node_id", "name")
-DRAWN = (".graphml", ".gml")
 
 
 def holds_graph(path: Any) -> bool:
-    """Whether a path is that of a graph by itself: GraphML, GML or a TU folder."""
+    """Whether a path is that of graphs by itself: GraphML, GML, or a folder of many."""
     if not isinstance(path, str | os.PathLike):
         return False
     found = Path(path)
-    return found.suffix.lower() in DRAWN or _tu_name(found) is not None
+    return found.suffix.lower() in DRAWN or holds_graphs(found)
+
+
+def holds_graphs(path: Any) -> bool:
+    """Whether a path is that of many graphs: a TU folder, or one of GraphML or GML files."""
+    if not isinstance(path, str | os.PathLike):
+        return False
+    return _tu_name(Path(path)) is not None or bool(graph_files(Path(path)))
 
 
 def read_graph(
@@ -63,12 +69,10 @@ def read_graph(
     if path is not None and path.suffix.lower() == ".npz":
         return _from_arrays(path, directed)
     if path is not None and path.suffix.lower() in DRAWN:
-        networkx: Any = require("networkx", caller="castalia.read")
-        reads = networkx.read_graphml if path.suffix.lower() == ".graphml" else networkx.read_gml
-        return from_networkx(reads(path))
+        return from_networkx(read_drawn(path))
     table = read_table(edges, encoding=encoding)
     ends = _ends(table)
-    pairs = np.stack([_names(table.column(name)) for name in ends], axis=1)
+    pairs = np.stack([_names(table, name) for name in ends], axis=1)
     rest = [name for name in table.columns if name not in ends]
     weight = table.column("weight") if "weight" in rest else None
     numbers = [n for n in rest if n != "weight" and table.column(n).dtype.kind in "fiub"]
@@ -92,9 +96,17 @@ def _ends(table: Dataset) -> tuple[str, str]:
     return table.columns[0], table.columns[1]
 
 
-def _names(column: np.ndarray) -> np.ndarray:
+def _names(table: Dataset, name: str) -> np.ndarray:
     """Return names of nodes as whole numbers where all are, as words otherwise."""
-    if column.dtype.kind == "f" and np.isfinite(column).all() and (column == column.round()).all():
+    column = table.column(name)
+    missing = np.array([value is None or value != value for value in column.tolist()])
+    if missing.any():
+        raise InvalidData(
+            f"read: column `{name}` of {table.source} must name a node in every row; "
+            f"{int(missing.sum()):,} of {len(column):,} are empty, first in row "
+            f"{int(missing.argmax())}. Drop those rows."
+        )
+    if column.dtype.kind == "f" and (column == column.round()).all():
         return column.astype(np.int64)
     return column if column.dtype.kind in "iu" else column.astype(str)
 
@@ -109,7 +121,7 @@ def _nodes(table: Dataset, target: str | None) -> tuple[np.ndarray, Any, np.ndar
         )
     rest = [name for name in table.columns if name not in (own, target)]
     y = None if target is None else table.column(target)
-    return _names(table.column(own)), table.select(rest) if rest else None, y
+    return _names(table, own), table.select(rest) if rest else None, y
 
 
 def _from_arrays(path: Path, directed: bool) -> Graph:
@@ -139,8 +151,8 @@ def _tu_name(folder: Path) -> str | None:
     return found[0].name.removesuffix("_graph_indicator.txt") if found else None
 
 
-def read_graphs(folder: Any, *, directed: bool = False) -> Graphs:
-    """Read many graphs: a folder of the TU collection, or an NPZ file with ``graph_ptr``.
+def read_graphs(folder: Any, *, target: str | None = None, directed: bool = False) -> Graphs:
+    """Read many graphs: a folder of the TU collection or of GraphML and GML files, or an NPZ file.
 
     Labels of nodes become columns of 0 and 1, attributes columns of numbers.
 
@@ -148,16 +160,25 @@ def read_graphs(folder: Any, *, directed: bool = False) -> Graphs:
     ----------
     folder
         Where ``NAME_A.txt``, ``NAME_graph_indicator.txt`` and ``NAME_graph_labels.txt`` lie, with
-        ``NAME_node_labels.txt`` and ``NAME_node_attributes.txt`` where there are any.
+        ``NAME_node_labels.txt`` and ``NAME_node_attributes.txt`` where there are any. Or a
+        folder of GraphML and GML files, a graph each. Or an NPZ file with ``graph_ptr``.
+    target
+        What to predict of a GraphML or GML file: an attribute of the graph, or a column of the one
+        table in the folder, whose first column names the files.
     directed
         Whether edges lead one way only.
     """
     path = Path(folder)
     if path.suffix.lower() == ".npz":
         return _packed(path, directed)
+    if graph_files(path):
+        return read_graph_files(path, target)
     name = _tu_name(path)
     if name is None:
-        raise InvalidData(f"read: {path} must hold a file NAME_graph_indicator.txt; it does not.")
+        raise InvalidData(
+            f"read: {path} must hold a file NAME_graph_indicator.txt, or GraphML or GML files; it "
+            "does not."
+        )
     owner = _numbers(path / f"{name}_graph_indicator.txt").astype(np.int64).ravel() - 1
     edges = _numbers(path / f"{name}_A.txt").astype(np.int64).reshape(-1, 2) - 1
     parts = []

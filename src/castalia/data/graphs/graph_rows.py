@@ -5,6 +5,7 @@ Shapes: N nodes, E edges, G graphs, B rows of a batch.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -30,7 +31,8 @@ class WholeGraphRows(Rows):
     fixed = True  # every batch has the same graph: a CUDA step can be recorded
 
     def __init__(self, graph: PackedGraph, index: Tensor) -> None:
-        self.graph, self.index = graph, index
+        beside = graph.adjacency.beside(graph.x)  # products of what never changes are kept
+        self.graph, self.index = replace(graph, adjacency=beside), index
         self.nbytes = _bytes(graph)
 
     def __len__(self) -> int:

@@ -23,6 +23,8 @@ class Graphs:
         The graphs.
     y
         Target of each graph; None: not known.
+    names
+        What each graph is called; None: by its number.
 
     Examples
     --------
@@ -31,8 +33,12 @@ class Graphs:
     (Graphs(2 graphs, 2 to 3 nodes), 1)
     """
 
-    def __init__(self, graphs: Sequence[Graph], y: Any = None) -> None:
+    def __init__(
+        self, graphs: Sequence[Graph], y: Any = None, names: Sequence[str] | None = None
+    ) -> None:
         self.graphs = list(graphs)
+        called = range(len(self.graphs)) if names is None else names
+        self.names = np.array([str(name) for name in called], dtype=object)
         self.y = None if y is None else np.asarray(y)
         if self.y is not None and len(self.y) != len(self.graphs):
             raise InvalidData(
@@ -61,7 +67,8 @@ class Graphs:
         if isinstance(key, int | np.integer):
             return self.graphs[key]
         chosen = np.arange(len(self.graphs))[key]
-        return Graphs([self.graphs[i] for i in chosen], None if self.y is None else self.y[chosen])
+        y = None if self.y is None else self.y[chosen]
+        return Graphs([self.graphs[i] for i in chosen], y, self.names[chosen].tolist())
 
     def fingerprint(self) -> str:
         """Return a mark of the content of all graphs."""

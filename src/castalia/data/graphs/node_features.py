@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import csr_array, issparse
 
 from castalia.data.graphs.graph import Graph
@@ -70,7 +71,7 @@ class NodeFeatures:
         if table or self.scaling == "columns":
             self.encoder = TableEncoder()
             self.names = list(map(str, first.columns)) if table else None
-            self.encoder.fit(first if table else _stacked(graphs))
+            self.encoder.fit(_joined(graphs) if table else _stacked(graphs))
         return self
 
     def check(self, graph: Graph, owner: str) -> None:
@@ -144,6 +145,13 @@ def _check_columns(graph: Graph, names: list[str], owner: str) -> None:
             f"{owner}: nodes must have every column used in fit; `{missing[0]}` is missing."
             f"{did_you_mean(missing[0], here)}"
         )
+
+
+def _joined(graphs: list[Graph]) -> Any:
+    """Return the tables of the nodes of all graphs as one."""
+    if len(graphs) == 1:
+        return graphs[0].x
+    return pa.concat_tables([_table(graph.x).table() for graph in graphs])
 
 
 def _stacked(graphs: list[Graph]) -> np.ndarray:

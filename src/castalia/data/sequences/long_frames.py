@@ -6,6 +6,8 @@ the time since the step before can be a channel of its own.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,7 @@ from castalia.utils.text import did_you_mean, listing, plural
 __all__ = ["DIFFERENCE", "read_sequences", "season_of"]
 
 DIFFERENCE = "time_difference"
+_OFFSET = re.compile(r":\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$")
 UNEVEN = 0.05  # share of steps that last longer or shorter than usual, from which times are uneven
 
 
@@ -69,6 +72,8 @@ def read_sequences(
     notes: list[str] = []
     if when is not None:
         parts, notes = _ordered(parts, when, time or "", ids)
+        if _has_offsets(table.column(str(time))):
+            notes.append(f"Times of `{time}` with an offset are taken in UTC.")
     apart = {group, time, target}
     names = list(columns or [name for name in table.columns if name not in apart])
     names = names or ([target] if target is not None else [])
@@ -92,11 +97,13 @@ def _times(values: np.ndarray, name: str) -> np.ndarray:
     """Return times as numbers or dates, or refuse what cannot be put in order."""
     if values.dtype == object or values.dtype.kind in "US":
         try:
-            values = np.array([str(v) for v in values], dtype="datetime64[ns]")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # offsets are taken off: UTC
+                values = np.array([str(v) for v in values], dtype="datetime64[ns]")
         except ValueError as error:
             raise InvalidData(
                 f"read_sequences: `{name}` must hold dates or numbers; got {values[0]!r}. Write "
-                "times as 2024-01-31 18:30, of one time zone."
+                "times as 2024-01-31 18:30, or with an offset as 2024-01-31T18:30+01:00."
             ) from error
     missing = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values.astype(float))
     if missing.any():
@@ -105,6 +112,13 @@ def _times(values: np.ndarray, name: str) -> np.ndarray:
             f"missing, first in row {int(missing.argmax())}."
         )
     return values
+
+
+def _has_offsets(values: np.ndarray) -> bool:
+    """Whether times are texts that end with an offset, such as +01:00 or Z."""
+    if values.dtype.kind not in "OUS":
+        return False
+    return any(_OFFSET.search(str(value)) for value in values)
 
 
 def _parts(table: Any, group: str | None) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -252,14 +252,16 @@ class Watcher(Callback):
 
     def _validate(self, state: TrainState) -> None:
         """Keep some of the validation rows with their outputs."""
-        net, was = state.net, state.net.training
+        net: Any = state.net
+        was = net.training
         net.eval()
         with torch.no_grad(), uncompiled(net):
             for batch in _some(state.validation, state.stepper.parts.device):
-                outputs = net(batch.x)
-                self.validating.forward(False, None)
-                # What one member leaves out, others train on: such rows say nothing of leaks.
+                # What one member leaves out, others train on: such rows say nothing of leaks, and
+                # only of those that left them out how sure the network may be.
                 shared = batch.weight is not None and batch.weight.ndim == 2
+                outputs = net.held_out_outputs(batch.x, batch.weight) if shared else net(batch.x)
+                self.validating.forward(False, None)
                 inputs = None if shared else _dense(batch.x)
                 self.validating.batch(None, outputs, batch.y, inputs)
         net.train(was)

@@ -11,10 +11,12 @@ from castalia.data.text.text_datasets import available_texts
 from castalia.errors import InvalidData
 from castalia.method.fit_plan import FitPlan
 from castalia.method.kinds.forecast_kind import SeriesForecast
+from castalia.method.kinds.graph_set_kind import GraphSets
 from castalia.method.kinds.image_kind import LabelledImages
 from castalia.method.kinds.kind import Asked, Kind, NewRows
 from castalia.method.kinds.labelled_sequences_kind import LabelledSequences
 from castalia.method.kinds.labelled_texts_kind import LabelledTexts
+from castalia.method.kinds.link_kind import Links
 from castalia.method.kinds.node_kind import Nodes
 from castalia.method.kinds.parallel_texts import ParallelTexts
 from castalia.method.kinds.prose import Prose
@@ -25,9 +27,11 @@ from castalia.utils.text import did_you_mean
 __all__ = [
     "KINDS",
     "Asked",
+    "GraphSets",
     "Kind",
     "LabelledSequences",
     "LabelledTexts",
+    "Links",
     "NewRows",
     "Nodes",
     "ParallelTexts",
@@ -41,11 +45,13 @@ __all__ = [
 
 # The first that holds, reads.
 KINDS: tuple[type[Kind], ...] = (
+    Links,
+    GraphSets,
     Nodes,
     ParallelTexts,
+    LabelledSequences,
     Prose,
     LabelledImages,
-    LabelledSequences,
     SeriesForecast,
     LabelledTexts,
     Table,

@@ -134,6 +134,7 @@ class Kind(ABC):
     slow: ClassVar[bool] = False  # whether reading takes a while
     searched: ClassVar[bool] = True  # whether rows can be cut into folds to search settings
     checked: ClassVar[bool] = True  # whether there are checks before the training
+    metric: ClassVar[str] = ""  # that decides, where it is not the task's usual one
     mistakes: ClassVar[int] = 10  # how many of the worst are shown
     direct: ClassVar[Any] = TableAdapter  # makes numbers for models without a network; or None
     shows_used: ClassVar[bool] = False  # whether sections are about the recommended model

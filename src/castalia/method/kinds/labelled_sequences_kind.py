@@ -1,4 +1,4 @@
-"""Sequences with one target each: the rows of a group in the order of time."""
+"""Sequences with one target each: the rows of a group in the order of time, or WAV files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from castalia.data import read
-from castalia.data.sequences import SequenceAdapter, read_sequences
+from castalia.data.sequences import SequenceAdapter, holds_signals, read_sequences, read_signals
 from castalia.errors import InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.blend import Blend
@@ -21,7 +21,11 @@ from castalia.method.series.sequence_baselines import (
     StepSummaries,
     sequence_baseline,
 )
-from castalia.method.series.series_plan import names_sequences, read_labelled_sequences
+from castalia.method.series.series_plan import (
+    names_sequences,
+    read_labelled_sequences,
+    read_labelled_signals,
+)
 from castalia.method.table_baselines import answer
 from castalia.method.table_model import built, loop
 from castalia.method.task import Task, class_task
@@ -33,6 +37,7 @@ from castalia.utils.text import plural
 __all__ = ["LabelledSequences"]
 
 NUMBERS = 10  # more distinct numbers than this are quantities
+LABEL, FILE = "class", "file"  # what target and names of WAV files are called
 
 
 class LabelledSequences(Kind):
@@ -40,14 +45,17 @@ class LabelledSequences(Kind):
 
     catalog = "sequence"
     tries: ClassVar = {"hidden": (128, 256), "cell": ("gru", "lstm"), "bidirectional": (True,)}
-    searched = checked = False
     direct = None
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
+        self.sounds = holds_signals(plan.data)
+        if self.sounds:
+            refuse(plan, ("text", "target", "group", "time", "horizon"), "a folder of WAV files")
         refuse(plan, ("text",), "sequences")
-        self.target = str(plan.target)
-        self.X, y = read_labelled_sequences(plan)
+        self.target = LABEL if self.sounds else str(plan.target)
+        self.named = FILE if self.sounds else str(plan.group)
+        self.X, y = (read_labelled_signals if self.sounds else read_labelled_sequences)(plan)
         self.task = self._task(y)
         self.parts, more = make_parts(self.X, self.task, plan)
         self.notes = [*self.X.notes, *more]
@@ -59,7 +67,7 @@ class LabelledSequences(Kind):
     def _task(self, y: np.ndarray) -> Task:
         numbers = y.dtype.kind in "iuf" and len(np.unique(y)) > NUMBERS
         kind = self.plan.task or ("regression" if numbers else "classification")
-        why = f"`{self.target}` is one value for each `{self.plan.group}`"
+        why = f"`{self.target}` is one value for each `{self.named}`"
         if kind == "regression":
             return Task(kind, why, y.astype(np.float64), np.array([]), "sequence")
         return class_task(self.target, y, why, "sequence")
@@ -67,7 +75,7 @@ class LabelledSequences(Kind):
     @staticmethod
     def holds(plan: FitPlan) -> bool:
         """Whether a plan names sequences with one target each."""
-        return names_sequences(plan)
+        return holds_signals(plan.data) or names_sequences(plan)
 
     def fingerprint(self) -> str:
         """Return a mark of steps and targets."""
@@ -76,7 +84,10 @@ class LabelledSequences(Kind):
     def facts(self) -> dict[str, Any]:
         """Count sequences and steps."""
         what = f"{plural(len(self), 'sequence')} of {_span(self.X.lengths)} steps"
-        return {"source": self.plan.name, "what": f"{what}, {len(self.X.channels)} channels"}
+        return {
+            "source": self.plan.name,
+            "what": f"{what}, {plural(len(self.X.channels), 'channel')}",
+        }
 
     @property
     def baselines(self) -> dict[str, str]:
@@ -134,9 +145,8 @@ class LabelledSequences(Kind):
 
     def shown(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """Return the name and the length of sequences."""
-        group = str(self.plan.group)
         return [
-            {"row": {group: str(self.X.ids[row]), "steps": int(self.X.lengths[row])}}
+            {"row": {self.named: str(self.X.ids[row]), "steps": int(self.X.lengths[row])}}
             for row in rows
         ]
 
@@ -153,17 +163,17 @@ class LabelledSequences(Kind):
         """Read the sequences of a long table."""
         if len(data) != 1:
             raise InvalidParameter(
-                f"predict: a model of sequences takes one table; got {len(data)}."
+                f"predict: a model of sequences takes one table, or one folder of WAV files; got "
+                f"{len(data)}."
             )
         found = _read(data[0], asked)
-        return NewRows(
-            found.features(), {str(asked.group): found.ids}, found.notes, unit="sequence"
-        )
+        named = FILE if holds_signals(data[0]) else str(asked.group)
+        return NewRows(found.features(), {named: found.ids}, found.notes, unit="sequence")
 
     @staticmethod
     def known_rows(model: Any, data: Any, asked: Asked) -> NewRows:
         """Read sequences with their targets."""
-        target = asked.known_target()
+        target = LABEL if holds_signals(data) else asked.known_target()
         found = _read(data, asked)
         y = np.asarray(found.target)
         y = y if is_classifier(model) else y.astype(np.float64)
@@ -179,7 +189,9 @@ class LabelledSequences(Kind):
 
 
 def _read(data: Any, asked: Asked) -> Any:
-    """Read a long table by the columns of the fit; the target may be absent."""
+    """Read a long table by the columns of the fit, or a folder; the target may be absent."""
+    if holds_signals(data):
+        return read_signals(data)
     if asked.group is None:
         raise InvalidParameter(
             "predict: the model does not say which column names the sequence; give the folder of "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from castalia.catalog import SYSTEMS, System
 from castalia.data import Graph
 from castalia.data.graphs import GraphNodes, NodeAdapter, graph_profile, read_graph
 from castalia.data.tables.table_reader import read_table
@@ -19,21 +17,26 @@ from castalia.method.answer_scores import Answers, answers_of
 from castalia.method.blend import Blend
 from castalia.method.classic_model import ClassicModel
 from castalia.method.fit_plan import FitPlan
+from castalia.method.graphs.graph_view import (
+    drawn_part,
+    edges_between,
+    reasons,
+    scores_by_share,
+)
 from castalia.method.graphs.node_baselines import (
     KnownLabels,
     NodeColumns,
     label_propagation,
     node_baseline,
 )
-from castalia.method.kinds.kind import Asked, Kind, NewRows, probability_columns, refuse
+from castalia.method.kinds.graph_kind import GraphKind
+from castalia.method.kinds.kind import Asked, NewRows, refuse
 from castalia.method.table_baselines import answer
-from castalia.method.table_model import built
 from castalia.method.task import find_task
 from castalia.method.train_test_split import LEAST_ROWS, REPEATS, Part, make_parts
 from castalia.method.verdict import Verdict
-from castalia.models.graphs.node_estimators import TRAINING
 from castalia.models.graphs.partial_targets import labelled_targets
-from castalia.utils.text import did_you_mean, plural
+from castalia.utils.text import plural
 
 __all__ = ["Nodes"]
 
@@ -45,13 +48,8 @@ NAMES = {
 }
 
 
-class Nodes(Kind):
+class Nodes(GraphKind):
     """Nodes of one graph; those without a target take part as neighbours."""
-
-    catalog = "graph"
-    tries: ClassVar = {"network": ("sage", "gat"), "hidden": (64, 128), "lr": (0.01, 0.003)}
-    checked = False
-    searched = False
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
@@ -97,11 +95,6 @@ class Nodes(Kind):
         """Whether a plan names a table of nodes."""
         return plan.nodes is not None
 
-    def fingerprint(self) -> str:
-        """Return a mark of edges, names and targets."""
-        text = f"{self.X.fingerprint()} {self.task.y.tolist()}"
-        return hashlib.sha256(text.encode()).hexdigest()
-
     def facts(self) -> dict[str, Any]:
         """Count nodes and edges."""
         p = self.profile
@@ -139,22 +132,6 @@ class Nodes(Kind):
         return "NodeClassifier" if self.task.kind == "classification" else "NodeRegressor"
 
     @property
-    def system(self) -> System:
-        """The estimator of nodes; a plan names its network by --set network=gat."""
-        name = self.plan.model or self.usual_model()
-        if name.lower() != self.usual_model().lower():
-            raise InvalidParameter(
-                f"fit: `model` must be {self.usual_model()} for nodes; got {name!r}. Networks are "
-                f"chosen by --set network=gat.{did_you_mean(name, [self.usual_model()])}"
-            )
-        return SYSTEMS[self.usual_model()]
-
-    def build(self, rows: int, seed: int = 0) -> Any:
-        """Return an unfitted estimator of nodes."""
-        training = replace(TRAINING, device=self.plan.device, verbose=False)
-        return built(self.system, {"random_state": seed, "training": training}, self.plan)
-
-    @property
     def title(self) -> str:
         """Heading of the report."""
         return f"Nodes of {self.plan.name}"
@@ -187,6 +164,49 @@ class Nodes(Kind):
         nodes, degrees = self.X.index[rows], self.graph.degrees
         return [{"row": {"node": str(self.graph.ids[n]), "edges": int(degrees[n])}} for n in nodes]
 
+    def sections(self, model: Any, tested: np.ndarray, answers: Answers) -> dict[str, Any]:
+        """Draw a part of the graph, mistakes along its edges, and which neighbours mattered."""
+        nodes, classes = self.X.index[tested], self.task.classes
+        kinds = np.full(len(self.graph), -1)
+        if not len(classes):
+            bounds = np.quantile(self.task.y, (0.25, 0.5, 0.75))
+            kinds[self.X.index] = np.searchsorted(bounds, self.task.y)
+            cuts = [f"{bound:.3g}" for bound in bounds]
+            names = [f"to {cuts[0]}", f"to {cuts[1]}", f"to {cuts[2]}", "above"]
+            part = drawn_part(self.graph, kinds, kinds == len(names), int(nodes[0]))
+            return {"network": {"part": part, "classes": names}}
+        kinds[self.X.index] = self.task.codes
+        right, wrong = answers.prediction == kinds[nodes], np.zeros(len(self.graph), dtype=bool)
+        wrong[nodes[~right]] = True
+        first = int(nodes[(~right).argmax()])
+        found = {
+            "classes": classes.tolist(),
+            "part": drawn_part(self.graph, kinds, wrong, first),
+            "between": edges_between(self.graph, kinds, len(classes)),
+            "by_share": scores_by_share(self.graph, kinds, nodes, right),
+            "reasons": reasons(model, self.graph, kinds, self._chosen(nodes, right, answers)),
+        }
+        return {"network": found}
+
+    def _chosen(self, nodes: np.ndarray, right: np.ndarray, answers: Answers) -> dict[int, str]:
+        """Return nodes to explain: the surest right and wrong ones, and the least sure right."""
+        sure = np.max(answers.probability, axis=1) if answers.probability is not None else right
+        linked = self.graph.degrees[nodes] > 0
+        wanted = {
+            "surest, right": np.where(right & linked, sure, -1.0),
+            "surest, wrong": np.where(~right & linked, sure, -1.0),
+            "least sure, right": np.where(right & linked, 1 - sure, -1.0),
+        }
+        found: dict[int, str] = {}
+        for words, order in wanted.items():
+            row = int(np.argmax(order))
+            if order[row] >= 0:
+                said = self.task.classes[answers.prediction[row]]
+                found.setdefault(
+                    int(nodes[row]), f"{words}:\n{self.graph.ids[nodes[row]]} is {said}"
+                )
+        return found
+
     @staticmethod
     def answered_by(model: Any) -> bool:
         """Whether a model takes nodes."""
@@ -210,15 +230,6 @@ class Nodes(Kind):
         y, known = labelled_targets("evaluate", graph, graph.y, negative=False)
         rows = np.flatnonzero(known)
         return NewRows(GraphNodes(graph, rows), {}, [], [], target, y[rows], "node")
-
-    @staticmethod
-    def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
-        """Return the answer for each node, and the probabilities of classes."""
-        if not hasattr(model, "classes_"):
-            return {"prediction": model.predict(X)}
-        probability = model.predict_proba(X)
-        label = model.classes_[probability.argmax(axis=1)]
-        return {"prediction": label, **probability_columns(model, probability)}
 
 
 def _read(data: Sequence[Any], asked: Asked, target: str | None = None) -> Graph:

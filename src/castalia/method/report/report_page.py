@@ -14,6 +14,7 @@ from castalia import __version__
 from castalia.method.report import report_figures as figures
 from castalia.method.report import report_tables as views
 from castalia.method.report.column_importance import importance_figures, importance_rows
+from castalia.method.report.graph_figures import graph_drawings
 from castalia.method.report.run_report import RunReport
 from castalia.method.report.sample_figures import sample_drawings
 from castalia.method.report.score_formats import duration, metric_label, value
@@ -71,6 +72,7 @@ def _context(report: RunReport) -> dict[str, Any]:
         "diagnostics": figures.diagnostics(report),
         "feature_maps": figures.feature_maps(report),
         "graph": figures.learnt_graph(report),
+        "network": graph_drawings(report.network),
         "importance": importance_figures(report),
         "important": importance_rows(report),
         "examples": views.example_rows(report),

@@ -117,6 +117,8 @@ class RunReport:
         Name of the model that it is about.
     graph
         Of a Bayesian network, the parents of every column; empty otherwise.
+    network
+        Of nodes and links, what is drawn of their graph: part, classes, between, by_share, reasons.
     samples
         Of a model that draws: ``columns`` with the shares of real and drawn rows, or ``drawn``
         images and the ``nearest`` training images, as data URIs.
@@ -159,6 +161,7 @@ class RunReport:
     importance: dict[str, Any] = field(default_factory=dict)
     explained: str = ""
     graph: dict[str, list[str]] = field(default_factory=dict)
+    network: dict[str, Any] = field(default_factory=dict)
     samples: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

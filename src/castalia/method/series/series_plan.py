@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 
 from castalia.data import Dataset, read
-from castalia.data.sequences import Sequences, read_sequences
+from castalia.data.sequences import Sequences, read_sequences, read_signals
 from castalia.data.sequences.missing_steps import fill
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.fit_plan import NO_TIME, FitPlan
 from castalia.method.fit_table import load_table
 from castalia.utils.text import listing, plural
 
-__all__ = ["names_sequences", "names_series", "read_labelled_sequences", "read_series", "table_of"]
+__all__ = [
+    "names_sequences",
+    "names_series",
+    "read_labelled_sequences",
+    "read_labelled_signals",
+    "read_series",
+    "table_of",
+]
 
 
 def names_series(plan: FitPlan) -> bool:
@@ -65,6 +72,16 @@ def read_labelled_sequences(plan: FitPlan) -> tuple[Sequences, np.ndarray]:
     if found.target is None or not len(found.channels):
         raise InvalidData("fit: sequences must have channels beside group, time and target.")
     found.steps = [_without_holes(each) for each in found.steps]
+    return found.features(), np.asarray(found.target)
+
+
+def read_labelled_signals(plan: FitPlan) -> tuple[Sequences, np.ndarray]:
+    """Return the WAV files of a folder that a plan names, and their classes."""
+    found = read_signals(plan.data)
+    if found.target is None:
+        raise InvalidData(
+            f"fit: WAV files of {plan.name} must be in a folder for each class; they are in one."
+        )
     return found.features(), np.asarray(found.target)
 
 

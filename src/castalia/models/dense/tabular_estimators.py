@@ -57,9 +57,10 @@ class TabularClassifier(Classifier, Tabular):
 
     Minimises the mean over members of the cross-entropy. Each member leaves some of the rows out,
     and training ends when the members no longer improve on the rows they have left out, so every
-    row is learnt from and every row judges. The answer is the mean of the members' outputs. The
-    first network to try on a table, and what ``castalia fit`` trains; ``MLPClassifier`` is the
-    single network.
+    row is learnt from and every row judges. Each member keeps the weights of its own best epoch:
+    every second one sees numbers whole, the others also in pieces, and these learn faster. The
+    answer is the mean of the members' outputs. The first network to try on a table, and what
+    ``castalia fit`` trains; ``MLPClassifier`` is the single network.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class _Stationary(Kernel):
             scales = column_squares(by_squares, x, z)
             if self._scales(X.shape[-1]) == 1:
                 scales = scales.sum(dim=-1, keepdim=True)
-            return torch.cat([scales, self._others(theta, apart, k * slope)], dim=-1)
+            return torch.cat([scales, self._others(theta, apart, k, slope)], dim=-1)
 
         return k, pull
 
@@ -133,9 +133,9 @@ class _Stationary(Kernel):
         """Return -2 d k / d s."""
         raise NotImplementedError
 
-    def _others(self, theta: Tensor, apart: Tensor, weight: Tensor) -> Tensor:
-        """Return the pull of what follows the length scales; ``weight`` is slope times k."""
-        return weight.new_zeros(*weight.shape[:-2], 0)
+    def _others(self, theta: Tensor, apart: Tensor, k: Tensor, slope: Tensor) -> Tensor:
+        """Return the pull of what follows the length scales in theta."""
+        return slope.new_zeros(*slope.shape[:-2], 0)
 
     def diag(self, theta: Tensor, X: Tensor, *, noise: bool = True) -> Tensor:
         """Return ones."""
@@ -165,7 +165,7 @@ class RBF(_Stationary):
     """
 
     def _value(self, theta: Tensor, apart: Tensor) -> Tensor:
-        return (-0.5 * apart).exp()
+        return (-0.5 * apart).exp_()
 
     def _falling(self, theta: Tensor, apart: Tensor, k: Tensor) -> Tensor:
         return k
@@ -234,10 +234,10 @@ class RationalQuadratic(_Stationary):
     def _falling(self, theta: Tensor, apart: Tensor, k: Tensor) -> Tensor:
         return k / (1 + self._ratio(theta, apart)[1])
 
-    def _others(self, theta: Tensor, apart: Tensor, weight: Tensor) -> Tensor:
+    def _others(self, theta: Tensor, apart: Tensor, k: Tensor, slope: Tensor) -> Tensor:
         alpha, ratio = self._ratio(theta, apart)
         change = alpha * (ratio / (1 + ratio) - torch.log1p(ratio))  # d log k / d log alpha
-        return (weight * change).sum(dim=(-2, -1))[..., None]
+        return (slope * k * change).sum(dim=(-2, -1))[..., None]
 
 
 @register

@@ -2,13 +2,13 @@
 
 Random starts climb side by side by the signs of their gradients (Rprop), as one batch of small
 matrices on a sample of the rows. The best goes on by L-BFGS, on a quarter of the rows and then on
-all.
+all, with the curvature that was found there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,12 +22,14 @@ Value = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 class Climb(NamedTuple):
-    """Where the maximisation ended: hyperparameters, value, evaluations, whether it converged."""
+    """Where the maximisation ended: hyperparameters, value, and the inverse of the curvature.
+
+    That is scipy's operator; ``todense()`` makes it a matrix.
+    """
 
     theta: np.ndarray
     value: float
-    evaluations: int
-    converged: bool
+    metric: Any
 
 
 def random_starts(theta: Tensor, count: int, source: torch.Generator) -> Tensor:
@@ -55,15 +57,32 @@ def best_start(
 
 
 def climb(
-    value: Value, start: np.ndarray, *, steps: int, tol: float, bounds: list[tuple[float, float]]
+    value: Value,
+    start: np.ndarray,
+    *,
+    steps: int,
+    tol: float,
+    bounds: list[tuple[float, float]],
+    metric: np.ndarray | None = None,
 ) -> Climb:
-    """Climb from one place by L-BFGS until the value gains less than ``tol`` of itself."""
-    found = minimize(
-        lambda theta: tuple(-part for part in value(theta)),
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": steps, "ftol": tol, "gtol": 1e-8, "maxls": 20},
-    )
-    return Climb(found.x, -float(found.fun), int(found.nfev), bool(found.status == 0))
+    """Climb from one place by L-BFGS until the value gains less than ``tol`` of itself.
+
+    With the ``metric`` of an earlier climb on fewer rows, a matrix, all directions are as steep
+    from the first step on: theta = start + C u, C C^T the metric.
+    """
+    options = {"maxiter": steps, "ftol": tol, "gtol": 1e-8, "maxls": 20}
+    if metric is None:
+        found = minimize(
+            lambda theta: tuple(-part for part in value(theta)),
+            start, jac=True, method="L-BFGS-B", bounds=bounds, options=options,
+        )  # fmt: skip
+        return Climb(found.x, -float(found.fun), found.hess_inv)
+    root, (low, high) = np.linalg.cholesky(metric), np.transpose(bounds)
+
+    def turned(u: np.ndarray) -> tuple[float, np.ndarray]:
+        found, slope = value((start + root @ u).clip(low, high))
+        return -found, -slope @ root
+
+    origin = np.zeros(len(start))
+    found = minimize(turned, origin, jac=True, method="L-BFGS-B", options=options)
+    return Climb((start + root @ found.x).clip(low, high), -float(found.fun), found.hess_inv)

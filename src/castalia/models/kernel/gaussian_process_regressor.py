@@ -346,14 +346,14 @@ def learn_kernel(owner: Any, evidence: Any, theta: Tensor) -> Tensor:
 
         return value
 
-    sizes = [size for size in (n // 4,) if size > 2 * FEW] + [n]
-    for size in sizes:
+    at, metric = theta.cpu().numpy(), None
+    for size in [size for size in (n // 4,) if size > 2 * FEW] + [n]:
         part = evidence if size == n else evidence.some(order[:size])
-        found = climb(
-            values(part), theta.cpu().numpy(), steps=owner.steps, tol=owner.tol, bounds=bounds
-        )
-        theta = torch.from_numpy(found.theta).to(device)
-    return theta
+        settings = {"steps": owner.steps, "tol": owner.tol, "bounds": bounds, "metric": metric}
+        found = climb(values(part), at, **settings)
+        inside = np.abs(found.theta).max() < BOUNDS[1] - 1
+        at, metric = found.theta, found.metric.todense() if inside and size < n else None
+    return torch.from_numpy(at).to(device)
 
 
 def _refuse_twins(owner: Any, evidence: GaussianEvidence, theta: Tensor) -> None:

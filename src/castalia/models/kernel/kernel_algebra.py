@@ -128,7 +128,7 @@ def _by_autograd(function: Pull, theta: Tensor) -> tuple[Tensor, Pull]:
         whole = found.expand(slope.shape)
         return torch.autograd.grad(whole, inner, slope, retain_graph=True)[0]
 
-    return found.detach(), pull
+    return found.detach().clone(), pull
 
 
 def _short(value: Any) -> str:

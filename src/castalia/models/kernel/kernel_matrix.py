@@ -59,7 +59,7 @@ def gram_and_pull(
     n = len(X)
     if len(blocks(n)) == 1:
         found, pull_pairs = kernel.cross_and_pull(theta, X, X)
-        K = found.expand(*theta.shape[:-1], n, n).clone()
+        K = found if found.shape[-1] == n else found.expand(*theta.shape[:-1], n, n).clone()
     else:
         K, pull_pairs = _filled(kernel, theta, X), _pull_of_blocks(kernel, theta, X)
     K.diagonal(dim1=-2, dim2=-1).copy_(own)

@@ -15,6 +15,7 @@ from castalia.models.sequence.linear_dynamical_system import LinearDynamicalSyst
 from castalia.models.sequence.liquid_state_machine import LiquidStateMachine
 from castalia.models.sequence.naive_forecaster import NaiveForecaster
 from castalia.models.sequence.recurrent_estimators import RNNClassifier, RNNRegressor
+from castalia.models.sequence.recursive_network import RecursiveNetwork
 from castalia.models.sequence.reservoir import Reservoir, random_reservoir, spectral_radius
 from castalia.models.sequence.reservoir_measures import (
     EchoStateReport,
@@ -46,6 +47,7 @@ __all__ = [
     "RNNGenerator",
     "RNNRegressor",
     "RNNTagger",
+    "RecursiveNetwork",
     "Reservoir",
     "TemporalConvNet",
     "TransformerForecaster",

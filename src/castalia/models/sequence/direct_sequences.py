@@ -15,14 +15,15 @@ import torch
 from torch import Tensor
 
 from castalia.base import DirectEstimator
+from castalia.data.sequences import Sequences, as_sequences
 from castalia.errors import InvalidData
 
 __all__ = [
     "Bucket",
     "DirectSequenceEstimator",
-    "SequenceSet",
+    "Observations",
     "is_list_of_arrays",
-    "read_sequences",
+    "read_observations",
     "read_targets",
 ]
 
@@ -45,7 +46,7 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class SequenceSet:
+class Observations:
     """Checked sequences and the form they were given in.
 
     Attributes
@@ -109,16 +110,16 @@ class SequenceSet:
         return joined[np.argsort(places, kind="stable")]
 
 
-def read_sequences(
+def read_observations(
     X: Any, owner: str, *, lengths: Any = None, missing: bool = False, channels: int | None = None
-) -> SequenceSet:
+) -> Observations:
     """Check sequences of numbers.
 
     Parameters
     ----------
     X
-        One sequence, (T,) or (T, D); several, (B, T, D), a list of arrays, or joined one after the
-        other with their ``lengths``.
+        One sequence, (T,) or (T, D); several, (B, T, D), a list of arrays, ``Sequences``, or joined
+        one after the other with their ``lengths``.
     owner
         Whose data it is, for messages.
     lengths
@@ -130,41 +131,36 @@ def read_sequences(
 
     Examples
     --------
-    >>> [part.shape for part in read_sequences(np.zeros(5), "model", lengths=[2, 3]).parts]
+    >>> [part.shape for part in read_observations(np.zeros(5), "model", lengths=[2, 3]).parts]
     [(2, 1), (3, 1)]
     """
-    if is_list_of_arrays(X):
-        arrays, form = [_numbers(part, owner) for part in X], "list"
-        if lengths is not None:
-            raise InvalidData(f"{owner}: `lengths` must be None for a list of sequences.")
-    else:
-        arrays, form = _split(_numbers(X, owner), lengths, owner)
-    if not arrays:
-        raise InvalidData(f"{owner}: X must hold at least one sequence; got none.")
-    parts = tuple(part[:, None] if part.ndim == 1 else part for part in arrays)
-    width = parts[0].shape[-1] if channels is None else channels
+    found, form, flat = _formed(X, lengths, owner)
+    width = found[0].shape[1]
+    if channels is not None and width != channels:
+        raise InvalidData(
+            f"{owner}: sequences must have {channels} channels, as in fit; got {width}."
+        )
+    parts = tuple(_numbers(part, owner) for part in found)
     for place, part in enumerate(parts):
-        _check(part, place, width, owner, missing)
-    return SequenceSet(parts, form, arrays[0].ndim == 1)
+        _check(part, place, owner, missing)
+    return Observations(parts, form, flat)
 
 
-def read_targets(y: Any, X: SequenceSet, owner: str, *, lengths: Any = None) -> SequenceSet:
+def read_targets(y: Any, X: Observations, owner: str, *, lengths: Any = None) -> Observations:
     """Check targets of every step, in the form of X; (B, T) goes with a stack (B, T, D)."""
     if y is None:
         raise InvalidData(f"{owner}: requires y to be passed, but the target y is None.")
-    n = len(X.parts)
     if X.form in ("stack", "list"):
-        if len(y) != n:
+        if len(y) != len(X.parts):
             raise InvalidData(
-                f"{owner}: X and y must have the same number of rows; got {n:,} and {len(y):,}."
+                f"{owner}: X and y must have the same number of rows; got {len(X.parts):,} and "
+                f"{len(y):,}."
             )
-        parts = [_numbers(part, owner) for part in y]
-        form = "list"
+        found, form, flat = as_sequences(y, owner), "list", np.ndim(y[0]) == 1
     else:
-        parts, form = _split(_numbers(y, owner), lengths, owner)
-    flat = parts[0].ndim == 1
-    read = tuple(part[:, None] if part.ndim == 1 else part for part in parts)
-    for place, (mine, beside) in enumerate(zip(read, X.parts, strict=True)):
+        found, form, flat = _formed(y, lengths, owner)
+    parts = tuple(_numbers(part, owner) for part in found)
+    for place, (mine, beside) in enumerate(zip(parts, X.parts, strict=True)):
         if len(mine) != len(beside):
             raise InvalidData(
                 f"{owner}: X and y must have the same number of steps in each sequence; got "
@@ -175,12 +171,14 @@ def read_targets(y: Any, X: SequenceSet, owner: str, *, lengths: Any = None) -> 
                 f"{owner}: the target y must hold no NaN or infinity; it does, first in row "
                 f"{place}."
             )
-        _check(mine, place, read[0].shape[1], f"{owner}, y", False)
-    return SequenceSet(read, form, flat)
+        _check(mine, place, f"{owner}, y", False)
+    return Observations(parts, form, flat)
 
 
 def is_list_of_arrays(X: Any) -> bool:
-    """Whether X is a list of sequences."""
+    """Whether X is several sequences, one by one: a list of arrays, or ``Sequences``."""
+    if isinstance(X, Sequences):
+        return True
     return isinstance(X, list | tuple) and bool(X) and all(_is_array(part) for part in X)
 
 
@@ -202,52 +200,52 @@ def _numbers(X: Any, owner: str) -> np.ndarray:
         ) from error
 
 
-def _split(array: np.ndarray, lengths: Any, owner: str) -> tuple[list[np.ndarray], str]:
-    """Take one array apart, and say in which form it came."""
+def _formed(X: Any, lengths: Any, owner: str) -> tuple[Sequences, str, bool]:
+    """Return sequences, the form they came in, and whether it had no axis of channels."""
+    if is_list_of_arrays(X):
+        if lengths is not None:
+            raise InvalidData(f"{owner}: `lengths` must be None for a list of sequences.")
+        flat = not isinstance(X, Sequences) and np.ndim(X[0]) == 1
+        return as_sequences(X, owner), "list", flat
+    array = _numbers(X, owner)
     if array.ndim not in (1, 2, 3):
         raise InvalidData(
             f"{owner}: sequences must be (T,), (T, D) or (B, T, D); got shape {array.shape}."
         )
-    if lengths is None:
-        return (list(array), "stack") if array.ndim == 3 else ([array], "one")
+    steps = None if lengths is None else _lengths(lengths, owner)
+    if array.ndim == 3:
+        given = array if steps is None else (array, steps)
+        return as_sequences(given, owner), "stack" if steps is None else "list", False
+    flat = array.ndim == 1
+    if steps is None:
+        return as_sequences([array], owner), "one", flat
+    if steps.sum() != len(array):
+        raise InvalidData(
+            f"{owner}: `lengths` must add up to the {len(array):,} steps of X; got {steps.sum():,}."
+        )
+    return as_sequences(np.split(array, steps.cumsum()[:-1]), owner), "joined", flat
+
+
+def _lengths(lengths: Any, owner: str) -> np.ndarray:
     steps = np.asarray(lengths)
     if steps.ndim != 1 or steps.dtype.kind not in "iu" or (steps < 1).any():
         raise InvalidData(
             f"{owner}: `lengths` must be whole numbers of at least 1, one a sequence; got "
             f"{lengths!r}."
         )
-    if array.ndim == 3:
-        if len(steps) != len(array) or steps.max() > array.shape[1]:
-            raise InvalidData(
-                f"{owner}: `lengths` must be {len(array):,} numbers of at most {array.shape[1]:,}, "
-                f"the shape of X; got {len(steps):,}, the largest {steps.max():,}."
-            )
-        return [part[:n] for part, n in zip(array, steps, strict=True)], "list"
-    if steps.sum() != len(array):
-        raise InvalidData(
-            f"{owner}: `lengths` must add up to the {len(array):,} steps of X; got {steps.sum():,}."
-        )
-    return np.split(array, steps.cumsum()[:-1]), "joined"
+    return steps
 
 
-def _check(part: np.ndarray, place: int, width: int, owner: str, missing: bool) -> None:
+def _check(part: np.ndarray, place: int, owner: str, missing: bool) -> None:
     name = f"sequence {place}"
-    if part.ndim != 2 or not part.shape[1]:
-        raise InvalidData(f"{owner}: {name} must be (T,) or (T, D); got shape {part.shape}.")
-    if not len(part):
-        raise InvalidData(f"{owner}: {name} must have at least one step; got none. Drop it.")
-    if part.shape[1] != width:
-        raise InvalidData(
-            f"{owner}: sequences must have {width} channels, as the first or those of fit; got "
-            f"{part.shape[1]} in {name}."
-        )
-    if np.isinf(part).any() or (not missing and np.isnan(part).any()):
-        step = int((~np.isfinite(part) if not missing else np.isinf(part)).any(axis=1).argmax())
+    wrong = np.isinf(part) if missing else ~np.isfinite(part)
+    if wrong.any():
+        step = int(wrong.any(axis=1).argmax())
         allowed = "infinity (NaN marks a missing observation)" if missing else "NaN or infinity"
         raise InvalidData(
             f"{owner}: sequences must hold no {allowed}; {name} does, first in step {step}."
         )
-    if part.size and np.nanmax(np.abs(part), initial=0.0) > LARGEST:
+    if np.nanmax(np.abs(part), initial=0.0) > LARGEST:
         raise InvalidData(
             f"{owner}: sequences must hold numbers below {LARGEST:g}; {name} does not. Divide the "
             "channels by a power of ten."
@@ -258,16 +256,16 @@ def _check(part: np.ndarray, place: int, width: int, owner: str, missing: bool) 
 class DirectSequenceEstimator(DirectEstimator):
     """Base of direct estimators on sequences."""
 
-    def _read(self, X: Any, lengths: Any = None, *, reset: bool = False) -> SequenceSet:
+    def _read(self, X: Any, lengths: Any = None, *, reset: bool = False) -> Observations:
         """Check sequences with missing observations: those of ``fit`` with ``reset``."""
         known = None if reset else self.n_features_in_
-        found = read_sequences(
+        found = read_observations(
             X, type(self).__name__, lengths=lengths, missing=True, channels=known
         )
         self.n_features_in_: int = found.channels
         return found
 
-    def _buckets(self, found: SequenceSet) -> list[Bucket]:
+    def _buckets(self, found: Observations) -> list[Bucket]:
         """Put sequences on the device."""
         return found.buckets(self._tensor(found.parts[0][:1]).device)
 

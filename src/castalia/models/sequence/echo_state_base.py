@@ -14,13 +14,14 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, OneOf
 from castalia.errors import CastaliaWarning
-from castalia.models.sequence.direct_sequences import Bucket, SequenceSet
+from castalia.models.sequence.direct_sequences import Bucket, Observations
 from castalia.models.sequence.reservoir import (
     ACTIVATIONS,
     TOPOLOGIES,
     Reservoir,
     random_reservoir,
 )
+from castalia.models.sequence.reservoir_pieces import run_in_pieces
 from castalia.models.sequence.reservoir_plasticity import intrinsic_plasticity
 from castalia.utils.seeds import derive, generator, seed_from
 
@@ -103,7 +104,7 @@ class EchoStateBase(DirectEstimator):
             for layer in range(self.depth)
         ]
 
-    def _adapted(self, reservoirs: list[Reservoir], found: SequenceSet) -> list[Reservoir]:
+    def _adapted(self, reservoirs: list[Reservoir], found: Observations) -> list[Reservoir]:
         """Let intrinsic plasticity adapt each reservoir to what drives it."""
         if not self.plasticity:
             return reservoirs
@@ -165,7 +166,7 @@ class EchoStateBase(DirectEstimator):
             for layer in range(self.depth):
                 reservoir = reservoirs[direction * self.depth + layer]
                 shaken = self._noise(part, noise, layer) if noise else None
-                part = reservoir.run(part, fed=None if layer else fed, noise=shaken)
+                part = run_in_pieces(reservoir, part, fed=None if layer else fed, noise=shaken)
                 stack.append(part)
             joined = torch.cat(stack, dim=2) if len(stack) > 1 else stack[0]
             found.append(_reversed(joined, bucket.lengths) if direction else joined)

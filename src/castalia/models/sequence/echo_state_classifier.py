@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from castalia.base import OneOf, check_parameters
 from castalia.base.input_checks import check_target
 from castalia.errors import InvalidData
-from castalia.models.sequence.direct_sequences import SequenceSet, read_sequences
+from castalia.models.sequence.direct_sequences import Observations, read_observations
 from castalia.models.sequence.echo_state_base import EchoStateBase
 from castalia.models.sequence.echo_state_readout import RidgeSums, ridge
 from castalia.utils.plain_torch import plain_torch
@@ -88,7 +88,7 @@ class EchoStateClassifier(ClassifierMixin, EchoStateBase):
         self
         """
         check_parameters(self)
-        found = read_sequences(X, type(self).__name__)
+        found = read_observations(X, type(self).__name__)
         labels = check_target(self, found.parts, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -103,13 +103,13 @@ class EchoStateClassifier(ClassifierMixin, EchoStateBase):
             z = torch.from_numpy(self._pooled(found))
         signs = torch.from_numpy(2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1)
         root = torch.from_numpy(np.sqrt(weight))[:, None]
-        self.coef_ = ridge(RidgeSums.of(z * root, signs * root), self.alpha)
+        self.coef_ = ridge(RidgeSums.of([z * root], signs * root), self.alpha)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the readout of each class, (B, K); of two classes that of the second, (B,)."""
         check_is_fitted(self, "coef_")
-        found = read_sequences(X, type(self).__name__, channels=self.n_features_in_)
+        found = read_observations(X, type(self).__name__, channels=self.n_features_in_)
         with plain_torch(), torch.no_grad():
             outputs = self._pooled(found) @ self.coef_
         return outputs if len(self.classes_) > 2 else outputs[:, 1]
@@ -120,7 +120,7 @@ class EchoStateClassifier(ClassifierMixin, EchoStateBase):
         best = outputs.argmax(axis=1) if outputs.ndim > 1 else (outputs > 0).astype(int)
         return self.classes_[best]
 
-    def _pooled(self, found: SequenceSet) -> np.ndarray:
+    def _pooled(self, found: Observations) -> np.ndarray:
         """Return a constant and the pooled states of each sequence, (B, F)."""
         buckets = found.buckets(self._tensor(found.parts[0][:1]).device)
         rows = []

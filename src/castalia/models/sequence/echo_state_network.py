@@ -17,8 +17,8 @@ from castalia.base import Interval, OneOf, check_parameters
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.sequence.direct_sequences import (
     Bucket,
-    SequenceSet,
-    read_sequences,
+    Observations,
+    read_observations,
     read_targets,
 )
 from castalia.models.sequence.echo_state_base import EchoStateBase
@@ -124,7 +124,7 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
                 "EchoStateNetwork: `feedback` must be 0 for a bidirectional network, which has no "
                 "output of the step before."
             )
-        found = read_sequences(X, type(self).__name__, lengths=lengths)
+        found = read_observations(X, type(self).__name__, lengths=lengths)
         targets = read_targets(y, found, type(self).__name__, lengths=lengths)
         self.n_features_in_, self.flat_ = found.channels, targets.flat
         with plain_torch(), torch.no_grad():
@@ -142,15 +142,15 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
             )
         if not hasattr(self, "coef_"):
             return self.fit(X, y)
-        found = read_sequences(X, type(self).__name__, channels=self.n_features_in_)
+        found = read_observations(X, type(self).__name__, channels=self.n_features_in_)
         targets = read_targets(y, found, type(self).__name__)
         with plain_torch(), torch.no_grad():
             self._online(found, targets)
         return self
 
-    def _read_out(self, found: SequenceSet, targets: SequenceSet) -> None:
+    def _read_out(self, found: Observations, targets: Observations) -> None:
         if self.solver == "ridge":
-            parts = [RidgeSums.of(z, y) for z, y in self._rows(found, targets)]
+            parts = [RidgeSums.of(features, y) for features, y in self._rows(found, targets)]
             total = parts[0]
             for more in parts[1:]:
                 total = total + more
@@ -161,8 +161,9 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
         self.spread_ = np.eye(width) / max(self.alpha, 1e-12)
         self._online(found, targets)
 
-    def _online(self, found: SequenceSet, targets: SequenceSet) -> None:
-        for z, y in self._rows(found, targets):
+    def _online(self, found: Observations, targets: Observations) -> None:
+        for features, y in self._rows(found, targets):
+            z = torch.cat(features, dim=1)
             weights, spread = (torch.from_numpy(a).to(z) for a in (self.coef_, self.spread_))
             weights, spread = recursive_least_squares(z, y, weights, spread, self.forget)
             self.coef_, self.spread_ = weights.cpu().numpy(), spread.cpu().numpy()
@@ -171,19 +172,25 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
         directions = 2 if self.bidirectional else 1
         return 1 + self.n_features_in_ + self.units * self.depth * directions
 
-    def _rows(self, found: SequenceSet, targets: SequenceSet) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield features and targets of the steps after the washout, bucket by bucket."""
+    def _rows(
+        self, found: Observations, targets: Observations
+    ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
+        """Yield inputs, states and targets of the steps after the washout, bucket by bucket."""
         for bucket in self._on_device(found):
             parts = tuple(targets.parts[place] for place in bucket.places)
-            (beside,) = SequenceSet(parts, "list").buckets(bucket.values.device)
+            (beside,) = Observations(parts, "list").buckets(bucket.values.device)
             fed = _delayed(torch.nan_to_num(beside.values)) if self.feedback else None
-            features = _features(bucket.values, self._states(bucket, fed, self.noise))
+            given, states = _given(bucket.values), self._states(bucket, fed, self.noise)
             drop = (bucket.lengths // 4).clamp_max(self.washout)
-            steps = torch.arange(features.shape[1], device=features.device)
+            if len(states) == 1:  # a view is enough
+                some = slice(int(drop), None)
+                yield (given[0, some], states[0, some]), beside.values[0, some]
+                continue
+            steps = torch.arange(states.shape[1], device=states.device)
             used = bucket.mask & (steps >= drop[:, None])
-            yield features[used], beside.values[used]
+            yield (given[used], states[used]), beside.values[used]
 
-    def _on_device(self, found: SequenceSet) -> list[Bucket]:
+    def _on_device(self, found: Observations) -> list[Bucket]:
         return found.buckets(self._tensor(found.parts[0][:1]).device)
 
     # -- answers --------------------------------------------------------------------------------
@@ -191,7 +198,7 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """Return the outputs of every step, in the form of X."""
         check_is_fitted(self, "coef_")
-        found = read_sequences(
+        found = read_observations(
             X, type(self).__name__, lengths=lengths, channels=self.n_features_in_
         )
         with plain_torch(), torch.no_grad():
@@ -202,7 +209,9 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
     def _outputs(self, bucket: Bucket) -> Tensor:
         weights = torch.from_numpy(self.coef_).to(bucket.values)
         if not self.feedback:
-            return _features(bucket.values, self._states(bucket)) @ weights
+            given = _given(bucket.values)
+            first, rest = weights.split([given.shape[2], len(weights) - given.shape[2]])
+            return given @ first + self._states(bucket) @ rest
         start = _Running(self, bucket.values.device, len(bucket.values))
         x = torch.nan_to_num(bucket.values)
         return torch.stack([start.step(x[:, t]) for t in range(x.shape[1])], dim=1)
@@ -223,7 +232,7 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
             networks that foretell their input.
         """
         check_is_fitted(self, "coef_")
-        found = read_sequences(X, type(self).__name__, channels=self.n_features_in_)
+        found = read_observations(X, type(self).__name__, channels=self.n_features_in_)
         if len(found.parts) != 1 or self.bidirectional:
             raise InvalidData(
                 "EchoStateNetwork.generate: X must be one sequence, and the network must read "
@@ -258,7 +267,7 @@ class EchoStateNetwork(RegressorMixin, EchoStateBase):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² over all steps of all sequences."""
-        found = read_sequences(X, type(self).__name__)
+        found = read_observations(X, type(self).__name__)
         true = np.concatenate(read_targets(y, found, type(self).__name__).parts)
         guess = read_targets(self.predict(X), found, type(self).__name__)
         return float(r2_score(true, np.concatenate(guess.parts)))
@@ -296,9 +305,9 @@ class _Running:
         return self.output
 
 
-def _features(x: Tensor, states: Tensor) -> Tensor:
-    """Return a constant, inputs and states of each step, (B, T, F)."""
-    return torch.cat([torch.ones_like(states[..., :1]), torch.nan_to_num(x), states], dim=2)
+def _given(x: Tensor) -> Tensor:
+    """Return a constant and the inputs of each step, (B, T, 1 + D)."""
+    return torch.cat([torch.ones_like(x[..., :1]), torch.nan_to_num(x)], dim=2)
 
 
 def _delayed(y: Tensor) -> Tensor:

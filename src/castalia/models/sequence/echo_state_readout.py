@@ -8,7 +8,9 @@ With f = 1 both end at the same weights; f < 1 forgets. Shapes: R rows, F featur
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,16 +28,23 @@ class RidgeSums:
     cross: np.ndarray
 
     @classmethod
-    def of(cls, z: Tensor, y: Tensor) -> RidgeSums:
-        """Return the sums of some rows; on a CPU numpy needs half of the products."""
-        if z.device.type == "cpu":
-            a, b = z.numpy(), y.numpy()
-            return cls(a.T @ a, a.T @ b)
-        return cls((z.T @ z).cpu().numpy(), (z.T @ y).cpu().numpy())
+    def of(cls, parts: Sequence[Tensor], y: Tensor) -> RidgeSums:
+        """Return the sums of some rows, whose features come in parts, (R, F) together.
+
+        On a CPU numpy needs half of the products of a part with itself.
+        """
+        sides = [part.numpy() if part.device.type == "cpu" else part for part in parts]
+        wanted = y.numpy() if y.device.type == "cpu" else y
+        gram = np.block([[_plain(a.T @ b) for b in sides] for a in sides])
+        return cls(gram, np.concatenate([_plain(a.T @ wanted) for a in sides]))
 
     def __add__(self, other: RidgeSums) -> RidgeSums:
         """Add more rows."""
         return RidgeSums(self.gram + other.gram, self.cross + other.cross)
+
+
+def _plain(found: Any) -> np.ndarray:
+    return found if isinstance(found, np.ndarray) else found.cpu().numpy()
 
 
 def ridge(sums: RidgeSums, alpha: float) -> np.ndarray:

@@ -18,7 +18,7 @@ from castalia.errors import InvalidData, InvalidParameter, TrainingWarning
 from castalia.models.sequence.direct_sequences import (
     Bucket,
     DirectSequenceEstimator,
-    SequenceSet,
+    Observations,
     is_list_of_arrays,
 )
 from castalia.models.sequence.hidden_markov_em import (
@@ -170,7 +170,7 @@ class HiddenMarkovModel(DensityMixin, DirectSequenceEstimator):
             self._fit(found, sample_weight)
         return self
 
-    def _fit(self, found: SequenceSet, weight: Any) -> None:
+    def _fit(self, found: Observations, weight: Any) -> None:
         buckets = self._buckets(found)
         weights = self._sequence_weights(buckets, len(found.parts), weight)
         data = [Laid(*pair) for pair in zip(buckets, weights, strict=True)]

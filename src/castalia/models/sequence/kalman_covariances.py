@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from castalia.errors import InvalidParameter
 from castalia.models.sequence.kalman_recursion import LinearGaussian
 
 __all__ = ["FilterTable", "SmootherTable", "square_root"]
@@ -140,7 +141,7 @@ class FilterTable:
         array[:d, d:] = self.system.observation[seen] @ predicted
         array[d:, d:] = predicted
         found = _triangle(array)
-        inverse = np.linalg.inv(found[:d, :d])
+        inverse = _inverse(found[:d, :d])
         gain[:, seen] = found[d:, :d] @ inverse
         white[np.ix_(seen, seen)] = inverse
         log_volume = np.log(np.abs(found[:d, :d].diagonal())).sum()
@@ -218,6 +219,18 @@ class SmootherTable:
         self.covariances.append(covariance)
         self._of.append(filtered)
         return len(self._roots) - 1
+
+
+def _inverse(root: np.ndarray) -> np.ndarray:
+    """Return the inverse of a root of what is measured, or say that something is certain."""
+    try:
+        return np.linalg.inv(root)
+    except np.linalg.LinAlgError as error:
+        raise InvalidParameter(
+            "KalmanFilter: `measurement_noise` must leave every measurement some doubt; with the "
+            "state's own covariance of 0 the covariance of a measurement is singular. Add a small "
+            "number to the diagonal of `measurement_noise` or `covariance`."
+        ) from error
 
 
 def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -17,8 +17,8 @@ from castalia.errors import InvalidData, InvalidParameter, TrainingWarning
 from castalia.models.sequence.direct_sequences import (
     Bucket,
     DirectSequenceEstimator,
-    SequenceSet,
-    read_sequences,
+    Observations,
+    read_observations,
 )
 from castalia.models.sequence.kalman_covariances import FilterTable, SmootherTable, square_root
 from castalia.models.sequence.kalman_em import Recording, learn
@@ -176,7 +176,7 @@ class KalmanFilter(DensityMixin, DirectSequenceEstimator):
         self._fit_system(found, self._read_inputs(found, inputs, lengths, reset=True))
         return self
 
-    def _fit_system(self, found: SequenceSet, inputs: SequenceSet | None) -> None:
+    def _fit_system(self, found: Observations, inputs: Observations | None) -> None:
         rows = np.concatenate(found.parts)
         if np.isnan(rows).all(axis=0).any():
             raise InvalidData(
@@ -207,7 +207,7 @@ class KalmanFilter(DensityMixin, DirectSequenceEstimator):
             )
 
     def _start(
-        self, found: SequenceSet, inputs: SequenceSet | None
+        self, found: Observations, inputs: Observations | None
     ) -> tuple[LinearGaussian, set[str]]:
         """Return the system to begin with, and the fields that were given."""
         n, m = self._width(), found.channels
@@ -368,7 +368,7 @@ class KalmanFilter(DensityMixin, DirectSequenceEstimator):
 
     def _filtered(
         self, X: Any, inputs: Any, lengths: Any
-    ) -> tuple[SequenceSet, list[tuple[Bucket, Recording, Filtered]], FilterTable]:
+    ) -> tuple[Observations, list[tuple[Bucket, Recording, Filtered]], FilterTable]:
         check_is_fitted(self, "transition_")
         found = self._read(X, lengths)
         given = self._read_inputs(found, inputs, lengths)
@@ -381,7 +381,7 @@ class KalmanFilter(DensityMixin, DirectSequenceEstimator):
         return found, each, table
 
     def _recordings(
-        self, found: SequenceSet, inputs: SequenceSet | None
+        self, found: Observations, inputs: Observations | None
     ) -> list[tuple[Bucket, Recording]]:
         """Put series and inputs on the device, the constant taken off."""
         pairs = []
@@ -390,14 +390,14 @@ class KalmanFilter(DensityMixin, DirectSequenceEstimator):
             u = values.new_zeros(*values.shape[:2], 0)
             if inputs is not None:
                 parts = tuple(inputs.parts[place] for place in bucket.places)
-                (beside,) = SequenceSet(parts, "list").buckets(values.device)
+                (beside,) = Observations(parts, "list").buckets(values.device)
                 u = torch.nan_to_num(beside.values)
             pairs.append((bucket, Recording(values, u, bucket.lengths)))
         return pairs
 
     def _read_inputs(
-        self, found: SequenceSet, inputs: Any, lengths: Any, *, reset: bool = False
-    ) -> SequenceSet | None:
+        self, found: Observations, inputs: Any, lengths: Any, *, reset: bool = False
+    ) -> Observations | None:
         """Check inputs against the series beside them."""
         name = type(self).__name__
         known = None if reset else self.control_.shape[1]
@@ -407,7 +407,7 @@ class KalmanFilter(DensityMixin, DirectSequenceEstimator):
             return None
         if known == 0:
             raise InvalidData(f"{name}: `inputs` must be None; fit was given none.")
-        read = read_sequences(inputs, f"{name}, inputs", lengths=lengths, channels=known)
+        read = read_observations(inputs, f"{name}, inputs", lengths=lengths, channels=known)
         if [len(part) for part in read.parts] != [len(part) for part in found.parts]:
             raise InvalidData(f"{name}: `inputs` must have as many steps as X in every series.")
         return read

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from castalia.base import DirectEstimator, Interval, check_parameters
 from castalia.errors import InvalidData
-from castalia.models.sequence.direct_sequences import SequenceSet, read_sequences, read_targets
+from castalia.models.sequence.direct_sequences import Observations, read_observations, read_targets
 from castalia.models.sequence.linear_dynamical_subspace import (
     Realisation,
     markov_parameters,
@@ -104,13 +104,13 @@ class LinearDynamicalSystem(RegressorMixin, DirectEstimator):
         """
         check_parameters(self)
         name = type(self).__name__
-        found = read_sequences(X, name, lengths=lengths)
+        found = read_observations(X, name, lengths=lengths)
         outputs = read_targets(y, found, name, lengths=lengths)
         self.n_features_in_ = found.channels
         self._identify(found, outputs)
         return self
 
-    def _identify(self, found: SequenceSet, outputs: SequenceSet) -> None:
+    def _identify(self, found: Observations, outputs: Observations) -> None:
         shortest = min(map(len, found.parts))
         lags = self.lags or max(1, min(2 * self.state + 10, shortest // 3))
         if shortest <= lags:
@@ -130,7 +130,7 @@ class LinearDynamicalSystem(RegressorMixin, DirectEstimator):
     def predict(self, X: Any, *, lengths: Any = None) -> Any:
         """Return the outputs that inputs lead to, in the form of X."""
         check_is_fitted(self, "transition_")
-        found = read_sequences(
+        found = read_observations(
             X, type(self).__name__, lengths=lengths, channels=self.n_features_in_
         )
         buckets = found.buckets(self._tensor(found.parts[0][:1]).device)
@@ -142,7 +142,7 @@ class LinearDynamicalSystem(RegressorMixin, DirectEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² over all steps of all sequences."""
-        found = read_sequences(X, type(self).__name__)
+        found = read_observations(X, type(self).__name__)
         true = np.concatenate(read_targets(y, found, type(self).__name__).parts)
         guess = read_targets(self.predict(X), found, type(self).__name__)
         return float(r2_score(true, np.concatenate(guess.parts)))

@@ -15,7 +15,7 @@ from torch import Tensor
 from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_target
 from castalia.errors import InvalidData
-from castalia.models.sequence.direct_sequences import Bucket, SequenceSet, read_sequences
+from castalia.models.sequence.direct_sequences import Bucket, Observations, read_observations
 from castalia.models.sequence.echo_state_readout import RidgeSums, ridge
 from castalia.models.sequence.spiking_encoders import delta_code
 from castalia.models.sequence.spiking_neurons import DynamicSynapse, IntegrateAndFire
@@ -120,7 +120,7 @@ class LiquidStateMachine(ClassifierMixin, DirectEstimator):
         self
         """
         check_parameters(self)
-        found = read_sequences(X, type(self).__name__)
+        found = read_observations(X, type(self).__name__)
         labels = check_target(self, found.parts, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -134,7 +134,7 @@ class LiquidStateMachine(ClassifierMixin, DirectEstimator):
         root = torch.from_numpy(np.sqrt(weight))[:, None]
         z = torch.from_numpy(self._activity(found))
         signs = torch.from_numpy(2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1)
-        self.coef_ = ridge(RidgeSums.of(z * root, signs * root), self.alpha)
+        self.coef_ = ridge(RidgeSums.of([z * root], signs * root), self.alpha)
         return self
 
     def _wire(self, channels: int) -> None:
@@ -156,19 +156,19 @@ class LiquidStateMachine(ClassifierMixin, DirectEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the readout of each class, (B, K); of two classes that of the second, (B,)."""
         check_is_fitted(self, "coef_")
-        found = read_sequences(X, type(self).__name__, channels=self.n_features_in_)
+        found = read_observations(X, type(self).__name__, channels=self.n_features_in_)
         outputs = self._activity(found) @ self.coef_
         return outputs if len(self.classes_) > 2 else outputs[:, 1]
 
     def spikes(self, X: Any) -> Any:
         """Return the spikes of all neurons, (T, N) a sequence, in the form of X."""
         check_is_fitted(self, "coef_")
-        found = read_sequences(X, type(self).__name__, channels=self.n_features_in_)
+        found = read_observations(X, type(self).__name__, channels=self.n_features_in_)
         with plain_torch(), torch.no_grad():
             buckets = found.buckets(self._tensor(found.parts[0][:1]).device)
             return found.together(buckets, [self._run(bucket) for bucket in buckets])
 
-    def _activity(self, found: SequenceSet) -> np.ndarray:
+    def _activity(self, found: Observations) -> np.ndarray:
         """Return a constant, the mean and the last trace of spikes, (B, 1 + 2 N)."""
         with plain_torch(), torch.no_grad():
             buckets = found.buckets(self._tensor(found.parts[0][:1]).device)

@@ -32,6 +32,7 @@ ACTIVATIONS: dict[str, Callable[..., Tensor]] = {
 }
 TOPOLOGIES = ("random", "ring", "orthogonal")
 DENSE = 400  # units up to which all eigenvalues are computed
+ROWS = 256  # of drives that are computed at once
 
 
 @dataclass(frozen=True)
@@ -100,18 +101,24 @@ class Reservoir:
         noise
             Added to the state of each step, (B, T, N).
         """
-        states = self.drive(x.double(), fed).transpose(0, 1).contiguous()  # (T, B, N)
+        x = x.double()
+        states = x.new_empty(*x.shape[:2], self.units)
         step = self.stepper(x.device)
-        h = states.new_zeros(states.shape[1:]) if state is None else state.double()
-        for t in range(len(states)):
-            h = step(states[t], h)
-            if noise is not None:
-                h = h.add_(noise[:, t])
-        return states.transpose(0, 1)
+        h = x.new_zeros(len(x), self.units) if state is None else state.double()
+        block = max(1, ROWS // len(x))
+        for start in range(0, x.shape[1], block):
+            some = slice(start, start + block)
+            states[:, some] = self.drive(x[:, some], None if fed is None else fed[:, some])
+            for t, drive in enumerate(states[:, some].unbind(dim=1), start):
+                h = step(drive, h)
+                if noise is not None:
+                    h = h.add_(noise[:, t])
+        return states
 
     def drive(self, x: Tensor, fed: Tensor | None = None) -> Tensor:
         """Return U x + V y + c of all steps, (..., N)."""
-        found = x @ torch.from_numpy(self.inputs.T).to(x) + torch.from_numpy(self.bias).to(x)
+        inputs, bias = torch.from_numpy(self.inputs).to(x), torch.from_numpy(self.bias).to(x)
+        found = torch.nn.functional.linear(x, inputs, bias)
         if fed is not None:
             found += fed.to(x) @ torch.from_numpy(self.feedback.T).to(x)
         return found
@@ -237,7 +244,7 @@ def spectral_radius(weights: Any) -> float:
     if n > DENSE and sp.issparse(weights):
         try:
             start = np.random.default_rng(0).normal(size=n)
-            found = eigs(weights, k=6, which="LM", v0=start, return_eigenvectors=False)
+            found = eigs(weights, k=6, which="LM", v0=start, tol=1e-9, return_eigenvectors=False)
             return float(np.abs(found).max())
         except ArpackNoConvergence:
             pass

@@ -25,17 +25,19 @@ def is_stepwise(y: Any) -> bool:
     return isinstance(y, list | tuple | np.ndarray) and bool(len(y)) and np.ndim(y[0]) > 0
 
 
-def checked_steps(est: Any, X: Any, y: Any) -> list[np.ndarray]:
+def checked_steps(
+    est: Any, X: Any, y: Any, whole: str = "sequence", part: str = "step"
+) -> list[np.ndarray]:
     """Return an array for each sequence with as many steps, or say where one has not."""
     name = type(est).__name__
     same_rows(name, X, y)
     found = [np.asarray(part) for part in y]
-    for place, (steps, part) in enumerate(zip(X, found, strict=True)):
-        if part.ndim < 1 or len(part) != len(steps):
-            count = len(part) if part.ndim else 0
+    for place, (steps, targets) in enumerate(zip(X, found, strict=True)):
+        if targets.ndim < 1 or len(targets) != len(steps):
+            count = len(targets) if targets.ndim else 0
             raise InvalidData(
-                f"{name}: every step must have a target; sequence {place} has {len(steps)} steps "
-                f"and {count} targets."
+                f"{name}: every {part} must have a target; {whole} {place} has {len(steps)} "
+                f"{part}s and {count} targets."
             )
     return found
 

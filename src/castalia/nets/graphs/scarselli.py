@@ -1,8 +1,8 @@
 """The graph neural network model: states that solve an equation, read out by a dense layer.
 
 h = F(h, x), F a contraction (`GraphRecurrence`); output W h + b. The states are iterated to rest
-without gradients; the gradient is that of the equation, by its adjoint, so memory does not grow
-with the iterations.
+without gradients, by Anderson's acceleration; the gradient is that of the equation, by its adjoint,
+so memory does not grow with the iterations.
 Shapes: N nodes, D inputs, F states, K outputs.
 Reference: 2009, Scarselli, Gori, Tsoi, Hagenbuchner, Monfardini, The graph neural network model,
 IEEE TNN 20. Departs from it: the contraction is kept by the norm of W.
@@ -17,6 +17,8 @@ from castalia.autodiff import FixedPoint, fixed_point
 from castalia.nn.graph import Adjacency, GraphRecurrence
 
 __all__ = ["ScarselliNetwork"]
+
+ACCELERATION = 5  # iterations that each one is mixed with
 
 
 class ScarselliNetwork(nn.Module):
@@ -52,7 +54,14 @@ class ScarselliNetwork(nn.Module):
         self.width = hidden if outputs is None else outputs
         self.head = None if outputs is None else nn.Linear(hidden, outputs)
 
-    def rest(self, x: Tensor, adjacency: Adjacency, start: Tensor | None = None) -> FixedPoint:
+    def rest(
+        self,
+        x: Tensor,
+        adjacency: Adjacency,
+        start: Tensor | None = None,
+        *,
+        acceleration: int = ACCELERATION,
+    ) -> FixedPoint:
         """Return the states at rest, and how far each iteration moved them."""
         w = self.recurrence.matrix(), self.recurrence.target(x), self.recurrence.source(x)
 
@@ -61,7 +70,7 @@ class ScarselliNetwork(nn.Module):
             return GraphRecurrence.step(h, matrix, own, near, adjacency)
 
         h0 = torch.zeros_like(w[1]) if start is None else start
-        return fixed_point(f, h0, w, tolerance=self.tolerance)
+        return fixed_point(f, h0, w, tolerance=self.tolerance, acceleration=acceleration)
 
     def encode(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the states at rest, (N, F)."""

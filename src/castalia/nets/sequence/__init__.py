@@ -11,9 +11,11 @@ from castalia.nets.sequence.recurrent_predictor import (
 from castalia.nets.sequence.recurrent_stack import CELL_NAMES, RecurrentStack
 from castalia.nets.sequence.step_vectors import StepEmbedding
 from castalia.nets.sequence.temporal_convolutions import TCN
+from castalia.nets.sequence.tree_network import COMPOSITIONS, TreeNetwork
 
 __all__ = [
     "CELL_NAMES",
+    "COMPOSITIONS",
     "LEVELS",
     "POOLS",
     "TCN",
@@ -26,5 +28,6 @@ __all__ = [
     "SequencePredictor",
     "StepEmbedding",
     "StepPredictor",
+    "TreeNetwork",
     "pooled",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,6 +60,7 @@ class Adjacency:
     ) -> None:
         self.pointer, self.source, self.weight = pointer, source, weight
         self.symmetric, self.mask, self.blocks = symmetric, mask, blocks
+        self.features: Tensor | None = None  # that come with it in every step of a training
         self._made: dict[Any, Any] = {}
 
     @classmethod
@@ -91,15 +93,10 @@ class Adjacency:
                 f"Adjacency: nodes of edges must lie between 0 and {nodes - 1}; got "
                 f"{int(edges.min())} to {int(edges.max())}."
             )
-        order = torch.argsort(edges[1] * nodes + edges[0])
-        source, target = edges[0, order], edges[1, order]
-        counts = torch.bincount(target, minlength=nodes)
-        made = cls(
-            torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
-            source,
-            None if weight is None else weight[order],
-            blocks=blocks,
-        )
+        counts = torch.bincount(edges[1], minlength=nodes)
+        source, weight = _by_target(edges, nodes, weight)
+        pointer = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        made = cls(pointer, source, weight, blocks=blocks)
         made.symmetric = made._is_symmetric() if symmetric is None else symmetric
         return made
 
@@ -173,6 +170,19 @@ class Adjacency:
             return product(self, x)
         return weighted_product(self, self.values(x.dtype) * self.mask.to(x.dtype), x)
 
+    def beside(self, x: Any) -> Adjacency:
+        """Return the same matrix for a training whose steps all have these features, (N, D)."""
+        made = self._like(self.weight)
+        made.features = x if isinstance(x, Tensor) and not x.requires_grad else None
+        return made
+
+    def mixed(self, x: Any) -> Tensor | None:  # (N, D)
+        """Return A x, found once, of the features that every step has; None of others."""
+        if x is not self.features or x is None or self.mask is not None:
+            return None
+        found: Tensor = self._kept("mixed", lambda: self @ x)
+        return found
+
     def with_loops(self) -> Adjacency:
         """Return the matrix with an edge from each node to itself, of weight 1 where it is new."""
         return self._kept("loops", self._looped)
@@ -236,6 +246,7 @@ class Adjacency:
             mask=self.mask,
             blocks=self.blocks,
         )
+        made.features = self.features
         for name in ("target", "turned", "offsets"):  # found once for all weights
             if name in self.__dict__:
                 made.__dict__[name] = self.__dict__[name]
@@ -256,7 +267,7 @@ class Adjacency:
         mask = self.mask
         if mask is not None:
             mask = torch.cat([mask[~own], mask.new_ones(self.nodes)])[order]
-        return Adjacency(
+        made = Adjacency(
             torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
             edges[0, order],
             None if bare else torch.cat([weight[~own], loop])[order],
@@ -264,6 +275,8 @@ class Adjacency:
             mask=mask,
             blocks=self.blocks,
         )
+        made.features = self.features
+        return made
 
     def _scaled(self) -> Adjacency:
         kind = torch.float64 if self.weight is None else self.weight.dtype
@@ -282,3 +295,14 @@ class Adjacency:
         if not same or self.weight is None:
             return same
         return torch.equal(self.weight, self.weight[self.turned])
+
+
+def _by_target(
+    edges: Tensor, nodes: int, weight: Tensor | None
+) -> tuple[Tensor, Tensor | None]:  # (2, E)
+    """Return the sources and weights of edges, sorted by target, then source."""
+    keys = edges[1] * nodes + edges[0]
+    if weight is None and not keys.is_cuda:  # numpy sorts plain numbers several times as fast
+        return torch.from_numpy(np.sort(keys.numpy())).remainder_(max(nodes, 1)), None
+    order = torch.argsort(keys)
+    return edges[0, order], None if weight is None else weight[order]

@@ -40,10 +40,11 @@ class GCNConv(nn.Module):
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the mixed features."""
         mixed = adjacency.normalised()
-        if (
-            isinstance(x, Tensor) and x.shape[1] <= self.weight.shape[1]
-        ):  # the narrower side is mixed
-            h = (mixed @ x) @ self.weight
+        known = mixed.mixed(x)
+        if known is not None:
+            h = known @ self.weight
+        elif isinstance(x, Tensor) and x.shape[1] <= self.weight.shape[1]:
+            h = (mixed @ x) @ self.weight  # the narrower side is mixed
         else:
             h = mixed @ (x @ self.weight)
         return h if self.bias is None else h + self.bias  # (N, O)

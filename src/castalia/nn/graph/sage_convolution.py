@@ -30,6 +30,9 @@ class SAGEConv(nn.Module):
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the mixed features."""
         mean = adjacency.averaged()
+        known = mean.mixed(x)
+        if known is not None:
+            return linear(self.own, x) + linear(self.near, known)
         narrow = self.near.in_features <= self.near.out_features
         if isinstance(x, Tensor) and narrow:  # the narrower side is mixed
             return linear(self.own, x) + linear(self.near, mean @ x)

@@ -1,6 +1,7 @@
 """Recurrent cells, and what runs them along time."""
 
 from castalia.nn.recurrent.gated_cells import GRUCell, LSTMCell
+from castalia.nn.recurrent.packed_trees import PackedTrees
 from castalia.nn.recurrent.recurrent_cell import Cell
 from castalia.nn.recurrent.recurrent_network import CELLS, Recurrent
 from castalia.nn.recurrent.simple_cells import (
@@ -10,6 +11,7 @@ from castalia.nn.recurrent.simple_cells import (
     LeakyIntegratorCell,
     OutputRecurrentCell,
 )
+from castalia.nn.recurrent.tree_cells import TreeCell, TreeLSTMCell
 
 __all__ = [
     "CELLS",
@@ -21,5 +23,8 @@ __all__ = [
     "LSTMCell",
     "LeakyIntegratorCell",
     "OutputRecurrentCell",
+    "PackedTrees",
     "Recurrent",
+    "TreeCell",
+    "TreeLSTMCell",
 ]

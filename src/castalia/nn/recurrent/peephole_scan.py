@@ -1,8 +1,8 @@
 """The peephole LSTM along time with its gradient written out: the plain cell's answers, faster.
 
 Autograd would keep some twenty small operations a step. Here a step keeps its gates and its cell;
-gradients of all weights are taken once, over all steps together. Where gradients of gradients are
-asked for, the steps are taken again, plainly.
+gradients of all weights are taken once, over all steps together. On CUDA a step is a product and
+one kernel. Where gradients of gradients are asked for, the steps are taken again, plainly.
 Shapes: T time, B batch, H hidden.
 """
 
@@ -13,7 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from castalia.nn.recurrent.peephole_kernels import step_backwards, step_forwards
+from castalia.utils.devices import has_triton
+
 __all__ = ["peephole_scan"]
+
+BLOCK = 512  # units that a program of a kernel takes
 
 
 class _Scan(torch.autograd.Function):
@@ -26,18 +31,12 @@ class _Scan(torch.autograd.Function):
         gates = torch.empty_like(lifted)
         hidden, cells = h.new_empty(2, steps + 1, batch, width)
         hidden[0], cells[0] = h, c
-        turned, (of_i, of_f, of_o) = weight.t(), peephole
-        for t in range(steps):
-            z = torch.addmm(lifted[t], hidden[t], turned, out=gates[t])
-            i, f, g, o = z.split(width, dim=1)
-            i.addcmul_(cells[t], of_i).sigmoid_()
-            f.addcmul_(cells[t], of_f).sigmoid_()
-            g.tanh_()
-            torch.mul(f, cells[t], out=cells[t + 1])
-            cells[t + 1].addcmul_(i, g)
-            o.addcmul_(cells[t + 1], of_o).sigmoid_()
-            torch.tanh(cells[t + 1], out=hidden[t + 1])
-            hidden[t + 1].mul_(o)
+        turned, peephole = weight.t(), peephole.contiguous()
+        step = _kernel_forwards if has_triton(h.device) else _forwards
+        rows = (part.unbind() for part in (lifted, gates, hidden[:-1], hidden[1:], cells[:-1]))
+        for now, z, before, after, old, new in zip(*rows, cells[1:].unbind(), strict=True):
+            torch.addmm(now, before, turned, out=z)
+            step(z, old, new, after, peephole)
         ctx.save_for_backward(gates, hidden, cells, lifted, h, c, weight, peephole)
         return hidden[1:].clone(), cells[-1].clone()
 
@@ -48,27 +47,58 @@ class _Scan(torch.autograd.Function):
         if torch.is_grad_enabled():  # they are to be differentiated in turn
             return _again(given, gradients)
         *_, weight, peephole = given
-        of_out, dc = gradients[0], gradients[1].clone()
-        width, dh = cells.shape[-1], torch.zeros_like(dc)
-        of_i, of_f, of_o = peephole
+        of_out, dc = gradients[0].contiguous(), gradients[1].clone()
+        width, dh, peephole = cells.shape[-1], torch.zeros_like(dc), peephole.contiguous()
         dz = torch.empty_like(gates)
-        shown = torch.tanh(cells[1:])
+        step = _kernel_backwards if has_triton(dc.device) else _backwards
         for t in range(len(gates) - 1, -1, -1):
-            i, f, g, o = gates[t].split(width, dim=1)
-            di, df, dg, do = dz[t].split(width, dim=1)
-            dh = dh + of_out[t]
-            torch.mul(dh * shown[t], o * (1 - o), out=do)
-            dc = dc + dh * o * (1 - shown[t].square()) + do * of_o
-            torch.mul(dc * g, i * (1 - i), out=di)
-            torch.mul(dc * cells[t], f * (1 - f), out=df)
-            torch.mul(dc * i, 1 - g.square(), out=dg)
-            dc = dc * f + di * of_i + df * of_f
-            dh = dz[t] @ weight
+            step(gates[t], cells[t], cells[t + 1], of_out[t], dh, dc, dz[t], peephole)
+            torch.mm(dz[t], weight, out=dh)
         of_weight = dz.flatten(0, 1).t() @ hidden[:-1].flatten(0, 1)
         di, df, _, do = dz.split(width, dim=2)
         pairs = ((di, cells[:-1]), (df, cells[:-1]), (do, cells[1:]))
         of_peephole = torch.stack([(a * b).sum(dim=(0, 1)) for a, b in pairs])
         return dz, dh, dc, of_weight, of_peephole
+
+
+def _forwards(z: Tensor, c_before: Tensor, c: Tensor, h: Tensor, peephole: Tensor) -> None:
+    """Turn sums of gates z, (B, 4 H), into gates; write c and h."""
+    (i, f, g, o), (of_i, of_f, of_o) = z.chunk(4, dim=1), peephole
+    i.addcmul_(c_before, of_i).sigmoid_()
+    f.addcmul_(c_before, of_f).sigmoid_()
+    g.tanh_()
+    torch.mul(f, c_before, out=c)
+    c.addcmul_(i, g)
+    o.addcmul_(c, of_o).sigmoid_()
+    torch.tanh(c, out=h)
+    h.mul_(o)
+
+
+def _backwards(
+    gates: Tensor, c_before: Tensor, c: Tensor, of_out: Tensor, dh: Tensor, dc: Tensor, dz: Tensor,
+    peephole: Tensor,
+) -> None:  # fmt: skip
+    """Write the gradient by the sums of gates to dz, and that by the cell before over dc."""
+    (i, f, g, o), (of_i, of_f, of_o) = gates.chunk(4, dim=1), peephole
+    di, df, dg, do = dz.chunk(4, dim=1)
+    total, shown = dh + of_out, torch.tanh(c)
+    torch.mul(total * shown, o * (1 - o), out=do)
+    cell = dc + total * o * (1 - shown.square()) + do * of_o
+    torch.mul(cell * g, i * (1 - i), out=di)
+    torch.mul(cell * c_before, f * (1 - f), out=df)
+    torch.mul(cell * i, 1 - g.square(), out=dg)
+    dc.copy_(cell * f + di * of_i + df * of_f)
+
+
+def _kernel_forwards(z: Tensor, c_before: Tensor, c: Tensor, h: Tensor, peephole: Tensor) -> None:
+    grid = len(c), -(-c.shape[1] // BLOCK)
+    step_forwards[grid](z, c_before, c, h, peephole, H=c.shape[1], BLOCK=BLOCK)  # type: ignore[index]
+
+
+def _kernel_backwards(*parts: Tensor) -> None:
+    rows, width = parts[1].shape
+    grid = rows, -(-width // BLOCK)
+    step_backwards[grid](*parts, H=width, BLOCK=BLOCK)  # type: ignore[index]
 
 
 def _again(given: list[Tensor], gradients: tuple[Tensor, ...]) -> tuple[Any, ...]:

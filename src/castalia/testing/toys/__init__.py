@@ -10,7 +10,7 @@ from castalia.errors import InvalidParameter
 from castalia.testing.toys.toy_dynamics import narma, plant, regimes, voices, wander
 from castalia.testing.toys.toy_graphs import blocks, communities, heights, ring_sizes, rings
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
-from castalia.testing.toys.toy_sequences import beginnings, swings, tides, totals
+from castalia.testing.toys.toy_sequences import beginnings, formulas, swings, tides, totals
 from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
 from castalia.testing.toys.toy_texts import (
     chain,
@@ -34,6 +34,7 @@ __all__ = [
     "communities",
     "counts",
     "echo",
+    "formulas",
     "heights",
     "moons",
     "narma",
@@ -78,6 +79,7 @@ TOYS: dict[str, Callable[[], Any]] = {
     "totals": totals,
     "step_totals": partial(totals, steps=True),
     "swings": swings,
+    "formulas": formulas,
     "tides": tides,
     "scenes": scenes,
     "captions": captions,

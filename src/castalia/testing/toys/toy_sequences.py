@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["beginnings", "swings", "tides", "totals"]
+from castalia.data.trees import Tree
+
+__all__ = ["beginnings", "formulas", "swings", "tides", "totals"]
 
 Steps = list[np.ndarray]
 
@@ -69,3 +71,26 @@ def tides(n: int = 24, steps: int = 50, seed: int = 0) -> tuple[np.ndarray, None
     level = random.normal(size=(n, 1, 2), scale=3)
     wave = np.sin(np.arange(steps)[:, None] * 2 * np.pi / 8 + phase)
     return level + wave + 0.1 * random.normal(size=wave.shape), None
+
+
+def formulas(n: int = 300, depth: int = 3, seed: int = 0) -> tuple[list[Tree], np.ndarray]:
+    """Formulas of and, or and not over the two truth values, every node labelled with its own.
+
+    >>> X, y = formulas(3)
+    >>> print(X[0], y[0])
+    (0 and (0 0) (1 or (1 1) (1 1))) 0
+    """
+    random = np.random.default_rng(seed)
+    X = [_formula(random, depth) for _ in range(n)]
+    return X, np.array([tree.label for tree in X])
+
+
+def _formula(random: np.random.Generator, depth: int) -> Tree:
+    kind = random.integers(4) if depth else 3
+    if kind == 3:
+        value = int(random.integers(2))
+        return Tree(str(value), label=value)
+    parts = [_formula(random, depth - 1) for _ in range(2 if kind < 2 else 1)]
+    values = [part.label for part in parts]
+    value = (min(values), max(values), 1 - values[0])[kind]
+    return Tree(("and", "or", "not")[kind], parts, label=value)
