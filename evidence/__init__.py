@@ -8,6 +8,7 @@ NAMES = (
     "classical",
     "snapshots",
     "generative_tables",
+    "draw_glyphs",
     "defaults",
     "pruning",
     "foetal_ecg",

@@ -173,3 +173,13 @@ def test_the_python_of_the_page_on_graphs_runs(capsys):
         exec(compile(block, "graphs-networks.md", "exec"), names)
     assert names["model"].score(names["graph"][80:], names["y"][80:]) > 0.9
     assert len(capsys.readouterr().out.splitlines()) > 3
+
+
+def test_the_python_of_the_page_on_generative_models_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks("generative.md", "python"):
+        exec(compile(block, "generative.md", "exec"), names)
+    assert names["model"].detect([[0.0, 9.0, 0.0]]).tolist() == [True]
+    shown = {"samples.png", "back.png", "between.png", "codes.png", "field.png"}
+    assert {path.name for path in tmp_path.iterdir()} == shown
