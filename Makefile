@@ -12,7 +12,7 @@ test tiny: export PYTHONDONTWRITEBYTECODE =
 
 MINUTES ?= 15
 
-.PHONY: demo test tiny lint format bench evidence torture test-lowest proof docs clean
+.PHONY: demo test tiny lint format bench evidence torture test-lowest proof docs release-check clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -77,5 +77,19 @@ proof: $(VENV)/.test
 docs: $(VENV)/.test
 	$(BIN)/python tools/docs.py
 
+# Wheel and sdist, built, checked and tried in an empty environment.
+RELEASE := $(VENV)-release
+
+release-check:
+	rm -rf dist
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet build twine
+	$(RELEASE)/bin/python -m build --outdir dist .
+	$(RELEASE)/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt "$(TORCH)"
+	$(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt "$$(ls dist/*.whl)[export,serve]"
+	cd $(RELEASE) && bin/castalia --version && bin/castalia demo
+
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) $(RELEASE) build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -8,6 +8,7 @@ NAMES = (
     "classical",
     "snapshots",
     "generative_tables",
+    "draw_glyphs",
     "defaults",
     "pruning",
     "foetal_ecg",
@@ -38,6 +39,8 @@ NAMES = (
     "long_memory",
     "trees",
     "reservoirs",
+    "exports",
+    "serving_clients",
     "ridge_forecasts",
 )
 # Those of them that are trained on a GPU, in one call.

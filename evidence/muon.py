@@ -28,9 +28,8 @@ EPOCHS = 16
 TRIALS: tuple[tuple[Any, int, tuple[float, ...]], ...] = (
     (("adamw", {"betas": (0.9, 0.95)}), EPOCHS, (1e-3, 2e-3, 4e-3)),
     (("adamw", {"betas": (0.9, 0.99)}), EPOCHS, (1e-3, 2e-3)),
-    ("muon", 12, (1e-3, 2e-3, 4e-3)),
-    ("muon", 10, (2e-3, 4e-3)),
-    ("muon", 8, (2e-3, 4e-3)),
+    (("muon", {"betas": (0.9, 0.99)}), 12, (4e-3, 6e-3, 9e-3)),
+    (("muon", {"betas": (0.9, 0.99)}), 10, (6e-3, 9e-3)),
 )
 
 

@@ -115,6 +115,16 @@ def test_the_python_of_the_page_on_explanations_runs(tmp_path, monkeypatch):
     assert names["why"].gap < 1e-6
 
 
+def test_the_python_of_the_page_on_learning_paradigms_runs():
+    names = {}
+    for block in blocks("paradigms.md", "python"):
+        exec(compile(block, "paradigms.md", "exec"), names)
+    assert names["asking"].labels_ == 15
+    assert names["steady"].table_.shape == (2, 2)
+    assert names["world"].final[8]
+    assert names["learnt"].predict(names["x"][:3]).shape == (3,)
+
+
 def test_the_python_of_the_page_on_probabilistic_models_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -163,3 +173,13 @@ def test_the_python_of_the_page_on_graphs_runs(capsys):
         exec(compile(block, "graphs-networks.md", "exec"), names)
     assert names["model"].score(names["graph"][80:], names["y"][80:]) > 0.9
     assert len(capsys.readouterr().out.splitlines()) > 3
+
+
+def test_the_python_of_the_page_on_generative_models_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks("generative.md", "python"):
+        exec(compile(block, "generative.md", "exec"), names)
+    assert names["model"].detect([[0.0, 9.0, 0.0]]).tolist() == [True]
+    shown = {"samples.png", "back.png", "between.png", "codes.png", "field.png"}
+    assert {path.name for path in tmp_path.iterdir()} == shown

@@ -37,7 +37,9 @@ FLOORS = {
     "testing": 5.5,  # toy problems and contract checks; may use the models
     **dict.fromkeys(("diagnose", "tune", "evaluate"), 6.0),
     **dict.fromkeys(("lab", "method"), 7.0),
-    **dict.fromkeys(("cli", "studio", "serve"), 8.0),
+    "export": 7.5,
+    "serve": 7.75,
+    **dict.fromkeys(("cli", "studio"), 8.0),
     "doctor": 8.5,  # `python -m castalia.doctor`, a verb of the command line
     "__main__": 8.5,  # `python -m castalia`
     "pytest_plugin": 8.5,  # what pytest loads

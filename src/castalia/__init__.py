@@ -33,6 +33,8 @@ _PACKAGES = (
     "evaluate",
     "diagnose",
     "method",
+    "export",
+    "serve",
 )
 
 __all__ = ["__version__", *_NAMES, *SYSTEMS]

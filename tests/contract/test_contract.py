@@ -45,6 +45,8 @@ REPEATS = {
 }
 # A row that is given twice is given two draws of noise.
 DRAWN = dict.fromkeys(REPEATS, "noise is drawn for each row")
+# Rows are dealt to clients, and taken up to a share, by their number.
+COUNTED = dict.fromkeys(REPEATS, "rows are counted, not their weights")
 # Hyperparameters are found up to a tolerance; with given ones weights are repetitions, see
 # `tests/models/kernel/test_gaussian_processes.py`.
 LEARNT = {
@@ -58,6 +60,9 @@ EXCUSED = {
     "DenoisingAutoencoder": DRAWN,
     "StochasticAutoencoder": DRAWN,
     "VariationalAutoencoder": DRAWN,
+    "SelfSupervised": DRAWN,
+    "FederatedAveraging": COUNTED,
+    "Curriculum": COUNTED,
 }
 
 

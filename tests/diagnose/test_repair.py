@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline
 
 import castalia
 from castalia.diagnose import Diagnosis, Evidence, Remedy, diagnose, finding
+from castalia.diagnose.estimators.estimator_rules import _penalised
 from castalia.diagnose.estimators.prescription import prescribe
 from castalia.diagnose.repair import changed, treatment
 from castalia.errors import InvalidParameter
@@ -100,3 +101,22 @@ def test_overfitting_never_lowers_what_restrains_already(dropout, decay, changes
     found = finding("CST401", "warning", 0.8, "It overfits.", remedy)
     (prescribed,) = prescribe(Diagnosis((found,)), model)
     assert prescribed.remedy.changes == changes
+
+
+def test_a_long_way_without_shortcuts_is_made_shorter():
+    vanishing = finding("CST103", "error", 0.9, "…", Remedy("…", {"activation": "relu"}))
+    for layers, kept in ((4, None), (8, (32,) * 4)):
+        model = castalia.MLPClassifier(hidden=(32,) * layers, activation="sigmoid")
+        changes = prescribe(Diagnosis((vanishing,)), model).findings[0].remedy.changes
+        assert changes.get("hidden") == kept
+        assert changes["activation"] == "relu"
+
+
+def test_a_penalty_that_is_a_setting_comes_before_the_steps_it_spoils():
+    too_high = finding("CST101", "error", 0.9, "…", "…")
+    strong, usual = (castalia.LogisticRegression(solver="sgd", C=C) for C in (1e-5, 1.0))
+    (cause,) = _penalised(strong, (too_high,))
+    assert (cause.code, [one.code for one in cause.symptoms]) == ("CST404", ["CST101"])
+    assert prescribe(Diagnosis((cause,)), strong).findings[0].remedy.changes["C"] == 1.0
+    assert _penalised(usual, (too_high,)) == (too_high,)
+    assert _penalised(strong, ()) == ()

@@ -481,6 +481,34 @@ def test_the_forget_gate_is_the_part_that_is_missed_most():
     assert found["nfg: 20 steps"] > 1.5 * max(others)
 
 
+def test_a_linear_autoencoder_ends_where_the_components_are():
+    found = numbers("linear-ae-is-pca")
+    assert found["error"] == pytest.approx(found["least error"], rel=1e-3)
+    assert found["last angle"] < 2 < found["first angle"]
+
+
+def test_a_denoising_step_is_the_score():
+    found = numbers("dae-field")
+    assert found["slope"] == pytest.approx(found["exact slope"], rel=0.1)
+    assert found["share of steps that lead nearer"] > 0.8
+
+
+def test_two_numbers_hold_much_of_a_digit():
+    assert numbers("vae-latent")["share of digits known by two numbers"] > 0.3
+
+
+def test_the_forger_ends_near_the_data():
+    found = numbers("gan-game")
+    assert found["last distance"] < 0.2 * found["first distance"]
+    assert found["smallest share of a blob"] > 0.1
+    assert found["D on fake at the end"] == pytest.approx(0.5, abs=0.15)
+
+
+def test_more_steps_of_a_draw_come_nearer():
+    found = numbers("diffusion-steps")
+    assert found["distance after 50 steps"] < 0.5 * found["distance after 1 step"]
+
+
 def test_a_reservoir_forgets_below_radius_one_and_a_linear_one_remembers_its_units():
     found = numbers("echo-state")
     assert found["distance at the end, radius 0.5"] < 1e-12

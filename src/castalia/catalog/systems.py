@@ -14,6 +14,7 @@ from castalia.catalog.probabilistic_systems import PROBABILISTIC
 from castalia.catalog.records import System
 from castalia.catalog.sequence_systems import SEQUENCE
 from castalia.catalog.state_systems import HIDDEN_STATE
+from castalia.catalog.strategy_systems import STRATEGIES
 from castalia.catalog.vision_detector_systems import VISION_DETECTORS
 from castalia.catalog.vision_segmenter_systems import VISION_SEGMENTERS
 from castalia.catalog.vision_systems import VISION
@@ -41,6 +42,7 @@ FAMILIES = (
     BOLTZMANN,
     PROBABILISTIC,
     GRAPHS,
+    STRATEGIES,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from castalia import __version__
+from castalia.cli.completion_command import VARIABLE, completion
 from castalia.cli.course_command import course
 from castalia.cli.cure_command import cure
 from castalia.cli.demo_command import demo
@@ -21,14 +22,17 @@ from castalia.cli.doctor_command import doctor
 from castalia.cli.error_exit import DEBUG, guarded
 from castalia.cli.evaluate_command import evaluate
 from castalia.cli.explain_command import explain
+from castalia.cli.export_command import export
 from castalia.cli.fit_command import fit
 from castalia.cli.generate_command import generate
 from castalia.cli.lab_command import lab
 from castalia.cli.models_command import models
 from castalia.cli.predict_command import predict
 from castalia.cli.report_command import report
+from castalia.cli.run_command import run
 from castalia.cli.runs_command import runs
 from castalia.cli.sample_command import sample
+from castalia.cli.serve_command import serve
 from castalia.cli.tune_command import tune
 
 __all__ = ["app", "main"]
@@ -75,6 +79,9 @@ for verb in (
     sample,
     evaluate,
     explain,
+    export,
+    run,
+    serve,
     report,
     diagnose,
     cure,
@@ -83,6 +90,7 @@ for verb in (
     lab,
     course,
     demo,
+    completion,
 ):
     app.command()(guarded(verb))
 # What follows the script's name belongs to the script.
@@ -91,4 +99,8 @@ app.command(context_settings={"allow_interspersed_args": False})(guarded(doctor)
 
 def main() -> None:
     """Run the command line."""
-    app()
+    if VARIABLE in os.environ:  # a shell asks for words
+        from typer.completion import completion_init
+
+        completion_init()
+    app(prog_name="castalia")

@@ -59,6 +59,12 @@ EXPERIMENTS: dict[str, str] = {
     "importance-sampling": "Draws from where it matters, weighted, beat draws from everywhere",
     "gibbs-mixing": "The more neighbours agree, the longer a chain takes to forget its start",
     "rbm-filters": "Hidden units of a Boltzmann machine become strokes, and draw new digits",
+    "linear-ae-is-pca": "Gradients on a linear autoencoder find the space of principal components",
+    "dae-field": "What a denoising autoencoder takes away points back to where the data are",
+    "vae-latent": "Two numbers for a digit: neighbours in the code are neighbours in shape",
+    "draw-attention": "An image is painted step by step, through a window that moves",
+    "gan-game": "Forger and judge take turns until the judge can only guess",
+    "diffusion-steps": "Noise is taken out step by step, and what is left looks like data",
     "gp-prior-posterior": "Points cut away functions; the evidence chooses how smooth they are",
 }
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.method.kinds import Asked, kind_of
+from castalia.method.kinds import Asked, NewRows, kind_of
 from castalia.method.report.plain_values import plain
 from castalia.method.saved_model import (
     find_columns,
@@ -27,7 +27,7 @@ from castalia.method.saved_model import (
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
-__all__ = ["ENDINGS", "Predictions", "harmless", "predict"]
+__all__ = ["ENDINGS", "Predictions", "harmless", "predict", "read_new_rows"]
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these spreadsheets begin to compute
@@ -152,8 +152,39 @@ def predict(
         Encoding of a text file; None: found out.
     """
     estimator = load_model(model, name)
-    kind = kind_of(estimator)
-    rows = kind.new_rows(
+    rows = read_new_rows(
+        model, estimator, data, text=text, header=header, encoding=encoding, keep=keep
+    )
+    if strict and rows.unseen:
+        raise InvalidData(f"predict: {' '.join(rows.unseen)}")
+    answers = kind_of(estimator).answers(estimator, rows.X)
+    _check_kept(keep, rows.names, answers)
+    columns = {**rows.names, **answers}
+    return Predictions(columns, [*rows.notes, *rows.unseen])
+
+
+def read_new_rows(
+    model: str | os.PathLike[str],
+    estimator: Any,
+    data: Any,
+    *,
+    text: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
+    keep: Sequence[str] = (),
+) -> NewRows:
+    """Read rows as the run of a saved model read its own.
+
+    Parameters
+    ----------
+    model
+        The folder that the estimator was loaded from.
+    estimator
+        The model.
+    data, text, header, encoding, keep
+        As ``predict`` takes them.
+    """
+    return kind_of(estimator).new_rows(
         estimator,
         data if isinstance(data, list) else [data],
         Asked(
@@ -166,12 +197,6 @@ def predict(
             formats=find_formats(model),
         ),
     )
-    if strict and rows.unseen:
-        raise InvalidData(f"predict: {' '.join(rows.unseen)}")
-    answers = kind.answers(estimator, rows.X)
-    _check_kept(keep, rows.names, answers)
-    columns = {**rows.names, **answers}
-    return Predictions(columns, [*rows.notes, *rows.unseen])
 
 
 def _check_kept(keep: Sequence[str], names: Collection[str], answers: Collection[str]) -> None:

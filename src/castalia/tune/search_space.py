@@ -87,6 +87,19 @@ AROUND: dict[str, Domain] = {
     "members": MEMBERS,
     "average": Choice("swa", "ema"),
     "pool": Choice("max", "mean"),
+    "temperature": Uniform(0.1, 8.0, log=True),
+    "share": Uniform(0.1, 0.9),
+    "confidence": Uniform(0.6, 0.99),
+    "factor": Uniform(1e-2, 1e2, log=True),
+    "weights": Choice("uncertainty", "equal"),
+    "query": Choice("margin", "entropy", "uncertainty"),
+    "memory": Choice(20, 50, 100),
+    "rounds": Choice(5, 10, 20),
+    "local_epochs": Choice(1, 2, 5),
+    "eps": Uniform(0.01, 0.5, log=True),
+    "begin": Uniform(0.1, 1.0),
+    "keep": Uniform(0.5, 1.0),
+    "loss": Choice("ranknet", "lambdarank"),
 }
 
 LOOP_SOLVERS = ("sgd", "gd")  # of models that have a direct solver too

@@ -76,7 +76,7 @@ def test_other_games_also_learn(loss):
 def test_a_conditional_one_draws_the_class_it_is_asked_for():
     X, y = blobs()
     model = GenerativeAdversarialNetwork(
-        lr=3e-3, epochs=100, conditional=True, **SMALL
+        lr=5e-3, epochs=60, batch_size=60, conditional=True, **SMALL
     ).fit(X, y)  # fmt: skip
     for label in range(3):
         drawn = model.sample(300, label)
@@ -124,8 +124,10 @@ def test_what_is_lacking_is_said():
 def test_one_infers_and_scores_and_the_other_draws_as_well():
     """GEN-17: both on one toy set, by one measure of their samples."""
     X, _ = blobs()
-    vae = VariationalAutoencoder(code=2, hidden=(32,), lr=5e-3, epochs=120, random_state=0).fit(X)
-    gan = GenerativeAdversarialNetwork(lr=3e-3, epochs=150, **SMALL).fit(X)
+    vae = VariationalAutoencoder(
+        code=2, hidden=(32,), lr=1e-2, epochs=60, batch_size=60, random_state=0
+    ).fit(X)
+    gan = GenerativeAdversarialNetwork(lr=5e-3, epochs=100, batch_size=60, **SMALL).fit(X)
     seen = {type(m).__name__: sample_scores(X, m.sample(300)) for m in (vae, gan)}
     assert all(scores["energy_distance"] < 0.25 for scores in seen.values())
     assert vae.transform(X).shape == (300, 2)

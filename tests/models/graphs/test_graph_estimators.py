@@ -139,6 +139,14 @@ def test_links_are_ranked_and_scored():
         model.fit(X, y + 3)
 
 
+def test_classes_of_nodes_are_no_targets_of_links(communities):
+    graph, y = communities
+    labelled = Graph(graph.edges, graph.x, y)
+    model = LinkPredictor(hidden=4, epochs=2, random_state=0, training=QUIET)
+    found = model.fit(labelled).predict_proba(labelled, [(0, 1)])
+    assert np.array_equal(found, model.fit(graph).predict_proba(graph, [(0, 1)]))
+
+
 def test_a_regressor_of_nodes_leaves_out_those_without_a_number():
     X, y = toy("heights")
     holed = np.where(np.arange(len(y)) < 100, y, np.nan)

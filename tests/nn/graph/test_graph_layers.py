@@ -238,6 +238,22 @@ def test_a_mask_of_half_halves_messages_but_not_what_a_node_says_to_itself():
     assert_close(layer(x, half), ((a - own) / 2 + own) @ x @ layer.weight)
 
 
+@pytest.mark.parametrize("name", ["gcn", "sage"])
+def test_the_product_with_features_that_never_change_is_found_once(name):
+    edges, x = drawn()
+    adjacency, layer = Adjacency.of(edges, len(x)), LAYERS[name]().double()
+    beside = adjacency.beside(x)
+    assert_close(layer(x, beside), layer(x, adjacency))
+    mixed = beside.normalised() if name == "gcn" else beside.averaged()
+    assert mixed.mixed(x) is mixed.mixed(x)
+    assert_close(mixed.mixed(x), mixed.dense() @ x)
+    assert mixed.mixed(x.clone()) is None
+    assert mixed.masked(torch.ones(mixed.edges)).mixed(x) is None
+    assert adjacency.beside(x.clone().requires_grad_()).mixed(x) is None
+    other = x + 1  # such as after dropout
+    assert_close(layer(other, beside), layer(other, adjacency))
+
+
 def weights_into(theirs, **pairs):
     with torch.no_grad():
         for name, value in pairs.items():

@@ -19,6 +19,7 @@ __all__ = ["prescribe"]
 LONGER, LEAST_EPOCHS = 10, 100
 PATIENCE = 20
 WIDER = (128, 128)
+DEEP = 5  # hidden layers, with no way around them
 
 Changes = dict[str, Any]
 
@@ -128,15 +129,14 @@ class _Dose:
         return {"epochs": epochs, "training__patience": self._now("training__patience") or PATIENCE}
 
     def unblock(self, changes: Mapping[str, Any]) -> Changes:
-        """Let gradients through, at a rate that suits the new activation, and train longer.
-
-        What was trained so far has hardly moved, and so deep a network needs its time.
-        """
-        name = "activation"
-        if not has_setting(self.estimator, name) or name not in changes:
+        """Let gradients through at a rate that suits, by a shorter way where it is long."""
+        if not has_setting(self.estimator, "activation") or "activation" not in changes:
             return {}
-        epochs = 3 * self.estimator.epochs
-        return {"lr": self._tested(activation=changes[name]), "epochs": epochs}
+        new = {"activation": changes["activation"]}
+        hidden = self._now("hidden") if has_setting(self.estimator, "hidden") else ()
+        if len(hidden) > DEEP:
+            new["hidden"] = tuple(hidden[: len(hidden) // 2])
+        return {**new, "lr": self._tested(**new)}
 
     def adaptive(self, changes: Mapping[str, Any]) -> Changes:
         """Use Adam, at a rate of its own."""

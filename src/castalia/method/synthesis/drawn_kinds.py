@@ -20,6 +20,7 @@ from castalia.method.kinds.table_kind import column_row
 from castalia.method.model_settings import apply_settings
 from castalia.method.table_model import made
 from castalia.method.train_test_split import LEAST_ROWS
+from castalia.method.training_run import SMALL_BATCH
 from castalia.train import check_training
 from castalia.utils.devices import resolve_device
 from castalia.utils.text import listing, plural
@@ -34,6 +35,7 @@ MODELS = (
     "MomentMatching",
     "DRAW",
 )
+STEPS, MOST_EPOCHS = 6000, 1000  # of a training on a table at least, and its epochs at most
 LONGEST = 64  # pixels of the longer side of an image that is learnt
 # Settings of a plan that predict something.
 _OTHER = ("target", "nodes", "text", "task", "metric", "goal", "cv", "group", "time", "horizon")
@@ -70,7 +72,7 @@ class DrawnRows:
         """Return the unfitted model."""
         model = made(_system(self.plan.model or self.usual[0]))
         training = replace(model.usual_training, device=self.plan.device, verbose=False)
-        model.set_params(random_state=self.plan.seed, training=training)
+        model.set_params(random_state=self.plan.seed, training=training, **self.amounts(model))
         apply_settings(model, self.plan.settings)
         check_parameters(model)
         check_training(model.training)
@@ -80,6 +82,17 @@ class DrawnRows:
                 "no labels. Leave the setting out."
             )
         return model
+
+    def amounts(self, model: Any) -> dict[str, int]:
+        """Return how long to train, where the model's own default will not do."""
+        return {}
+
+    def _chosen(self) -> list[str]:
+        """Say which model is taken, and why, where nobody named one."""
+        if self.plan.model is not None:
+            return []
+        name, why = self.usual
+        return [f"{name} is taken, as {why} (--model vae, gan, … for another)."]
 
     @property
     def title(self) -> str:
@@ -123,7 +136,7 @@ class DrawnTable(DrawnRows):
     """Rows of a table; all columns are drawn together."""
 
     unit = "row"
-    usual = ("DiffusionModel", "it draws mixed columns")
+    usual = ("DiffusionModel", "it draws columns of all kinds")
 
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
@@ -135,6 +148,12 @@ class DrawnTable(DrawnRows):
         kept, held = holdout(len(data), plan.test, seed=plan.seed)
         rows = data.select(used)
         self.X, self.held = rows.take(kept), rows.take(held)
+        self.notes += self._chosen()
+
+    def amounts(self, model: Any) -> dict[str, int]:
+        """Take some steps at least: a small table has few of them in an epoch."""
+        epoch = max(1, len(self.X) // (model.batch_size or SMALL_BATCH))
+        return {"epochs": max(model.epochs, min(MOST_EPOCHS, STEPS // epoch))}
 
     def fingerprint(self) -> str:
         """Return a mark of the content."""
@@ -177,6 +196,7 @@ class DrawnImages(DrawnRows):
         self.X, self.held = (self._pixels(index, size) for index in (kept, held))
         self.y = None if labels is None else labels[kept]
         self.usual = _usual(plan.device)
+        self.notes += self._chosen()
 
     def _pixels(self, index: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         """Return bytes or shares of white, (N, H, W) or (N, H, W, C)."""
@@ -208,7 +228,7 @@ class DrawnImages(DrawnRows):
 
 def _usual(device: str) -> tuple[str, str]:
     if resolve_device(device).type == "cpu":
-        return "VariationalAutoencoder", "there is no GPU; --model diffusion is sharper and slower"
+        return "VariationalAutoencoder", "there is no GPU, and diffusion is slow without"
     return "DiffusionModel", "it draws the sharpest images"
 
 

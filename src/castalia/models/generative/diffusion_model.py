@@ -46,8 +46,8 @@ class DiffusionNetwork(nn.Module):
         self.denoiser, self.rows = denoiser, rows
         self.low: Tensor
         self.high: Tensor
-        self.register_buffer("low", torch.full((columns,), -1.0))
-        self.register_buffer("high", torch.ones(columns))
+        self.register_buffer("low", torch.full((columns,), torch.inf))
+        self.register_buffer("high", torch.full((columns,), -torch.inf))
 
     def expand(self, x: Tensor) -> Tensor:
         """Return columns: images from -1 to 1."""

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base import Interval
@@ -168,21 +167,12 @@ class DRAW(Samples, Anomalies, Codes, RowEstimator):
 
     def canvases(self, n: int = 1, *, random_state: int = 0) -> np.ndarray:
         """Draw images and return the canvas after each step, (n, T, H, W) or (n, T, H, W, C)."""
-        found = []
-        for rows, _ in self._painted(n, random_state):
-            shown = self._values(rows.sigmoid().flatten(0, 1))
-            found.append(shown.reshape(len(rows), self.steps, *shown.shape[1:]))
-        return np.concatenate(found)
-
-    def windows(self, n: int = 1, *, random_state: int = 0) -> np.ndarray:
-        """Return the writing windows of the images that ``canvases`` draws, as ``attention``."""
-        found = [place.cpu().numpy() for _, place in self._painted(n, random_state)]
-        return np.concatenate(found)
+        noise = RowNoise.blocks(n, random_state)
+        return np.concatenate([self.painted(block.normal(self.code_)) for block in noise])
 
     @torch.inference_mode()
-    def _painted(self, n: int, seed: int) -> list[tuple[Tensor, Tensor]]:
-        """Return canvases and windows after each step of drawn images, block by block."""
-        check_is_fitted(self, "module_")
-        parameter = next(self.module_.parameters())
-        codes = (noise.normal(self.steps, self.code) for noise in RowNoise.blocks(n, seed))
-        return [self.module_.paint(z.to(parameter)) for z in codes]  # type: ignore[operator]
+    def painted(self, Z: Any) -> np.ndarray:
+        """Return the canvas after each step of codes (n, T code), as ``canvases`` does."""
+        z = self._device_tensor(Z).view(-1, self.steps, self.code)
+        shown = self._values(self.module_.paint(z)[0].sigmoid().flatten(0, 1))  # type: ignore[operator]
+        return shown.reshape(len(z), self.steps, *shown.shape[1:])

@@ -1,0 +1,193 @@
+"""Requests a second of one small network behind three servers, 64 connections, one row each.
+
+``python -m benchmarks.serving [--seconds 8] [--rounds 3]``. The servers run one after the other in
+processes of their own with one thread of torch, the client in this one; rounds take turns.
+Castalia batches what arrives together; FastAPI calls the model for each request; LitServe batches
+up to 64 rows within 5 ms. FastAPI and LitServe are of the ``bench`` extra; one that is absent is
+left out.
+"""
+
+import argparse
+import asyncio
+import importlib.util
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+CONNECTIONS, COLUMNS = 64, 10
+ROW = {f"x{i}": round(0.1 * i, 1) for i in range(COLUMNS)}
+
+CASTALIA = """
+from castalia.serve import ServeSettings, serve
+from castalia.serve.served_model import ServedModel
+serve({"m": ServedModel("m", FOLDER)}, ServeSettings(), "127.0.0.1", PORT)
+"""
+FASTAPI = """
+import castalia, numpy as np, uvicorn, warnings
+warnings.simplefilter('ignore')  # about names of columns, once a request
+from fastapi import FastAPI
+from pydantic import create_model
+model = castalia.load(FOLDER)
+Row = create_model("Row", **{f"x{i}": (float, ...) for i in range(COLUMNS)})
+app = FastAPI()
+@app.post("/predict")
+def predict(row: Row):
+    chance = model.predict_proba(np.array([list(row.model_dump().values())]))[0]
+    return {"prediction": model.classes_[chance.argmax()].item(), "probability": chance.tolist()}
+uvicorn.run(app, host="127.0.0.1", port=PORT, log_level="error", access_log=False)
+"""
+LITSERVE = """
+import castalia, litserve, numpy as np, warnings
+warnings.simplefilter('ignore')
+class Api(litserve.LitAPI):
+    def setup(self, device):
+        self.model = castalia.load(FOLDER)
+    def decode_request(self, request):
+        return np.array(list(request.values()), dtype=float)
+    def batch(self, rows):
+        return np.stack(rows)
+    def predict(self, rows):
+        return self.model.predict_proba(rows)
+    def unbatch(self, found):
+        return list(found)
+    def encode_response(self, chance):
+        return {"prediction": int(chance.argmax()), "probability": chance.tolist()}
+if __name__ == "__main__":
+    api = Api(max_batch_size=64, batch_timeout=0.005)
+    server = litserve.LitServer(api, accelerator="cpu", workers_per_device=1)
+    server.run(host="127.0.0.1", port=PORT, log_level="error", generate_client_file=False)
+"""
+SERVERS = {"castalia serve": CASTALIA, "FastAPI": FASTAPI, "LitServe": LITSERVE}
+NEEDED = {"castalia serve": "starlette", "FastAPI": "fastapi", "LitServe": "litserve"}
+
+
+class Client(asyncio.Protocol):
+    """One connection that asks again as soon as it is answered."""
+
+    def __init__(self, request, counts, done):
+        self.request, self.counts, self.done, self.buffer = request, counts, done, b""
+
+    def connection_made(self, transport):
+        self.transport = transport
+        self._ask()
+
+    def _ask(self):
+        self.start = time.perf_counter()
+        self.transport.write(self.request)
+
+    def data_received(self, data):
+        self.buffer += data
+        head, found, body = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        lower = head.lower()
+        size = int(lower.split(b"content-length:")[1].split(b"\r\n")[0])
+        if len(body) < size:
+            return
+        good = head.startswith(b"HTTP/1.1 200")
+        self.counts.append(time.perf_counter() - self.start if good else float("nan"))
+        self.buffer = b""
+        if time.perf_counter() < self.done[0]:
+            self._ask()
+        else:
+            self.transport.close()
+
+
+async def load(port, seconds):
+    """Return the time of every answer within so many seconds."""
+    body = json.dumps(ROW).encode()
+    head = "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    counts, done, loop = [], [time.perf_counter() + seconds], asyncio.get_running_loop()
+    made = [
+        loop.create_connection(lambda: Client(request, counts, done), "127.0.0.1", port)
+        for _ in range(CONNECTIONS)
+    ]
+    await asyncio.gather(*made)
+    await asyncio.sleep(seconds + 0.5)
+    return counts
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def started(name, folder, port):
+    """Start a server and wait until it accepts."""
+    names = f"FOLDER, PORT, COLUMNS = {str(folder)!r}, {port}, {COLUMNS}\n"
+    script = Path(folder).parent / f"{NEEDED[name]}_server.py"
+    script.write_text(names + SERVERS[name])
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, str(script)], env=env, start_new_session=True)
+    for _ in range(2_400):
+        time.sleep(0.1)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return process
+    process.kill()
+    raise RuntimeError(f"{name} did not start")
+
+
+def measured(name, folder, seconds):
+    port = free_port()
+    process = started(name, folder, port)
+    try:
+        asyncio.run(load(port, 2.0))  # warm-up, not counted
+        times = np.array(asyncio.run(load(port, seconds)))
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait(20)
+    wrong = int(np.isnan(times).sum())
+    good = times[~np.isnan(times)]
+    return {"rate": len(good) / seconds, "p50": np.median(good), "p99": np.quantile(good, 0.99),
+            "wrong": wrong}  # fmt: skip
+
+
+def small_model(folder):
+    """Fit and save the network that all servers have."""
+    import castalia
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, COLUMNS))
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=list(ROW))
+    model = castalia.MLPClassifier(hidden=(64, 64), epochs=2, random_state=0)
+    castalia.save(model.fit(frame, (X[:, 0] > 0).astype(int)), folder)
+
+
+def main(words=None):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args(words)
+    names = [name for name in SERVERS if importlib.util.find_spec(NEEDED[name])]
+    found = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "model"
+        small_model(folder)
+        for turn in range(asked.rounds):
+            for name in names[turn % len(names) :] + names[: turn % len(names)]:
+                found[name].append(measured(name, folder, asked.seconds))
+                print(turn, name, found[name][-1], file=sys.stderr, flush=True)
+    print("| server | requests/s | p50, ms | p99, ms | refused |\n|---|---|---|---|---|")
+    for name, rounds in found.items():
+        rates = sorted(each["rate"] for each in rounds)
+        cells = [statistics.median(each[key] for each in rounds) for key in ("p50", "p99")]
+        wrong = sum(each["wrong"] for each in rounds)
+        spread = f"{statistics.median(rates):,.0f} ({rates[0]:,.0f} to {rates[-1]:,.0f})"
+        print(f"| {name} | {spread} | {1e3 * cells[0]:.1f} | {1e3 * cells[1]:.1f} | {wrong} |")
+
+
+if __name__ == "__main__":
+    main()

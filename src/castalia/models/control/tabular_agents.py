@@ -1,0 +1,223 @@
+"""Agents that learn a table of values from what happens to them.
+
+Q-learning: Q(s, a) += a (r + g max_a' Q(s', a') - Q(s, a)).  TD(l): delta = r + g V(s') - V(s),
+e <- g l e, e(s) += 1, V += a delta e.  Self-play: v(p) += a (-max_p' v(p') - v(p)) over positions
+after a move, p' the replies to p.
+References: 1989, Watkins, Learning from delayed rewards. 1988, Sutton, Learning to predict by the
+methods of temporal differences. 1995, Tesauro, Temporal difference learning and TD-Gammon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from castalia.base import Interval, RandomState, check_parameters
+from castalia.errors import InvalidParameter
+from castalia.utils.seeds import derive, seed_from
+
+__all__ = ["QLearning", "TDLearning"]
+
+STEPS = 10_000  # of one episode, after which a world that does not end is given up
+
+
+def _size(owner: str, world: Any, space: str) -> int:
+    """Return how many states or actions a world has."""
+    n = getattr(getattr(world, space, None), "n", None)
+    if n is None or not hasattr(world, "step") or not hasattr(world, "reset"):
+        raise InvalidParameter(
+            f"{owner}: the world must have `reset`, `step` and a counted `{space}` (`.n`), as "
+            f"GridWorld and Gymnasium's discrete ones; got {type(world).__name__}."
+        )
+    return int(n)
+
+
+def play(world: Any, seed: int, choose: Any, learn: Any) -> float:
+    """Play one episode, learn from every step, and return the sum of rewards."""
+    state, _ = world.reset(seed=seed)
+    total = 0.0
+    for _ in range(STEPS):
+        action = choose(state)
+        after, reward, ended, cut, _ = world.step(action)
+        learn(state, action, reward, after, ended)
+        total += reward
+        state = after
+        if ended or cut:
+            break
+    return total
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class QLearning(BaseEstimator):
+    """A table of what each action is worth in each state, learnt by acting.
+
+    With chance ``explore`` an action is drawn at random, else the best known one is taken. The
+    table comes near the optimal one whatever is done in between, if everything is tried often and
+    the rate falls; here it falls as 1 / (visits)^0.6.
+
+    Parameters
+    ----------
+    episodes
+        Episodes to play.
+    discount
+        How much the next reward counts against this one.
+    explore
+        Chance of a random action.
+    random_state
+        Seed of the agent and of the world.
+
+    Attributes
+    ----------
+    values_ : ndarray (S, A)
+        Q(s, a).
+    returns_ : ndarray (episodes,)
+        Sum of rewards of each episode: the learning curve.
+
+    Examples
+    --------
+    >>> from castalia.models.control import GridWorld, QLearning
+    >>> agent = QLearning(episodes=200, random_state=0).fit(GridWorld(["S.", "HG"]))
+    >>> agent.predict([0, 1]).tolist()  # right, then down
+    [1, 2]
+    """
+
+    episodes: Annotated[int, Interval(1, whole=True)] = 500
+    discount: Annotated[float, Interval(0, 1)] = 0.99
+    explore: Annotated[float, Interval(0, 1)] = 0.2
+    random_state: Annotated[Any, RandomState()] = None
+
+    def fit(self, world: Any, y: Any = None) -> QLearning:
+        """Play and learn in a world with numbered states and actions."""
+        check_parameters(self)
+        states, actions = (
+            _size("QLearning", world, f"{kind}_space") for kind in ("observation", "action")
+        )
+        seed = seed_from(self.random_state)
+        random = np.random.default_rng(seed)
+        q, visits = np.zeros((states, actions)), np.zeros((states, actions))
+
+        def choose(state: int) -> int:
+            if random.random() < self.explore:
+                return int(random.integers(actions))
+            return int(random.choice(np.flatnonzero(q[state] == q[state].max())))
+
+        def learn(state: int, action: int, reward: float, after: int, ended: bool) -> None:
+            visits[state, action] += 1
+            ahead = 0.0 if ended else self.discount * q[after].max()
+            rate = visits[state, action] ** -0.6
+            q[state, action] += rate * (reward + ahead - q[state, action])
+
+        self.returns_ = np.array(
+            [play(world, derive(seed, e) % 2**31, choose, learn) for e in range(self.episodes)]
+        )
+        self.values_ = q
+        return self
+
+    def predict(self, states: Any) -> np.ndarray:
+        """Return the best known action in each state."""
+        check_is_fitted(self, "values_")
+        return np.asarray(self.values_[np.asarray(states)].argmax(axis=-1))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TDLearning(BaseEstimator):
+    """Values of states learnt from the difference between successive guesses.
+
+    In a world the value of a state under random actions is learnt by TD(lambda); in a game, which
+    has ``moves`` and ``result``, the value of positions by playing against itself.
+
+    Parameters
+    ----------
+    episodes
+        Episodes, or games.
+    lr
+        Rate a.
+    discount
+        How much the next reward counts against this one; games are not discounted.
+    trace
+        lambda: how far back a difference is felt, 0 one step, 1 to the beginning.
+    explore
+        Chance of a random move in a game.
+    random_state
+        Seed.
+
+    Attributes
+    ----------
+    values_ : ndarray (S,) or dict
+        Value of each state, or of each position after a move to whoever moved.
+
+    Examples
+    --------
+    >>> from castalia.models.control import RandomWalk, TDLearning
+    >>> agent = TDLearning(episodes=300, lr=0.05, random_state=0).fit(RandomWalk(3))
+    >>> agent.values_[1] < agent.values_[2] < agent.values_[3]
+    np.True_
+    """
+
+    episodes: Annotated[int, Interval(1, whole=True)] = 1000
+    lr: Annotated[float, Interval(0, 1, closed="right")] = 0.1
+    discount: Annotated[float, Interval(0, 1)] = 1.0
+    trace: Annotated[float, Interval(0, 1)] = 0.5
+    explore: Annotated[float, Interval(0, 1)] = 0.3
+    random_state: Annotated[Any, RandomState()] = None
+
+    def fit(self, world: Any, y: Any = None) -> TDLearning:
+        """Learn the values of a world under random actions, or of a game by self-play."""
+        check_parameters(self)
+        seed = seed_from(self.random_state)
+        if hasattr(world, "moves") and hasattr(world, "result"):
+            self.game_ = world
+            self.values_: Any = self._self_play(world, np.random.default_rng(seed))
+        else:
+            self.values_ = self._walks(world, seed)
+        return self
+
+    def _walks(self, world: Any, seed: int) -> np.ndarray:
+        states = _size("TDLearning", world, "observation_space")
+        actions = _size("TDLearning", world, "action_space")
+        random = np.random.default_rng(seed)
+        v, felt = np.zeros(states), np.zeros(states)
+
+        def learn(state: int, action: int, reward: float, after: int, ended: bool) -> None:
+            ahead = 0.0 if ended else self.discount * v[after]
+            felt[:] *= self.discount * self.trace
+            felt[state] += 1
+            v[:] += self.lr * (reward + ahead - v[state]) * felt
+
+        for episode in range(self.episodes):
+            felt[:] = 0
+            start = derive(seed, episode) % 2**31
+            play(world, start, lambda state: int(random.integers(actions)), learn)
+        return v
+
+    def _self_play(self, game: Any, random: np.random.Generator) -> dict[Any, float]:
+        v: dict[Any, float] = {}
+
+        def value(position: Any) -> float:
+            if position not in v:
+                v[position] = game.result(position) or 0.0
+            return v[position]
+
+        for _ in range(self.episodes):
+            position, path = game.start, []
+            while game.result(position) is None:
+                path.append(position)
+                replies = game.moves(position)
+                if random.random() < self.explore:
+                    position = replies[random.integers(len(replies))]
+                else:
+                    position = max(replies, key=value)
+            for position in reversed(path):  # the end of a game reaches its beginning at once
+                ahead = -max(map(value, game.moves(position)))
+                v[position] = value(position) + self.lr * (ahead - value(position))
+        return v
+
+    def move(self, position: Any) -> Any:
+        """Return the position after the best known move of the player whose turn it is."""
+        check_is_fitted(self, "game_")
+        replies = self.game_.moves(position)
+        return max(replies, key=lambda p: self.values_.get(p, self.game_.result(p) or 0.0))

@@ -1,0 +1,97 @@
+"""What agents learn against what is known: Bellman's equation, analytic values, minimax."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from castalia.errors import InvalidParameter
+from castalia.models.control import (
+    GridWorld,
+    QLearning,
+    RandomWalk,
+    TDLearning,
+    TicTacToe,
+    best_value,
+    value_iteration,
+)
+
+MAP = ["S..#", ".H..", "...G"]
+
+
+def test_value_iteration_solves_bellman_s_equation():
+    world = GridWorld(MAP, slip=0.2)
+    q = value_iteration(world, 0.9)
+    ahead = np.where(world.final, 0, q.max(axis=1))
+    expected = np.einsum("san,san->sa", world.chances, world.rewards + 0.9 * ahead)
+    np.testing.assert_allclose(q[~world.final], expected[~world.final], atol=1e-9)
+    np.testing.assert_allclose(world.chances.sum(axis=2), 1)
+
+
+@pytest.mark.parametrize("slip, episodes", [(0.0, 500), (0.1, 1000)])
+def test_q_learning_finds_the_optimal_policy(slip, episodes):
+    world = GridWorld(MAP, slip=slip)
+    agent = QLearning(episodes=episodes, discount=0.95, explore=0.3, random_state=0).fit(world)
+    best = value_iteration(world, 0.95)
+    path, state = [], world.start
+    while not world.final[state]:  # along the likeliest way to the goal
+        action = agent.predict(state)
+        assert best[state, action] == pytest.approx(best[state].max(), abs=1e-9 + 0.02 * (slip > 0))
+        path.append(state)
+        state = int(world.chances[state, action].argmax())
+        assert len(path) < 12
+    assert world.rows[state // 4][state % 4] == "G"
+    assert agent.returns_[-50:].mean() > agent.returns_[:50].mean()
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.8])
+def test_temporal_differences_find_the_values_of_the_random_walk(trace):
+    truth = np.arange(1, 6) / 6
+
+    def error(episodes):
+        agent = TDLearning(episodes=episodes, lr=0.02, trace=trace, random_state=0)
+        return np.sqrt(np.mean((agent.fit(RandomWalk(5)).values_[1:6] - truth) ** 2))
+
+    assert error(10) > error(400)
+    assert error(400) < 0.08
+
+
+def test_the_same_seed_learns_the_same_and_a_clone_too():
+    agent = QLearning(episodes=20, random_state=3)
+    first = agent.fit(GridWorld(MAP, slip=0.3)).values_
+    np.testing.assert_array_equal(first, clone(agent).fit(GridWorld(MAP, slip=0.3)).values_)
+
+
+@pytest.fixture(scope="module")
+def player():
+    return TDLearning(episodes=12000, lr=1.0, explore=0.6, random_state=0).fit(TicTacToe())
+
+
+def versus(player, other, games):
+    """Return the results of games, each side beginning in turn: 1 won, -1 lost."""
+    game, found = TicTacToe(), []
+    for number in range(games):
+        position, mine = game.start, number % 2 == 0
+        while (end := game.result(position)) is None:
+            position = player.move(position) if mine else other(game.moves(position))
+            mine = not mine
+        found.append(end if not mine else -end)
+    return found
+
+
+def test_self_play_never_loses_to_random_moves(player):
+    random = np.random.default_rng(1)
+    results = versus(player, lambda moves: moves[random.integers(len(moves))], 400)
+    assert min(results) >= 0
+    assert np.mean(results) > 0.8
+
+
+def test_self_play_draws_against_minimax(player):
+    assert set(versus(player, lambda moves: max(moves, key=best_value), 2)) == {0.0}
+    assert best_value(TicTacToe.start) == 0
+
+
+def test_a_world_without_counted_states_and_a_map_without_a_goal_are_refused():
+    with pytest.raises(InvalidParameter, match="the world must have `reset`, `step` and a counted"):
+        QLearning().fit(object())
+    with pytest.raises(InvalidParameter, match="with one S and a G; got"):
+        GridWorld(["S.", ".."])

@@ -1,0 +1,84 @@
+"""Starting weights for a family: gradients by hand, tasks side by side, sines from five points."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from castalia import MLPRegressor, Training
+from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.meta import MAML
+from castalia.models.meta.maml import MetaLoss, adapted
+from castalia.objectives import SquaredError
+from castalia.protocols import Batch
+
+HALF = SquaredError(scale="half")
+
+
+@pytest.mark.parametrize("second", [True, False], ids=["second order", "first order"])
+def test_the_gradient_is_that_of_a_quadratic_by_hand(second):
+    net = nn.Linear(1, 1, bias=False).double()
+    net.weight.data.fill_(0.7)
+    w, a = 0.7, 0.1
+    x = torch.tensor([[[2.0], [2.0]], [[3.0], [3.0]]], dtype=torch.float64)  # any split is alike
+    y = torch.tensor([[[1.0], [1.0]], [[-1.0], [-1.0]]], dtype=torch.float64)
+    MetaLoss(HALF, 1, a, 1, second_order=second).terms(net, Batch(x, y), "train")["loss"].backward()
+    found = 0.0
+    for xs, ys in ((2.0, 1.0), (3.0, -1.0)):
+        fast = w - a * xs * (w * xs - ys)
+        found += xs * (fast * xs - ys) * (1 - a * xs**2 if second else 1) / 2
+    assert net.weight.grad.item() == pytest.approx(found)
+
+
+def test_tasks_side_by_side_are_tasks_one_by_one():
+    net = nn.Sequential(nn.Linear(2, 5), nn.Tanh(), nn.Linear(5, 1)).double()
+    x, y = torch.randn(4, 6, 2, dtype=torch.float64), torch.randn(4, 6, 1, dtype=torch.float64)
+    torch.manual_seed(0)
+    together = MetaLoss(HALF, 3, 0.2, 2).terms(net, Batch(x, y), "train")["loss"]
+    torch.manual_seed(0)
+    order = torch.randperm(6)
+    inside, outside = order[:3], order[3:]
+    weights, losses = dict(net.named_parameters()), []
+    for task_x, task_y in zip(x, y, strict=True):
+        fast = adapted(net, weights, HALF, task_x[inside], task_y[inside], 0.2, 2)
+        outputs = torch.func.functional_call(net, fast, (task_x[outside],))
+        losses.append(HALF.rows(outputs, task_y[outside]).mean())
+    assert_close(together, torch.stack(losses).mean())
+
+
+def sines(tasks, points, seed):
+    random = np.random.default_rng(seed)
+    x = random.uniform(-3, 3, (tasks, points))
+    high, shift = random.uniform(0.5, 2, (tasks, 1)), random.uniform(0, np.pi, (tasks, 1))
+    return x.reshape(-1, 1), (high * np.sin(x + shift)).ravel(), np.repeat(np.arange(tasks), points)
+
+
+def test_five_points_of_a_new_sine_are_enough_and_were_not_before():
+    net = MLPRegressor(hidden=(40, 40), activation="tanh", training=Training(validation=0))
+    model = MAML(net, inner_lr=0.3, epochs=40, lr=8e-3, tasks=20, random_state=0)
+    model.fit(*sines(160, 15, 0))
+    fresh = MAML(net, inner_lr=0.3, epochs=1, lr=1e-9, random_state=0).fit(*sines(20, 15, 0))
+    x, y, task = sines(20, 25, 1)
+
+    def error(start):
+        found = []
+        for t in range(20):
+            rows = np.flatnonzero(task == t)
+            learnt = start.adapt(x[rows[:5]], y[rows[:5]])
+            found.append(np.mean((learnt.predict(x[rows[5:]]) - y[rows[5:]]) ** 2))
+        return np.mean(found)
+
+    assert error(model) < 0.5 * error(fresh)
+    before = np.mean((model.predict(x) - y) ** 2)
+    assert error(model) < 0.6 * before
+
+
+def test_missing_tasks_too_few_rows_and_another_estimator_are_refused():
+    x, y, task = sines(4, 4, 0)
+    with pytest.raises(InvalidData, match="`groups` must give the task of each of the 16 rows"):
+        MAML().fit(x, y)
+    with pytest.raises(InvalidData, match="with 6 rows or more each; got 4 with as few as 4"):
+        MAML().fit(x, y, groups=task)
+    with pytest.raises(InvalidParameter, match="`estimator` must be one of ours"):
+        MAML(object()).fit(x, y, groups=task)
