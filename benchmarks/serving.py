@@ -31,7 +31,8 @@ from castalia.serve.served_model import ServedModel
 serve({"m": ServedModel("m", FOLDER)}, ServeSettings(), "127.0.0.1", PORT)
 """
 FASTAPI = """
-import castalia, numpy as np, uvicorn
+import castalia, numpy as np, uvicorn, warnings
+warnings.simplefilter('ignore')  # about names of columns, once a request
 from fastapi import FastAPI
 from pydantic import create_model
 model = castalia.load(FOLDER)
@@ -44,7 +45,8 @@ def predict(row: Row):
 uvicorn.run(app, host="127.0.0.1", port=PORT, log_level="error", access_log=False)
 """
 LITSERVE = """
-import castalia, litserve, numpy as np
+import castalia, litserve, numpy as np, warnings
+warnings.simplefilter('ignore')
 class Api(litserve.LitAPI):
     def setup(self, device):
         self.model = castalia.load(FOLDER)

@@ -90,6 +90,8 @@ class Batcher:
     async def _compute(self, loaded: Any, batch: list[Waiting]) -> None:
         try:
             joined = loaded.predictor.join([each.part[1] for each in batch])
+            if isinstance(joined, tuple):  # columns of a table, and what the graph takes
+                loaded.drift.add(joined[0])
             if loaded.seconds < INLINE:
                 found = loaded.predictor.answer(joined)
             else:

@@ -58,8 +58,7 @@ class GraphPredictor:
         if self.entry.kind == "text":
             return [text for part in parts for text in part]
         if self.entry.kind == "table":
-            feeds = [part[1] for part in parts]
-            return None, {k: np.concatenate([f[k] for f in feeds]) for k in feeds[0]}
+            return tuple(_stacked([part[i] for part in parts]) for i in (0, 1))
         return np.concatenate(parts)
 
     def answer(self, parsed: Any) -> dict[str, np.ndarray]:
@@ -143,6 +142,10 @@ def predictor_of(folder: str | os.PathLike[str], model: Any) -> Any:
         f"serve: a {type(model).__name__} answers rows that JSON does not hold; tables, arrays, "
         "signals and texts are served."
     )
+
+
+def _stacked(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _cells(rows: Sequence[dict[str, Any]], name: str) -> pa.Array:

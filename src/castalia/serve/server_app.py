@@ -108,12 +108,10 @@ class Server:
         return b"".join(parts)
 
     async def rows(self, loaded: LoadedModel, name: str, rows: Sequence[Any]) -> Any:
-        """Check rows, count them, and return their answers."""
+        """Check rows and return their answers."""
         if loaded.predictor is None:
             raise Refused(404, f"serve: `{name}` writes texts; ask /v1/completions.")
         part = loaded.predictor.parse(rows)
-        if isinstance(part, tuple):
-            loaded.drift.add(part[0])
         answer = self.batchers[name].answer(loaded, part, len(rows))
         try:
             return await asyncio.wait_for(answer, self.settings.seconds)
