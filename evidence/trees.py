@@ -22,7 +22,7 @@ from evidence.rows import keep, print_table, spread
 
 NEUTRAL = 2
 SETTINGS: dict[str, dict[str, Any]] = {
-    "lstm": {"hidden": 150, "dim": 100, "dropout": 0.5, "lr": 2e-3},
+    "lstm": {"hidden": 50, "dim": 50, "dropout": 0.5, "lr": 3e-3},
     "tanh": {"hidden": 50, "dim": 50, "dropout": 0.3, "lr": 2e-3},
 }
 
@@ -48,8 +48,8 @@ def accuracy(composition: str, binary: bool, seed: int, quick: bool) -> float:
         **SETTINGS[composition],
         composition=composition,
         rare=2,
-        epochs=1 if quick else 10,
-        batch_size=64,
+        epochs=1 if quick else 8,
+        batch_size=32,
         random_state=seed,
         training=Training(
             optimizer="adamw", weight_decay=0.05, validation=held, patience=3, clip=1.0,

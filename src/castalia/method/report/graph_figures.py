@@ -43,8 +43,9 @@ def _part(found: Mapping[str, Any]) -> tuple[Markup, str]:
     _links(ax, places, part)
     _dots(ax, places, kinds, found.get("classes") or [], size=34)
     if wrong.any():
-        ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.6, "s": 95}
-        ax.scatter(*places[wrong].T, label="answered wrongly", zorder=4, **ring)
+        x, y = places[wrong].T
+        ring = ax.scatter(x, y, s=95, facecolors="none", edgecolors=INK, linewidths=1.6, zorder=4)
+        ring.set_label("answered wrongly")
     _bare(ax)
     if ax.get_legend_handles_labels()[1]:
         caption(ax, 4)
@@ -80,12 +81,15 @@ def _dots(
     for number in range(shown):
         here = kinds == number
         if here.any():
+            x, y = places[here].T
             name = label(classes[number], 16)
-            ax.scatter(*places[here].T, s=size, color=COLOURS[number], label=name, zorder=3)
+            ax.scatter(x, y, s=size, color=COLOURS[number], label=name, zorder=3)
     rest = (kinds < 0) | (kinds >= shown)
     if rest.any():
-        name = None if not classes else "class not known" if shown == len(classes) else "others"
-        ax.scatter(*places[rest].T, s=0.6 * size, color=MUTED, label=name, zorder=3)
+        x, y = places[rest].T
+        words = "class not known" if shown == len(classes) else "others"
+        dots = ax.scatter(x, y, s=0.6 * size, color=MUTED, zorder=3)
+        dots.set_label(words if classes else "")
 
 
 def _bare(ax: Axes) -> None:
@@ -153,7 +157,8 @@ def _reason(ax: Axes, case: Mapping[str, Any], classes: Sequence[Any]) -> None:
         colour = COLOURS[2] if share > 0 else COLOURS[4]
         ax.plot(*places[[u, v]].T, color=colour, linewidth=0.6 + 4 * abs(share) / most, zorder=1)
     _dots(ax, places, np.array(case["kinds"]), classes, size=60)
-    ax.scatter(*places[case["node"]], s=190, facecolors="none", edgecolors=INK, linewidths=1.8)
+    x, y = places[case["node"]]
+    ax.scatter(x, y, s=190, facecolors="none", edgecolors=INK, linewidths=1.8)
     for number, name in enumerate(case["names"]):
         ax.annotate(
             label(name, 10),
@@ -176,7 +181,7 @@ def _gallery(rows: Sequence[Mapping[str, Any]]) -> tuple[Markup, str]:
         for ax, graph in zip(line, row["graphs"], strict=False):
             places = np.array(graph["places"]).reshape(-1, 2)
             _lines(ax, places, np.array(graph["edges"], dtype=int).reshape(-1, 2))
-            ax.scatter(*places.T, s=14, color=COLOURS[0], zorder=3)
+            ax.scatter(places[:, 0], places[:, 1], s=14, color=COLOURS[0], zorder=3)
             ax.set_title(
                 f"{label(row['name'], 14)} ({label(graph['name'], 10)})", fontsize=8.5, color=INK
             )
