@@ -100,7 +100,7 @@ app.command(context_settings={"allow_interspersed_args": False})(guarded(doctor)
 def main() -> None:
     """Run the command line."""
     if VARIABLE in os.environ:  # a shell asks for words
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     app(prog_name="castalia")
