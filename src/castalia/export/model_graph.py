@@ -37,6 +37,7 @@ from castalia.models.kernel import KernelRidge, KMeans, LogisticKernelMachine, S
 from castalia.models.linear.discriminant import Discriminant
 from castalia.models.linear.linear_model import LinearRegressor
 from castalia.models.linear.logistic import Logistic
+from castalia.models.strategies.strategy_base import Strategy
 from castalia.models.vision.segmenter_task import Segmenter
 
 __all__ = ["ModelGraph", "graph_of"]
@@ -58,7 +59,7 @@ CODECS: tuple[tuple[type, type[Answer]], ...] = (
     (ClassCodec, ClassAnswer),
     (NumberCodec, NumberAnswer),
 )
-VOTES = (Bagging, DeepEnsemble, SnapshotEnsemble, WeightAverage)
+VOTES = (Bagging, DeepEnsemble, SnapshotEnsemble, WeightAverage, Strategy)
 
 
 class ModelGraph(nn.Module):

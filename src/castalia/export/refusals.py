@@ -28,6 +28,7 @@ _ROWS = (
 _COUNTS = "it answers from tables of counts or probabilities, by queries that are no tensor graph"
 _VECTORS = "it is a table of word vectors; write it with `save_word2vec_format`"
 _WORDS = "words are split, looked up and pooled outside the network"
+_HEADS = "its network is asked in a way of its own; take `module_` and trace it"
 
 REFUSALS: dict[str, str] = {
     **dict.fromkeys(("GPTLanguageModel", "LlamaLanguageModel", "T5", "BART"), _WRITES),
@@ -51,6 +52,7 @@ REFUSALS: dict[str, str] = {
     **dict.fromkeys(("BayesianNetwork", "NGramLanguageModel", "GaussianMixture"), _COUNTS),
     **dict.fromkeys(("Word2Vec", "FastText", "GloVe"), _VECTORS),
     **dict.fromkeys(("ELMo", "ELMoClassifier", "ELMoTagger", "AttentionClassifier"), _WORDS),
+    **dict.fromkeys(("Compress", "MultiTask", "Ranking", "SelfSupervised"), _HEADS),
     "YOLODetector": "boxes are decoded and suppressed outside the network",
     "FullyConvolutional": "it wraps a classifier and slides it over images of any size",
     "RecursiveNetwork": "each tree is another graph, folded node by node",

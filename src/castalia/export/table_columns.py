@@ -30,8 +30,9 @@ def column_values(X: Any, columns: Mapping[str, str]) -> dict[str, np.ndarray]:
 
     Examples
     --------
-    >>> found = column_values({"age": [3, None], "city": ["Pisa", None]},
-    ...                       {"age": "numeric", "city": "categorical"})
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [3, None], "city": ["Pisa", None]})
+    >>> found = column_values(frame, {"age": "numeric", "city": "categorical"})
     >>> found["age"].tolist(), found["city"].tolist()
     ([3.0, nan], ['Pisa', None])
     """

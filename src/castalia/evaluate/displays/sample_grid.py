@@ -36,7 +36,7 @@ def image_grid(images: Any, across: int | None = None, *, gap: int = 1) -> np.nd
     Examples
     --------
     >>> image_grid(np.zeros((6, 28, 28)), across=3).shape
-    (405, 608)
+    (283, 424)
     """
     tiles = _bytes(images)
     count, height, width = tiles.shape[:3]

@@ -78,7 +78,7 @@ def formulas(n: int = 300, depth: int = 3, seed: int = 0) -> tuple[list[Tree], n
 
     >>> X, y = formulas(3)
     >>> print(X[0], y[0])
-    (0 and (0 0) (1 or (1 1) (1 1))) 0
+    (1 1) 1
     """
     random = np.random.default_rng(seed)
     X = [_formula(random, depth) for _ in range(n)]
