@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from castalia.data.images.image_bounds import Capped
 from castalia.data.images.image_decoder import decode, decode_labels, header
 from castalia.errors import InvalidData
 
@@ -136,3 +137,12 @@ def test_a_header_is_read_before_its_decoder_allocates_what_it_claims(kind, sett
     monkeypatch.setattr(Image, "open", lambda file: pytest.fail("opened"))
     with pytest.raises(InvalidData, match=r"its header claims [\d,]{11,}"):
         decode(bomb, None, 3)
+
+
+def test_a_read_reserves_no_more_than_the_file_has_left(tmp_path):
+    (tmp_path / "some").write_bytes(b"12345")
+    with (tmp_path / "some").open("rb") as file:
+        capped = Capped(file)
+        assert capped.read(2) == b"12"
+        assert capped.read(2**62) == b"345"  # which a plain file would try to reserve
+        assert capped.read() == b""

@@ -7,14 +7,13 @@ therefore read here first. All other kinds allocate after `PIL.Image.Image.size`
 
 from __future__ import annotations
 
-import io
 import re
 import struct
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from castalia.errors import InvalidData
 
-__all__ = ["bounded", "most_pixels"]
+__all__ = ["Capped", "bounded", "most_pixels"]
 
 FEW, EACH = 2**23, 64  # pixels that any image may have, and more for each byte of its file
 TILE = 2**12  # pixels that the records of one tile of a JPEG 2000 file weigh
@@ -35,8 +34,7 @@ def bounded(file: BinaryIO) -> BinaryIO:
     Returns
     -------
     BinaryIO
-        The same image, at its beginning. A JPEG 2000 file lies in memory, where a length that its
-        boxes claim allocates nothing.
+        The same image, at its beginning, that reserves no more for a read than is left of it.
     """
     most = most_pixels(file)
     start, claimed = file.read(30), 0
@@ -44,15 +42,30 @@ def bounded(file: BinaryIO) -> BinaryIO:
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         claimed = _webp_pixels(start)
     elif start[:4] == b"\xff\x4f\xff\x51" or start[4:8] == b"jP  ":
-        content = file.read()
-        claimed = max(map(_jpeg_2000_pixels, _SIZ.findall(content)), default=0)
-        file = io.BytesIO(content)
+        claimed = max(map(_jpeg_2000_pixels, _SIZ.findall(file.read())), default=0)
+        file.seek(0)
     if claimed > most:
         raise InvalidData(
             f"its header claims {claimed:,} pixels, more than {most:,}, the most for a file of its "
             "size"
         )
-    return file
+    return cast(BinaryIO, Capped(file))
+
+
+class Capped:
+    """A file whose reads reserve no more than it has left, whatever length its headers claim."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.size = file, file.seek(0, 2)
+        file.seek(0)
+
+    def read(self, length: int = -1) -> bytes:
+        """Read so many bytes, or those that are left."""
+        left = max(self.size - self.file.tell(), 0)
+        return self.file.read(left if length is None or length < 0 else min(length, left))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
 
 
 def _webp_pixels(start: bytes) -> int:
