@@ -211,3 +211,10 @@ def test_a_version_that_wants_other_columns_is_refused(folder, model):
         served.reload()
     with pytest.raises(InvalidParameter, match="no version before"):
         served.rollback()
+
+
+def test_a_length_that_is_no_number_is_one_sentence(ask):
+    headers = {"Inference-Header-Content-Length": "many"}
+    status, answer = ask("POST", "/v2/models/people/infer", {"inputs": []}, headers)
+    assert status == 422
+    assert "`inference-header-content-length` must be a number of bytes" in answer["error"]

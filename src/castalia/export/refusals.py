@@ -58,7 +58,9 @@ REFUSALS: dict[str, str] = {
     "RecursiveNetwork": "each tree is another graph, folded node by node",
     "StyleTransfer": "every answer is an optimisation of its own",
     "RandomFourierFeatures": "it is a step of a pipeline, not a model that answers",
-    "RandomFeatureRegression": "its features are drawn again for every prediction",
+    "RandomFeatureRegression": (
+        "its random waves are not written as a graph; KernelRidge with the same kernel is exported"
+    ),
 }
 
 

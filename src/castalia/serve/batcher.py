@@ -50,7 +50,6 @@ class Batcher:
         self.most, self.limit, self.seen = most, waiting, seen
         self.rows = 0  # that wait
         self._queue: deque[Waiting] = deque()
-        self._arrived = asyncio.Event()
         self._pool = ThreadPoolExecutor(1, "castalia-serve")
         self._task: asyncio.Task[None] | None = None
 
@@ -61,7 +60,6 @@ class Batcher:
         found = asyncio.get_running_loop().create_future()
         self.rows += rows
         self._queue.append(Waiting((loaded, part), rows, found))
-        self._arrived.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
         result: dict[str, np.ndarray] = await found

@@ -98,7 +98,7 @@ class Server:
     async def body(self, request: Any) -> bytes:
         """Return the body of a request, if it is not too large."""
         most, parts, size = self.settings.most_bytes, [], 0
-        if int(request.headers.get("content-length") or 0) > most:
+        if _length(request, "content-length", 0) > most:
             raise Refused(413, f"serve: a request must have at most {most:,} bytes.")
         async for part in request.stream():
             size += len(part)
@@ -135,7 +135,7 @@ class Server:
         """Answer tensors of the Open Inference Protocol."""
         served = self.find(request.path_params["name"])
         loaded, content = served.current, await self.body(request)
-        cut = int(request.headers.get("inference-header-content-length") or len(content))
+        cut = _length(request, "inference-header-content-length", len(content))
         body = _parsed(content[:cut])
         kind = getattr(getattr(loaded.predictor, "entry", None), "kind", "table")
         columns = {} if loaded.predictor is None else loaded.predictor.columns
@@ -178,19 +178,19 @@ class Server:
         """Load the version that is on disk, or go back to the one before."""
         served = self.find(request.path_params["name"])
         back = request.url.path.endswith("/rollback")
-        if not await self.change(served, back):
-            raise Refused(409, self.fault)
+        if fault := await self.change(served, back):
+            raise Refused(409, fault)
         return _answer({"name": served.name, "version": served.current.version})
 
-    async def change(self, served: ServedModel, back: bool = False) -> bool:
-        """Swap the version of a model; on any fault the one before goes on answering."""
-        loop, outcome, self.fault = asyncio.get_running_loop(), "rollback" if back else "load", ""
+    async def change(self, served: ServedModel, back: bool = False) -> str:
+        """Swap the version of a model; return a fault, after which the one before goes on."""
+        loop, outcome, fault = asyncio.get_running_loop(), "rollback" if back else "load", ""
         try:
             await loop.run_in_executor(self.pool, served.rollback if back else served.reload)
         except (CastaliaError, OSError) as error:
-            outcome, self.fault = "failed", " ".join(str(error).split())
+            outcome, fault = "failed", " ".join(str(error).split())
         self.counters.reloads[served.name, outcome] += 1
-        return not self.fault
+        return fault
 
     async def completions(self, request: Any) -> Any:
         """Write texts."""
@@ -264,6 +264,14 @@ class Server:
                     if found not in (model.current.version, tried.get(name)):
                         tried[name] = found
                         await self.change(model)
+
+
+def _length(request: Any, header: str, usual: int) -> int:
+    """Return the number of bytes that a header gives, or the usual one where it is absent."""
+    given = request.headers.get(header, str(usual))
+    if not given.isascii() or not given.isdigit():
+        raise InvalidData(f"serve: the header `{header}` must be a number of bytes; got {given!r}.")
+    return int(given)
 
 
 def _parsed(content: bytes) -> Any:
