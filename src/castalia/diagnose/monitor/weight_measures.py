@@ -17,14 +17,17 @@ __all__ = [
     "COMPARED",
     "all_finite",
     "any_gradient",
+    "compared_sizes",
     "equal_rows",
     "gradient_norms",
     "gradient_sample",
+    "gradient_sizes",
     "looks_fresh",
     "moved",
     "sample",
     "spectral_radius",
     "step_sample",
+    "step_sizes",
     "travelled",
     "update_ratios",
 ]
@@ -38,9 +41,14 @@ COMPARED = 64  # numbers of a parameter's gradient kept to compare with other st
 
 def gradient_norms(parameters: Mapping[str, nn.Parameter]) -> dict[str, float | None]:
     """Norm of each gradient; None where there is none."""
+    names, norms = gradient_sizes(parameters)
+    return {**dict.fromkeys(parameters), **dict(zip(names, norms.tolist(), strict=True))}
+
+
+def gradient_sizes(parameters: Mapping[str, nn.Parameter]) -> tuple[list[str], Tensor]:
+    """Names of the parameters with a gradient, and its norms, which stay on their device."""
     there = {n: _dense(g) for n, p in parameters.items() if (g := p.grad) is not None}
-    norms = _norms(list(there.values())).tolist()
-    return {**dict.fromkeys(parameters), **dict(zip(there, norms, strict=True))}
+    return list(there), _norms(list(there.values()))
 
 
 def any_gradient(parameters: Mapping[str, nn.Parameter]) -> bool:
@@ -78,14 +86,27 @@ def update_ratios(
     before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Size of the step over the size of the parameter, and root mean square of the parameter."""
+    counts, sizes = step_sizes(before, parameters)
+    return compared_sizes(counts, sizes.cpu().numpy())
+
+
+def step_sizes(
+    before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
+) -> tuple[dict[str, int], Tensor]:
+    """Numbers compared of each parameter; norms of its step and of itself, (2, n), on a device."""
     new = sample({n: parameters[n] for n in before if n in parameters})
     names = [n for n in new if new[n].shape == before[n].shape and new[n].numel()]
-    if not names:
-        return {}, {}
     old = [before[n] for n in names]
-    steps = list(torch._foreach_sub([new[n] for n in names], old))
-    step, size = _norms([*steps, *old]).cpu().double().numpy().reshape(2, -1)
-    count = np.array([before[n].numel() for n in names])
+    steps = list(torch._foreach_sub([new[n] for n in names], old)) if names else []
+    return {n: before[n].numel() for n in names}, _norms([*steps, *old]).reshape(2, len(names))
+
+
+def compared_sizes(
+    counts: Mapping[str, int], sizes: np.ndarray
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return what ``update_ratios`` does, of what ``step_sizes`` found."""
+    names, count = list(counts), np.array(list(counts.values()))
+    step, size = sizes.astype(float)
     with np.errstate(invalid="ignore"):  # of weights that have overflowed
         ratio = step / np.maximum(size, 1e-12)
     # A parameter at zero has no size of its own: a bias that only just begins is not a large step.
