@@ -70,9 +70,9 @@ def sample(parameters: Mapping[str, nn.Parameter], most: int = SAMPLED) -> dict[
         kinds.setdefault((value.device, value.dtype), []).append(name)
     found: dict[str, Tensor] = {}
     for names in kinds.values():
-        copy = torch.cat([thin[name].reshape(-1) for name in names])
+        copy = torch.cat([thin[name] for name in names])
         parts = copy.split([thin[name].numel() for name in names])
-        found |= {n: part.view(thin[n].shape) for n, part in zip(names, parts, strict=True)}
+        found.update(zip(names, parts, strict=True))
     return found
 
 
@@ -119,7 +119,7 @@ def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
     there = [_thin(_dense(g), COMPARED) for p in parameters.values() if (g := p.grad) is not None]
     if not there:
         return np.zeros(0, np.float32)
-    return to_host(torch.cat([g.reshape(-1) for g in there]))
+    return to_host(torch.cat(there))
 
 
 def step_sample(
@@ -135,7 +135,7 @@ def step_sample(
     if any(now[name].shape != before[name].shape for name in before):
         return None
     steps = [
-        (now[n] - old).reshape(-1).float() * (parameters[n].numel() / max(old.numel(), 1))
+        (now[n] - old).float() * (parameters[n].numel() / max(old.numel(), 1))
         for n, old in before.items()
     ]
     device = steps[0].device
@@ -256,10 +256,10 @@ def _local(value: Tensor) -> Tensor:
 
 
 def _thin(value: Tensor, most: int) -> Tensor:
-    """Take at most so many numbers, evenly, without copying the others."""
+    """Take at most so many numbers in a row, evenly, without copying the others."""
     value = _local(value)
     if value.numel() <= most:
-        return value
+        return value.reshape(-1)
     flat = value.reshape(-1) if value.is_contiguous() else _by_rows(value, most)
     return flat[:: -(-flat.numel() // most)]
 
