@@ -47,7 +47,7 @@ class LoadedModel:
         self.embeds = hasattr(self.model, "transform") and hasattr(self.model, "module_")
         self.predictor: Any = None
         try:
-            self.predictor = predictor_of(folder, self.model)
+            self.predictor = predictor_of(self.model)
         except CastaliaError:
             if not (self.writes or self.embeds):
                 raise
