@@ -77,6 +77,7 @@ def test_a_run_is_served_by_its_recommended_contender(priced, table):
     np.testing.assert_array_equal(
         found["prediction"], predict(priced.folder, table).columns["prediction"]
     )
+    assert served.system == "Ridge"
 
 
 def test_a_name_that_is_none_of_them_is_refused(finished, table):

@@ -58,7 +58,8 @@ class LoadedModel:
     def system(self) -> str:
         """What kind of model it is."""
         inner = getattr(self.model, "estimator", None)
-        return type(self.model if inner is None else inner).__name__
+        steps = getattr(inner, "steps", None) or [("", self.model if inner is None else inner)]
+        return type(steps[-1][1]).__name__
 
     def _warmed(self) -> float:
         """Answer made-up rows; return how long the last, full call took."""
