@@ -126,7 +126,9 @@ class MLPEnsemble(nn.Module):
         self.members = members
         self.features = TableFeatures(inputs - len(categories), categories, quantiles)
         widths = [self.features.width, *hidden, outputs]
-        layers: list[nn.Module] = [FeatureLinear(members, *widths[:2], self.features.pieces)]
+        layers: list[nn.Module] = [
+            FeatureLinear(members, widths[0], widths[1], self.features.pieces)
+        ]
         for fan_in, fan_out in zip(widths[1:], widths[2:], strict=False):
             layers += [*_between(activation, dropout), MemberLinear(members, fan_in, fan_out)]
         self.layers = nn.Sequential(*layers)
