@@ -1,0 +1,3 @@
+export function tryIt() {
+  return null;
+}
