@@ -76,8 +76,8 @@ class RunDetails:
     def _trainings(self, row: RunRow) -> Iterator[dict[str, Any]]:
         """Return the run itself and the trainings inside it, those that have curves."""
         nested = (row.folder / "castalia.db").is_file()
-        with RunStore(row.folder) if nested else nullcontext() as inner:
-            inside = [] if inner is None else inner.runs()
+        with RunStore(row.folder) if nested else nullcontext(self.store) as inner:
+            inside = inner.runs() if nested else []
             parts = [("", row.folder, row.current, Run(self.store, row.number, row.name, {}))]
             for each in inside:
                 opened = Run(inner, each["id"], each["name"], {})

@@ -16,11 +16,13 @@ from typing import Any
 from castalia.errors import CastaliaError, InvalidData, InvalidParameter
 from castalia.method.fit_result import PAGE
 from castalia.studio.access_guard import AccessGuard
+from castalia.studio.fit_start import FitStart
 from castalia.studio.live_changes import change_events
 from castalia.studio.run_comparison import compared
 from castalia.studio.run_details import RunDetails
 from castalia.studio.run_index import RunIndex
 from castalia.studio.run_marks import Marks
+from castalia.studio.try_form import TryForm
 from castalia.train.runs import RunStore
 from castalia.utils.imports import require
 from castalia.utils.regular_files import read_regular
@@ -28,7 +30,7 @@ from castalia.utils.regular_files import read_regular
 __all__ = ["StudioSettings", "make_studio", "open_studio"]
 
 STATIC = resources.files("castalia.studio") / "static"
-PAGES = {"/": "runs", "/run": "run", "/compare": "compare"}
+PAGES = {"/": "runs", "/run": "run", "/compare": "compare", "/start": "start"}
 MOST_BYTES = 1_000_000  # of what a page sends
 MOST_ROWS = 200  # of one page of the table
 # The report of a run brings its own styles; it may show, and do nothing.
@@ -45,10 +47,13 @@ class StudioSettings:
         What opens it.
     beat
         Seconds between two looks for changes.
+    home
+        Folder whose files may be fitted.
     """
 
     token: str
     beat: float = 1.0
+    home: Path = Path()
 
 
 class Studio:
@@ -58,6 +63,7 @@ class Studio:
         self.store, self.settings = store, settings
         self.index = RunIndex(store)
         self.details = RunDetails(self.index)
+        self.form, self.fits = TryForm(), FitStart(settings.home, store.root)
 
     # -- what is read ----------------------------------------------------------------------
 
@@ -97,6 +103,22 @@ class Studio:
         """Return several runs beside each other."""
         return compared(self.details, asked.getlist("run"))
 
+    def schema(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """Return the form of a run's model."""
+        return self.form.schema(self.index.find(asked.get("run", "")))
+
+    def files(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """Return files to fit."""
+        return self.fits.files(asked.get("folder", ""))
+
+    def profile(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """Return the columns of a file."""
+        return self.fits.profile(asked.get("path", ""))
+
+    def started(self, asked: Mapping[str, str]) -> dict[str, Any]:
+        """Return what became of a fit."""
+        return self.fits.state(_whole(asked, "number", 0, 10**9))
+
     # -- what is changed -------------------------------------------------------------------
 
     def mark(self, body: Any) -> dict[str, Any]:
@@ -105,6 +127,14 @@ class Studio:
         row.marks = Marks.of(body)
         row.marks.write(row.folder)
         return self.index.shown(row)
+
+    def predict(self, body: Any) -> dict[str, Any]:
+        """Answer a row or a prompt with the model of a run."""
+        return self.form.answer(self.index.find(str(body.get("run", ""))), body)
+
+    def start(self, body: Any) -> dict[str, Any]:
+        """Start a fit."""
+        return self.fits.start(body)
 
 
 def make_studio(store: RunStore, settings: StudioSettings) -> Any:
@@ -143,17 +173,15 @@ def make_studio(store: RunStore, settings: StudioSettings) -> Any:
         events = change_events(studio.index, settings.beat, request.is_disconnected)
         return StreamingResponse(events, media_type="text/event-stream")
 
-    gets = {
-        "runs": studio.runs,
-        "run": studio.run,
-        "curve": studio.curve,
-        "compare": studio.compare,
-    }
-    posts = {"mark": studio.mark}
+    gets = (
+        studio.runs, studio.run, studio.curve, studio.compare,
+        studio.schema, studio.files, studio.profile, studio.started,
+    )  # fmt: skip
+    posts = (studio.mark, studio.predict, studio.start)
     routes = [
         *(Route(path, page) for path in PAGES),
-        *(Route(f"/api/{name}", _reader(work)) for name, work in gets.items()),
-        *(Route(f"/api/{name}", _writer(work), methods=["POST"]) for name, work in posts.items()),
+        *(Route(f"/api/{work.__name__}", _reader(work)) for work in gets),
+        *(Route(f"/api/{work.__name__}", _writer(work), methods=["POST"]) for work in posts),
         Route("/api/live", live),
         Route("/report", _guarded(report)),
         Mount("/static", StaticFiles(directory=str(STATIC))),
