@@ -4,11 +4,16 @@ Reads a line of JSON from standard input for each run of the command line, and a
 exit code.
 """
 
+import gc
 import json
 import os
 import sys
 
-from castalia.diagnose.script import Session  # noqa: F401 - so that it is loaded
+import pydantic.main  # noqa: F401 - typer's
+import torch._dynamo  # noqa: F401 - torch's optimizers load it, in two seconds
+
+from castalia import cli  # noqa: F401
+from castalia.diagnose.script import Session  # noqa: F401
 
 
 def run(words, folder, out, err):
@@ -24,6 +29,7 @@ def run(words, folder, out, err):
 
 
 if __name__ == "__main__":
+    gc.freeze()  # what is loaded by now: no child looks for garbage in it when it ends
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
