@@ -4,13 +4,15 @@ Reads a line of JSON from standard input for each run, and answers with its exit
 command line, or ``-c``, Python code and its arguments.
 """
 
+import gc
 import json
 import os
 import signal
 import sys
 
-# What nearly every child needs is loaded once; torch's first optimizer would load its compiler.
-import torch._dynamo  # noqa: F401
+# What nearly every child needs is loaded once.
+import pydantic.main  # noqa: F401 - typer's
+import torch._dynamo  # noqa: F401 - torch's optimizers load it, in two seconds
 
 from castalia import MLPClassifier, MLPRegressor  # noqa: F401
 from castalia.cli import main
@@ -35,6 +37,7 @@ def run(words, folder, out, err):
 
 
 if __name__ == "__main__":
+    gc.freeze()  # what is loaded by now: no child looks for garbage in it when it ends
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
