@@ -25,6 +25,7 @@ def zygote():
         yield run
         process.stdin.close()
 
+
 # Runs the script that its first argument names, without other devices and other machines.
 ALONE = """
 import os, runpy, sys
