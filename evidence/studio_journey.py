@@ -10,7 +10,6 @@ Screenshots and `studio.md`, a table of what was measured, go to OUT. `--small` 
 """
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from benchmarks.studio import long_curve, many_runs, questions
 
 import castalia
 from castalia.diagnose import Diagnosis, Evidence, finding
@@ -42,10 +42,6 @@ VIEWS = {
     "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
 }
 EVIL = "<img src=x onerror=document.title='broken'>"
-_POINTS = """
-WITH RECURSIVE steps (at) AS (SELECT 0 UNION ALL SELECT at + 1 FROM steps WHERE at + 1 < ?)
-INSERT INTO metrics SELECT ?, ?, at, at / 1000, 2.0 / (1 + at * 1e-6) + random() * 1e-20 FROM steps
-"""
 
 
 # ---- what is shown ----
@@ -86,33 +82,13 @@ def furnish(root, runs, points):
     y = np.where(X["age"] > 40, "old", "young")
     X.assign(group=y).to_csv(root.parent / "people.csv", index=False)
     with RunStore(root) as store:
-        many(store, runs)
+        many_runs(store, runs)
         sick(trained(store, "mlp-lr-3", 3.0))
         for name, lr in (("mlp-lr-0.1", 0.1), ("mlp-lr-0.01", 0.01), (EVIL, 0.05)):
             trained(store, name, lr).finish()
         model = castalia.MLPClassifier(hidden=(8,), epochs=30, random_state=0).fit(X, y)
         castalia.save(model, root / "mlp-lr-0.1" / "model")
-        long = store.open_run("long", "long", {"estimator": "MLPClassifier"})
-        with store._transaction() as connection:
-            connection.execute(_POINTS, (points, long._id, store._key_id(connection, "loss")))
-        long.finish()
-
-
-def many(store, runs):
-    rows = [
-        (f"sweep-{i:05}", 1.6e9 + i, 1.6e9 + i, str(i), json.dumps({"estimator": "MLP", "lr": i}))
-        for i in range(runs)
-    ]
-    with store._transaction() as connection:
-        connection.executemany(
-            "INSERT INTO runs (name, status, created, updated, fingerprint, config) "
-            "VALUES (?, 'finished', ?, ?, ?, ?)",
-            rows,
-        )
-        key = store._key_id(connection, "val_loss")
-        connection.execute("INSERT INTO metrics SELECT id, ?, 1, 0, 1.0 / id FROM runs", (key,))
-    for row in rows:
-        (store.root / row[0]).mkdir()
+        long_curve(store, points)
 
 
 # ---- the way through ----
@@ -240,16 +216,7 @@ def hostile(page, base):
 def times(page, base, runs, points):
     """Measure what a page asks for, in the browser."""
     page.goto(f"{base}/start")
-    curve, half = "/api/curve?run=long&key=loss&width=1200", points // 2
-    asked = {
-        f"{runs:,} runs, first 50": "/api/runs?limit=50",
-        f"{runs:,} runs, searched": "/api/runs?limit=50&search=9%20mlp",
-        f"{runs:,} runs, by score": "/api/runs?limit=50&sort=score",
-        f"{points:,} points, preview": curve + "&quick=1",
-        f"{points:,} points, whole": curve,
-        f"{points:,} points, a hundredth": f"{curve}&first={half}&last={half + points // 100}",
-        f"{points:,} points, a tenth": f"{curve}&first={half}&last={half + points // 10}",
-    }  # fmt: skip
+    asked = questions(runs, points)
     return {name: timed(page, path) for name, path in asked.items()}
 
 
