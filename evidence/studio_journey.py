@@ -53,7 +53,7 @@ def trained(store, name, lr):
     run = store.open_run(name, name, {"estimator": "MLPClassifier", **settings})
     run.resume()
     for e in range(60):
-        fall = 2.3 * np.exp(-0.8 * e * lr) if lr < 1 else 2.3 + 0.2 * e
+        fall = 2.3 * np.exp(-0.8 * e * lr) if lr < 1 else 2.3 * 1.06**e if e < 31 else np.nan
         loss = abs(fall + 0.05 + 0.02 * rng.standard_normal())
         line = {"loss": loss, "val_loss": loss + 0.1 + 0.002 * e, "lr": lr * (1 - e / 70)}
         run.log(40 * e, e, {**line, "seconds": 0.5})
