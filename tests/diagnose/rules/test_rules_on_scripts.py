@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from tests.diagnose.rules.records import (
     CLASSES,
+    COLUMNS,
     ROWS,
     ask,
     classification,
@@ -16,6 +17,7 @@ from tests.diagnose.rules.records import (
     regression,
     set_head,
     set_rows,
+    standard,
 )
 from torch import nn
 
@@ -26,10 +28,11 @@ from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds, softened
 from castalia.diagnose.rules.initialisation_rules import poor_start
 from castalia.diagnose.rules.input_rules import targets_unscaled
-from castalia.diagnose.rules.label_rules import ordered
+from castalia.diagnose.rules.label_rules import imbalanced, ordered
 from castalia.diagnose.rules.layer_rules import linear_in_a_row
 from castalia.diagnose.rules.learning_rate_rules import too_high
 from castalia.diagnose.rules.loss_rules import wrong_loss
+from castalia.diagnose.rules.mode_rules import wrong_mode
 from castalia.diagnose.rules.split_rules import leaks
 from castalia.diagnose.rules.unit_rules import alike
 from castalia.diagnose.script import Session
@@ -288,3 +291,74 @@ def test_what_silent_units_let_through_no_more_is_their_symptom():
         case = Case(record)
         assert holds(case, "CST106", "CST110") is is_symptom
         assert holds(case, "CST110", "CST106") is not is_symptom
+
+
+# ---- the fresh set ----
+
+
+def looked_at_again(kept, classes_of_rows=300):
+    """Return a training of 300 rows of which a part was kept, put through it again at the end."""
+    record = put_through(32, "evaluation")
+    rows, rng = standard(classes_of_rows, COLUMNS).astype(np.float32), np.random.default_rng(0)
+    record.train.inputs = [rows[rng.permutation(300)[:ROWS]] for _ in range(kept)]
+    record.train.steps = list(range(kept))
+    record.train.outputs = record.train.targets = [None] * kept
+    record.validation.inputs = [rows[:150], rows[150:]]
+    record.validation.steps = [199, 199]
+    record.validation.outputs = record.validation.targets = [None, None]
+    return record
+
+
+def test_training_rows_are_known_as_such_though_some_were_never_kept():
+    record = looked_at_again(10)
+    assert ask(leaks, record) == []
+    fresh = standard(300, COLUMNS, 5).astype(np.float32)
+    record.validation.inputs = [
+        np.concatenate([rows[:60], fresh[:90]]) for rows in record.validation.inputs
+    ]
+    assert only(leaks, record).code == "CST206"  # some of them among others
+
+
+def test_who_minds_the_modes_may_pass_rows_in_training_mode():
+    record = classification()
+    record.layers.append(replace(record.layers[0], name="9", kind="BatchNorm1d"))
+    record.evaluations, record.silent_in_training_mode = [], 3
+    assert [f.code for f in ask(wrong_mode, record)] == ["CST116"]
+    record.silent_in_evaluation_mode = 12
+    assert ask(wrong_mode, record) == []
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_sequences_in_columns_are_a_language_model_too(width):
+    record, rng = classification(), np.random.default_rng(0)
+    text = np.minimum(rng.geometric(0.3, size=(8, 41, width)), 9)
+    record.train.inputs = [part[:-1] for part in text]
+    record.train.targets = [part[1:].reshape(-1) for part in text]
+    record.train.outputs = [None] * 8
+    assert Case(record).task == "lm"
+    assert ask(imbalanced, record) == []
+    record.train.targets = [part[:-1].reshape(-1) for part in text]
+    assert Case(record).task == "multiclass"
+
+
+def test_in_a_game_no_share_of_the_loss_is_learnt():
+    assert np.isnan(game(1.0, 0.0, passes=2).learnt)
+    assert not game(1.0, 0.0, passes=2).poor
+
+
+def test_a_module_of_which_only_forward_is_called_is_watched(session):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(6, 16), nn.Linear(16, 3)
+
+        def forward(self, x):
+            return self.two.forward(self.one.forward(x).relu())
+
+    net, x, y = Net(), torch.randn(64, 6), torch.arange(64) % 3
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        F.cross_entropy(net.forward(x).softmax(1), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert session.diagnosis().codes[:1] == ("CST301",)

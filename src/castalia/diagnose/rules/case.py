@@ -22,6 +22,7 @@ REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = limit("case.trifle")
 FEW = 5  # rows
+LEAST_TOKENS = 8  # of a sequence that is known by its order
 THRIVES = 20  # steps
 AGENT = 2  # looked-at steps with calls aside
 MEDIAN = 1.25  # standard error of a median over that of a mean
@@ -177,9 +178,11 @@ class Case(Network, Kept):
         ):
             if inputs is None or targets is None or inputs.dtype.kind not in "iu":
                 continue
-            if inputs.ndim != 2 or inputs.shape[1] < 3:
+            if inputs.ndim != 2:
                 return False
             flat, length = targets.reshape(-1), inputs.shape[1]
+            if _is_next(flat, inputs) or length < 3:
+                return _is_next(flat, inputs)
             for width in (length, length - 1):  # equal lengths, or the last input dropped
                 n = len(flat) // width
                 if n and len(flat) % width == 0:
@@ -320,6 +323,7 @@ class Case(Network, Kept):
             not np.isfinite(self.guess)
             or self.guess <= limit("rounding.constant")
             or not len(self.finite)
+            or self.adversarial  # a loss that another network works against measures nothing
         ):
             return np.nan
         if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
@@ -527,6 +531,21 @@ class Case(Network, Kept):
             yes = targets.reshape(-1) > limit("chance.even")
             return np.stack([1 - p, p], axis=1), yes.astype(int)
         return None
+
+
+def _is_next(flat: np.ndarray, inputs: np.ndarray) -> bool:
+    """Whether targets are the next tokens of sequences that stand in columns, or of a single one.
+
+    >>> _is_next(np.arange(1, 9), np.arange(8).reshape(8, 1))
+    True
+    """
+    width = inputs.shape[1]
+    if not width or len(flat) % width or len(inputs) < LEAST_TOKENS:
+        return False
+    ahead = flat.reshape(-1, width)[: len(inputs) - 1]
+    after = inputs[1 : len(ahead) + 1]
+    varied = len(np.unique(after)) > 2
+    return varied and float(np.mean(ahead == after)) > limit("case.shifted")
 
 
 def _single(targets: np.ndarray) -> bool:
