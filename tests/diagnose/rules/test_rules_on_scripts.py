@@ -13,9 +13,14 @@ from tests.diagnose.rules.records import (
     ask,
     classification,
     falling,
+    geometric,
     only,
+    poor,
     regression,
+    set_evaluations,
+    set_gradients,
     set_head,
+    set_promise,
     set_rows,
     standard,
 )
@@ -26,6 +31,8 @@ from castalia.diagnose.record import Evaluation, Units
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds, softened
+from castalia.diagnose.rules.fit_rules import overfits, underfits
+from castalia.diagnose.rules.gradient_rules import vanishes
 from castalia.diagnose.rules.initialisation_rules import poor_start
 from castalia.diagnose.rules.input_rules import targets_unscaled
 from castalia.diagnose.rules.label_rules import imbalanced, ordered
@@ -362,3 +369,99 @@ def test_a_module_of_which_only_forward_is_called_is_watched(session):
         optimizer.step()
         optimizer.zero_grad()
     assert session.diagnosis().codes[:1] == ("CST301",)
+
+
+def test_a_gap_of_accuracies_is_a_remark_while_the_validation_loss_falls():
+    record = classification(0.99)
+    labels = np.arange(400) % CLASSES
+    answers = np.where(np.arange(400) % 5 == 0, labels + 1, labels) % CLASSES
+    outputs = np.eye(CLASSES)[answers]
+    record.validation = replace(
+        record.train, steps=[199], inputs=[None], outputs=[outputs], targets=[labels]
+    )
+    set_evaluations(record, [0.9, 0.8, 0.7, 0.65, 0.63], [0.8, 0.6, 0.5, 0.45, 0.4])
+    assert only(overfits, record).severity == "info"
+    set_evaluations(record, [0.9, 0.6, 0.7, 0.9, 1.2], [0.8, 0.4, 0.2, 0.1, 0.05])
+    assert only(overfits, record).severity == "warning"
+
+
+def drawn_anew(learnt):
+    """Return a training whose inputs and targets never come again, as in diffusion."""
+    record = regression(learnt, list(np.linspace(1.0, 0.7, 200)))
+    record.evaluations = []
+    return set_promise(record, 0.2)
+
+
+def test_of_numbers_drawn_anew_it_is_not_known_how_low_their_loss_can_go():
+    assert Case(drawn_anew(0.3)).computed
+    assert ask(too_high, drawn_anew(0.3)) == []
+    assert ask(underfits, drawn_anew(0.3)) == []
+    again = drawn_anew(0.3)
+    set_evaluations(again, [0.7] * 4)
+    assert not Case(again).computed
+
+
+def test_unscaled_rows_that_are_their_own_targets_explain_outputs_out_of_reach():
+    rows = 255 * standard(320, COLUMNS)
+    case = Case(set_rows(regression(), inputs=rows, targets=rows))
+    assert case.copies
+    assert holds(case, "CST201", "CST301")
+    assert not holds(Case(regression()), "CST201", "CST301")
+
+
+def test_what_vanishes_is_shown_by_the_number_that_tells():
+    record = set_gradients(poor(), geometric(5e-3, 5))
+    (evidence,) = only(vanishes, record).evidence
+    assert evidence.value < evidence.threshold
+
+
+def test_a_gap_of_losses_is_a_remark_while_answers_are_as_good_as_ever():
+    record = set_evaluations(classification(0.99), [0.6, 0.6, 0.65, 0.6, 0.62], [0.06] * 5)
+    scores = [0.86, 0.87, 0.9, 0.88, 0.89]
+    record.evaluations = [
+        replace(e, score=s) for e, s in zip(record.evaluations, scores, strict=True)
+    ]
+    record.validation.outputs = [None] * len(record.validation)
+    assert only(overfits, record).severity == "info"
+    worse = [0.9, 0.9, 0.7, 0.6, 0.6]
+    record.evaluations = [
+        replace(e, score=s) for e, s in zip(record.evaluations, worse, strict=True)
+    ]
+    assert only(overfits, record).severity == "warning"
+
+
+def test_rollouts_that_are_left_behind_are_no_data():
+    record = regression()
+    record.evaluations = []
+    record.train.inputs = [np.repeat(x[:20], 2, axis=0) for x in record.train.inputs]
+    record.train.targets = [np.repeat(y[:20], 2, axis=0) for y in record.train.targets]
+    assert Case(record).computed
+    record.train.inputs[-1] = record.train.inputs[0]
+    record.train.targets[-1] = record.train.targets[0]
+    assert not Case(record).computed
+
+
+def test_steps_of_a_game_that_promise_more_than_all_are_too_long():
+    record = game(1.0, 0.0, passes=2).record
+    assert ask(too_high, set_promise(record, 0.5)) == []
+    assert only(too_high, set_promise(record, 2.0)).code == "CST101"
+
+
+def test_what_has_no_slope_from_the_start_saturates_and_is_not_cut_off():
+    record = classification()
+    assert not holds(Case(record), "CST109", "CST110")
+    record.looks[0].gradients = dict.fromkeys(record.looks[0].gradients, 0.0)
+    assert holds(Case(record), "CST109", "CST110")
+    assert not holds(Case(record), "CST110", "CST109")
+
+
+def test_a_game_may_start_badly_too():
+    net = network()
+    with torch.no_grad():
+        net[0].bias.sub_(100)
+    record = trained(net).record
+    record.task = "gan"
+    assert only(poor_start, record).code == "CST109"
+    record = trained(network()).record
+    record.task = "gan"
+    assert ask(poor_start, record) == []

@@ -326,13 +326,16 @@ class Case(Network, Kept):
             or self.adversarial  # a loss that another network works against measures nothing
         ):
             return np.nan
+        return 1.0 - (self.left - self.floor) / max(self.guess - self.floor, 1e-9)
+
+    @cached_property
+    def left(self) -> float:
+        """Loss of the data at the end, that can be held against guessing; NaN where unknown."""
         if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
-            left = float(self.finite[-max(5, len(self.finite) // 4) :].mean())
-        elif np.isfinite(self.fit_loss):
-            left = self.fit_loss
-        else:
-            left = self.final if self.comparable else np.nan
-        return 1.0 - (left - self.floor) / max(self.guess - self.floor, 1e-9)
+            return float(self.finite[-max(5, len(self.finite) // 4) :].mean())
+        if np.isfinite(self.fit_loss):
+            return self.fit_loss
+        return self.final if self.comparable else np.nan
 
     @cached_property
     def stuck(self) -> bool:
@@ -408,7 +411,8 @@ class Case(Network, Kept):
     def computed(self) -> bool:
         """Whether the numbers to learn are no data, as returns that an agent reckons with.
 
-        They differ where a row comes again; or none does, and nobody validates.
+        They differ where a row comes again; or none of the first half of the training does in the
+        second, as each rollout of an agent is left behind, and nobody validates.
         """
         if self.labels is not None or self.pairs is None:
             return False
@@ -418,7 +422,8 @@ class Case(Network, Kept):
         low, high = np.full(len(counts), np.inf), np.full(len(counts), -np.inf)
         np.minimum.at(low, which, y)
         np.maximum.at(high, which, y)
-        if not (counts > 1).any():
+        half = len(which) // 2
+        if not np.isin(which[half:], which[:half]).any():
             return not self.record.evaluations
         return float((high > low)[counts > 1].mean()) > limit("targets.computed")
 
