@@ -92,7 +92,7 @@ def test_gradients_that_grow_toward_the_input_explode():
     ratio = above("gradient.grows")
     found = only(explodes, deep(poor(), ratio))
     assert (found.code, found.severity, found.where) == ("CST104", "error", "0")
-    assert found.evidence[0].value == pytest.approx(0.9 * limit("gradient.per_layer"))
+    assert found.evidence[0].value == pytest.approx(ratio)
     assert found.evidence[0].above
     assert found.evidence[0].threshold == limit("gradient.grows")
     assert found.remedy.changes == {"training__clip": 1.0}
