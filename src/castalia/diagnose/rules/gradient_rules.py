@@ -90,7 +90,7 @@ def _vanishing(case: Case, ratio: float, layers: int, suffix: str) -> Finding:
 
 
 def _shrinking(ratio: float, per_layer: float, what: str) -> Evidence:
-    """Return what tells: the whole, or where that is within bounds what a layer keeps."""
+    """Return the number beyond its bound: of all layers together, or of one."""
     bar = limit("gradient.shrinks")
     if ratio < bar:
         name = f"gradient ({what}) of the first over the last layers"

@@ -34,7 +34,7 @@ def too_high(case: Case) -> Iterator[Finding]:
     evidence += died
     had_learnt = case.final < limit("rate.had_learnt") * case.initial
     broken = case.broken and not had_learnt
-    # How low the loss of a code, or of numbers drawn anew in every step, can go is not known.
+    # How low the loss of a code, or of numbers drawn in every step, can go is not known.
     poor = case.poor and case.task != "vae" and not case.computed
     harmed = poor or broken or case.stuck
     if case.well:
