@@ -230,8 +230,9 @@ class Watcher(Callback):
             real, generator = net.expand(batch.x), net.generator
             z = torch.randn(len(real), generator.noise, dtype=real.dtype, device=real.device)
             made = generator(z, batch.y if generator.classes else None)
-        shown = [(made is rows, inputs_of(rows)) for rows in (real, made)]
-        self.record.shown = [*self.record.shown, *shown][-SHOWN:]
+        for rows in (real, made):
+            if (kept := inputs_of(rows)) is not None:
+                self.record.shown = [*self.record.shown[1 - SHOWN :], (rows is made, kept)]
 
     @_guarded
     def _after(self, state: TrainState) -> None:

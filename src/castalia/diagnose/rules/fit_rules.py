@@ -60,7 +60,7 @@ def _at_its_best(case: Case) -> bool:
     rows = max(case.accuracy(case.record.validation, 8)[1], LEAST_SCORED)
     two = np.convolve(scores, (0.5, 0.5), "valid")  # one lucky epoch is not the best
     last, best = float(two[-1]), float(two.max())
-    return last > best - 2 * np.sqrt(best * (1 - best) / rows)
+    return bool(last > best - 2 * np.sqrt(best * (1 - best) / rows))
 
 
 def _loss_gap(case: Case, known: Sequence[Evaluation]) -> tuple[list[Evidence], list[Evidence]]:
