@@ -15,7 +15,7 @@ from castalia.diagnose import Diagnosis, diagnose
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import Diverged, InvalidData, InvalidParameter
 from castalia.testing.toys import scenes
-from castalia.train import Callback, Training
+from castalia.train import Callback, Training, checkpoint_pace
 
 X, Y = make_moons(200, noise=0.2, random_state=0)
 
@@ -134,7 +134,7 @@ def test_clipping_shows_in_the_gradients_that_were_applied():
     assert np.sqrt(sum(norm**2 for norm in look.gradients.values())) > 1e-2
 
 
-def test_a_resumed_training_is_looked_at_in_the_same_steps(tmp_path):
+def test_a_resumed_training_is_looked_at_in_the_same_steps(tmp_path, monkeypatch):
     class Quit(Callback):
         def on_epoch_end(self, state):
             if state.epoch == 2:
@@ -143,6 +143,8 @@ def test_a_resumed_training_is_looked_at_in_the_same_steps(tmp_path):
     def make(callbacks=()):
         return moons(training={"run": tmp_path / "run", "callbacks": callbacks})
 
+    monkeypatch.setattr(checkpoint_pace, "SECONDS", 0.0)  # a checkpoint after every epoch
+    monkeypatch.setattr(checkpoint_pace, "SHARE", np.inf)
     with pytest.raises(KeyboardInterrupt):
         make([Quit()]).fit(X, Y)
     resumed, whole = make().fit(X, Y), moons().fit(X, Y)

@@ -196,14 +196,17 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Share of rows whose class the others of equal value foretell, for columns of few values."""
     found = np.zeros(x.shape[1])
     classes, label = np.unique(y, return_inverse=True)
-    for j in range(x.shape[1]):
-        values, which = np.unique(x[:, j], return_inverse=True)
-        if len(values) <= 20:
-            cells = np.bincount(which * len(classes) + label, minlength=len(values) * len(classes))
-            others = cells.reshape(len(values), len(classes))[which]
-            others[np.arange(len(y)), label] -= 1  # each row is left out of its own vote
-            right = (others.argmax(axis=1) == label) & (others.max(axis=1) > 0)
-            found[j] = float(right.mean())
+    own = np.eye(len(classes), dtype=int)
+    ordered = np.sort(x, axis=0)
+    new = np.vstack([np.ones((1, x.shape[1]), bool), ordered[1:] > ordered[:-1]])
+    for j in np.flatnonzero(new.sum(axis=0) <= 20):
+        values = ordered[new[:, j], j]
+        which = np.searchsorted(values, x[:, j])
+        cells = np.bincount(which * len(classes) + label, minlength=len(values) * len(classes))
+        cells = cells.reshape(len(values), len(classes))
+        others = cells[:, :, None] - own.T  # (value, class voted for, class of the row): but for it
+        right = (others.argmax(axis=1) == np.arange(len(classes))) & (others.max(axis=1) > 0)
+        found[j] = float((cells * right).sum() / len(y))
     return found
 
 
