@@ -15,6 +15,7 @@ NAMES = (
     "spectra",
     "doctor",
     "doctor_calibration",
+    "doctor_pairs",
     "doctor_repair",
     "boltzmann_mnist",
     "binary_mnist",

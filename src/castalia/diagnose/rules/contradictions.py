@@ -27,6 +27,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
     if cause == "CST201" and symptom == "CST102":
         return False
+    if cause == "CST201" and symptom == "CST301":
+        return case.copies  # outputs are out of reach of what was not scaled
     if "CST404" in (cause, symptom) and case.smothered:
         return cause == "CST404" or cause in WHATEVER_ELSE
     if cause == "CST404" and symptom in OF_STEPS:
@@ -65,7 +67,13 @@ def _has_outputs_to_spare(case: Case) -> bool:
 
 
 def _silent_from_the_start(case: Case) -> bool:
-    """Whether a whole layer of rectified units answers nothing at the first look."""
+    """Whether a whole layer of rectified units answers nothing at the first look, or all is flat.
+
+    Where the loss depends on weights and yet has no slope, nothing is cut off: it saturates.
+    """
+    slopes = [g for look in case.looks[:1] for g in look.gradients.values() if g is not None]
+    if slopes and not any(slopes):
+        return True
     units = [u for look in case.looks[:1] for u in look.units if u.kind == "relu" and not u.gate]
     return any(u.active.size and not (u.active > 0).any() for u in units)
 
