@@ -42,6 +42,9 @@ NAMES = (
     "exports",
     "serving_clients",
     "ridge_forecasts",
+    "few_shot",
+    "agents",
+    "paradigms",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -62,4 +65,5 @@ GPU = (
     "parts_of_speech",
     "long_memory",
     "trees",
+    "few_shot",
 )

@@ -63,6 +63,10 @@ EXCUSED = {
     "SelfSupervised": DRAWN,
     "FederatedAveraging": COUNTED,
     "Curriculum": COUNTED,
+    "WeakSupervision": COUNTED,
+    "ProtoNet": COUNTED,
+    "OnlineLearning": REPEATS,
+    "Pretrain": DRAWN,
 }
 
 

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from castalia import KMeans, LinearRegression, Perceptron, Training
+from castalia import GenerativeAdversarialNetwork, KMeans, LinearRegression, Perceptron, Training
 from castalia.models.language import BERT, BERTClassifier
 
 # ---- communities ----
@@ -42,6 +42,38 @@ def test_the_regret_of_an_online_learner_vanishes_against_the_best_of_all_rules(
     assert all(later < 0.6 * earlier for earlier, later in pairwise(regret))
     assert regret[-1] < 0.02
     assert wrong[-1] <= ((X**2).sum(axis=1).max() + 1) / 0.3**2  # Novikoff, with the bias
+
+
+# ---- two networks against each other ----
+
+
+def told_apart(model, data, drawn):
+    """Return how often the discriminator is right about rows of data and about drawn ones."""
+    return (np.mean(model.discriminate(data) > 0.5) + np.mean(model.discriminate(drawn) < 0.5)) / 2
+
+
+def test_a_discriminator_that_wins_alone_is_at_chance_against_a_generator_that_learns():
+    random = np.random.default_rng(0)
+    X, unseen = random.normal(3, 2, (1000, 1)), random.normal(3, 2, (1000, 1))
+    cosine = Training(
+        optimizer=("adam", {"betas": (0.5, 0.999)}), validation=0, schedule="cosine"
+    )  # fmt: skip
+    settings = {"noise": 4, "hidden": (32,), "lr": 4e-3, "batch_size": 200, "random_state": 0}
+    alone = GenerativeAdversarialNetwork(  # the generator never has its turn
+        epochs=30, discriminator_steps=10**6, training=cosine, **settings
+    ).fit(X)
+    assert told_apart(alone, unseen, alone.sample(1000)) > 0.8
+    both = GenerativeAdversarialNetwork(epochs=100, training=cosine, **settings).fit(X)
+    drawn = both.sample(1000)
+    assert told_apart(both, unseen, drawn) < 0.56
+    fresh = Probe().fit(*labelled(X, both.sample(1000)))  # nor does one of another kind
+    assert fresh.score(*labelled(unseen, drawn)) < 0.56
+
+
+def labelled(data, drawn):
+    """Return both as rows (x, x^2), with what they are."""
+    x = np.concatenate([data, drawn])
+    return np.hstack([x, x**2]), np.repeat([1, 0], [len(data), len(drawn)])
 
 
 # ---- hypotheses ----
