@@ -102,7 +102,7 @@ def taught(seed: int) -> tuple[float, float]:
     teacher = RandomForestClassifier(50, min_samples_leaf=3, random_state=seed)
     teacher.fit(*moons(600, 0.2, seed + 1000))
     unseen, (X, y) = moons(1000, 0.2, seed + 2000), moons(80, 0.2, seed)
-    y = np.where(np.random.default_rng(seed).random(80) < 0.25, 1 - y, y)
+    y = np.where(np.random.default_rng(seed + 3000).random(80) < 0.25, 1 - y, y)
     plain = net(epochs=60, lr=0.03)
     alone = clone(plain).set_params(random_state=seed).fit(X, y).score(*unseen)
     student = Distill(plain, teacher=teacher, share=0.9, random_state=seed).fit(X, y)
@@ -112,7 +112,7 @@ def taught(seed: int) -> tuple[float, float]:
 def corrected(seed: int) -> tuple[float, float]:
     """PAR-18: 45 % of the labels of one class are wrong; the law is counted, against ignored."""
     (X, y), unseen = moons(400, 0.1, seed), moons(1000, 0.1, seed + 1000)
-    wrong = (y == 0) & (np.random.default_rng(seed).random(400) < 0.45)
+    wrong = (y == 0) & (np.random.default_rng(seed + 3000).random(400) < 0.45)
     labels, plain = np.where(wrong, 1, y), net(epochs=40, lr=0.02)
     alone = clone(plain).set_params(random_state=seed).fit(X, labels).score(*unseen)
     return alone, WeakSupervision(plain, random_state=seed).fit(X, labels).score(*unseen)

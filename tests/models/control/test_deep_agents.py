@@ -20,7 +20,7 @@ from castalia.protocols import Batch
 
 MAP = GridWorld(["S..", ".HG"])
 Q = {"epochs": 25, "steps": 16, "copies": 4, "updates": 20, "hidden": (16,), "batch_size": 32}
-Q |= {"lr": 1e-2, "memory": 2000, "random_state": 0}
+Q |= {"lr": 1e-2, "memory": 2000, "renew": 10, "ramp": 0.8, "discount": 0.9, "random_state": 0}
 P = {"epochs": 25, "steps": 16, "hidden": (16,), "lr": 1e-2, "random_state": 0}
 
 
@@ -81,11 +81,11 @@ def test_a_final_state_is_worth_what_it_pays():
 
 @pytest.mark.parametrize(
     "agent",
-    [DQN(**Q), PolicyGradient(**P), PolicyGradient(**{**P, "epochs": 150}, method="a2c")],
+    [DQN(**Q), PolicyGradient(**P), PolicyGradient(**{**P, "epochs": 60}, method="a2c")],
     ids=["dqn", "ppo", "a2c"],
 )
 def test_the_best_way_through_a_grid_is_found(agent):
-    best = value_iteration(MAP, 0.99)
+    best = value_iteration(MAP, agent.discount)
     agent.fit(MAP)
     way = [0, 1, 2]
     assert agent.predict(way).tolist() == best[way].argmax(axis=1).tolist()

@@ -72,8 +72,8 @@ def test_a_step_of_reptile_goes_towards_the_weights_of_the_tasks():
 
 
 def test_reptile_learns_new_waves_sooner_than_a_random_start():
-    settings = {"inner_lr": 0.1, "inner_steps": 8, "tasks": 10, "random_state": 0}
-    model = Reptile(epochs=60, lr=1e-2, **settings).fit(*waves())
+    settings = {"inner_lr": 0.2, "inner_steps": 3, "tasks": 20, "random_state": 0}
+    model = Reptile(epochs=40, lr=2e-2, **settings).fit(*waves())
     fresh = Reptile(epochs=1, lr=1e-9, **settings).fit(*waves())
     unseen = waves(seed=1)
     assert model.score(*unseen) > fresh.score(*unseen) + 0.2
@@ -97,7 +97,7 @@ def test_the_evidence_bound_is_that_of_its_formula_and_no_context_is_the_prior()
 
 def test_drawn_functions_agree_more_where_more_points_are_known():
     X, y = waves()
-    model = NeuralProcess(hidden=32, epochs=80, tasks=10, lr=5e-3, random_state=0).fit(X, y)
+    model = NeuralProcess(hidden=32, epochs=100, tasks=40, lr=5e-3, random_state=0).fit(X, y)
     new_x, new_y = waves(1, seed=7)
     spreads = [
         model.adapt(new_x[0, :n], new_y[0, :n]).sample(new_x[0], 40).std(axis=0).mean()

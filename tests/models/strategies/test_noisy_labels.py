@@ -18,7 +18,7 @@ NOISE = np.array([[0.55, 0.45], [0.0, 1.0]])  # every other label of class 0 say
 
 def spoilt(n, seed):
     X, y = moons(n, 0.1, seed)
-    wrong = np.random.default_rng(seed).random(n) < NOISE[y, 1 - y]
+    wrong = np.random.default_rng(seed + 1000).random(n) < NOISE[y, 1 - y]
     return X, y, np.where(wrong, 1 - y, y)
 
 

@@ -75,7 +75,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
         """Say what is minimised, by a loss that compares outputs with targets row by row."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Any:  # type: ignore[override]
         """Learn starting weights from rows of many tasks.
 
         Parameters
@@ -96,7 +96,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
         name, member = type(self).__name__, self._neural(seed_from(self.random_state))
         untrained(member, X, y)
         loss = require_rows(name, member._objective(member.spec_))
-        x, targets = self._encoded(member, X, y)
+        x, targets = self._as_tensors(member, X, y)
         tasks_x, tasks_y = task_rows(name, x, targets, self._groups, self.shots + 1)
         training = member.training if member.training is not None else Training()
         state = descend(
@@ -114,7 +114,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
         member.codec.conclude(member, None, None)
         member.history_, self.estimator_ = state.history, member
 
-    def _encoded(self, member: Any, X: Any, y: Any) -> tuple[Tensor, Tensor]:
+    def _as_tensors(self, member: Any, X: Any, y: Any) -> tuple[Tensor, Tensor]:
         """Return inputs and targets as the network takes them."""
         x = torch.cat(list(member.adapter_.blocks(X, np.float32)))
         targets = member.codec.encode(member, np.asarray(y)).y
@@ -133,7 +133,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
         check_is_fitted(self, "estimator_")
         found = copy.copy(self.estimator_)
         found.module_ = copy.deepcopy(self.estimator_.module_)
-        x, targets = self._encoded(found, found._checked(X), y)
+        x, targets = self._as_tensors(found, found._checked(X), y)
         loss = require_rows(type(self).__name__, found._objective(found.spec_))
         weights = {k: w.detach() for k, w in found.module_.named_parameters()}
         count = self.inner_steps if steps is None else steps

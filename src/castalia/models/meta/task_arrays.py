@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.base.input_checks import same_rows
+from castalia.base.input_checks import n_rows, same_rows
 from castalia.errors import InvalidData
 
 __all__ = ["as_rows", "flat_tasks", "task_rows"]
@@ -39,7 +39,7 @@ def flat_tasks(owner: str, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
 def as_rows(X: Any) -> tuple[Any, tuple[int, ...]]:
     """Return rows of tasks one after the other, and the shape that answers to them have."""
     if np.ndim(X) != 3:
-        return X, (-1,)
+        return X, (n_rows(X),)
     X = np.asarray(X)
     return X.reshape(-1, X.shape[2]), X.shape[:2]
 
