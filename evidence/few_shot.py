@@ -78,7 +78,7 @@ def run(quick: bool = False) -> None:
         def work(ways: int = ways, shots: int = shots) -> dict[str, Any]:
             if shots not in models:
                 models[shots] = network(10 if quick else 60, shots, epochs, 0).fit(X, y)
-            codes = models[shots].transform(test.reshape(-1, 28, 28))
+            codes = models[shots].encode(test.reshape(-1, 28, 28))
             mean, error = accuracy(torch.from_numpy(codes).view(len(test), 20, -1), ways, shots)
             return {"accuracy": mean, "error": error}
 

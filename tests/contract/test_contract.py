@@ -63,14 +63,15 @@ EXCUSED = {
     "SelfSupervised": DRAWN,
     "FederatedAveraging": COUNTED,
     "Curriculum": COUNTED,
-    "WeakSupervision": COUNTED,
     "ProtoNet": COUNTED,
     "OnlineLearning": REPEATS,
-    "Pretrain": DRAWN,
 }
+SAME = ("FeatureExtract", "Pretrain")  # as FineTune; as the two that it is made of
 
 
-@pytest.mark.parametrize("record", TABLES, ids=lambda record: record.name)
+@pytest.mark.parametrize(
+    "record", [r for r in TABLES if r.name not in SAME], ids=lambda record: record.name
+)
 def test_scikit_learn_finds_no_fault(record):
     conform(quick(make(record)), quick(make(record), epochs=3), EXCUSED.get(record.name))
 

@@ -268,7 +268,9 @@ def check_bad_input(record: Any) -> None:
         if y.dtype != object and not _partial(record):  # boxes refuse NaN themselves
             holed = y.astype(float)
             holed[3] = np.nan  # a row, be it a number or a mask
-            _refused(record, lambda: _quick(record).fit(X, holed), f"{name}: .*NaN.*first in row 3")
+            first = 3 * X.shape[1] if record.data == "tasks" else 3
+            said = f"{name}: .*NaN.*first in row {first}"
+            _refused(record, lambda: _quick(record).fit(X, holed), said)
         _refused(record, lambda: _quick(record).fit(X, y[:-1]), "same number of rows")
     if is_classifier(make(record)):
         _refused(record, lambda: _quick(record).fit(X, np.zeros(len(X))), "got one class")

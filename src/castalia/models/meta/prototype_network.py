@@ -106,7 +106,7 @@ class ProtoNet(Strategy):
 
     Shapes
     ------
-    X: as the wrapped classifier takes it.  ``transform``: (n, E).
+    X: as the wrapped classifier takes it.  ``encode``: (n, E).
 
     Notes
     -----
@@ -180,16 +180,17 @@ class ProtoNet(Strategy):
         found.prototypes_ = self._means(self.estimator_, X, labels, None)
         return found
 
-    def transform(self, X: Any) -> np.ndarray:
+    def encode(self, X: Any) -> np.ndarray:
         """Return the code of each row, (n, E)."""
         X = self._checked(X)
         return self.estimator_._outputs(X).double().numpy()
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class for each row."""
-        codes, means = (torch.from_numpy(a) for a in (self.transform(X), self.prototypes_))
+        codes, means = (torch.from_numpy(a) for a in (self.encode(X), self.prototypes_))
         return torch.softmax(prototype_scores(codes, means), dim=1).numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of the nearest mean of each row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        found = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[found]

@@ -139,7 +139,7 @@ class DriftDetector(DirectEstimator):
     def fit(self, X: Any, y: Any = None) -> DriftDetector:  # type: ignore[override]
         """Keep the rows that later ones are compared with."""
         check_parameters(self)
-        self.reference_ = np.asarray(check_matrix(self, X, reset=True), dtype=np.float64)
+        self.reference_ = np.array(check_matrix(self, X, reset=True), dtype=np.float64)
         return self
 
     def test(self, X: Any) -> DriftReport:
