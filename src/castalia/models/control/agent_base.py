@@ -46,14 +46,14 @@ class Collector(Callback):
         Copies of the world.
     rows
         The rows.
-    seed
-        Of the actions.
+    random_state
+        Seed of the actions.
     passes
         Epochs for which rows are kept.
     """
 
-    def __init__(self, crew: Crew, rows: Experience, seed: int, passes: int = 1) -> None:
-        self.crew, self.rows, self.seed, self.passes = crew, rows, seed, passes
+    def __init__(self, crew: Crew, rows: Experience, random_state: int, passes: int = 1) -> None:
+        self.crew, self.rows, self.random_state, self.passes = crew, rows, random_state, passes
 
     def collect(self, net: Any, random: np.random.Generator, progress: float) -> None:
         """Act, and replace the rows; ``progress`` goes from 0 to 1."""
@@ -62,7 +62,7 @@ class Collector(Callback):
     def on_epoch_start(self, state: TrainState) -> None:
         """Act with the network as it is now."""
         if state.epoch % self.passes == 0 or not self.rows.parts:
-            random = np.random.default_rng([self.seed, state.epoch])
+            random = np.random.default_rng([self.random_state, state.epoch])
             with torch.no_grad():
                 self.collect(state.net, random, state.epoch / state.epochs)
 

@@ -81,7 +81,7 @@ class Memory(Collector):
 
     Parameters
     ----------
-    crew, rows, seed
+    crew, rows, random_state
         As for ``Collector``.
     steps
         Steps of every copy in a round.
@@ -96,14 +96,14 @@ class Memory(Collector):
         self,
         crew: Crew,
         rows: Experience,
-        seed: int,
+        random_state: int,
         *,
         steps: int,
         size: int,
         explore: float,
         ramp: float,
     ) -> None:
-        super().__init__(crew, rows, seed)
+        super().__init__(crew, rows, random_state)
         self.steps, self.size, self.explore, self.ramp = steps, size, explore, ramp
         width = rows.shape[0]
         self.kept = {
@@ -194,7 +194,7 @@ class DQN(Agent):
 
     Notes
     -----
-    A resumed training has its network and optimizer back, and fills its memory anew.
+    A resumed training has its network and optimizer back, and an empty memory.
 
     References
     ----------

@@ -69,7 +69,7 @@ def as_numbers(states: Any, width: int) -> Tensor:
 
 
 class Crew:
-    """Copies of a world that are played side by side and begin anew when they end.
+    """Copies of a world that are played side by side and begin again when they end.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ class Crew:
         The world; it is copied, and stays as it is.
     copies
         C.
-    seed
-        Of their first states and their chance.
+    random_state
+        Seed of their first states and their chance.
 
     Attributes
     ----------
@@ -88,9 +88,11 @@ class Crew:
         Sum of rewards of each episode that ended.
     """
 
-    def __init__(self, world: Environment, copies: int, seed: int) -> None:
+    def __init__(self, world: Environment, copies: int, random_state: int) -> None:
         self.worlds = [copy.deepcopy(world) for _ in range(copies)]
-        self.states = [w.reset(seed=derive(seed, i) % 2**31)[0] for i, w in enumerate(self.worlds)]
+        self.states = [
+            w.reset(seed=derive(random_state, i) % 2**31)[0] for i, w in enumerate(self.worlds)
+        ]
         self.returns: list[float] = []
         self.counts: list[int] = []
         self._totals, self._steps = np.zeros(copies), 0

@@ -82,7 +82,7 @@ class Rollouts(Collector):
 
     Parameters
     ----------
-    crew, rows, seed, passes
+    crew, rows, random_state, passes
         As for ``Collector``.
     steps
         T.
@@ -94,14 +94,14 @@ class Rollouts(Collector):
         self,
         crew: Crew,
         rows: Experience,
-        seed: int,
+        random_state: int,
         passes: int,
         *,
         steps: int,
         discount: float,
         trace: float,
     ) -> None:
-        super().__init__(crew, rows, seed, passes)
+        super().__init__(crew, rows, random_state, passes)
         self.steps, self.discount, self.trace = steps, discount, trace
 
     def collect(self, net: Any, random: np.random.Generator, progress: float) -> None:
@@ -196,7 +196,7 @@ class PolicyGradient(Agent):
     Notes
     -----
     ``predict`` takes the likeliest action. A resumed training has its network and optimizer back;
-    its worlds begin anew.
+    its worlds begin again.
 
     References
     ----------

@@ -28,7 +28,7 @@ __all__ = ["OnlineLearning"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class OnlineLearning(Strategy):
-    """A network that meets its rows in their order, once, and is asked before it is told.
+    """A network that meets its rows in order, once, and answers each before it learns it.
 
     ``fit`` goes through the rows once; ``partial_fit`` goes on with rows that arrive later. The
     loss of each row is that before it was learnt, so ``losses_`` is an honest learning curve
