@@ -161,8 +161,8 @@ class SearchSpace(dict[str, Domain]):
             inner = estimator.estimator
             if hasattr(inner, "get_params"):
                 return cls({f"estimator__{n}": d for n, d in cls.default(inner).items()})
-            found = {n: domain for n, domain in AROUND.items() if n in own}
-            return cls(found or {"estimator__lr": DOMAINS["lr"][0]})
+            around = {n: domain for n, domain in AROUND.items() if n in own}
+            return cls(around or {"estimator__lr": DOMAINS["lr"][0]})
         if getattr(estimator, "solver", "sgd") not in LOOP_SOLVERS:
             own -= LOOP_ONLY
         names = [name for name in DOMAINS if name.split("__")[0] in own]

@@ -131,7 +131,7 @@ class Agent(DirectEstimator):
         """Return how good each action is, (B, A)."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None) -> Any:  # type: ignore[override]
         """Act in a world and learn.
 
         Parameters

@@ -106,7 +106,7 @@ class Memory(Collector):
         super().__init__(crew, rows, random_state)
         self.steps, self.size, self.explore, self.ramp = steps, size, explore, ramp
         width = rows.shape[0]
-        self.kept = {
+        self.kept: dict[str, np.ndarray] = {
             "state": np.zeros((size, width), np.float32),
             "after": np.zeros((size, width), np.float32),
             "action": np.zeros(size, np.int64),
