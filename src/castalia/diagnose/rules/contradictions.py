@@ -29,6 +29,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return False
     if cause == "CST201" and symptom == "CST301":
         return case.copies  # outputs are out of reach of what was not scaled
+    if cause == "CST116" and symptom in ("CST101", "CST104"):
+        return _left_unnormalised(case)
     if "CST404" in (cause, symptom) and case.smothered:
         return cause == "CST404" or cause in WHATEVER_ELSE
     if cause == "CST404" and symptom in OF_STEPS:
@@ -58,6 +60,12 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if cause == "CST101" and symptom == "CST104":
         return not _explodes_by_itself(case)
     return True
+
+
+def _left_unnormalised(case: Case) -> bool:
+    """Whether steps were taken without the batch statistics that they were meant for."""
+    normed = any("BatchNorm" in layer.kind for layer in case.record.layers)
+    return normed and bool(case.record.trained_in_evaluation_mode)
 
 
 def _has_outputs_to_spare(case: Case) -> bool:
