@@ -487,3 +487,12 @@ def test_dropout_beyond_all_custom_explains_statistics_that_differ():
     assert "CST115" in EXPLAINS["CST404"]
     assert holds(case, "CST404", "CST115")
     assert not holds(case, "CST115", "CST404")
+
+
+def test_gradients_that_let_the_loss_descend_have_not_vanished_however_it_jumps():
+    losses = np.linspace(2.0, 0.6, 200) * np.where(np.arange(200) % 2, 1.3, 0.7)
+    case = Case(classification(0.4, list(losses)))
+    found = replace(only(wrong_loss, _regressed()), code="CST103", severity="error")
+    assert not case.thrives
+    assert softened(case, found).severity == "info"
+    assert softened(case, replace(found, code="CST101")).severity == "error"
