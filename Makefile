@@ -8,11 +8,11 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 TORCH  := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 # Tests start many processes: each would compile the library again where bytecode is not kept.
-test tiny: export PYTHONDONTWRITEBYTECODE =
+test suite tiny: export PYTHONDONTWRITEBYTECODE =
 
 MINUTES ?= 15
 
-.PHONY: demo test tiny lint format bench evidence torture test-lowest proof docs release-check clean
+.PHONY: demo test tiny lint style types suite format bench evidence torture test-lowest proof docs release-check clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,13 +31,21 @@ $(VENV)/.bench: $(VENV)/.test
 demo: $(VENV)/.core
 	$(BIN)/castalia demo
 
-lint: $(VENV)/.test
+lint: style types
+
+style: $(VENV)/.test
 	$(BIN)/ruff check src tests tools benchmarks evidence
 	$(BIN)/ruff format --check src tests tools benchmarks evidence
+
+types: $(VENV)/.test
 	$(BIN)/mypy
 
-test: lint
+suite: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# mypy has one core for a minute: the tests need not wait for it.
+test: style
+	$(MAKE) --jobs 2 types suite
 
 # A sample of the suite in an environment of its own, with the oldest versions that are admitted.
 LOWEST := $(VENV)-lowest

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 
 from benchmarks.harness import ROOT, Bar, Report, Spread, free_threads_environment, main
@@ -17,60 +16,78 @@ class Size:
     copies: int
     epochs: int
     rounds: int
-    by_hand: bool = True
+    seconds: int  # of each contender, after which it is stopped
+    contenders: tuple[str, ...] = ("castalia", "by hand")
 
 
-SIZES = {"full": Size(20, 10, 5), "quick": Size(5, 3, 3), "tiny": Size(1, 1, 1, by_hand=False)}
+SIZES = {
+    "full": Size(10, 5, 5, 22),
+    "quick": Size(5, 3, 2, 15),
+    "tiny": Size(1, 1, 1, 30, ("castalia",)),
+}
 
-# Runs in a process of its own, in the environment of somebody who set no threads.
-FIT = """
-import json, os, sys, time
-copies, epochs, who, cores = (json.loads(word) for word in sys.argv[1:])
+# Runs in a process of its own, in the environment of somebody who set no threads; says when a fit
+# begins and when it has ended, so that one that is stopped has been measured too.
+FITS = """
+import json, os, signal, subprocess, sys, time
+copies, epochs, rounds, seconds, who, cores = (json.loads(word) for word in sys.argv[1:7])
 if cores: os.sched_setaffinity(0, cores)
 import numpy as np, torch
 from benchmarks import digits, peers
 X, y = digits.data(copies)
 X, task = X.astype(np.float32), peers.Task(epochs, batch_size=128)
 fit = peers.fit_castalia if who == "castalia" else lambda *a: peers.by_hand(*a)()
-fit(X[:256], y[:256], peers.Task(1, 128))  # imports and first-call costs
-start = time.perf_counter()
-model = fit(X, y, task)
-seconds = time.perf_counter() - start
+model = fit(X[:256], y[:256], peers.Task(1, 128))  # imports and first-call costs
 settings = getattr(model, "settings_", {"threads": torch.get_num_threads()})
-print(json.dumps({"seconds": seconds, "settings": settings}))
+say = lambda *words: print(json.dumps(words), flush=True)
+signal.alarm(seconds)
+say("settings", settings, time.monotonic() + seconds)
+def timed(state):
+    say("begin", state, time.monotonic())
+    fit(X, y, task)
+    say("end", state, time.monotonic())
+for _ in range(rounds):
+    timed("quiet")
+    with subprocess.Popen([sys.executable, "-c", sys.argv[7], json.dumps(cores[-1:])]) as busy:
+        try:
+            time.sleep(0.3)
+            timed("busy")
+        finally:
+            busy.kill()
 """
 BUSY = """
 import json, os, sys
-cores = json.loads(sys.argv[1])
+cores, parent = json.loads(sys.argv[1]), os.getppid()
 if cores: os.sched_setaffinity(0, cores)
-while os.getppid() == int(sys.argv[2]): sum(range(10_000))
+while os.getppid() == parent: sum(range(10_000))
 """
 
 
 def run(scale: str = "full") -> Report:
-    """Fit in fresh processes on two cores, in turns quiet and beside a busy loop on one of them."""
+    """Fit on two cores, in turns quiet and beside a busy loop on one of them, for half a minute."""
     size, cores = SIZES[scale], two_cores()
-    found: dict[str, list[float]] = {}
-    settings: dict[str, object] = {}
-    for _ in range(size.rounds):
-        for who in ("castalia", "by hand") if size.by_hand else ("castalia",):
-            for state in ("quiet", "busy"):
-                answer = _fit(size, who, cores) if state == "quiet" else _beside(size, who, cores)
-                found.setdefault(f"{who}, {state}", []).append(answer["seconds"])
-                settings[who] = answer["settings"]
     lines = ["| contender | wall s, median (min–max) | over its quiet time |", "|---|---|---|"]
-    ratios = {}
-    for name, seconds in found.items():
-        quiet = found[name.replace("busy", "quiet")]
-        ratios[name] = Spread.of([a / b for a, b in zip(seconds, quiet, strict=True)])
-        lines.append(f"| {name} | {Spread.of(seconds):.3f} | {ratios[name]:.2f} |")
-    lines += ["", *(f"{who}: {resolved}" for who, resolved in settings.items())]
-    bars = [Bar("busy over quiet time", ratios["castalia, busy"].median, "<=", 2.0)]
+    notes, ratios, figures = [], {}, {}
+    for who in size.contenders:
+        found, stopped, settings = fits(size, who, cores)
+        figures[who] = {**found, "stopped after": stopped, "settings": settings}
+        notes.append(f"{who}: {settings}")
+        for state, seconds in found.items():
+            pairs = zip(seconds, found["quiet"], strict=False)
+            ratios[who, state] = Spread.of([a / b for a, b in pairs])
+            lines.append(
+                f"| {who}, {state} | {Spread.of(seconds):.3f} | {ratios[who, state]:.2f} |"
+            )
+        if stopped is not None:
+            least = stopped / min(found.get("quiet", [float("inf")]))
+            lines.append(f"| {who}, stopped | > {stopped:.1f} | > {least:.1f} |")
+    held = ratios.get(("castalia", "busy"))
+    bars = [Bar("busy over quiet time", held.median if held else float("inf"), "<=", 2.0)]
     setting = (
-        f"Digits x {size.copies}, {size.epochs} epochs, cores {cores or 'all'}, "
-        f"threads as libraries choose, {size.rounds} rounds."
+        f"Digits x {size.copies}, {size.epochs} epochs, cores {cores or 'all'}, threads as "
+        f"libraries choose, at most {size.rounds} rounds and {size.seconds} s each."
     )
-    return Report("contention", setting, "\n".join(lines), bars, found)
+    return Report("contention", setting, "\n".join([*lines, "", *notes]), bars, figures)
 
 
 def two_cores() -> list[int]:
@@ -78,22 +95,24 @@ def two_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0))[:2] if hasattr(os, "sched_getaffinity") else []
 
 
-def _fit(size: Size, who: str, cores: list[int]) -> dict:
-    words = [json.dumps(word) for word in (size.copies, size.epochs, who, cores)]
-    command = [sys.executable, "-c", FIT, *words]
+def fits(
+    size: Size, who: str, cores: list[int]
+) -> tuple[dict[str, list[float]], float | None, dict[str, object]]:
+    """Return the seconds of each state, those of a fit that was stopped, and the settings."""
+    asked = (size.copies, size.epochs, size.rounds, size.seconds, who, cores)
+    command = [sys.executable, "-c", FITS, *map(json.dumps, asked), BUSY]
     env = free_threads_environment()
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-def _beside(size: Size, who: str, cores: list[int]) -> dict:
-    burner = [sys.executable, "-c", BUSY, json.dumps(cores[-1:]), str(os.getpid())]
-    with subprocess.Popen(burner) as busy:
-        try:
-            time.sleep(0.3)
-            return _fit(size, who, cores)
-        finally:
-            busy.kill()
+    done = subprocess.run(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    (_, settings, end), *said = (json.loads(line) for line in done.stdout.splitlines())
+    found: dict[str, list[float]] = {}
+    began = None
+    for what, value, at in said:
+        if what == "begin":
+            began = at
+        else:
+            found.setdefault(value, []).append(at - began)
+            began = None
+    return found, None if began is None else end - began, settings
 
 
 if __name__ == "__main__":

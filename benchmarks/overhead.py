@@ -1,4 +1,4 @@
-"""What it costs to keep a record: run store, callbacks and a checkpoint each epoch."""
+"""What it costs to keep a record: run store, callbacks, the doctor, checkpoints by the clock."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(scale: str = "full") -> Report:
     all_of_it = ratio(found["run, checkpoints, callbacks"], found["nothing kept"], "wall")
     bars = [Bar("time with everything kept over nothing kept (wall)", all_of_it.median, "<=", 1.05)]
     setting = (
-        f"Digits, {len(X):,} rows, MLP 64-64, {size.epochs} epochs, a checkpoint each epoch, "
+        f"Digits, {len(X):,} rows, MLP 64-64, {size.epochs} epochs, checkpoints by the clock, "
         f"one thread, {size.rounds} rounds."
     )
     figures = {name: vars(result) for name, result in found.items()}

@@ -24,3 +24,19 @@ def zygote():
 
         yield run
         process.stdin.close()
+
+
+# Runs the script that its first argument names, without other devices and other machines.
+ALONE = """
+import os, runpy, sys
+os.environ |= {"CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def run_code(zygote, folder, code, *words):
+    """Run Python code in a process that a zygote forks; return how it ended and what it wrote."""
+    out, err = folder / "stdout.txt", folder / "stderr.txt"
+    code = zygote(["-c", code, *map(str, words)], folder, out, err)
+    return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())

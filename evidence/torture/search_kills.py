@@ -32,7 +32,7 @@ __all__ = ["kill_searches", "run"]
 X = np.random.default_rng(0).normal(size=(24, 2))
 Y = X[:, 0] - 0.5 * X[:, 1]
 FOLDS = 3
-MOST = 400  # kills of one search, after which it may end in peace
+MOST = 400  # kills of one search
 
 
 @dataclass
@@ -133,7 +133,7 @@ def _disturbed(
     kills = 0
     while True:
         children = [_fork(make, folder, n) for n in range(workers)]
-        if kills < min(most, MOST):
+        if kills < most:
             for child in rng.permutation(children):
                 time.sleep(rng.uniform(0, 0.4 * seconds))
                 kills += _kill(int(child))
@@ -160,9 +160,11 @@ def _repeated(folder: Path) -> int:
 
 
 def kill_searches(
-    seed: int, *, kills: int | None = None, minutes: float | None = None
+    seed: int, *, kills: int | None = None, minutes: float | None = None, each: int = MOST
 ) -> dict[str, int]:
     """Kill searches until there are enough kills or the time is over, and count what went wrong.
+
+    A search that was killed ``each`` times ends in peace.
 
     Returns
     -------
@@ -179,7 +181,7 @@ def kill_searches(
         while counts["kills"] < (kills or 10**9) and time.monotonic() < until:
             kind = list(KINDS)[counts["searches"] % len(KINDS)]
             folder = Path(place) / f"search-{counts['searches']}"
-            left = (kills or 10**9) - counts["kills"]
+            left = min(each, (kills or 10**9) - counts["kills"])
             found, killed = _disturbed(kind, folder, whole[kind][1], rng, left)
             _judge(counts, found, whole[kind][0])
             counts["kills"] += killed

@@ -74,7 +74,8 @@ class Dies(Callback):
 def test_a_run_that_was_interrupted_goes_on_to_the_bit(case, tmp_path):
     model, X, y = case
     whole = clone(model).set_params(epochs=5).fit(X, y)
-    model.set_params(epochs=5, training=Training(run=tmp_path / "run", callbacks=[Dies()]))
+    training = Training(run=tmp_path / "run", checkpoint_every=1, callbacks=[Dies()])
+    model.set_params(epochs=5, training=training)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     model.set_params(training__callbacks=[]).fit(X, y)

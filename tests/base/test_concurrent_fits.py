@@ -91,7 +91,7 @@ torch.set_num_threads(2)
 sys.path.insert(0, {folder!r})
 from test_concurrent_fits import X, Y, classifier
 import numpy as np
-rows, labels = np.tile(X, (200, 1)), np.tile(Y, 200)
+rows, labels = np.tile(X, (60, 1)), np.tile(Y, 60)
 classifier(epochs=1, hidden=(64, 64)).fit(rows, labels)
 child = multiprocessing.get_context("fork").Process(
     target=classifier(epochs=1, hidden=(64, 64)).fit, args=(rows, labels)

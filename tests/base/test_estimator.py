@@ -1,8 +1,6 @@
 """The estimator contract, with scikit-learn's tools."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.processes import run_code
 
 from castalia import MLPClassifier, MLPRegressor, Training
 from castalia.errors import InvalidData
@@ -96,7 +95,7 @@ def test_the_validation_share_is_stratified_and_left_out_below_ten_rows():
     assert (model.settings_["rows"], model.settings_["validation_rows"]) == (90, 10)
 
 
-def test_a_run_goes_on_in_another_process_whatever_objects_its_settings_hold(tmp_path):
+def test_a_run_goes_on_in_another_process_whatever_objects_its_settings_hold(zygote, tmp_path):
     code = (
         "import numpy as np, torch\n"
         "from castalia import MLPRegressor, Training\n"
@@ -107,7 +106,8 @@ def test_a_run_goes_on_in_another_process_whatever_objects_its_settings_hold(tmp
         "MLPRegressor(hidden=(2,), epochs=2, random_state=0, training=t).fit(X, X[:, 0])\n"
     )
     exec(code)
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = run_code(zygote, tmp_path, code)
+    assert done.returncode == 0, done.stderr
     with RunStore(tmp_path) as store:
         assert [run["name"] for run in store.runs()] == ["run"]
 

@@ -269,6 +269,7 @@ def test_help_is_quick_and_imports_no_torch():
 def test_a_missing_file_is_named_with_a_near_miss(table):
     words = fail_fit(table.with_name("friut.csv"))
     assert words.endswith("must be a file; there is none. Did you mean `fruit.csv`?")
+    assert fail_fit(table.with_name("fig.csv")).endswith("must be a file; there is none.")
 
 
 def test_an_empty_file_is_said_to_be_empty(bad):

@@ -1,6 +1,4 @@
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
@@ -12,6 +10,7 @@ from PIL import Image
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import average_precision_score, precision_recall_curve
+from tests.processes import run_code
 
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch
 from castalia.evaluate import (
@@ -52,14 +51,15 @@ def test_display_draws_on_its_own_figure_or_on_given_axes(name):
     assert ET.fromstring(to_svg(shown.figure_)).tag.endswith("svg")
 
 
-def test_pyplot_is_never_imported():
+def test_pyplot_is_never_imported(zygote, tmp_path):
     code = (
         "import sys; from castalia.evaluate import Residuals, to_svg;"
         "assert 'matplotlib' not in sys.modules;"
         "to_svg(Residuals.from_predictions([1.0, 2.0], [1.0, 2.0]).plot().figure_);"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = run_code(zygote, tmp_path, code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_best_epoch_is_that_of_the_lowest_validation_loss():

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pytest
 
 from castalia.evaluate import Interval
 from castalia.method.advice import give_advice
@@ -35,6 +36,26 @@ def test_many_even_classes_are_not_called_uneven():
     assert advise("abcdefghijklmnop") == []
     (line,) = advise("aaaaaaaaaaaaaaab")
     assert line.startswith("Classes are uneven (b has 125 rows, a 1,875)")
+
+
+@pytest.mark.parametrize(
+    "plan, act",
+    [
+        ({}, "decide by --metric balanced_accuracy and try --set class_weight=balanced"),
+        ({"settings": {"class_weight": "balanced"}}, "decide by --metric balanced_accuracy"),
+        ({"model": "GaussianProcessClassifier"}, "decide by --metric balanced_accuracy"),
+        ({"metric": "balanced_accuracy"}, "try --set class_weight=balanced"),
+    ],
+    ids=["usual", "weighted", "without weights", "balanced"],
+)
+def test_class_weights_are_advised_to_models_that_have_them_unused(plan, act):
+    (line,) = advise("aaaaaaaaaaaaaaab", plan={"metric": "accuracy", **plan})
+    assert line == f"Classes are uneven (b has 125 rows, a 1,875): {act}."
+
+
+def test_nothing_is_advised_about_uneven_classes_where_nothing_can_be_set():
+    plan = {"model": "GaussianProcessClassifier", "metric": "balanced_accuracy"}
+    assert advise("aaaaaaaaaaaaaaab", plan=plan) == []
 
 
 def test_settings_that_were_just_used_are_not_advised():

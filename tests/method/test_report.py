@@ -50,6 +50,11 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
+@pytest.fixture(scope="module", name="_unrendered")
+def _rendered():
+    """Pages are looked at here, figures and all."""
+
+
 @pytest.fixture(scope="module")
 def classification():
     return samples.classification_report()

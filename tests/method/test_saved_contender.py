@@ -4,11 +4,12 @@ import io
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.method.small import quick_plan, write_table
 
 import castalia
-from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter
+from castalia.errors import CheckpointMismatch, DamagedFile, InvalidData, InvalidParameter
 from castalia.method import evaluate, predict, run
 from castalia.method.blend import Blend, blend_weights
 from castalia.method.classic_model import ClassicModel
@@ -16,6 +17,7 @@ from castalia.method.kinds import open_data
 from castalia.method.problem import pose_problem
 from castalia.method.saved_contender import load_contender, save_blend
 from castalia.method.saved_model import load_model
+from castalia.serve.served_model import LoadedModel
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,24 @@ def test_the_recommended_contender_is_what_one_gets(priced, table):
     assert np.abs(said - network).max() > 0.1
     assert evaluate(priced.folder, table).scores["r2"] > 0.95
     assert evaluate(priced.folder, table, name="guess").scores["r2"] < 0.1
+
+
+def test_words_where_numbers_were_are_named_by_column_and_row(priced, table, tmp_path):
+    words = tmp_path / "words.csv"
+    lines = table.read_text().splitlines()
+    words.write_text("\n".join([*lines[:2], "forty," + lines[2].partition(",")[2]]))
+    with pytest.raises(InvalidData, match="`length` must hold numbers .* got 'forty' in row 1"):
+        predict(priced.folder, words)
+
+
+def test_a_run_is_served_by_its_recommended_contender(priced, table):
+    served = LoadedModel(priced.folder)
+    rows = pd.read_csv(table).astype(object).where(lambda cell: cell.notna(), None)
+    found = served.predictor.answer(served.predictor.parse(rows.to_dict("records")))
+    np.testing.assert_array_equal(
+        found["prediction"], predict(priced.folder, table).columns["prediction"]
+    )
+    assert served.system == "Ridge"
 
 
 def test_a_name_that_is_none_of_them_is_refused(finished, table):

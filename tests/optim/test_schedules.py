@@ -4,11 +4,10 @@ import functools
 import math
 import pickle
 import random
-import subprocess
-import sys
 
 import pytest
 import torch
+from tests.processes import run_code
 from torch.optim import lr_scheduler
 
 from castalia import Training
@@ -175,10 +174,9 @@ def test_an_unknown_name_gets_a_suggestion():
         build_schedule("cosin")
 
 
-def test_its_text_is_the_same_in_every_process():
+def test_its_text_is_the_same_in_every_process(zygote, tmp_path):
     code = "from castalia.optim import cosine, warmup; print(repr(warmup(cosine(floor=0.1))))"
-    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == repr(warmup(cosine(floor=0.1)))
+    assert run_code(zygote, tmp_path, code).stdout.strip() == repr(warmup(cosine(floor=0.1)))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Two processes take the step of one on the whole batch."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.processes import ALONE, run_code
 
 from castalia import MLPRegressor, Training
 from castalia.errors import InvalidParameter
@@ -18,17 +16,10 @@ CASES += ["validation", "resumed"]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
+def results(zygote, tmp_path_factory):
     """Run every case alone and in two processes; return both records and the single one."""
     folder = tmp_path_factory.mktemp("together")
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    command = [sys.executable, str(SCRIPT), str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = run_code(zygote, folder, ALONE, SCRIPT, folder)
     assert done.returncode == 0, done.stderr[-3000:]
     names = ("alone", 0, 1, "masks-0", "masks-1")
     return [json.loads((folder / f"{name}.json").read_text()) for name in names]

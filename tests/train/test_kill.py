@@ -1,36 +1,22 @@
 """A training killed at random instants ends with the weights of one that was left alone."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import ALONE, run_code
 
 from castalia.train import RunStore
 
 SCRIPT = Path(__file__).with_name("lives.py")
-KILLS = {1: 20, 2: 8}  # by number of processes
+KILLS = {1: 10, 2: 5}  # by number of processes; `make torture` has many more
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["single", "ddp"])
-def lives(request, tmp_path_factory):
+def lives(request, zygote, tmp_path_factory):
     """Run the script once and return its folder, its report and the number of processes."""
     folder = tmp_path_factory.mktemp("lives")
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder), str(request.param), str(KILLS[request.param])],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    done = run_code(zygote, folder, ALONE, SCRIPT, folder, request.param, KILLS[request.param])
     assert done.returncode == 0, done.stderr[-3000:]
     return folder, json.loads(done.stdout.splitlines()[-1]), request.param
 

@@ -26,7 +26,9 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def model(run, *callbacks, **settings):
-    training = Training(run=run, callbacks=list(callbacks), watch=False, **settings)
+    every = None if run is None else 1
+    settings = {"watch": False, "checkpoint_every": every, **settings}
+    training = Training(run=run, callbacks=list(callbacks), **settings)
     return MLPClassifier(hidden=(4,), epochs=3, random_state=0, training=training)
 
 

@@ -99,7 +99,7 @@ def normalised():
 
 
 def together(folder, rank):
-    faulthandler.dump_traceback_later(60, exit=True)  # a lost process must not hang the test
+    faulthandler.dump_traceback_later(200, exit=True)  # a lost process must not hang the test
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2"}
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     found = {f"ddp {case}": record(fit(case, "ddp")) for case in CASES}

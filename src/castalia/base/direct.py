@@ -19,7 +19,7 @@ from castalia.base.input_checks import (
     split_target,
 )
 from castalia.base.parameter_docs import PlainSignature, document
-from castalia.base.params import RandomState, check_parameters
+from castalia.base.params import RandomState, check_parameters, parameter_names
 from castalia.base.watched import Watched, without_record
 from castalia.protocols import Spec
 from castalia.utils.devices import resolve_device
@@ -44,6 +44,7 @@ class DirectEstimator(BaseEstimator):
         Seed, for those that draw numbers.
     """
 
+    _get_param_names = classmethod(parameter_names)
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
     _unsaved: ClassVar[tuple[str, ...]] = ()

@@ -22,6 +22,7 @@ from castalia.base.params import (
     RandomState,
     check_parameters,
     check_tokens,
+    parameter_names,
 )
 from castalia.base.recipe import Recipe
 from castalia.base.run_recorder import open_recorder
@@ -92,6 +93,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     codec: ClassVar[TargetCodec]
     recipe: ClassVar[Recipe] = Recipe()  # of settings that depend on the data
     usual_training: ClassVar[Training] = Training()  # where ``training`` is None
+    _get_param_names = classmethod(parameter_names)
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
     batch_tokens = cast("int | None", None)  # most tokens of a batch: a field where texts are read

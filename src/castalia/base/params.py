@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from castalia.errors import InvalidParameter
 from castalia.utils.text import did_you_mean, listing
@@ -27,6 +28,7 @@ __all__ = [
     "check_parameters",
     "check_tokens",
     "fields_for",
+    "parameter_names",
 ]
 
 
@@ -174,3 +176,10 @@ def fields_for(owner: Any, network: Callable[..., Any]) -> dict[str, Any]:
     """
     wanted = signature(network).parameters
     return {f.name: getattr(owner, f.name) for f in fields(owner) if f.name in wanted}
+
+
+@cache
+def parameter_names(cls: type[BaseEstimator]) -> list[str]:
+    """Return what scikit-learn reads off a constructor, anew at every ``get_params``: once."""
+    found: list[str] = BaseEstimator._get_param_names.__func__(cls)
+    return found

@@ -47,7 +47,7 @@ def open_recorder(
     mark.update(content(X).encode())
     for leaf in leaves(y):
         found = leaf.x if isinstance(leaf, TensorRows) else leaf
-        mark.update(np.ascontiguousarray(found.numpy()).tobytes())
+        mark.update(_bytes(found.numpy()))
     if weight is not None:
         mark.update(weight.tobytes())
     if again:
@@ -80,6 +80,11 @@ def content(X: Any) -> str:
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
         X = np.frombuffer(repr(X.tolist()).encode(), dtype=np.uint8)
     if isinstance(X, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()
+        return hashlib.sha256(_bytes(X)).hexdigest()
     own = callable(getattr(X, "fingerprint", None))  # images, blocks of a corpus
     return X.fingerprint() if own else read(X).fingerprint()
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """Return the bytes of an array, without a copy of one that is contiguous."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

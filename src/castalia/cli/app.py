@@ -34,6 +34,7 @@ from castalia.cli.run_command import run
 from castalia.cli.runs_command import runs
 from castalia.cli.sample_command import sample
 from castalia.cli.serve_command import serve
+from castalia.cli.studio_command import studio
 from castalia.cli.tune_command import tune
 
 __all__ = ["app", "main"]
@@ -84,6 +85,7 @@ for verb in (
     export,
     run,
     serve,
+    studio,
     report,
     diagnose,
     cure,

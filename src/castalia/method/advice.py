@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from castalia.errors import InvalidParameter
 from castalia.evaluate import metric as metric_named
+from castalia.method.model_settings import find_setting
 from castalia.method.problem import Problem
 from castalia.method.report.score_formats import score
-from castalia.method.task import Task
 from castalia.method.trainings import Trainings
 from castalia.method.verdict import Verdict
 from castalia.utils.text import plural
@@ -35,7 +36,7 @@ def give_advice(
         *_checks(checks),
         *_verdict(problem, verdict, trainings.entry.each),
         *_training(trainings.facts),
-        *_balance(problem.task, problem.metric),
+        *_balance(problem),
         *problem.kind.advice(verdict),
     ]
     return [words.replace("`", "") for words in found[:MOST]]
@@ -78,19 +79,30 @@ def _training(facts: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _balance(task: Task, metric: str) -> list[str]:
+def _balance(problem: Problem) -> list[str]:
+    task = problem.task
     counts = sorted(task.counts.items(), key=lambda pair: pair[1])
     if not counts:
         return []
     (rare, few), (common, many) = counts[0], counts[-1]
     if few >= _RARE * len(task.y) or few > _EVEN * many:
         return []
-    act = "decide by --metric balanced_accuracy and try --set class_weight=balanced"
-    if metric == "balanced_accuracy":
-        act = "try --set class_weight=balanced"
-    if metric == "roc_auc":
-        act = (
-            f"read the probabilities, for the answer may always be {common}, or try --set "
-            "class_weight=balanced"
-        )
-    return [f"Classes are uneven ({rare} has {plural(few, task.unit)}, {common} {many:,}): {act}."]
+    act = {
+        "balanced_accuracy": "",
+        "roc_auc": f"read the probabilities, for the answer may always be {common}",
+    }.get(problem.metric, "decide by --metric balanced_accuracy")
+    acts = [act] * bool(act) + ["try --set class_weight=balanced"] * _unweighted(problem)
+    if not acts:
+        return []
+    uneven = f"Classes are uneven ({rare} has {plural(few, task.unit)}, {common} {many:,})"
+    both = ", or " if problem.metric == "roc_auc" else " and "
+    return [f"{uneven}: {both.join(acts)}."]
+
+
+def _unweighted(problem: Problem) -> bool:
+    """Whether the model can weigh classes and does not yet."""
+    try:
+        place, name = find_setting(problem.kind.build(len(problem.kind)), "class_weight")
+    except InvalidParameter:  # not a setting of this model
+        return False
+    return getattr(place.owner, name) is None

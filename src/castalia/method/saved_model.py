@@ -18,6 +18,7 @@ from castalia.utils.text import did_you_mean, listing, plural, shorten
 
 __all__ = [
     "check_columns",
+    "column_kinds",
     "find_columns",
     "find_formats",
     "find_metric",
@@ -139,6 +140,20 @@ def used_columns(model: Any) -> list[str]:
     if _reads_tables(found):
         return list(found.feature_names_in_)
     return list(found.used if isinstance(found, Matrix) else found.encoder.used)
+
+
+def column_kinds(model: Any) -> dict[str, str]:
+    """Return the kind of each column that a model uses; ``"any"`` where it knows of numbers only.
+
+    Numbers, booleans and dates are all numbers to a model of scikit-learn.
+    """
+    found = dict.fromkeys(used_columns(model), "any")
+    for member in model.members.values() if isinstance(model, Blend) else [model]:
+        encoder = getattr(_reader(member), "encoder", None)
+        state = {} if encoder is None else encoder.state()
+        found |= dict(zip(state.get("numeric", ()), state.get("kinds", ()), strict=True))
+        found |= dict.fromkeys(_known_words(member), "categorical")
+    return found
 
 
 def _reads_tables(model: Any) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 
 from castalia.data import Dataset
 from castalia.data.tables.calendar_columns import with_calendar
+from castalia.errors import InvalidData
+from castalia.utils.text import shorten
 
 __all__ = ["MOST_CATEGORIES", "Matrix"]
 
@@ -67,7 +69,7 @@ class Matrix:
         """Return the matrix (rows, columns) of a table with these columns, or their dates."""
         if not set(self.used) <= set(table.columns):
             table = with_calendar(table, every=True)
-        found = [_floats(table.column(name)) for name in self.numeric]
+        found = [_floats(table.column(name), name) for name in self.numeric]
         for name, codes in self.codes.items():
             found.append(np.array([codes.get(_word(v), np.nan) for v in table.column(name)]))
         return np.column_stack(found)
@@ -96,10 +98,20 @@ def _codes(values: np.ndarray) -> dict[Any, int]:
     return {str(words[i]): place for place, i in enumerate(order)}
 
 
-def _floats(values: np.ndarray) -> np.ndarray:
+def _floats(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind == "M":
         days = values.astype("datetime64[s]").astype(np.float64) / 86400
         return np.where(np.isnat(values), np.nan, days)
     if values.dtype == object:  # booleans with gaps
-        return np.array([np.nan if v is None else float(v) for v in values])
+        return np.array([_float(value, name, row) for row, value in enumerate(values)])
     return values.astype(np.float64)
+
+
+def _float(value: Any, name: str, row: int) -> float:
+    try:
+        return np.nan if value is None else float(value)
+    except ValueError:
+        raise InvalidData(
+            f"predict: column `{name}` must hold numbers or dates, as in training; got "
+            f"{shorten(repr(value), 40)} in row {row}."
+        ) from None

@@ -60,12 +60,22 @@ class MemberLoss(Objective):
 
     def judged(self, net: Any, batch: Batch, phase: str) -> tuple[Tensor, Tensor | None]:  # (M,)
         """Return the loss of each member, and what its rows weigh."""
-        each = self.rows(net.member_outputs(batch.x), batch.y)  # (M, B)
-        weight = _member_weight(batch.weight, len(each))
-        weight = torch.ones_like(each) if weight is None else weight.view_as(each)
+        each, weight = self._judged_rows(net, batch)
         total = weight.sum(dim=1)
         tiny = torch.finfo(total.dtype).tiny
         return (each * weight).sum(dim=1) / total.clamp_min(tiny), total
+
+    def _judged_rows(self, net: Any, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the loss of each row that a member is judged by, and its weight, (M, R) each."""
+        if batch.weight is None or batch.weight.ndim == 1:
+            each = self.rows(net.member_outputs(batch.x), batch.y)
+            return each, torch.ones_like(each) if batch.weight is None else batch.weight.expand_as(
+                each
+            )
+        rows = _own_rows(batch.weight)
+        outputs = net.member_outputs(batch.x, rows).flatten(0, 1)
+        each = self.loss.rows(outputs, batch.y[rows].flatten(0, 1)).view_as(rows)
+        return each, batch.weight.T.gather(1, rows)
 
     def loss_gradient(self, outputs: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the loss and its gradient by the outputs, (M, B, K)."""
@@ -74,6 +84,13 @@ class MemberLoss(Objective):
         gradients: Any = self.loss
         loss, gradient = gradients.loss_gradient(outputs.flatten(0, 1), each)
         return loss, gradient.view_as(outputs)
+
+
+def _own_rows(weight: Tensor) -> Tensor:  # (B, M)
+    """Return the places of each member's rows, (M, R), filled up with rows that weigh nothing."""
+    own = (weight.T > 0).to(torch.uint8)
+    most = max(int(own.sum(dim=1).max()), 1)
+    return own.argsort(dim=1, descending=True, stable=True)[:, :most]
 
 
 def _repeated(targets: Tensor, members: int) -> Tensor:

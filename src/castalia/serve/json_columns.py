@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,15 @@ def _word(value: Any, name: str, row: int) -> str | None:
     raise _refuse(name, "words", value, row)
 
 
-_READERS = {"numeric": _number, "boolean": _boolean, "date": _date}
+def _quantity(value: Any, name: str, row: int) -> float:
+    """Return a number, a boolean or a date as the number that it is in a matrix."""
+    for read in (_boolean, _date):
+        with suppress(InvalidData):
+            return read(value, name, row)
+    raise _refuse(name, "finite numbers or dates (YYYY-MM-DD)", value, row)
+
+
+_READERS = {"numeric": _number, "boolean": _boolean, "date": _date, "any": _quantity}
 
 
 def _calendar(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, np.ndarray]:

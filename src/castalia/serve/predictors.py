@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,7 @@ from castalia.errors import InvalidData
 from castalia.export.model_graph import ModelGraph, graph_of
 from castalia.export.table_columns import word_codes
 from castalia.method.kinds import Table, kind_of
-from castalia.method.predictions import read_new_rows
-from castalia.method.saved_model import used_columns
+from castalia.method.saved_model import column_kinds
 from castalia.serve.json_columns import json_columns
 from castalia.utils.text import shorten
 
@@ -95,26 +93,29 @@ class GraphPredictor:
 
 
 class TablePredictor:
-    """Answers as ``castalia predict`` does, for models of tables without a graph."""
+    """Answers as ``castalia predict`` does, for models of tables without a graph.
 
-    def __init__(self, folder: str | os.PathLike[str], model: Any) -> None:
-        self.folder, self.model = folder, model
-        self.columns = dict.fromkeys(used_columns(model), "any")
+    Attributes
+    ----------
+    columns
+        Kind of each column; ``"any"`` is a number, a boolean or a date.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.columns = model, column_kinds(model)
 
     def parse(self, rows: Sequence[Any]) -> Any:
-        """Return rows that have every column."""
-        json_columns(rows, dict.fromkeys(self.columns, "categorical"))
-        return list(rows)
+        """Return the columns of some rows, checked."""
+        return json_columns(rows, self.columns)
 
     def join(self, parts: Sequence[Any]) -> Any:
         """Return the rows of several requests as one."""
-        return [row for part in parts for row in part]
+        return _stacked(parts)
 
     def answer(self, parsed: Any) -> dict[str, np.ndarray]:
         """Return the columns of the predictions."""
-        names = [name for name in parsed[0] if not isinstance(parsed[0][name], dict | list)]
-        table = pa.table({name: _cells(parsed, name) for name in names})
-        X = read_new_rows(self.folder, self.model, read(table)).X
+        table = pa.table({name: _cells(parsed[name], kind) for name, kind in self.columns.items()})
+        X = read(table)
         found = {"prediction": np.asarray(self.model.predict(X))}
         if hasattr(self.model, "predict_proba") and hasattr(self.model, "classes_"):
             found["probability"] = np.asarray(self.model.predict_proba(X))
@@ -128,16 +129,16 @@ class TablePredictor:
 
     def warm_rows(self, count: int) -> Any:
         """Return parsed rows that stand for any."""
-        return [dict.fromkeys(self.columns)] * count
+        return self.parse([dict.fromkeys(self.columns)] * count)
 
 
-def predictor_of(folder: str | os.PathLike[str], model: Any) -> Any:
+def predictor_of(model: Any) -> Any:
     """Return what answers rows of JSON with a model, or refuse one that takes other rows."""
     try:
         return GraphPredictor(graph_of(model))
     except InvalidData:
         if kind_of(model) is Table:
-            return TablePredictor(folder, model)
+            return TablePredictor(model)
     raise InvalidData(
         f"serve: a {type(model).__name__} answers rows that JSON does not hold; tables, arrays, "
         "signals and texts are served."
@@ -148,12 +149,13 @@ def _stacked(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _cells(rows: Sequence[dict[str, Any]], name: str) -> pa.Array:
-    values = [row.get(name) for row in rows]
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else str(value) for value in values])
+def _cells(values: np.ndarray, kind: str) -> pa.Array:
+    """Return a column of JSON as Arrow has it in a table that was read."""
+    if kind == "categorical":
+        return pa.array(values, pa.string())
+    if kind == "date":  # days since 1970
+        values = (86_400e6 * values).astype("datetime64[us]")
+    return pa.array(values, from_pandas=True)
 
 
 def _text(row: Any, place: int) -> str:

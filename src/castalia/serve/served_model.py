@@ -47,7 +47,7 @@ class LoadedModel:
         self.embeds = hasattr(self.model, "transform") and hasattr(self.model, "module_")
         self.predictor: Any = None
         try:
-            self.predictor = predictor_of(folder, self.model)
+            self.predictor = predictor_of(self.model)
         except CastaliaError:
             if not (self.writes or self.embeds):
                 raise
@@ -58,7 +58,8 @@ class LoadedModel:
     def system(self) -> str:
         """What kind of model it is."""
         inner = getattr(self.model, "estimator", None)
-        return type(self.model if inner is None else inner).__name__
+        steps = getattr(inner, "steps", None) or [("", self.model if inner is None else inner)]
+        return type(steps[-1][1]).__name__
 
     def _warmed(self) -> float:
         """Answer made-up rows; return how long the last, full call took."""

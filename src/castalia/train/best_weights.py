@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
+from typing import Any
 
 from torch import Tensor
 
@@ -12,11 +13,15 @@ from castalia.train.state import TrainState
 
 __all__ = ["BestWeights"]
 
+PROGRESS = 1e-4  # by so much the mean of several best losses must fall within the patience
+
 
 class BestWeights:
     """Notes the best epoch of a stage, keeps its weights, and ends what gets no better.
 
-    Parts of a network that learn apart from each other each have a best epoch of their own.
+    Parts of a network that learn apart from each other each have a best epoch of their own. One of
+    many gets a little better in almost every epoch, so patience asks for more: that the mean of
+    their best losses falls by 0.0001.
 
     Parameters
     ----------
@@ -56,10 +61,11 @@ class BestWeights:
             ]
             state.best = {"epoch": state.epoch, "stage": state.stage_index, "val_loss": fmean(kept)}
             if len(kept) > 1:
-                state.best["parts"] = kept
+                state.best |= {"parts": kept, "mark": _mark(best, state.best)}
             if self.patience is not None:
                 self._keep(weights(), better)
-        elif self.patience is not None and best and state.epoch - best["epoch"] >= self.patience:
+        since = _mark_of(state.best or {}).get("epoch", state.epoch)
+        if self.patience is not None and state.epoch - since >= self.patience:
             state.stop(self.stale)
 
     def _keep(self, weights: dict[str, Tensor], better: Sequence[bool]) -> None:
@@ -71,6 +77,20 @@ class BestWeights:
             for i, wins in enumerate(better):
                 if wins:
                     self.weights[name][i :: len(better)] = w[i :: len(better)]
+
+
+def _mark(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    """Return the epoch and the loss from which patience waits for progress."""
+    mark = new
+    if old is not None:
+        was = _mark_of(old)
+        mark = new if _better(new["val_loss"], was["val_loss"] - PROGRESS) else was
+    return {name: mark[name] for name in ("epoch", "val_loss")}
+
+
+def _mark_of(best: dict[str, Any]) -> dict[str, Any]:
+    """Return the mark of several parts; of one, its best epoch."""
+    return best.get("mark", best)
 
 
 def _better(value: float, best: float) -> bool:

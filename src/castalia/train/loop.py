@@ -283,7 +283,7 @@ class _Loop:
         self.dispatch("on_batch_end", state)
         if state.total % CHECK_EVERY == 0:
             self.terms.read(self.stepper)
-        if self.training.checkpoint_every and state.total % self.training.checkpoint_every == 0:
+        if self.recorder.is_due(self.training.checkpoint_every, state.total):
             self._checkpoint()
 
     def _end_of_epoch(self, seconds: float) -> None:
@@ -304,7 +304,8 @@ class _Loop:
         self.rate.follow_losses()
         self.recorder.log(state, line)
         self.dispatch("on_epoch_end", state)
-        if self.training.checkpoint_every is None or state.stopped:
+        clocked = self.training.checkpoint_every is None
+        if state.stopped or (clocked and self.recorder.is_due()):
             self._checkpoint()
 
     def _share_buffers(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 from castalia.errors import DamagedFile, WriteFailed
 from castalia.train.checkpoint import latest_checkpoint, write_checkpoint
+from castalia.train.checkpoint_pace import CheckpointPace
 from castalia.train.runs import Run, RunStore
 from castalia.train.state import TrainState
 from castalia.train.state_trees import flatten, unflatten
@@ -20,6 +22,8 @@ from castalia.utils.held_signals import uninterrupted
 
 __all__ = ["Recorder"]
 
+CLOCKED = 50  # steps after which the clock is asked
+SHOWN = 1.0  # seconds after which an epoch's line is there for others to read
 POSITION = ("stage", "stage_index", "epoch", "step", "total", "lr", "history", "best", "stopped")
 
 
@@ -41,7 +45,7 @@ class Recorder:
     def __init__(
         self, path: Any, seed: int = 0, fingerprint: str = "", config: dict[str, Any] | None = None
     ) -> None:
-        self.seed = seed
+        self.seed, self.pace, self._shown = seed, CheckpointPace(), 0.0
         self.strategy: Single = Single()
         self.run: Run | None = None
         self.folder: Path | None = None
@@ -98,9 +102,17 @@ class Recorder:
         if self.run is None or self.folder is None or self.strategy.rank > 0 or self.run.gone:
             return
         position = {name: getattr(state, name) for name in POSITION}
-        tensors, tree = flatten({"position": position, **payload})
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(self.folder, state.total, tensors, tree)
+        with self.pace.writing():
+            tensors, tree = flatten({"position": position, **payload})
+            self.run.flush()  # a resumed run has every point up to here
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_checkpoint(self.folder, state.total, tensors, tree)
+
+    def is_due(self, every: int | None = None, step: int = 0) -> bool:
+        """Whether a checkpoint is due: after so many steps, or by the first process's clock."""
+        if not self.active or step % (every or CLOCKED):
+            return False
+        return every is not None or bool(self.strategy.agree(int(self.pace.is_due)))
 
     def log(self, state: TrainState, line: dict[str, Any]) -> None:
         """Add an epoch's line to the metrics."""
@@ -111,7 +123,9 @@ class Recorder:
                 if isinstance(v, int | float) and math.isfinite(v)
             }
             self.run.log(state.total, int(line["epoch"]), numbers)
-            self.run.flush()
+            if time.monotonic() - self._shown >= SHOWN:
+                self.run.flush()
+                self._shown = time.monotonic()
 
     @contextmanager
     def closing(self) -> Iterator[None]:

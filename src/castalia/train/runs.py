@@ -246,6 +246,11 @@ class RunStore:
         with self._explained():
             yield self._connection()
 
+    def select(self, query: str, values: Any = ()) -> list[Any]:
+        """Return the rows of a query that only reads, for tools that show many runs at once."""
+        with self._reading() as connection:
+            return connection.execute(query, values).fetchall()
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Write everything or nothing."""

@@ -74,6 +74,11 @@ class FolderLock:
         """Whether a living process has the lock."""
         return str(self.path) in _owned or (self.path.exists() and is_held(self.path))
 
+    @property
+    def holder(self) -> dict[str, Any] | None:
+        """Host, process number and start of who has the lock; None where nobody has it."""
+        return _record(self.path) if self.held else None
+
     def acquire(self, owner: str) -> None:
         """Take the lock, also over from a process that ended without giving it back.
 

@@ -3,6 +3,7 @@
 import pickle
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from castalia.diagnose import Diagnosis, diagnose
 from castalia.diagnose.estimators import DIAGNOSIS
 from castalia.errors import Diverged, InvalidData, InvalidParameter
 from castalia.testing.toys import scenes
-from castalia.train import Callback, Training
+from castalia.train import Callback, Training, checkpoint_pace
 
 X, Y = make_moons(200, noise=0.2, random_state=0)
 
@@ -133,7 +134,7 @@ def test_clipping_shows_in_the_gradients_that_were_applied():
     assert np.sqrt(sum(norm**2 for norm in look.gradients.values())) > 1e-2
 
 
-def test_a_resumed_training_is_looked_at_in_the_same_steps(tmp_path):
+def test_a_resumed_training_is_looked_at_in_the_same_steps(tmp_path, monkeypatch):
     class Quit(Callback):
         def on_epoch_end(self, state):
             if state.epoch == 2:
@@ -142,6 +143,8 @@ def test_a_resumed_training_is_looked_at_in_the_same_steps(tmp_path):
     def make(callbacks=()):
         return moons(training={"run": tmp_path / "run", "callbacks": callbacks})
 
+    monkeypatch.setattr(checkpoint_pace, "SECONDS", 0.0)  # a checkpoint after every epoch
+    monkeypatch.setattr(checkpoint_pace, "SHARE", np.inf)
     with pytest.raises(KeyboardInterrupt):
         make([Quit()]).fit(X, Y)
     resumed, whole = make().fit(X, Y), moons().fit(X, Y)
@@ -255,3 +258,18 @@ def test_codes_of_categories_are_not_called_unscaled_and_sampled_rows_not_few():
     model = castalia.MLPClassifier(epochs=30, training=training, random_state=0)
     found = diagnose(model, table, (rng.random(240) > 0.5).astype(int))
     assert not {"CST201", "CST207"} & set(found.codes)
+
+
+def game(watch):
+    kind = castalia.GenerativeAdversarialNetwork
+    training = replace(kind.usual_training, watch=watch, verbose=False)
+    rows = np.random.default_rng(0).normal(size=(256, 2))
+    settings = {"lr": 1e-7, "noise": 4, "hidden": (8,), "batch_size": 32, "epochs": 8}
+    return kind(random_state=0, training=training, **settings).fit(rows)
+
+
+def test_a_generator_of_ours_that_makes_few_things_is_seen_and_not_disturbed():
+    watched = game(True)
+    assert {made for made, _ in watched._record.shown} == {True, False}
+    assert watched.diagnosis_.codes == ("CST501",)
+    assert np.array_equal(watched.sample(8), game(False).sample(8))

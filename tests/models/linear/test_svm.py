@@ -1,13 +1,11 @@
 """The linear support vector machine against libsvm and liblinear."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
 from sklearn.svm import SVC, LinearSVC
+from tests.processes import run_code
 
 from castalia import LinearSVM
 from castalia.models.linear import svm
@@ -127,9 +125,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_ends_a_fit_on_a_million_sparse_columns_within_seconds():
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120
-    )
+def test_ctrl_c_ends_a_fit_on_a_million_sparse_columns_within_seconds(zygote, tmp_path):
+    done = run_code(zygote, tmp_path, INTERRUPTED)
     assert done.returncode == 0, done.stderr[-2000:]
     assert float(done.stdout) < 5.0

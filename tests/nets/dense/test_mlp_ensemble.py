@@ -29,8 +29,9 @@ def test_each_member_is_a_perceptron_and_the_answer_is_their_mean():
 @pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()])
 def test_written_out_gradients_are_autograds(activation, loss):
     torch.manual_seed(0)
-    net = MLPEnsemble(4, 3, hidden=(7, 5), members=3, activation=activation, categories=(3,))
-    net = net.double()
+    cuts = [[-1.0, 0.0, 1.0], [0.0, 0.5, 2.0]]  # every second member does not see the pieces
+    sizes = {"hidden": (7, 5), "members": 3, "categories": (3,), "quantiles": cuts}
+    net = MLPEnsemble(4, 3, activation=activation, **sizes).double()
     x = torch.cat([torch.randn(6, 3), torch.randint(0, 3, (6, 1))], dim=1).double()
     y = torch.randn(6, 3).double() if isinstance(loss, SquaredError) else torch.arange(6) % 3
     batch, objective = Batch(x, y, torch.rand(6, 3).double()), MemberLoss(loss)
@@ -55,6 +56,15 @@ def test_every_second_member_sees_numbers_whole():
         net.layers[0].weight[:, 1:] += 1.0  # what the pieces are multiplied by
     moved = (net.member_outputs(x) - before).abs().amax(dim=(1, 2)) > 0
     assert moved.tolist() == [True, False, True, False]
+
+
+def test_members_may_answer_rows_of_their_own():
+    cuts = [[-1.0, 0.0, 1.0]]
+    net, x = MLPEnsemble(2, 3, members=3, quantiles=cuts), torch.randn(6, 2)
+    rows = torch.tensor([[0, 5], [3, 3], [1, 2]])
+    each = net.member_outputs(x)
+    wanted = torch.stack([each[i, places] for i, places in enumerate(rows)])
+    assert_close(net.member_outputs(x, rows), wanted)
 
 
 def test_rows_are_judged_by_the_members_that_left_them_out():

@@ -141,8 +141,9 @@ def _size(path: Path) -> int:
 
 def _near(path: Path) -> str:
     try:
-        near = [p.name for p in path.parent.iterdir() if p.suffix == path.suffix or p.is_dir()]
-        return did_you_mean(path.name, near)
+        alike = [p for p in path.parent.iterdir() if p.suffix == path.suffix or p.is_dir()]
+        # An ending that all files have makes no two of them alike.
+        return did_you_mean(path.name, [p.name for p in alike if did_you_mean(path.stem, [p.stem])])
     except (OSError, ValueError):
         return ""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,25 +90,40 @@ class GraphSummary:
 
     def fill(self, look: Look) -> None:
         """Write what was read into a look."""
-        units = self.units.pending()
-        norms = [statistics for *_, statistics in self.batch_norms]
-        flags = [flag for *_, flag in self.singular]
-        spread, *values = gather([spread_of(self.ending.outputs), *units, *norms, *flags])
+        tensors, write = self.begin(look)
+        write(gather(tensors))
+
+    def begin(self, look: Look) -> tuple[list[Tensor], Callable[[list[np.ndarray]], None]]:
+        """Write what needs no numbers into a look; return those wanted, and what writes them.
+
+        Neither keeps the graph, nor anything large, alive.
+        """
         look.head = self.ending.head
         look.structure, look.softmaxes = self.structure, self.softmaxes
-        look.output_spread = float(spread)
-        look.units = self.units.read(values[: len(units)])
-        statistics = values[len(units) : len(units) + len(norms)]
-        look.batch_norms = {
-            name: (n, _distance(both))
-            for (name, n, _), both in zip(self.batch_norms, statistics, strict=True)
-        }
-        are = values[len(units) + len(norms) :]
-        look.suspects = tuple(
-            f"{words} in `{layer}`"
-            for (layer, words, _), flag in zip(self.singular, are, strict=True)
-            if flag
-        )
+        units = self.units.pending()
+        norms = {name: (n, statistics) for name, n, statistics in self.batch_norms}
+        words = [f"{words} in `{layer}`" for layer, words, _ in self.singular]
+        flags = [flag for *_, flag in self.singular]
+        tensors = [spread_of(self.ending.outputs), *units, *(s for _, s in norms.values()), *flags]
+        counts = {name: n for name, (n, _) in norms.items()}
+        return tensors, partial(_write, look, self.units, counts, words)
+
+
+def _write(
+    look: Look,
+    units: UnitReader,
+    counts: dict[str, int],
+    words: list[str],
+    values: list[np.ndarray],
+) -> None:
+    """Write the numbers of ``GraphSummary.begin`` into a look."""
+    first = 1 + len(units.found)
+    last = first + len(counts)
+    look.output_spread = float(values[0])
+    look.units = units.read(values[1:first])
+    statistics = zip(counts.items(), values[first:last], strict=True)
+    look.batch_norms = {name: (n, _distance(both)) for (name, n), both in statistics}
+    look.suspects = tuple(w for w, flag in zip(words, values[last:], strict=True) if flag)
 
 
 def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -> GraphSummary:

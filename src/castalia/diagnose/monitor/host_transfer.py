@@ -6,13 +6,17 @@ out of work, which on a GPU costs a few milliseconds each time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["gather", "settle", "to_host"]
+__all__ = ["PendingNumbers", "gather", "settle", "to_host"]
+
+Act = Callable[[list[np.ndarray]], Any]
 
 
 def gather(tensors: Sequence[Tensor]) -> list[np.ndarray]:
@@ -23,14 +27,68 @@ def gather(tensors: Sequence[Tensor]) -> list[np.ndarray]:
     """
     if not tensors:
         return []
+    return _cut(_joined(tensors).cpu().numpy(), [t.shape for t in tensors])
+
+
+def _joined(tensors: Sequence[Tensor]) -> Tensor:
+    """Return all numbers in one row, on the device of the first."""
     device = tensors[0].device
-    flat = torch.cat([t.detach().to(device, torch.float32).ravel() for t in tensors]).cpu().numpy()
-    found, start = [], 0
-    for tensor in tensors:
-        end = start + tensor.numel()
-        found.append(flat[start:end].reshape(tensor.shape))
-        start = end
-    return found
+    kind = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
+    return torch.cat([t.detach().to(device, kind).ravel() for t in tensors])
+
+
+def _cut(flat: np.ndarray, shapes: Sequence[torch.Size]) -> list[np.ndarray]:
+    ends = list(accumulate(shape.numel() for shape in shapes))
+    return [part.reshape(s) for part, s in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+
+
+class PendingNumbers:
+    """Numbers of several measurements: copied at once, and read when the device has other work.
+
+    Examples
+    --------
+    >>> numbers, found = PendingNumbers(), []
+    >>> numbers.want([torch.ones(2), torch.tensor(3)], found.extend)
+    >>> numbers.send(), found
+    (None, [])
+    >>> numbers.read(), found
+    (True, [array([1., 1.], dtype=float32), array(3., dtype=float32)])
+    """
+
+    def __init__(self) -> None:
+        self._wanted: list[tuple[list[Tensor], Act]] = []
+        self._sent: list[tuple[list[torch.Size], Act]] = []
+        self._flat = np.zeros(0, np.float32)
+        self._arrival: Any = None  # an event of the device
+
+    def want(self, tensors: Sequence[Tensor], act: Act) -> None:
+        """Call ``act`` with the numbers of these tensors when they are read."""
+        self._wanted.append((list(tensors), act))
+
+    def send(self) -> None:
+        """Copy what is wanted to the host, without waiting for it."""
+        self.read()
+        wanted, self._wanted = self._wanted, []
+        self._sent = [([t.shape for t in tensors], act) for tensors, act in wanted]
+        tensors = [t for some, _ in wanted for t in some]
+        if tensors:
+            flat = _joined(tensors)
+            self._flat = _copied(flat)
+            if flat.is_cuda:
+                self._arrival = torch.cuda.Event()
+                self._arrival.record(torch.cuda.current_stream(flat.device))
+
+    def read(self) -> bool:
+        """Hand out what was sent, in the order in which it was wanted; return whether any was."""
+        sent, self._sent = self._sent, []
+        if self._arrival is not None:
+            self._arrival.synchronize()
+            self._arrival = None
+        shapes = [shape for some, _ in sent for shape in some]
+        numbers = iter(_cut(self._flat, shapes) if shapes else [])
+        for some, act in sent:
+            act([next(numbers) for _ in some])
+        return bool(sent)
 
 
 def to_host(value: Tensor) -> np.ndarray:
@@ -40,7 +98,10 @@ def to_host(value: Tensor) -> np.ndarray:
     array([1, 2])
     """
     value = value.detach()
-    value = value.float() if value.is_floating_point() else value
+    return _copied(value.float() if value.is_floating_point() else value)
+
+
+def _copied(value: Tensor) -> np.ndarray:
     if not value.is_cuda:
         return value.cpu().numpy().copy() if value.device.type == "cpu" else value.cpu().numpy()
     held = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)

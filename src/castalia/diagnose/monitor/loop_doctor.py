@@ -171,6 +171,7 @@ class Doctor(Observer):
     def _looked(self) -> None:
         live = self._live
         if live is not None and live.fault is None:
+            self._arrive()
             live.look(partial(self._judged, rules=LASTING), self._broken)
             if live.fault is not None:
                 fault = f"{type(live.fault).__name__}: {live.fault}"
@@ -245,6 +246,8 @@ class Doctor(Observer):
         if step.look is not None and step.seen and step.look.gradients:
             self.record.looks.append(step.look)  # the optimizer was never called
             step.look = None
+        self._numbers.send()
+        self._arrive()
         if not self._passes and (step.entered or self.record.losses or step.loss is not None):
             facts.note(self.record, NO_PASS)
         self._forgotten()

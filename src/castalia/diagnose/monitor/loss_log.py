@@ -6,8 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from castalia.diagnose.monitor.host_transfer import gather
 
 __all__ = ["LossLog", "loss_of"]
 
@@ -36,6 +39,7 @@ class LossLog:
     def __init__(self, values: list[float], unknown: set[int] | None = None) -> None:
         self.values, self.unknown = values, set() if unknown is None else unknown
         self._waiting: list[tuple[int, Tensor]] = []
+        self._sent: set[int] = set()  # steps whose losses are on their way
 
     def add(self, loss: Tensor | float | None) -> None:
         """Keep the loss of one more step."""
@@ -51,18 +55,34 @@ class LossLog:
 
     def read(self) -> None:
         """Fetch the losses that wait on a device."""
+        steps, losses = self.send()
+        self.write(steps, gather(losses))
+
+    def send(self) -> tuple[list[int], list[Tensor]]:
+        """Return the losses that wait on a device, and their steps, for ``write``."""
         waiting, self._waiting = self._waiting, []
-        if waiting:
-            device = waiting[-1][1].device
-            there = torch.stack([loss.to(device) for _, loss in waiting]).tolist()
-            for (step, _), value in zip(waiting, there, strict=True):
-                self.values[step] = value
+        steps = [step for step, _ in waiting]
+        self._sent.update(steps)
+        return steps, [loss for _, loss in waiting]
+
+    def write(self, steps: list[int], losses: list[np.ndarray]) -> None:
+        """Keep the numbers of what ``send`` returned."""
+        self._sent.difference_update(steps)
+        for step, value in zip(steps, losses, strict=True):
+            self.values[step] = float(value)
+
+    def latest(self, most: int = MOST_WAITING) -> list[float]:
+        """Return the losses of the last steps that do not wait on a device."""
+        waiting = self._sent.union(step for step, _ in self._waiting)
+        first = max(0, len(self.values) - most)
+        return [v for step, v in enumerate(self.values[first:], first) if step not in waiting]
 
     def complete(self, loss: Tensor | float | None) -> None:
         """Take what was logged after the step for its loss, where none was seen."""
         last = len(self.values) - 1
         unknown = last >= 0 and math.isnan(self.values[last])
-        if loss is None or not unknown or any(step == last for step, _ in self._waiting[-1:]):
+        coming = last in self._sent or any(step == last for step, _ in self._waiting[-1:])
+        if loss is None or not unknown or coming:
             return
         self.unknown.discard(last)
         if isinstance(loss, Tensor):

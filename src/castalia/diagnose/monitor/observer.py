@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from functools import partial
 from threading import get_ident
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -25,6 +27,7 @@ from castalia.diagnose.monitor.autograd_graph import reaches
 from castalia.diagnose.monitor.backward_listeners import is_inside, is_transformed, listed, listen
 from castalia.diagnose.monitor.call_listeners import listen_to_calls, listen_to_loads
 from castalia.diagnose.monitor.graph_summary import quick_ending, read
+from castalia.diagnose.monitor.host_transfer import PendingNumbers
 from castalia.diagnose.monitor.loss_log import LossLog, loss_of
 from castalia.diagnose.monitor.row_keeper import RowKeeper, inputs_of
 from castalia.diagnose.monitor.step_schedule import StepSchedule
@@ -35,10 +38,12 @@ from castalia.diagnose.monitor.weak_hooks import WeakHook, detach
 from castalia.diagnose.monitor.weight_measures import (
     COMPARED,
     any_gradient,
-    gradient_norms,
+    compared_sizes,
     gradient_sample,
+    gradient_sizes,
     sample,
     step_sample,
+    step_sizes,
     update_ratios,
 )
 from castalia.diagnose.record import Look, Record
@@ -67,6 +72,7 @@ class Observer:
             LossLog(self.record.losses, self.record.unknown),
             StepSchedule(),
         )
+        self._numbers = PendingNumbers()  # of the last look
         self._keeper = RowKeeper(self.record)
         self._validating = ValidationLog(self.record, self._keeper)
         self._step = self._last = Step(-1)  # under way, and the one before
@@ -269,6 +275,7 @@ class Observer:
 
     def _backward(self, tensors: list[Any], gradients: list[Any]) -> bool:
         step, loss = self._step, loss_of(tensors, gradients)
+        self._arrive()  # now that a device has the forward pass to do
         root = tensors[0] if len(tensors) == 1 else _first_with_graph(tensors)
         if root is None or root.grad_fn is None or loss is None:
             if not self.record.losses:
@@ -337,7 +344,7 @@ class Observer:
         reading.ending.complete(step.output)
         outputs, targets = reading.ending.outputs, reading.ending.targets
         reading.ending.outputs = outputs if outputs is not None else self._logged("outputs")
-        reading.fill(look)
+        self._numbers.want(*reading.begin(look))
         self._keep(outputs, targets)
         look.size = facts.rows(step.inputs, reading.ending.outputs, targets)
         self.record.data_normalised |= reading.data_normalised
@@ -389,7 +396,8 @@ class Observer:
         after = self._last.look if self._last.seen else None
         gradient = gradient_sample(named) if looked or after is not None else None
         if step.look is not None and looked:
-            step.look.gradients, step.look.gradient = gradient_norms(named), gradient
+            step.look.gradient = gradient
+            self._want_norms(named, step.look.gradients)
         if after is not None:
             after.next_gradient = gradient
         if not self.optimizers:
@@ -411,15 +419,14 @@ class Observer:
             step.start = sample(self._parameters.with_gradient(), COMPARED)
         step.look.lr = facts.rate(self.optimizers[0])
         if step.seen:
-            norms = gradient_norms(held)
-            step.look.applied.update({n: v for n, v in norms.items() if v is not None})
+            there = {name: p for name, p in held.items() if p.grad is not None}
+            self._want_norms(there, step.look.applied)
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         step = self._stepping(optimizer)
         if step.look is not None and step.seen:
-            ratios, sizes = update_ratios(step.before, self._parameters.held_by(optimizer))
-            step.look.updates.update(ratios)
-            step.look.weights.update(sizes)
+            counts, sizes = step_sizes(step.before, self._parameters.held_by(optimizer))
+            self._numbers.want([sizes], partial(_compare, step.look, counts))
             step.look.update = step_sample(step.start, self._parameters.named)
             if id(optimizer) in self._last.stepped and step is not self._last:
                 never = id(optimizer) not in step.reset
@@ -443,9 +450,13 @@ class Observer:
             self.record.trained_in_evaluation_mode += not step.training
         self._losses.add(step.loss)
         if step.look is not None and step.seen:
-            self._read_losses()
-            step.look.loss, step.look.passes = self.record.losses[-1], step.passes
+            step.look.passes = step.passes
             self.record.looks.append(step.look)
+            steps, losses = self._losses.send()
+            self._numbers.want(losses, partial(_loss, step.look, self._losses, steps))
+            self._numbers.send()
+            if not losses:  # nothing is on a device
+                self._arrive()
             self._looked()
         elif step.look is not None and self._passes:
             self._sampling.hasten()  # this one gave nothing to see: try the next
@@ -456,15 +467,37 @@ class Observer:
     def _looked(self) -> None:
         """Act after a sampled step."""
 
-    def _read_losses(self) -> None:
-        self._losses.read()
-        if not self._broken and not all(map(math.isfinite, self.record.losses[-256:])):
+    def _want_norms(self, named: Mapping[str, nn.Parameter], found: dict[str, Any]) -> None:
+        """Have the norms of gradients written down; None where there is none."""
+        names, norms = gradient_sizes(named)
+        found.update(dict.fromkeys(named))
+        self._numbers.want([norms], partial(_name, found, names))
+
+    def _arrive(self) -> None:
+        """Take over what the last look measured."""
+        read = self._numbers.read()
+        if read and not self._broken and not all(map(math.isfinite, self._losses.latest())):
             self._broken = True
             self._sampling.hasten()
 
 
 def _nothing() -> None:
     """Return what a module that was not called returned."""
+
+
+def _name(found: dict[str, Any], names: list[str], norms: list[np.ndarray]) -> None:
+    found.update(zip(names, norms[0].tolist(), strict=True))
+
+
+def _loss(look: Look, log: LossLog, steps: list[int], losses: list[np.ndarray]) -> None:
+    log.write(steps, losses)
+    look.loss = log.values[look.step]
+
+
+def _compare(look: Look, counts: dict[str, int], sizes: list[np.ndarray]) -> None:
+    ratios, weights = compared_sizes(counts, sizes[0])
+    look.updates.update(ratios)
+    look.weights.update(weights)
 
 
 def _ignored(*_: Any) -> None:

@@ -17,14 +17,17 @@ __all__ = [
     "COMPARED",
     "all_finite",
     "any_gradient",
+    "compared_sizes",
     "equal_rows",
     "gradient_norms",
     "gradient_sample",
+    "gradient_sizes",
     "looks_fresh",
     "moved",
     "sample",
     "spectral_radius",
     "step_sample",
+    "step_sizes",
     "travelled",
     "update_ratios",
 ]
@@ -38,9 +41,14 @@ COMPARED = 64  # numbers of a parameter's gradient kept to compare with other st
 
 def gradient_norms(parameters: Mapping[str, nn.Parameter]) -> dict[str, float | None]:
     """Norm of each gradient; None where there is none."""
+    names, norms = gradient_sizes(parameters)
+    return {**dict.fromkeys(parameters), **dict(zip(names, norms.tolist(), strict=True))}
+
+
+def gradient_sizes(parameters: Mapping[str, nn.Parameter]) -> tuple[list[str], Tensor]:
+    """Names of the parameters with a gradient, and its norms, which stay on their device."""
     there = {n: _dense(g) for n, p in parameters.items() if (g := p.grad) is not None}
-    norms = _norms(list(there.values())).tolist()
-    return {**dict.fromkeys(parameters), **dict(zip(there, norms, strict=True))}
+    return list(there), _norms(list(there.values()))
 
 
 def any_gradient(parameters: Mapping[str, nn.Parameter]) -> bool:
@@ -62,9 +70,9 @@ def sample(parameters: Mapping[str, nn.Parameter], most: int = SAMPLED) -> dict[
         kinds.setdefault((value.device, value.dtype), []).append(name)
     found: dict[str, Tensor] = {}
     for names in kinds.values():
-        copy = torch.cat([thin[name].reshape(-1) for name in names])
+        copy = torch.cat([thin[name] for name in names])
         parts = copy.split([thin[name].numel() for name in names])
-        found |= {n: part.view(thin[n].shape) for n, part in zip(names, parts, strict=True)}
+        found.update(zip(names, parts, strict=True))
     return found
 
 
@@ -78,14 +86,27 @@ def update_ratios(
     before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Size of the step over the size of the parameter, and root mean square of the parameter."""
+    counts, sizes = step_sizes(before, parameters)
+    return compared_sizes(counts, sizes.cpu().numpy())
+
+
+def step_sizes(
+    before: Mapping[str, Tensor], parameters: Mapping[str, nn.Parameter]
+) -> tuple[dict[str, int], Tensor]:
+    """Numbers compared of each parameter; norms of its step and of itself, (2, n), on a device."""
     new = sample({n: parameters[n] for n in before if n in parameters})
     names = [n for n in new if new[n].shape == before[n].shape and new[n].numel()]
-    if not names:
-        return {}, {}
     old = [before[n] for n in names]
-    steps = list(torch._foreach_sub([new[n] for n in names], old))
-    step, size = _norms([*steps, *old]).cpu().double().numpy().reshape(2, -1)
-    count = np.array([before[n].numel() for n in names])
+    steps = list(torch._foreach_sub([new[n] for n in names], old)) if names else []
+    return {n: before[n].numel() for n in names}, _norms([*steps, *old]).reshape(2, len(names))
+
+
+def compared_sizes(
+    counts: Mapping[str, int], sizes: np.ndarray
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return what ``update_ratios`` does, of what ``step_sizes`` found."""
+    names, count = list(counts), np.array(list(counts.values()))
+    step, size = sizes.astype(float)
     with np.errstate(invalid="ignore"):  # of weights that have overflowed
         ratio = step / np.maximum(size, 1e-12)
     # A parameter at zero has no size of its own: a bias that only just begins is not a large step.
@@ -98,7 +119,7 @@ def gradient_sample(parameters: Mapping[str, nn.Parameter]) -> np.ndarray:
     there = [_thin(_dense(g), COMPARED) for p in parameters.values() if (g := p.grad) is not None]
     if not there:
         return np.zeros(0, np.float32)
-    return to_host(torch.cat([g.reshape(-1) for g in there]))
+    return to_host(torch.cat(there))
 
 
 def step_sample(
@@ -114,7 +135,7 @@ def step_sample(
     if any(now[name].shape != before[name].shape for name in before):
         return None
     steps = [
-        (now[n] - old).reshape(-1).float() * (parameters[n].numel() / max(old.numel(), 1))
+        (now[n] - old).float() * (parameters[n].numel() / max(old.numel(), 1))
         for n, old in before.items()
     ]
     device = steps[0].device
@@ -235,10 +256,10 @@ def _local(value: Tensor) -> Tensor:
 
 
 def _thin(value: Tensor, most: int) -> Tensor:
-    """Take at most so many numbers, evenly, without copying the others."""
+    """Take at most so many numbers in a row, evenly, without copying the others."""
     value = _local(value)
     if value.numel() <= most:
-        return value
+        return value.reshape(-1)
     flat = value.reshape(-1) if value.is_contiguous() else _by_rows(value, most)
     return flat[:: -(-flat.numel() // most)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def _resource(name: str) -> str:
     return files("castalia.method.report").joinpath(name).read_text(encoding="utf-8")
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_resource),

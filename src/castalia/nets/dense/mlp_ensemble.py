@@ -38,6 +38,46 @@ class MemberLinear(nn.Module):
         """Return the outputs of every member, (M, B, outputs)."""
         return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight)
 
+    def set_gradients(self, x: Tensor, delta: Tensor) -> None:  # (M, B, inputs), (M, B, outputs)
+        """Set dl/dW = x^T delta and dl/db = sum_b delta from delta = dl/d(outputs)."""
+        self.weight.grad = x.transpose(1, 2) @ delta
+        self.bias.grad = delta.sum(dim=1)
+
+
+class FeatureLinear(MemberLinear):
+    """The first layer: all members have the same features, but every second one without pieces.
+
+    Parameters
+    ----------
+    members, inputs, outputs
+        Sizes.
+    pieces
+        How many of the features, the last ones, only members 0, 2, … see.
+    """
+
+    def __init__(self, members: int, inputs: int, outputs: int, pieces: int) -> None:
+        super().__init__(members, inputs, outputs)
+        self.whole = inputs - pieces
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, inputs), or (M, B, inputs) for rows of its own
+        """Return the outputs of every member, (M, B, outputs)."""
+        x, cut = self._each(x), self.whole
+        out = torch.baddbmm(self.bias.unsqueeze(1), x[..., :cut], self.weight[:, :cut])
+        if cut < x.shape[-1]:
+            out[::2] += x[::2, :, cut:] @ self.weight[::2, cut:]
+        return out
+
+    def set_gradients(self, x: Tensor, delta: Tensor) -> None:
+        """As for any layer; what a member does not see has the gradient 0."""
+        x, cut = self._each(x).transpose(1, 2), self.whole
+        gradient = torch.zeros_like(self.weight)
+        gradient[:, :cut] = x[:, :cut] @ delta
+        gradient[::2, cut:] = x[::2, cut:] @ delta[::2]
+        self.weight.grad, self.bias.grad = gradient, delta.sum(dim=1)
+
+    def _each(self, x: Tensor) -> Tensor:
+        return x.expand(len(self.weight), *x.shape) if x.ndim == 2 else x
+
 
 class MLPEnsemble(nn.Module):
     """Perceptrons on one encoding of a table's row.
@@ -85,31 +125,27 @@ class MLPEnsemble(nn.Module):
         super().__init__()
         self.members = members
         self.features = TableFeatures(inputs - len(categories), categories, quantiles)
-        widths = [self.features.width, *hidden]
-        seen = torch.ones(members, 1, widths[0])  # (M, 1, F)
-        seen[1::2, :, widths[0] - self.features.pieces :] = 0
-        self.register_buffer("seen", seen, persistent=False)
-        layers: list[nn.Module] = []
-        for fan_in, fan_out in zip(widths, widths[1:], strict=False):
-            layers += _layer(members, fan_in, fan_out, activation, dropout)
-        self.layers = nn.Sequential(*layers, MemberLinear(members, widths[-1], outputs))
+        widths = [self.features.width, *hidden, outputs]
+        layers: list[nn.Module] = [
+            FeatureLinear(members, widths[0], widths[1], self.features.pieces)
+        ]
+        for fan_in, fan_out in zip(widths[1:], widths[2:], strict=False):
+            layers += [*_between(activation, dropout), MemberLinear(members, fan_in, fan_out)]
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, D)
         """Return the mean of the members' outputs."""
         return self.member_outputs(x).mean(dim=0)  # (B, K)
 
-    def member_outputs(self, x: Tensor) -> Tensor:  # (B, D)
-        """Return the outputs of every member."""
-        return self.layers(self._features(x))  # (M, B, K)
+    def member_outputs(self, x: Tensor, rows: Tensor | None = None) -> Tensor:  # (B, D)
+        """Return the outputs of every member, of all rows or of its own ``rows``, (M, R)."""
+        features = self.features(x)
+        return self.layers(features if rows is None else features[rows])  # (M, B or R, K)
 
     def held_out_outputs(self, x: Tensor, held: Tensor) -> Tensor:  # (B, D), (B, M)
         """Return the mean outputs of the members from which a row is held out."""
         share = (held > 0).T.unsqueeze(2)  # (M, B, 1)
         return (self.member_outputs(x) * share).sum(dim=0) / share.sum(dim=0)  # (B, K)
-
-    def _features(self, x: Tensor) -> Tensor:
-        """Return the features as each member sees them, (M, B, F)."""
-        return self.features(x) * self.seen
 
     def can_backprop(self) -> bool:
         """Whether ``backprop`` covers this network: simple activations, no dropout."""
@@ -130,18 +166,17 @@ class MLPEnsemble(nn.Module):
         """
         layers: list[Any] = list(self.layers)
         linears, rules = layers[::2], [WRITTEN_OUT[type(g)] for g in layers[1::2]]
-        h = [self._features(x)]  # h(l), the input of layer l + 1
+        h = [self.features(x)]  # h(l), the input of layer l + 1
         for linear, (g, _) in zip(linears, rules, strict=False):
             h.append(g(linear(h[-1])))
         loss, delta = loss_gradient(linears[-1](h[-1]))
         for i in reversed(range(len(h))):
-            linears[i].weight.grad = h[i].transpose(1, 2) @ delta
-            linears[i].bias.grad = delta.sum(dim=1)
+            linears[i].set_gradients(h[i], delta)
             if i:
                 delta = rules[i - 1][1](delta @ linears[i].weight.transpose(1, 2), h[i])
         return loss
 
 
-def _layer(members: int, fan_in: int, fan_out: int, name: str, dropout: float) -> list[nn.Module]:
-    layer = [MemberLinear(members, fan_in, fan_out), activation(name)]
-    return [*layer, nn.Dropout(dropout)] if dropout else layer
+def _between(name: str, dropout: float) -> list[nn.Module]:
+    """Return what stands between two layers."""
+    return [activation(name), nn.Dropout(dropout)] if dropout else [activation(name)]

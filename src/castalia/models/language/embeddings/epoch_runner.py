@@ -147,7 +147,7 @@ class EpochRunner:
         state.loss = state.loss if loss is None else loss
         state.step, state.total = number + 1, state.total + 1
         self.dispatch("on_batch_end", state)
-        if self.every and state.total % self.every == 0:
+        if self.recorder.is_due(self.every, state.total):
             self._checkpoint()
 
     def _end_of_epoch(self, started: float) -> None:
@@ -161,7 +161,7 @@ class EpochRunner:
         self.seen.zero_()
         self.recorder.log(state, state.history[-1])
         self.dispatch("on_epoch_end", state)
-        if self.every is None or state.stopped:
+        if state.stopped or (self.every is None and self.recorder.is_due()):
             self._checkpoint()
 
     def _diverged(self, loss: float) -> None:
