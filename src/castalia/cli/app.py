@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from castalia import __version__
+from castalia.cli.ask_command import ask
 from castalia.cli.completion_command import VARIABLE, completion
 from castalia.cli.course_command import course
 from castalia.cli.cure_command import cure
@@ -79,6 +80,7 @@ for verb in (
     predict,
     generate,
     sample,
+    ask,
     evaluate,
     explain,
     export,
