@@ -15,6 +15,7 @@ NAMES = (
     "spectra",
     "doctor",
     "doctor_calibration",
+    "doctor_pairs",
     "doctor_repair",
     "boltzmann_mnist",
     "binary_mnist",
@@ -43,6 +44,9 @@ NAMES = (
     "exports",
     "serving_clients",
     "ridge_forecasts",
+    "few_shot",
+    "agents",
+    "paradigms",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -64,4 +68,5 @@ GPU = (
     "parts_of_speech",
     "long_memory",
     "trees",
+    "few_shot",
 )

@@ -134,6 +134,26 @@ def packed_digits(folder: Path) -> None:
             (place / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(content, 1))
 
 
+def tables(folder: Path) -> None:
+    """Write small tables under the names of those that every book takes."""
+    import numpy as np
+    from sklearn.datasets import load_breast_cancer, load_iris
+
+    iris, rng = load_iris(), np.random.default_rng(0)
+    rows = [[*map(str, x), f"Iris-{y}"] for x, y in zip(iris.data, iris.target, strict=True)]
+    _put(folder / "iris.csv", "\n".join(map(",".join, rows)))
+    x, y = load_breast_cancer(return_X_y=True)
+    x = (x - x.min(axis=0)) / np.ptp(x, axis=0)
+    for name, width, count, words in (("sonar", 60, 208, "RM"), ("ionosphere", 34, 351, "bg")):
+        wide = np.hstack([x, x @ rng.normal(size=(x.shape[1], width - x.shape[1])) / 4])[:count]
+        rows = [[*map("{:.4f}".format, row), words[k]] for row, k in zip(wide, y, strict=False)]
+        _put(folder / f"{name}.csv", "\n".join(map(",".join, rows)))
+    month = np.arange(144)
+    flown = (120 + 2.5 * month) * (1 + 0.2 * np.sin(month * np.pi / 6)) + rng.normal(0, 8, 144)
+    lines = [f"1949-{m},{n:.0f}" for m, n in zip(month, flown, strict=True)]
+    _put(folder / "airline-passengers.csv", "\n".join(["Month,Passengers", *lines]))
+
+
 def places(folder: Path) -> None:
     """Make the folders that a script saves into."""
     for name in ("samples", "results", "contents", "figs", "images", "data/diffusion_outputs10"):
@@ -153,6 +173,7 @@ FILES: dict[str, Callable[[Path], None]] = {
         classes,
         sounds,
         packed_digits,
+        tables,
         places,
     )
 }

@@ -1,5 +1,7 @@
 """``castalia_doctor``: a test fails where the training in it has a fault."""
 
+import sys
+
 pytest_plugins = ["pytester"]
 
 TRAINING = """
@@ -51,3 +53,10 @@ def test_only_the_faulty_training_fails(pytester):
     found.assert_outcomes(passed=3, failed=1, errors=1)
     found.stdout.fnmatch_lines(["*CST112 gradients-accumulate*"])
     found.stdout.fnmatch_lines(["*`fail_on` must be 'error' or 'warning'; got 'never'*"])
+
+
+def test_pytest_looks_for_no_asserts_in_the_library():
+    from castalia.base import estimator
+
+    assert "rewrite" not in type(estimator.__loader__).__module__
+    assert "rewrite" in type(sys.modules[__name__].__loader__).__module__

@@ -43,7 +43,7 @@ class Adversarial(Objective):
         return {"loss": real + F.softplus(net.critic(made.detach())).mean(), "real": real}
 
 
-def gaussian(n=2000):
+def gaussian(n=1000):
     return 3 + 0.5 * torch.randn(n, 1, generator=torch.Generator().manual_seed(0))
 
 

@@ -179,7 +179,7 @@ LANGUAGE = (
             "depth": 2,
             "heads": 2,
             "dropout": 0.0,
-            "epochs": 25,
+            "epochs": 15,
             "batch_size": 8,
             "lr": 1e-2,
         },

@@ -24,7 +24,7 @@ VISION_SEGMENTERS = (
             "depths": (1, 1, 1, 1, 1),
             "hidden": 16,
             "dropout": 0.0,
-            "epochs": 20,
+            "epochs": 10,
             "batch_size": 4,
             "lr": 1e-2,
         },

@@ -47,7 +47,7 @@ VISION_TOOLS = (
             "convs": 1,
             "dim": 16,
             "hidden": 32,
-            "epochs": 16,
+            "epochs": 7,
             "batch_size": 20,
             "lr": 1e-2,
         },

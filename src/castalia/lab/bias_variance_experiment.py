@@ -49,7 +49,7 @@ def decomposed(lambdas: np.ndarray) -> BiasVariance:
 def run(*, quick: bool = False) -> Outcome:
     """Draw the fits of three penalties, and the parts of the error over all."""
     few = decomposed(np.array(list(LAMBDAS.values())))
-    curve = decomposed(np.exp(np.linspace(-5, 3, 7 if quick else 25)))
+    curve = decomposed(np.exp(np.linspace(-5, 3, 4 if quick else 25)))
     figure, axes = panels(2, (8.5, 5.8), rows=2)
     for ax, name, fits in zip(axes, LAMBDAS, few.fits, strict=False):
         _draw(ax, fits, name)

@@ -317,7 +317,7 @@ words = st.lists(st.sampled_from(["a", "b", "c d", "é", None]), min_size=12, ma
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(x=hnp.arrays(float, (12, 2), elements=finite), w=words, chunk=st.integers(1, 13))
 def test_sources_agree_bit_for_bit_whatever_the_chunks(tmp_path, monkeypatch, x, w, chunk):

@@ -3,6 +3,7 @@
 import pickle
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -257,3 +258,18 @@ def test_codes_of_categories_are_not_called_unscaled_and_sampled_rows_not_few():
     model = castalia.MLPClassifier(epochs=30, training=training, random_state=0)
     found = diagnose(model, table, (rng.random(240) > 0.5).astype(int))
     assert not {"CST201", "CST207"} & set(found.codes)
+
+
+def game(watch):
+    kind = castalia.GenerativeAdversarialNetwork
+    training = replace(kind.usual_training, watch=watch, verbose=False)
+    rows = np.random.default_rng(0).normal(size=(256, 2))
+    settings = {"lr": 1e-7, "noise": 4, "hidden": (8,), "batch_size": 32, "epochs": 8}
+    return kind(random_state=0, training=training, **settings).fit(rows)
+
+
+def test_a_generator_of_ours_that_makes_few_things_is_seen_and_not_disturbed():
+    watched = game(True)
+    assert {made for made, _ in watched._record.shown} == {True, False}
+    assert watched.diagnosis_.codes == ("CST501",)
+    assert np.array_equal(watched.sample(8), game(False).sample(8))

@@ -1,6 +1,7 @@
 """What public scripts taught the rules: games, agents, class numbers as targets, odd starts."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,28 +9,39 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from tests.diagnose.rules.records import (
     CLASSES,
+    COLUMNS,
     ROWS,
     ask,
     classification,
     falling,
+    geometric,
     only,
+    poor,
     regression,
+    set_evaluations,
+    set_gradients,
     set_head,
+    set_promise,
     set_rows,
+    standard,
 )
 from torch import nn
 
 from castalia.diagnose import watch
+from castalia.diagnose.causes import EXPLAINS, arrange
 from castalia.diagnose.record import Evaluation, Units
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.contradictions import holds, softened
+from castalia.diagnose.rules.fit_rules import overfits, underfits
+from castalia.diagnose.rules.gradient_rules import vanishes
 from castalia.diagnose.rules.initialisation_rules import poor_start
 from castalia.diagnose.rules.input_rules import targets_unscaled
-from castalia.diagnose.rules.label_rules import ordered
+from castalia.diagnose.rules.label_rules import imbalanced, ordered
 from castalia.diagnose.rules.layer_rules import linear_in_a_row
 from castalia.diagnose.rules.learning_rate_rules import too_high
 from castalia.diagnose.rules.loss_rules import wrong_loss
+from castalia.diagnose.rules.mode_rules import wrong_mode
 from castalia.diagnose.rules.split_rules import leaks
 from castalia.diagnose.rules.unit_rules import alike
 from castalia.diagnose.script import Session
@@ -288,3 +300,199 @@ def test_what_silent_units_let_through_no_more_is_their_symptom():
         case = Case(record)
         assert holds(case, "CST106", "CST110") is is_symptom
         assert holds(case, "CST110", "CST106") is not is_symptom
+
+
+# ---- the fresh set ----
+
+
+def looked_at_again(kept, classes_of_rows=300):
+    """Return a training of 300 rows of which a part was kept, put through it again at the end."""
+    record = put_through(32, "evaluation")
+    rows, rng = standard(classes_of_rows, COLUMNS).astype(np.float32), np.random.default_rng(0)
+    record.train.inputs = [rows[rng.permutation(300)[:ROWS]] for _ in range(kept)]
+    record.train.steps = list(range(kept))
+    record.train.outputs = record.train.targets = [None] * kept
+    record.validation.inputs = [rows[:150], rows[150:]]
+    record.validation.steps = [199, 199]
+    record.validation.outputs = record.validation.targets = [None, None]
+    return record
+
+
+def test_training_rows_are_known_as_such_though_some_were_never_kept():
+    record = looked_at_again(10)
+    assert ask(leaks, record) == []
+    fresh = standard(300, COLUMNS, 5).astype(np.float32)
+    record.validation.inputs = [
+        np.concatenate([rows[:60], fresh[:90]]) for rows in record.validation.inputs
+    ]
+    assert only(leaks, record).code == "CST206"  # some of them among others
+
+
+def test_who_minds_the_modes_may_pass_rows_in_training_mode():
+    record = classification()
+    record.layers.append(replace(record.layers[0], name="9", kind="BatchNorm1d"))
+    record.evaluations, record.silent_in_training_mode = [], 3
+    assert [f.code for f in ask(wrong_mode, record)] == ["CST116"]
+    record.silent_in_evaluation_mode = 12
+    assert ask(wrong_mode, record) == []
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_sequences_in_columns_are_a_language_model_too(width):
+    record, rng = classification(), np.random.default_rng(0)
+    text = np.minimum(rng.geometric(0.3, size=(8, 41, width)), 9)
+    record.train.inputs = [part[:-1] for part in text]
+    record.train.targets = [part[1:].reshape(-1) for part in text]
+    record.train.outputs = [None] * 8
+    assert Case(record).task == "lm"
+    assert ask(imbalanced, record) == []
+    record.train.targets = [part[:-1].reshape(-1) for part in text]
+    assert Case(record).task == "multiclass"
+
+
+def test_in_a_game_no_share_of_the_loss_is_learnt():
+    assert np.isnan(game(1.0, 0.0, passes=2).learnt)
+    assert not game(1.0, 0.0, passes=2).poor
+
+
+def test_a_module_of_which_only_forward_is_called_is_watched(session):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(6, 16), nn.Linear(16, 3)
+
+        def forward(self, x):
+            return self.two.forward(self.one.forward(x).relu())
+
+    net, x, y = Net(), torch.randn(64, 6), torch.arange(64) % 3
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(20):
+        F.cross_entropy(net.forward(x).softmax(1), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert session.diagnosis().codes[:1] == ("CST301",)
+
+
+def test_a_gap_of_accuracies_is_a_remark_while_the_validation_loss_falls():
+    record = classification(0.99)
+    labels = np.arange(400) % CLASSES
+    answers = np.where(np.arange(400) % 5 == 0, labels + 1, labels) % CLASSES
+    outputs = np.eye(CLASSES)[answers]
+    record.validation = replace(
+        record.train, steps=[199], inputs=[None], outputs=[outputs], targets=[labels]
+    )
+    set_evaluations(record, [0.9, 0.8, 0.7, 0.65, 0.63], [0.8, 0.6, 0.5, 0.45, 0.4])
+    assert only(overfits, record).severity == "info"
+    set_evaluations(record, [0.9, 0.6, 0.7, 0.9, 1.2], [0.8, 0.4, 0.2, 0.1, 0.05])
+    assert only(overfits, record).severity == "warning"
+
+
+def drawn_anew(learnt):
+    """Return a training whose inputs and targets never come again, as in diffusion."""
+    record = regression(learnt, list(np.linspace(1.0, 0.7, 200)))
+    record.evaluations = []
+    return set_promise(record, 0.2)
+
+
+def test_of_numbers_drawn_anew_it_is_not_known_how_low_their_loss_can_go():
+    assert Case(drawn_anew(0.3)).computed
+    assert ask(too_high, drawn_anew(0.3)) == []
+    assert ask(underfits, drawn_anew(0.3)) == []
+    again = drawn_anew(0.3)
+    set_evaluations(again, [0.7] * 4)
+    assert not Case(again).computed
+
+
+def test_unscaled_rows_that_are_their_own_targets_explain_outputs_out_of_reach():
+    rows = 255 * standard(320, COLUMNS)
+    case = Case(set_rows(regression(), inputs=rows, targets=rows))
+    assert case.copies
+    assert holds(case, "CST201", "CST301")
+    assert not holds(Case(regression()), "CST201", "CST301")
+
+
+def test_what_vanishes_is_shown_by_the_number_that_tells():
+    record = set_gradients(poor(), geometric(5e-3, 5))
+    (evidence,) = only(vanishes, record).evidence
+    assert evidence.value < evidence.threshold
+
+
+def test_a_gap_of_losses_is_a_remark_while_answers_are_as_good_as_ever():
+    record = set_evaluations(classification(0.99), [0.6, 0.6, 0.65, 0.6, 0.62], [0.06] * 5)
+    scores = [0.86, 0.87, 0.9, 0.88, 0.89]
+    record.evaluations = [
+        replace(e, score=s) for e, s in zip(record.evaluations, scores, strict=True)
+    ]
+    record.validation.outputs = [None] * len(record.validation)
+    assert only(overfits, record).severity == "info"
+    worse = [0.9, 0.9, 0.7, 0.6, 0.6]
+    record.evaluations = [
+        replace(e, score=s) for e, s in zip(record.evaluations, worse, strict=True)
+    ]
+    assert only(overfits, record).severity == "warning"
+
+
+def test_rollouts_that_are_left_behind_are_no_data():
+    record = regression()
+    record.evaluations = []
+    record.train.inputs = [np.repeat(x[:20], 2, axis=0) for x in record.train.inputs]
+    record.train.targets = [np.repeat(y[:20], 2, axis=0) for y in record.train.targets]
+    assert Case(record).computed
+    record.train.inputs[-1] = record.train.inputs[0]
+    record.train.targets[-1] = record.train.targets[0]
+    assert not Case(record).computed
+
+
+def test_steps_of_a_game_that_promise_more_than_all_are_too_long():
+    record = game(1.0, 0.0, passes=2).record
+    assert ask(too_high, set_promise(record, 0.5)) == []
+    assert only(too_high, set_promise(record, 2.0)).code == "CST101"
+
+
+def test_what_has_no_slope_from_the_start_saturates_and_is_not_cut_off():
+    record = classification()
+    assert not holds(Case(record), "CST109", "CST110")
+    record.looks[0].gradients = dict.fromkeys(record.looks[0].gradients, 0.0)
+    assert holds(Case(record), "CST109", "CST110")
+    assert not holds(Case(record), "CST110", "CST109")
+
+
+def test_a_game_may_start_badly_too():
+    net = network()
+    with torch.no_grad():
+        net[0].bias.sub_(100)
+    record = trained(net).record
+    record.task = "gan"
+    assert only(poor_start, record).code == "CST109"
+    record = trained(network()).record
+    record.task = "gan"
+    assert ask(poor_start, record) == []
+
+
+def test_steps_without_their_batch_statistics_are_no_fault_of_the_rate():
+    record = classification()
+    record.layers.append(replace(record.layers[0], name="9", kind="BatchNorm1d"))
+    assert not holds(Case(record), "CST116", "CST101")
+    record.trained_in_evaluation_mode = 200
+    assert holds(Case(record), "CST116", "CST101")
+    found = only(wrong_mode, record)
+    high = replace(found, code="CST101", severity="error", where=None)
+    assert [f.code for f in arrange([found, high], partial(holds, Case(record)))] == ["CST116"]
+
+
+def test_dropout_beyond_all_custom_explains_statistics_that_differ():
+    record = classification()
+    record.layers.append(replace(record.layers[0], name="9", kind="Dropout", settings={"p": 0.95}))
+    case = Case(record)
+    assert "CST115" in EXPLAINS["CST404"]
+    assert holds(case, "CST404", "CST115")
+    assert not holds(case, "CST115", "CST404")
+
+
+def test_gradients_that_let_the_loss_descend_have_not_vanished_however_it_jumps():
+    losses = np.linspace(2.0, 0.6, 200) * np.where(np.arange(200) % 2, 1.3, 0.7)
+    case = Case(classification(0.4, list(losses)))
+    found = replace(only(wrong_loss, _regressed()), code="CST103", severity="error")
+    assert not case.thrives
+    assert softened(case, found).severity == "info"
+    assert softened(case, replace(found, code="CST101")).severity == "error"

@@ -125,9 +125,9 @@ def test_one_infers_and_scores_and_the_other_draws_as_well():
     """GEN-17: both on one toy set, by one measure of their samples."""
     X, _ = blobs()
     vae = VariationalAutoencoder(
-        code=2, hidden=(32,), lr=1e-2, epochs=60, batch_size=60, random_state=0
+        code=2, hidden=(32,), lr=1e-2, epochs=40, batch_size=60, random_state=0
     ).fit(X)
-    gan = GenerativeAdversarialNetwork(lr=5e-3, epochs=100, batch_size=60, **SMALL).fit(X)
+    gan = GenerativeAdversarialNetwork(lr=5e-3, epochs=60, batch_size=60, **SMALL).fit(X)
     seen = {type(m).__name__: sample_scores(X, m.sample(300)) for m in (vae, gan)}
     assert all(scores["energy_distance"] < 0.25 for scores in seen.values())
     assert vae.transform(X).shape == (300, 2)

@@ -187,10 +187,10 @@ def test_every_step_of_em_raises_the_likelihood_up_to_that_of_the_truth(gaps):
         process_noise=0.1 * np.eye(2), measurement_noise=0.2 * np.eye(2), mean=[0, 0],
         covariance=np.eye(2), random_state=0,
     ).fit(np.zeros((3, 2)))  # fmt: skip
-    y, _ = true.sample(60, 8)
+    y, _ = true.sample(50, 5)
     if gaps:
         y[np.random.default_rng(0).random(y.shape) < 0.1] = np.nan
-    model = KalmanFilter(state=2, steps=40, tol=0).fit(y)
+    model = KalmanFilter(state=2, steps=30, tol=0).fit(y)
     assert np.diff(model.log_likelihoods_).min() > -1e-10
     assert model.log_likelihoods_[-1] > true.score(y) - 0.01
     turns = np.sort(np.abs(np.angle(np.linalg.eigvals(model.transition_))))

@@ -25,7 +25,7 @@ from castalia.diagnose.estimators.extra_pass import ExtraPass, undisturbed
 from castalia.diagnose.estimators.prescription import prescribe
 from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.host_transfer import settle
-from castalia.diagnose.monitor.row_keeper import MOST_ROWS, RowKeeper
+from castalia.diagnose.monitor.row_keeper import MOST_ROWS, RowKeeper, inputs_of
 from castalia.diagnose.monitor.step_schedule import StepSchedule
 from castalia.diagnose.monitor.validation_log import KEPT, ValidationLog
 from castalia.diagnose.monitor.watched_parameters import Parameters
@@ -47,6 +47,7 @@ __all__ = ["DIAGNOSIS", "Watcher"]
 DIAGNOSIS = "diagnosis.json"  # in a run's folder
 NUMBERS, IMAGES = 1 << 22, 32  # of a batch that are measured, and rows of it at least
 TOKENS, TEXTS = 1 << 13, 4  # the same where inputs are tokens
+SHOWN = 16  # batches that are kept of what a discriminator is shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -200,6 +201,7 @@ class Watcher(Callback):
                 look.size = facts.rows(batch.x)
                 seen = ExtraPass(net, _some_rows(batch), self._terms(parts), self.parameters.names)
             self._write(look, seen)
+            self._show(net, batch)
             if not _leaves_gradients(parts):
                 seen.gradients(named)
                 look.gradients = gradient_norms(named)
@@ -219,6 +221,18 @@ class Watcher(Callback):
         if reading.opaque:
             facts.note(self.record, "The module is compiled: its activations cannot be seen.")
         self.keeper.train(look.step, _dense(seen.inputs), seen.outputs, seen.targets)
+
+    def _show(self, net: Any, batch: Batch) -> None:
+        """Keep what a discriminator is shown: rows, and beside them what the generator makes."""
+        if not (hasattr(net, "generator") and hasattr(net, "expand")):
+            return
+        with torch.no_grad():
+            real, generator = net.expand(batch.x), net.generator
+            z = torch.randn(len(real), generator.noise, dtype=real.dtype, device=real.device)
+            made = generator(z, batch.y if generator.classes else None)
+        for rows in (real, made):
+            if (kept := inputs_of(rows)) is not None:
+                self.record.shown = [*self.record.shown[1 - SHOWN :], (rows is made, kept)]
 
     @_guarded
     def _after(self, state: TrainState) -> None:

@@ -41,6 +41,7 @@ class ValidationLog:
         self.record.asked_again += place != 0 and place == self._place
         self._place = place
         self.record.silent_in_training_mode += training
+        self.record.silent_in_evaluation_mode += not training
         self._keep(self._inputs, None, None)
         self._inputs = inputs
 

@@ -216,8 +216,8 @@ class Record:
         Steps of which the module was in that mode.
     validated_in_training_mode, validated_in_evaluation_mode
         Validations of which the module was in that mode.
-    silent_in_training_mode
-        Calls without gradients in training mode.
+    silent_in_training_mode, silent_in_evaluation_mode
+        Calls without gradients of which the module was in that mode.
     asked_again
         Calls without gradients on the rows of the call before, as for Monte Carlo dropout.
     asides
@@ -264,6 +264,7 @@ class Record:
     validated_in_training_mode: int = 0
     validated_in_evaluation_mode: int = 0
     silent_in_training_mode: int = 0
+    silent_in_evaluation_mode: int = 0
     asked_again: int = 0
     asides: int = 0
     data_normalised: bool = False

@@ -22,6 +22,7 @@ REGRESSIONS = ("mse", "l1", "smooth_l1", "huber")
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = limit("case.trifle")
 FEW = 5  # rows
+LEAST_TOKENS = 8  # of a sequence that is known by its order
 THRIVES = 20  # steps
 AGENT = 2  # looked-at steps with calls aside
 MEDIAN = 1.25  # standard error of a median over that of a mean
@@ -177,9 +178,11 @@ class Case(Network, Kept):
         ):
             if inputs is None or targets is None or inputs.dtype.kind not in "iu":
                 continue
-            if inputs.ndim != 2 or inputs.shape[1] < 3:
+            if inputs.ndim != 2:
                 return False
             flat, length = targets.reshape(-1), inputs.shape[1]
+            if _is_next(flat, inputs) or length < 3:
+                return _is_next(flat, inputs)
             for width in (length, length - 1):  # equal lengths, or the last input dropped
                 n = len(flat) // width
                 if n and len(flat) % width == 0:
@@ -320,15 +323,19 @@ class Case(Network, Kept):
             not np.isfinite(self.guess)
             or self.guess <= limit("rounding.constant")
             or not len(self.finite)
+            or self.adversarial  # a loss that another network works against measures nothing
         ):
             return np.nan
+        return 1.0 - (self.left - self.floor) / max(self.guess - self.floor, 1e-9)
+
+    @cached_property
+    def left(self) -> float:
+        """Loss of the data at the end, that can be held against guessing; NaN where unknown."""
         if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
-            left = float(self.finite[-max(5, len(self.finite) // 4) :].mean())
-        elif np.isfinite(self.fit_loss):
-            left = self.fit_loss
-        else:
-            left = self.final if self.comparable else np.nan
-        return 1.0 - (left - self.floor) / max(self.guess - self.floor, 1e-9)
+            return float(self.finite[-max(5, len(self.finite) // 4) :].mean())
+        if np.isfinite(self.fit_loss):
+            return self.fit_loss
+        return self.final if self.comparable else np.nan
 
     @cached_property
     def stuck(self) -> bool:
@@ -382,10 +389,14 @@ class Case(Network, Kept):
 
     @cached_property
     def thrives(self) -> bool:
+        """Whether the loss descends without jumping about."""
+        return self.descends and not self.noise > limit("rate.jumps")
+
+    @cached_property
+    def descends(self) -> bool:
         """Whether the loss fell from each fifth of the training to the next, and clearly in all."""
         levels = np.asarray([self.level(i / 5, (i + 1) / 5) for i in range(5)])
-        unsettled = self.noise > limit("rate.jumps")
-        if self.signed or self.broken or self.stuck or unsettled or self.steps < THRIVES:
+        if self.signed or self.broken or self.stuck or self.steps < THRIVES:
             return False
         falls = levels[1:] <= limit("case.level") * levels[:-1]
         return bool(falls.all() and levels[-1] < limit("case.thrives") * levels[0])
@@ -404,7 +415,8 @@ class Case(Network, Kept):
     def computed(self) -> bool:
         """Whether the numbers to learn are no data, as returns that an agent reckons with.
 
-        They differ where a row comes again; or none does, and nobody validates.
+        They differ where a row comes again; or none of the first half of the training does in the
+        second, as each rollout of an agent is left behind, and nobody validates.
         """
         if self.labels is not None or self.pairs is None:
             return False
@@ -414,7 +426,8 @@ class Case(Network, Kept):
         low, high = np.full(len(counts), np.inf), np.full(len(counts), -np.inf)
         np.minimum.at(low, which, y)
         np.maximum.at(high, which, y)
-        if not (counts > 1).any():
+        half = len(which) // 2
+        if not np.isin(which[half:], which[:half]).any():
             return not self.record.evaluations
         return float((high > low)[counts > 1].mean()) > limit("targets.computed")
 
@@ -527,6 +540,21 @@ class Case(Network, Kept):
             yes = targets.reshape(-1) > limit("chance.even")
             return np.stack([1 - p, p], axis=1), yes.astype(int)
         return None
+
+
+def _is_next(flat: np.ndarray, inputs: np.ndarray) -> bool:
+    """Whether targets are the next tokens of sequences that stand in columns, or of a single one.
+
+    >>> _is_next(np.arange(1, 9), np.arange(8).reshape(8, 1))
+    True
+    """
+    width = inputs.shape[1]
+    if not width or len(flat) % width or len(inputs) < LEAST_TOKENS:
+        return False
+    ahead = flat.reshape(-1, width)[: len(inputs) - 1]
+    after = inputs[1 : len(ahead) + 1]
+    varied = len(np.unique(after)) > 2
+    return varied and float(np.mean(ahead == after)) > limit("case.shifted")
 
 
 def _single(targets: np.ndarray) -> bool:

@@ -80,6 +80,18 @@ class Kept:
         return np.concatenate([i for i, _ in kept]), np.concatenate([t for _, t in kept])
 
     @cached_property
+    def copies(self) -> bool:
+        """Whether a row's target is the row itself, as an autoencoder has it."""
+        rows = self.record.train
+        kept = [
+            (x, y.reshape(len(y), -1)[: len(x)])
+            for x, y in zip(rows.inputs, rows.targets, strict=True)
+            if x is not None and y is not None and x.size and len(y) and x.ndim == 2
+        ]
+        like = [(x[: len(y)], y) for x, y in kept if x.shape[1] == y.shape[1] > 1]
+        return bool(like) and all(np.array_equal(x, y) for x, y in like)
+
+    @cached_property
     def tabular(self) -> bool:
         """Whether a row of inputs is a plain list of columns."""
         return self.inputs is not None and len(self.record.input_shape) == 1

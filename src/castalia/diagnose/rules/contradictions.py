@@ -19,7 +19,8 @@ BY_HARM = ("CST101", "CST103", "CST104", "CST107", "CST306", "CST406")
 
 def softened(case: Case, found: Finding) -> Finding:
     """Return a finding, as a remark where it does no harm."""
-    harmless = case.thrives and found.code in BY_HARM and case.record.failed is None
+    going = case.thrives or (case.descends and found.code == "CST103")  # jumps are no vanishing
+    harmless = going and found.code in BY_HARM and case.record.failed is None
     return replace(found, severity="info") if harmless else found
 
 
@@ -27,6 +28,10 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
     if cause == "CST201" and symptom == "CST102":
         return False
+    if cause == "CST201" and symptom == "CST301":
+        return case.copies  # outputs are out of reach of what was not scaled
+    if cause == "CST116" and symptom in ("CST101", "CST104"):
+        return _left_unnormalised(case)
     if "CST404" in (cause, symptom) and case.smothered:
         return cause == "CST404" or cause in WHATEVER_ELSE
     if cause == "CST404" and symptom in OF_STEPS:
@@ -58,6 +63,12 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     return True
 
 
+def _left_unnormalised(case: Case) -> bool:
+    """Whether steps were taken without the batch statistics that they were meant for."""
+    normed = any("BatchNorm" in layer.kind for layer in case.record.layers)
+    return normed and bool(case.record.trained_in_evaluation_mode)
+
+
 def _has_outputs_to_spare(case: Case) -> bool:
     """Whether there are more outputs than classes: they fall silent, and hinder nothing."""
     met = len(case.shares)
@@ -65,7 +76,13 @@ def _has_outputs_to_spare(case: Case) -> bool:
 
 
 def _silent_from_the_start(case: Case) -> bool:
-    """Whether a whole layer of rectified units answers nothing at the first look."""
+    """Whether a whole layer of rectified units answers nothing at the first look, or all is flat.
+
+    Where the loss depends on weights and yet has no slope, nothing is cut off: it saturates.
+    """
+    slopes = [g for look in case.looks[:1] for g in look.gradients.values() if g is not None]
+    if slopes and not any(slopes):
+        return True
     units = [u for look in case.looks[:1] for u in look.units if u.kind == "relu" and not u.gate]
     return any(u.active.size and not (u.active > 0).any() for u in units)
 

@@ -15,6 +15,7 @@ from castalia.utils.text import number
 
 __all__ = ["no_better", "overfits", "over_regularised", "underfits"]
 
+LEAST_SCORED = 40  # rows that a score is taken to be of
 WITHOUT_ZERO = ("unknown", "poisson", "poisson_rate")  # losses of which no ratio says anything
 
 
@@ -28,17 +29,19 @@ def overfits(case: Case) -> Iterator[Finding]:
         known = known[: int(np.asarray([e.loss for e in known], dtype=float).argmin()) + 1]
     # Errors grow dearer with sureness: while hardly any are made, the loss alone says little.
     losses_tell = len(known) >= 3 and not case.nearly_right and not case.few_wrong
-    scores = () if restored else _score_gap(case)
-    evidence = [*(_loss_gap(case, known) if losses_tell else ()), *scores]
+    rise, gap = _loss_gap(case, known) if losses_tell else ([], [])
+    evidence = [*rise, *gap, *(() if restored else _score_gap(case))]
     if not evidence or case.stuck:
         return
+    # A network that fits every row has a gap; it does harm where validation was better before.
+    harmless = losses_tell and not rise and (not gap or _at_its_best(case))
     least_at = ""
     if len(known) >= 3:
         best = min(known, key=lambda e: e.loss if e.loss is not None else np.inf)
         least_at = f" The validation loss was least after step {best.step}."
     yield finding(
         "CST401",
-        "warning",
+        "info" if harmless else "warning",
         min(0.92, 0.62 + 0.13 * len(evidence)),
         f"The network overfits: {evidence[0].what} is {number(evidence[0].value, 3)}.{least_at}",
         Remedy(
@@ -49,7 +52,18 @@ def overfits(case: Case) -> Iterator[Finding]:
     )
 
 
-def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
+def _at_its_best(case: Case) -> bool:
+    """Whether no validation was answered better than the last ones, chance set aside."""
+    scores = [e.score for e in case.record.evaluations if e.score is not None]
+    if len(scores) < 3 or not 0 <= min(scores) <= max(scores) <= 1:
+        return False
+    rows = max(case.accuracy(case.record.validation, 8)[1], LEAST_SCORED)
+    two = np.convolve(scores, (0.5, 0.5), "valid")  # one lucky epoch is not the best
+    last, best = float(two[-1]), float(two.max())
+    return bool(last > best - 2 * np.sqrt(best * (1 - best) / rows))
+
+
+def _loss_gap(case: Case, known: Sequence[Evaluation]) -> tuple[list[Evidence], list[Evidence]]:
     """Return the rise of the validation loss, and how far it ends above the training loss."""
     values = np.asarray([e.loss for e in known], dtype=float)
     smooth = np.convolve(values, np.ones(3) / 3, "valid") if len(values) >= 6 else values
@@ -62,14 +76,14 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> list[Evidence]:
     rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
     gap = np.nan if case.head.loss in WITHOUT_ZERO else last / train[-1] / rows
     falling = train[-1] < limit("fit.train_falls") * train[int(values.argmin())]
-    found = []
+    risen, above = [], []
     turned = rise > limit("fit.rise") and end - least > limit("fit.rise_least") * abs(least)
     if turned and _weighs(case, end - least) and (falling or gap > limit("fit.gap")):
-        found.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))
+        risen.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))
     # Right as often as in training, it is only less sure of it.
     if gap > limit("fit.gap") and _matters(case, last) and not case.score_gap < SAME_GAP:
-        found.append(Evidence("validation over training loss", gap, limit("fit.gap")))
-    return found
+        above.append(Evidence("validation over training loss", gap, limit("fit.gap")))
+    return risen, above
 
 
 def _matters(case: Case, held: float) -> bool:
@@ -200,6 +214,8 @@ def underfits(case: Case) -> Iterator[Finding]:
     """A training error above that of a simple model, or high and not falling."""
     if case.broken or case.adversarial or not len(case.finite) or case.steps < 30:
         return
+    if case.acts or case.computed or case.head.others:
+        return  # the targets are not all that is to be learnt, or no data
     well = case.learnt > limit("fit.learnt")
     if not np.isfinite(case.learnt) or well or case.head.weighted:
         return
@@ -283,9 +299,7 @@ def no_better(case: Case) -> Iterator[Finding]:
         return
     if case.head.weighted or case.guess <= limit("rounding.constant"):
         return  # the plain loss is not what was made small, or all targets are the same
-    loss = (
-        case.fit_loss if np.isfinite(case.fit_loss) else case.final if case.comparable else np.nan
-    )
+    loss = case.left
     little = case.comparable and case.learnt < limit("fit.little_learnt")
     if little and (held := _least_held(case)) > loss:
         loss = held

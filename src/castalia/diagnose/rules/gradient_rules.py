@@ -84,14 +84,19 @@ def _vanishing(case: Case, ratio: float, layers: int, suffix: str) -> Finding:
             "Use ReLU-like activations with He initialisation, normalisation or residual paths.",
             {"activation": "relu"},
         ),
-        Evidence(
-            f"gradient ({PLURAL[suffix]}) of the first over the last layers",
-            ratio,
-            limit("gradient.shrinks"),
-            above=False,
-        ),
+        _shrinking(ratio, per_layer, PLURAL[suffix]),
         where=case.depth[0].rpartition(".")[0] if case.depth else None,
     )
+
+
+def _shrinking(ratio: float, per_layer: float, what: str) -> Evidence:
+    """Return the number beyond its bound: of all layers together, or of one."""
+    bar = limit("gradient.shrinks")
+    if ratio < bar:
+        name = f"gradient ({what}) of the first over the last layers"
+        return Evidence(name, ratio, bar, above=False)
+    name = f"gradient ({what}) of a layer over that of the next"
+    return Evidence(name, per_layer, limit("gradient.per_layer"), above=False)
 
 
 def _vanished_in_time(case: Case) -> Iterator[Finding]:

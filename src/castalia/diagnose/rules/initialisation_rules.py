@@ -16,9 +16,11 @@ __all__ = ["poor_start"]
 
 def poor_start(case: Case) -> Iterator[Finding]:
     """Loss of the first step far above guessing, or a spread that changes by orders with depth."""
-    if not case.looks or case.looks[0].step > 0 or case.adversarial:
+    if not case.looks or case.looks[0].step > 0:
         return
-    evidence = [*_loss(case), *_depth(case), *_scale(case), *_biases(case)]
+    evidence = [*_scale(case), *_biases(case)]
+    if not case.adversarial:  # the first losses of a game say nothing
+        evidence = [*_loss(case), *_depth(case), *evidence]
     if not evidence:
         return
     yield finding(

@@ -16,7 +16,10 @@ __all__ = ["too_high", "too_low"]
 
 def too_high(case: Case) -> Iterator[Finding]:
     """Loss that grows, bounces or leaps, with steps that promise more than they can keep."""
-    if not len(case.finite) or case.adversarial or case.acts or not case.steps_seen:
+    if not len(case.finite) or case.acts or not case.steps_seen:
+        return
+    if case.adversarial:
+        yield from _beyond_all(case)
         return
     if case.signed and not case.broken:
         return
@@ -31,7 +34,8 @@ def too_high(case: Case) -> Iterator[Finding]:
     evidence += died
     had_learnt = case.final < limit("rate.had_learnt") * case.initial
     broken = case.broken and not had_learnt
-    poor = case.poor and case.task != "vae"  # how low its loss can go is not known
+    # How low the loss of a code, or of numbers drawn in every step, can go is not known.
+    poor = case.poor and case.task != "vae" and not case.computed
     harmed = poor or broken or case.stuck
     if case.well:
         return
@@ -56,6 +60,14 @@ def too_high(case: Case) -> Iterator[Finding]:
         _lower(case),
         *evidence,
     )
+
+
+def _beyond_all(case: Case) -> Iterator[Finding]:
+    """Steps that promise more than the whole loss, which none can keep, in a game as elsewhere."""
+    if case.promise > 1 and not case.signed:
+        evidence = Evidence("share of the loss that one step promises", case.promise, 1.0)
+        words = f"{_rate(case)} is too high: {_words(evidence)}."
+        yield finding("CST101", "error", 0.9, words, _lower(case), evidence)
 
 
 def _tries(case: Case) -> bool:

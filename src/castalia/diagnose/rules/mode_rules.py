@@ -160,7 +160,10 @@ def _in_evaluation_mode(trained: int, evaluated: int, what: str, where: str | No
 
 
 def _silently(case: Case) -> bool:
-    """Whether calls without gradients in training mode are too rare to belong to the steps."""
-    silent = case.record.silent_in_training_mode
+    """Whether calls without gradients in training mode are too rare to belong to the steps.
+
+    Where more of them are in evaluation mode, modes are minded: the others set statistics, say.
+    """
+    silent, minded = case.record.silent_in_training_mode, case.record.silent_in_evaluation_mode
     few = silent < limit("modes.silent") * case.steps
-    return silent > 0 and not case.adversarial and few
+    return silent > minded and not case.adversarial and few

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -51,10 +52,8 @@ def _shared(case: Case) -> tuple[float, int]:
     logged = any(e.loss is not None or e.score is not None for e in case.record.evaluations)
     if not logged and case.record.silent_in_training_mode:
         return 0.0, 0  # rows that were only put through, to draw them say
-    kept = min(1.0, len(known) / max(case.epoch_rows, 1.0))  # not all training rows are
-    bar = limit("rows.all_training") * kept
-    if not logged:  # nobody measured anything on them
-        bar = min(bar, limit("rows.looked_at"))
+    # Nobody need have measured anything on them.
+    bar = limit("rows.all_training" if logged else "rows.looked_at") * _share_kept(case, len(known))
     on_purpose = not (logged and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
     shares, distinct = [], set()
     for batch in _together(held):
@@ -73,6 +72,20 @@ def _shared(case: Case) -> tuple[float, int]:
     low = float(np.quantile(shares, 0.25, method="lower"))
     mean = float(np.mean(shares))
     return (low if low < limit("rows.lower_batches") * mean else mean), len(distinct)
+
+
+def _share_kept(case: Case, known: int) -> float:
+    """Share of the training rows that is known: how often rows of a batch stand in others too.
+
+    Of rows that never come again, it is the share of the steps whose rows were kept.
+    """
+    if case.epoch_rows:
+        return min(1.0, known / case.epoch_rows)
+    batches = [b for b in case.record.train.inputs if b is not None and b.size]
+    keys = [{row.tobytes() for row in np.ascontiguousarray(batch)} for batch in batches]
+    counts = Counter(key for batch in keys for key in batch)
+    again = sum(n for n in counts.values() if n > 1) / max(sum(counts.values()), 1)
+    return max(again, len(keys) / max(case.steps, len(keys), 1))
 
 
 def _together(batches: list[np.ndarray]) -> list[np.ndarray]:

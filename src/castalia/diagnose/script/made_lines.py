@@ -51,6 +51,10 @@ class MadeLines:
         own |= {"module": self._made.get(module), "optimizer": made[0] if made else None}
         return ChainMap({name: line for name, line in own.items() if line}, self.lines)
 
+    def modules(self) -> list[nn.Module]:
+        """Return the modules that were made and live."""
+        return [made for made in list(self._made) if isinstance(made, nn.Module)]
+
     def used(self, what: str, made: Any = None) -> None:
         """Remember the line of the loss, or the one on which the first loader read was made."""
         if what not in self.lines:

@@ -94,8 +94,9 @@ class Session:
         self._stopping = False
         self.active = False
         self._patches, self._calls, self._backs = Patches(), Patches(), Patches()
-        self._sightings, self._phases = TrainedModules(), Phases(self._doctor)
         self._lines = MadeLines()
+        self._sightings = TrainedModules(self._lines.modules)
+        self._phases = Phases(self._doctor)
         self._live: list[_Watched] = []
         self._past: list[tuple[str, Diagnosis]] = []
         self._notes: list[str] = []

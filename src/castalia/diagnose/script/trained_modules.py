@@ -8,7 +8,7 @@ first ``backward`` shows whether a larger one comes; else the parts are watched 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -32,9 +32,17 @@ class LooseTensors(nn.Module):
 
 
 class TrainedModules:
-    """The optimizers and modules seen so far."""
+    """The optimizers and modules seen so far.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    made
+        Gives all modules that the script has made: one may run without ever being called, where
+        only ``forward`` is.
+    """
+
+    def __init__(self, made: Callable[[], Iterable[nn.Module]] = list) -> None:
+        self._made = made
         self._optimizers: list[weakref.ref[Optimizer]] = []
         self._judged: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._outermost: list[tuple[weakref.ref[nn.Module], bool]] = []  # called with gradients?
@@ -77,6 +85,7 @@ class TrainedModules:
         found = _partial_owners(called, waiting)
         if not found and not watching:
             found = _strangers([module for module, graded in called if graded], waiting)
+            found = found or _owners(list(self._made()), waiting)
         for _, optimizers in found:
             self._take(optimizers)
         self.looking = bool(self.waiting()) and self._backwards < PATIENCE
@@ -127,6 +136,17 @@ def _strangers(
     # An optimizer of another module, or updates by hand.
     trained = [m for m in modules if m.training and any(p.requires_grad for p in m.parameters())]
     return [(module, list(waiting)) for module in trained]
+
+
+def _owners(
+    made: Sequence[nn.Module], waiting: Sequence[Optimizer]
+) -> list[tuple[nn.Module, list[Optimizer]]]:
+    """Return the modules that own what optimizers move, though none was called."""
+    inner = {id(part) for one in made for part in one.modules() if part is not one}
+    outermost = [one for one in made if id(one) not in inner]
+    owned = [(one, {id(p) for p in one.parameters()}) for one in outermost]
+    pairs = [(one, [o for o in waiting if _moved(o) <= ids]) for one, ids in owned]
+    return [(one, optimizers) for one, optimizers in pairs if optimizers]
 
 
 def _tensors(optimizer: Any) -> list[Tensor]:

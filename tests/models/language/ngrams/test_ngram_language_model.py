@@ -371,12 +371,12 @@ def test_drawing_follows_the_seed_the_temperature_and_the_limit():
 
 def test_drawn_words_have_the_models_frequencies():
     made = model("kneser-ney", 2, boundaries=False).fit(["a b a c a b a b"])
-    drawn = made.generate("a", 4000, random_state=0).split()
+    drawn = made.generate("a", 1500, random_state=0).split()
     after = Counter(b for a, b in itertools.pairwise(drawn) if a == "a")
     p = made.next_distribution("a")
     known = p.sum() - p[0]  # without <unk>
     share = after["b"] / after.total()
-    assert share == pytest.approx(p_of(made, "a", "b") / known, abs=0.03)
+    assert share == pytest.approx(p_of(made, "a", "b") / known, abs=0.05)
 
 
 def test_endings_are_ranked_by_probability():
