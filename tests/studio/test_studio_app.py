@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+import castalia.studio
 from castalia.diagnose import Diagnosis, Evidence, finding
 from castalia.diagnose.finding_record import Remedy
 from castalia.method import FitResult
@@ -14,6 +17,7 @@ from castalia.method.report import RunReport
 from castalia.studio import StudioSettings, make_studio
 from castalia.studio.live_changes import change_events
 from castalia.studio.run_index import RunIndex
+from castalia.studio.studio_app import PAGES
 from castalia.train.runs import RunStore
 
 HOST = "http://127.0.0.1:8765"
@@ -62,12 +66,22 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(app):
     assert client.get("/api/runs").status_code == 200
 
 
+def test_two_studios_on_two_ports_do_not_close_each_other(app):
+    client = TestClient(app, base_url=HOST)
+    client.get("/", params={"token": TOKEN})
+    other = "castalia-studio-9000=another; castalia-studio=third"
+    cookies = f"{other}; castalia-studio-8765={TOKEN}"
+    assert client.get("/api/runs", headers={"cookie": cookies}).status_code == 200
+    assert client.get("/api/runs", headers={"cookie": other}).status_code == 401
+
+
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x", "ü"])
 def test_a_wrong_token_opens_nothing(app, token):
     client = TestClient(app, base_url=HOST)
     assert client.get("/", params={"token": token}).status_code == 401
     assert (
-        client.get("/api/runs", headers={"cookie": f"castalia-studio={TOKEN}x"}).status_code == 401
+        client.get("/api/runs", headers={"cookie": f"castalia-studio-8765={TOKEN}x"}).status_code
+        == 401
     )
 
 
@@ -88,7 +102,7 @@ def test_a_foreign_page_can_neither_read_nor_change(client, store, origin):
 
 
 def test_a_change_without_an_origin_is_refused(app):
-    client = TestClient(app, base_url=HOST, cookies={"castalia-studio": TOKEN})
+    client = TestClient(app, base_url=HOST, cookies={"castalia-studio-8765": TOKEN})
     assert client.post("/api/mark", json={"run": "one"}).status_code == 403
 
 
@@ -319,3 +333,24 @@ def test_a_damaged_row_and_damaged_files_do_not_hide_the_others(client, store):
         connection.execute("UPDATE runs SET config = '{' WHERE name = 'one'")
     assert [r["name"] for r in client.get("/api/runs").json()["rows"]] == ["two"]
     assert client.get("/api/run", params={"run": "two"}).json()["doctor"] is None
+
+
+# ---- what pages are made of ----
+
+STATIC = Path(castalia.studio.__file__).parent / "static"
+OWN = [path for path in STATIC.glob("*.*") if path.suffix in (".js", ".css", ".html")]
+
+
+def test_pages_find_their_files_and_ask_no_other_machine(client):
+    named = set()
+    for path in OWN:
+        text = path.read_text()
+        assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text) == []
+        named |= {f"/static/{name}" for name in re.findall(r'from "\./([\w.]+)"', text)}
+        named |= set(re.findall(r'(?:href|src)="(/static/[\w./]+)"', text))
+    named |= {f"/static/{page}_page.js" for page in PAGES.values()}
+    assert len(named) > 15
+    assert {name: client.get(name).status_code for name in named} == dict.fromkeys(named, 200)
+    assert (STATIC / "vendor" / "uplot" / "LICENSE").is_file()
+    for page in PAGES:
+        assert client.get(page).status_code == 200

@@ -13,7 +13,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-__all__ = ["COOKIE", "AccessGuard"]
+__all__ = ["AccessGuard"]
 
 COOKIE = "castalia-studio"
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
@@ -97,13 +97,19 @@ class AccessGuard:
         pairs = parse_qsl(scope["query_string"].decode("latin-1"))
         rest = urlencode([pair for pair in pairs if pair[0] != "token"])
         path = "/" + scope["raw_path"].decode("latin-1").partition("?")[0].lstrip("/\\")
-        cookie = f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{_cookie_name(headers)}={self.token}; Path=/; HttpOnly; SameSite=Strict"
         return {"location": path + (f"?{rest}" if rest else ""), "set-cookie": cookie}
+
+
+def _cookie_name(headers: dict[str, str]) -> str:
+    """Return a name for each port: browsers give the cookies of all ports to each."""
+    port = headers["host"].rpartition(":")[2]
+    return f"{COOKIE}-{port}" if port.isdigit() else COOKIE
 
 
 def _cookie(headers: dict[str, str]) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(headers))
     except CookieError:
         return ""
     return "" if found is None else found.value

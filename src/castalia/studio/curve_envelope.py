@@ -25,7 +25,9 @@ KEPT = 64  # long curves whose buckets stay in memory
 GLANCE = 32  # points of a bucket that a preview reads
 
 _OF = "FROM metrics WHERE run = ? AND key = (SELECT id FROM keys WHERE name = ?)"
-_POINTS = f"SELECT step, epoch, value {_OF} AND step BETWEEN ? AND ? ORDER BY step LIMIT ?"
+_INSIDE_OF = f"{_OF} AND step BETWEEN ? AND ?"
+_LONGER = f"SELECT 1 {_INSIDE_OF} LIMIT 1 OFFSET ?"
+_POINTS = f"SELECT step, epoch, value {_INSIDE_OF} ORDER BY step"
 _BUCKET = "json_array(min(step), min(epoch), min(value), avg(value), max(value), count(value))"
 _INSIDE = "FROM metrics WHERE run = :run AND key = :key AND step BETWEEN at AND at + :size - 1"
 _GLANCE = f"FROM (SELECT step, epoch, value {_INSIDE} ORDER BY step LIMIT {GLANCE})"
@@ -148,8 +150,8 @@ class CurveViews:
             and was not read before.
         """
         asked = span or (-(2**62), 2**62)
-        rows = store.select(_POINTS, (run, key, *asked, SHORT + 1))
-        if len(rows) <= SHORT:
+        if not store.select(_LONGER, (run, key, *asked, SHORT)):
+            rows = store.select(_POINTS, (run, key, *asked))
             return _narrowed(Envelope.of_points(rows), width), True
         ends = self._ends(store, run, key)
         shown = (max(asked[0], ends[0]), min(asked[1], ends[1]))

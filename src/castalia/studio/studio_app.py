@@ -8,6 +8,7 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -137,7 +138,9 @@ class Studio:
         return self.fits.start(body)
 
 
-def make_studio(store: RunStore, settings: StudioSettings) -> Any:
+def make_studio(
+    store: RunStore, settings: StudioSettings, closed: Callable[[], bool] = lambda: False
+) -> Any:
     """Return the ASGI application on a store of runs.
 
     Parameters
@@ -146,6 +149,8 @@ def make_studio(store: RunStore, settings: StudioSettings) -> Any:
         The runs.
     settings
         Its token.
+    closed
+        Whether the server is about to end, so that pages are followed no longer.
     """
     require("starlette", caller="studio", extra="studio")
     from starlette.applications import Starlette
@@ -170,7 +175,10 @@ def make_studio(store: RunStore, settings: StudioSettings) -> Any:
         return Response(content, headers=headers, media_type="text/html")
 
     async def live(request: Any) -> Any:
-        events = change_events(studio.index, settings.beat, request.is_disconnected)
+        async def left() -> bool:
+            return closed() or await request.is_disconnected()
+
+        events = change_events(studio.index, settings.beat, left)
         return StreamingResponse(events, media_type="text/event-stream")
 
     gets = (
@@ -289,11 +297,10 @@ def open_studio(
         say(address)
         if show:
             webbrowser.open(address)
+        app = make_studio(store, settings, lambda: server.should_exit)
         config = uvicorn.Config(
-            make_studio(store, settings),
-            log_level="warning",
-            access_log=False,
-            ws="none",
-            timeout_graceful_shutdown=1,
+            app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=3
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt):  # how a studio is closed
+            server.run(sockets=[listener])

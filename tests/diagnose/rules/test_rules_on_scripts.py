@@ -1,6 +1,7 @@
 """What public scripts taught the rules: games, agents, class numbers as targets, odd starts."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from tests.diagnose.rules.records import (
 from torch import nn
 
 from castalia.diagnose import watch
+from castalia.diagnose.causes import EXPLAINS, arrange
 from castalia.diagnose.record import Evaluation, Units
 from castalia.diagnose.rules.calibration_rules import miscalibrated
 from castalia.diagnose.rules.case import Case
@@ -465,3 +467,32 @@ def test_a_game_may_start_badly_too():
     record = trained(network()).record
     record.task = "gan"
     assert ask(poor_start, record) == []
+
+
+def test_steps_without_their_batch_statistics_are_no_fault_of_the_rate():
+    record = classification()
+    record.layers.append(replace(record.layers[0], name="9", kind="BatchNorm1d"))
+    assert not holds(Case(record), "CST116", "CST101")
+    record.trained_in_evaluation_mode = 200
+    assert holds(Case(record), "CST116", "CST101")
+    found = only(wrong_mode, record)
+    high = replace(found, code="CST101", severity="error", where=None)
+    assert [f.code for f in arrange([found, high], partial(holds, Case(record)))] == ["CST116"]
+
+
+def test_dropout_beyond_all_custom_explains_statistics_that_differ():
+    record = classification()
+    record.layers.append(replace(record.layers[0], name="9", kind="Dropout", settings={"p": 0.95}))
+    case = Case(record)
+    assert "CST115" in EXPLAINS["CST404"]
+    assert holds(case, "CST404", "CST115")
+    assert not holds(case, "CST115", "CST404")
+
+
+def test_gradients_that_let_the_loss_descend_have_not_vanished_however_it_jumps():
+    losses = np.linspace(2.0, 0.6, 200) * np.where(np.arange(200) % 2, 1.3, 0.7)
+    case = Case(classification(0.4, list(losses)))
+    found = replace(only(wrong_loss, _regressed()), code="CST103", severity="error")
+    assert not case.thrives
+    assert softened(case, found).severity == "info"
+    assert softened(case, replace(found, code="CST101")).severity == "error"

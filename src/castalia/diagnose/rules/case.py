@@ -389,10 +389,14 @@ class Case(Network, Kept):
 
     @cached_property
     def thrives(self) -> bool:
+        """Whether the loss descends without jumping about."""
+        return self.descends and not self.noise > limit("rate.jumps")
+
+    @cached_property
+    def descends(self) -> bool:
         """Whether the loss fell from each fifth of the training to the next, and clearly in all."""
         levels = np.asarray([self.level(i / 5, (i + 1) / 5) for i in range(5)])
-        unsettled = self.noise > limit("rate.jumps")
-        if self.signed or self.broken or self.stuck or unsettled or self.steps < THRIVES:
+        if self.signed or self.broken or self.stuck or self.steps < THRIVES:
             return False
         falls = levels[1:] <= limit("case.level") * levels[:-1]
         return bool(falls.all() and levels[-1] < limit("case.thrives") * levels[0])

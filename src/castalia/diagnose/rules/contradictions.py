@@ -19,7 +19,8 @@ BY_HARM = ("CST101", "CST103", "CST104", "CST107", "CST306", "CST406")
 
 def softened(case: Case, found: Finding) -> Finding:
     """Return a finding, as a remark where it does no harm."""
-    harmless = case.thrives and found.code in BY_HARM and case.record.failed is None
+    going = case.thrives or (case.descends and found.code == "CST103")  # jumps are no vanishing
+    harmless = going and found.code in BY_HARM and case.record.failed is None
     return replace(found, severity="info") if harmless else found
 
 
@@ -29,6 +30,8 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
         return False
     if cause == "CST201" and symptom == "CST301":
         return case.copies  # outputs are out of reach of what was not scaled
+    if cause == "CST116" and symptom in ("CST101", "CST104"):
+        return _left_unnormalised(case)
     if "CST404" in (cause, symptom) and case.smothered:
         return cause == "CST404" or cause in WHATEVER_ELSE
     if cause == "CST404" and symptom in OF_STEPS:
@@ -58,6 +61,12 @@ def holds(case: Case, cause: str, symptom: str) -> bool:
     if cause == "CST101" and symptom == "CST104":
         return not _explodes_by_itself(case)
     return True
+
+
+def _left_unnormalised(case: Case) -> bool:
+    """Whether steps were taken without the batch statistics that they were meant for."""
+    normed = any("BatchNorm" in layer.kind for layer in case.record.layers)
+    return normed and bool(case.record.trained_in_evaluation_mode)
 
 
 def _has_outputs_to_spare(case: Case) -> bool:

@@ -45,10 +45,12 @@ function series(lines, weight) {
   return [found, bands];
 }
 
-function axes(xLabel) {
+const power = (v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9;
+
+function axes(xLabel, log) {
   const common = { stroke: css("--soft"), font: "12px system-ui, sans-serif", grid: { stroke: css("--rule"), width: 1 }, ticks: { show: false } };
-  const values = (_, splits) => splits.map((v) => (v === null ? "" : number(v, 3)));
-  return [{ ...common, values, grid: { show: false }, label: xLabel, labelFont: common.font, labelSize: 18, size: 30 }, { ...common, values, size: 58 }];
+  const values = (_, splits) => splits.map((v) => (v === null ? "" : number(v, 4)));
+  return [{ ...common, values, grid: { show: false }, label: xLabel, labelFont: common.font, labelSize: 18, size: 30 }, { ...common, values, size: 58, grid: { ...common.grid, filter: (_, splits) => (log ? splits.map((v) => (power(v) ? v : null)) : splits) } }];
 }
 
 // Draws the steps at which findings began.
@@ -112,7 +114,7 @@ export class Chart {
     if (!shown.length) return;
     const [all, bands] = series(shown, options.weight);
     const chart = {
-      width: this.place.clientWidth, height: this.height(), series: all, bands, axes: axes(options.xLabel),
+      width: this.place.clientWidth, height: this.height(), series: all, bands, axes: axes(options.xLabel, options.log),
       legend: { show: false }, padding: [8, 12, 0, 0],
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
       scales: { x: { time: false }, y: options.log ? { distr: 3 } : {} },

@@ -31,7 +31,7 @@ export function section(title, ...children) {
 export function table(heads, rows, props = {}) {
   const head = h("thead", null, h("tr", null, heads.map((word) => (word instanceof Node ? word : h("th", { scope: "col" }, word)))));
   const body = h("tbody", null, rows.map((row) => (row instanceof Node ? row : h("tr", null, row.map((cell) => (cell instanceof Node && cell.matches("td, th") ? cell : h("td", null, cell)))))));
-  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": props.label ?? "Table" }, h("table", { class: props.class }, head, body));
+  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": `${props.label ?? "Values"}, table` }, h("table", { class: props.class }, head, body));
 }
 
 // A line of code with a button that copies it.

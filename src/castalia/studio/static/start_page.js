@@ -13,7 +13,7 @@ async function browse(folder) {
   const up = found.folder ? h("li", null, h("button", { type: "button", class: "entry", onclick: () => browse(found.folder.split("/").slice(0, -1).join("/")).catch(fault) }, "↑ up")) : null;
   const folders = found.folders.map((name) => h("li", null,
     h("button", { type: "button", class: "entry", onclick: () => browse(join(name)).catch(fault) }, `${name}/`),
-    h("button", { type: "button", class: "quiet small", onclick: () => choose(join(name)).catch(fault), "aria-label": `Fit the folder ${name}` }, "fit folder")));
+    h("button", { type: "button", class: "quiet small", onclick: () => choose(join(name)).catch(fault), "aria-label": `fit folder ${name}` }, "fit folder")));
   const files = found.files.map((name) => h("li", null, h("button", { type: "button", class: "entry", onclick: () => choose(join(name)).catch(fault) }, name)));
   const none = !folders.length && !files.length ? h("li", { class: "soft" }, "No data files here.") : null;
   chooser.replaceChildren(h("p", { class: "soft" }, `${found.home}/${found.folder}`), h("ul", { class: "files" }, up, folders, files, none));

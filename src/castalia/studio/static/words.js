@@ -10,7 +10,7 @@ export function number(value, digits = 4) {
 
 export function ago(seconds) {
   const gone = Date.now() / 1000 - seconds;
-  const steps = [[60, "s", 1], [3600, " min", 60], [86400, " h", 3600], [86400 * 60, " d", 86400]];
+  const steps = [[60, " s", 1], [3600, " min", 60], [86400, " h", 3600], [86400 * 60, " d", 86400]];
   for (const [limit, unit, size] of steps) if (gone < limit) return `${Math.max(Math.floor(gone / size), 0)}${unit} ago`;
   return date(seconds).slice(0, 10);
 }
