@@ -44,6 +44,9 @@ NAMES = (
     "exports",
     "serving_clients",
     "ridge_forecasts",
+    "few_shot",
+    "agents",
+    "paradigms",
 )
 # Those of them that are trained on a GPU, in one call.
 GPU = (
@@ -65,4 +68,5 @@ GPU = (
     "parts_of_speech",
     "long_memory",
     "trees",
+    "few_shot",
 )

@@ -14,7 +14,7 @@ from castalia.catalog import SYSTEMS, System, find, models_table, system
 from castalia.catalog.course import load_course
 from castalia.errors import InvalidParameter
 
-KINDS = {"table", "image", "text", "sequence", "tree", "graph"}
+KINDS = {"table", "image", "text", "sequence", "tree", "graph", "tasks", "world"}
 TIERS = {"stable", "experimental", "teaching"}
 FAMILIES = {
     *("linear", "dense", "vision", "sequence", "language", "graphs", "generative"),

@@ -21,6 +21,7 @@ DENSE_ONLY = (
     *("GaussianMixture", "GaussianProcessRegressor", "GaussianProcessClassifier", "PCA"),
     *("SparseGaussianProcess", "KernelRidge", "SupportVectorMachine", "LogisticKernelMachine"),
     *("RestrictedBoltzmannMachine", "DeepBeliefNetwork", "BayesianNetwork", "BoltzmannMachine"),
+    "DriftDetector",
 )
 DRAWS_ONLY = ("GenerativeAdversarialNetwork", "MomentMatching", "DiffusionModel")  # no answers
 TABLES = [

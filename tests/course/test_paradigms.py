@@ -7,9 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression as Probe
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from castalia import KMeans, LinearRegression, Perceptron, Training
+from castalia import GenerativeAdversarialNetwork, KMeans, LinearRegression, Perceptron, Training
 from castalia.models.language import BERT, BERTClassifier
 
 # ---- communities ----
@@ -42,6 +42,42 @@ def test_the_regret_of_an_online_learner_vanishes_against_the_best_of_all_rules(
     assert all(later < 0.6 * earlier for earlier, later in pairwise(regret))
     assert regret[-1] < 0.02
     assert wrong[-1] <= ((X**2).sum(axis=1).max() + 1) / 0.3**2  # Novikoff, with the bias
+
+
+# ---- two networks against each other ----
+
+
+def told_apart(model, data, drawn):
+    """Return how often the discriminator is right about rows of data and about drawn ones."""
+    return (np.mean(model.discriminate(data) > 0.5) + np.mean(model.discriminate(drawn) < 0.5)) / 2
+
+
+def two_clouds(n, random):
+    return (np.where(random.random(n) < 0.5, -2, 2) + 0.6 * random.normal(size=n))[:, None]
+
+
+def test_a_discriminator_that_wins_alone_is_at_chance_against_a_generator_that_learns():
+    random = np.random.default_rng(10)  # settings were chosen on others
+    X, unseen = two_clouds(1000, random), two_clouds(1000, random)
+    game = {"optimizer": ("adam", {"betas": (0.5, 0.999)}), "validation": 0, "schedule": "cosine"}
+    settings = {"noise": 4, "hidden": (32,), "lr": 4e-3, "random_state": 10}
+    alone = GenerativeAdversarialNetwork(  # the generator has one turn in the epoch
+        epochs=1, batch_size=200, discriminator_steps=999, training=Training(**game), **settings
+    ).fit(np.tile(X, (30, 1)))
+    assert told_apart(alone, unseen, alone.sample(1000)) > 0.6
+    both = GenerativeAdversarialNetwork(
+        epochs=100, batch_size=100, training=Training(**game, average=("ema", 0.99)), **settings
+    ).fit(X)
+    assert told_apart(both, unseen, both.sample(1000)) == pytest.approx(0.5, abs=0.06)
+    assert by_another(both, X, unseen) < by_another(alone, X, unseen) - 0.05
+
+
+def by_another(model, X, unseen):
+    """Return how often a judge of another kind, fitted to rows of both kinds, is right."""
+    kinds = np.repeat([1, 0], [len(X), len(X)])
+    judge = make_pipeline(PolynomialFeatures(4), StandardScaler(), Probe())
+    judge.fit(np.concatenate([X, model.sample(len(X))]), kinds)
+    return judge.score(np.concatenate([unseen, model.sample(len(X))]), kinds)
 
 
 # ---- hypotheses ----

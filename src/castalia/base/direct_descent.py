@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from castalia.base.run_recorder import open_recorder
 from castalia.base.watched import remember, watchers
 from castalia.data.batches import Samples, SparseRows, TensorRows
 from castalia.protocols import Objective, Rows, Stage
-from castalia.train import Precision, Training, TrainState, check_training, train
+from castalia.train import Callback, Precision, Training, TrainState, check_training, train
 from castalia.utils.devices import resolve_device
 from castalia.utils.seeds import seed_from, seed_scope
 from castalia.utils.shared_arrays import shared_tensor
@@ -41,6 +42,7 @@ def descend(
     epochs: int,
     batch_size: int,
     lr: float,
+    callbacks: Sequence[Callback] = (),
 ) -> TrainState:
     """Train a small network on checked rows, in their own precision, and return where it ended.
 
@@ -53,20 +55,25 @@ def descend(
     objective
         What is minimised.
     X
-        Rows as ``check_matrix`` gives them: an array, a tensor or CSR.
+        Rows as ``check_matrix`` gives them, an array, a tensor or CSR; or ``Rows`` with a
+        ``dtype``.
     y, weight
         Encoded targets and row weights.
     training
         How the loop runs; ``validation`` must be 0, every row is trained on.
     epochs, batch_size, lr
         As everywhere; a batch of all rows makes it plain gradient descent.
+    callbacks
+        Further callbacks.
     """
     check_training(training)
     device = resolve_device(training.device)
     dtype = torch.float32 if str(X.dtype).endswith("float32") else torch.float64
     recorder = open_recorder(est, training, X, y, weight, seed_from(est.random_state))
-    if issparse(X):
-        rows: Rows = SparseRows(X)
+    if isinstance(X, Rows):
+        rows: Rows = X
+    elif issparse(X):
+        rows = SparseRows(X)
     else:
         rows = TensorRows(X if isinstance(X, Tensor) else shared_tensor(X))
     samples = Samples(
@@ -74,8 +81,9 @@ def descend(
         y.to(dtype) if y.is_floating_point() else y,
         None if weight is None else torch.from_numpy(weight).to(dtype),
     )
-    steps = epochs * samples.n_batches(min(batch_size, X.shape[0]))
-    work = float(sum(p.numel() for p in net.parameters()) * min(batch_size, X.shape[0]))
+    batch_size = min(batch_size, len(y))
+    steps = epochs * samples.n_batches(batch_size)
+    work = float(sum(p.numel() for p in net.parameters()) * batch_size)
     doctor = watchers(est, training, recorder, device, work=work, steps=steps)
     with seed_scope(recorder.seed, device):
         state = train(
@@ -84,12 +92,12 @@ def descend(
             samples,
             training,
             epochs=epochs,
-            batch_size=min(batch_size, X.shape[0]),
+            batch_size=batch_size,
             lr=lr,
             seed=recorder.seed,
             device=device,
             precision=Precision(str(dtype).removeprefix("torch."), dtype),
-            callbacks=doctor,
+            callbacks=[*callbacks, *doctor],
             recorder=recorder,
         )
     remember(est, doctor)

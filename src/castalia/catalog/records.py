@@ -22,7 +22,7 @@ class System:
     tasks
         What it can be asked to do: classification, regression, density …
     data
-        Kind of input: table, image, text, sequence, tree, graph.
+        Kind of input: table, image, text, sequence, tree, graph, tasks (rows of many), world.
     summary
         One line.
     reference

@@ -1,6 +1,7 @@
 """The list of systems. Adding a system adds one record here."""
 
 from castalia.catalog.boltzmann_systems import BOLTZMANN
+from castalia.catalog.control_systems import CONTROL
 from castalia.catalog.dense_systems import DENSE
 from castalia.catalog.ensemble_systems import ENSEMBLE
 from castalia.catalog.generative_systems import GENERATIVE
@@ -9,6 +10,7 @@ from castalia.catalog.kernel_systems import KERNEL
 from castalia.catalog.language_systems import LANGUAGE
 from castalia.catalog.linear_classifier_systems import LINEAR_CLASSIFIERS
 from castalia.catalog.linear_systems import LINEAR
+from castalia.catalog.meta_systems import META
 from castalia.catalog.pretrained_language_systems import LANGUAGE_PRETRAINED
 from castalia.catalog.probabilistic_systems import PROBABILISTIC
 from castalia.catalog.records import System
@@ -43,6 +45,8 @@ FAMILIES = (
     PROBABILISTIC,
     GRAPHS,
     STRATEGIES,
+    META,
+    CONTROL,
 )
 SYSTEMS: dict[str, System] = {record.name: record for family in FAMILIES for record in family}
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from castalia import __version__
+from castalia.cli.ask_command import ask
 from castalia.cli.completion_command import VARIABLE, completion
 from castalia.cli.course_command import course
 from castalia.cli.cure_command import cure
@@ -35,6 +36,7 @@ from castalia.cli.sample_command import sample
 from castalia.cli.serve_command import serve
 from castalia.cli.studio_command import studio
 from castalia.cli.tune_command import tune
+from castalia.utils.preemption import preempt
 
 __all__ = ["app", "main"]
 
@@ -69,7 +71,7 @@ def _everything(
         # Idle threads that spin slow small steps many times over; torch reads this when imported.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         with suppress(ValueError):  # in another thread than the main one
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+            signal.signal(signal.SIGTERM, preempt)
 
 
 for verb in (
@@ -78,6 +80,7 @@ for verb in (
     predict,
     generate,
     sample,
+    ask,
     evaluate,
     explain,
     export,

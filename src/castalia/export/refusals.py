@@ -28,6 +28,9 @@ _ROWS = (
 _COUNTS = "it answers from tables of counts or probabilities, by queries that are no tensor graph"
 _VECTORS = "it is a table of word vectors; write it with `save_word2vec_format`"
 _WORDS = "words are split, looked up and pooled outside the network"
+_ADAPTS = "it answers for a task that a few rows name; export the estimator that `adapt` returns"
+_COMPARES = "it answers by the few rows that name a task; take `module_` and trace it"
+_ACTS = "it answers states of a world; take `module_`, or the table `values_`"
 _HEADS = "its network is asked in a way of its own; take `module_` and trace it"
 
 REFUSALS: dict[str, str] = {
@@ -53,6 +56,11 @@ REFUSALS: dict[str, str] = {
     **dict.fromkeys(("Word2Vec", "FastText", "GloVe"), _VECTORS),
     **dict.fromkeys(("ELMo", "ELMoClassifier", "ELMoTagger", "AttentionClassifier"), _WORDS),
     **dict.fromkeys(("Compress", "MultiTask", "Ranking", "SelfSupervised"), _HEADS),
+    **dict.fromkeys(("MAML", "Reptile"), _ADAPTS),
+    **dict.fromkeys(("ProtoNet", "ConditionalNeuralProcess"), _COMPARES),
+    **dict.fromkeys(("AttentiveNeuralProcess", "NeuralProcess"), _COMPARES),
+    **dict.fromkeys(("QLearning", "TDLearning", "DQN", "PolicyGradient"), _ACTS),
+    "DriftDetector": "it compares many rows with many others, and answers no single one",
     "YOLODetector": "boxes are decoded and suppressed outside the network",
     "FullyConvolutional": "it wraps a classifier and slides it over images of any size",
     "RecursiveNetwork": "each tree is another graph, folded node by node",

@@ -5,6 +5,7 @@ from castalia.method.evaluation import Evaluation, evaluate
 from castalia.method.fit_plan import FitPlan
 from castalia.method.fit_result import FitResult
 from castalia.method.flow import fit, run
+from castalia.method.label_requests import ask
 from castalia.method.narrator import Narrator
 from castalia.method.next_step import NextStep, next_step
 from castalia.method.predictions import Predictions, predict
@@ -21,6 +22,7 @@ __all__ = [
     "Predictions",
     "TunePlan",
     "TuneResult",
+    "ask",
     "evaluate",
     "fit",
     "next_step",

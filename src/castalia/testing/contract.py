@@ -72,7 +72,7 @@ def _some(record: Any) -> tuple[Any, Any]:
     Only the pass mark needs all of them. Nobody may write into what it is given to fit.
     """
     X, y = toy(record.toy)
-    if record.data != "table":
+    if record.data not in ("table", "world"):
         X, y = X[:ROWS], None if y is None else y[:ROWS]
     return _locked(X), _locked(y)
 
@@ -137,7 +137,13 @@ def _same(first: Any, second: Any) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one)
 
 
+def _states(X: Any) -> Any:
+    """Return what a model is asked about: rows, or the states of a world."""
+    return np.arange(X.observation_space.n) if hasattr(X, "observation_space") else X
+
+
 def _answers(model: Any, X: Any) -> np.ndarray:
+    X = _states(X)
     if isinstance(model, Detector) and isinstance(model, Estimator):
         return model._outputs(X).numpy()  # hardly trained, it may be sure of no box at all
     for method in ("predict_proba", "predict", "transform", "score_samples"):
@@ -235,7 +241,7 @@ def check_gradients(record: Any) -> None:
 def check_batches(record: Any) -> None:
     """A row's answer does not depend on the rows beside it, and answering changes no weight."""
     X, _ = _some(record)
-    model = _fitted(record)
+    X, model = _states(X), _fitted(record)
     before = {name: value.clone() for name, value in _weights(model).items()}
     whole, one = _answers(model, X[:20]), _answers(model, X[:1])
     _demand(_alike(whole[:1], one), record, "a row alone must get the same answer")
@@ -255,11 +261,16 @@ def check_bad_input(record: Any) -> None:
     """Data that cannot be used is refused in a sentence that names it."""
     X, y = _some(record)
     name = load_class(record).__name__
+    if record.data == "world":
+        _refused(record, lambda: _quick(record).fit(object()), f"{name}: the world must have")
+        return
     if _supervised(record):
         if y.dtype != object and not _partial(record):  # boxes refuse NaN themselves
             holed = y.astype(float)
             holed[3] = np.nan  # a row, be it a number or a mask
-            _refused(record, lambda: _quick(record).fit(X, holed), f"{name}: .*NaN.*first in row 3")
+            first = 3 * X.shape[1] if record.data == "tasks" else 3
+            said = f"{name}: .*NaN.*first in row {first}"
+            _refused(record, lambda: _quick(record).fit(X, holed), said)
         _refused(record, lambda: _quick(record).fit(X, y[:-1]), "same number of rows")
     if is_classifier(make(record)):
         _refused(record, lambda: _quick(record).fit(X, np.zeros(len(X))), "got one class")
@@ -276,7 +287,7 @@ def check_bad_input(record: Any) -> None:
         said = rf"{name}: (sequences|series) must have"
         _refused(record, lambda: _answers(model, _doubled(X)), said)
         return
-    other, said = np.concatenate([X, X], axis=1), f"X has {2 * X.shape[1]} features"
+    other, said = np.concatenate([X, X], axis=-1), f"X has {2 * X.shape[-1]} features"
     rows = isinstance(getattr(model, "adapter_", None), TableAdapter | None)
     if record.data == "image" or not rows:
         said = rf"{name}: \w+ must have"
@@ -346,9 +357,12 @@ def constraints(cls: type) -> dict[str, Constraint]:
 def check_toy(record: Any) -> None:
     """The small configuration reaches its pass mark on its toy problem, on rows it has not seen."""
     X, y = toy(record.toy)
-    half = len(X) // 2
-    seen, unseen = (None, None) if y is None else (y[:half], y[half:])
-    score = _score(make(record).fit(X[:half], seen), X[half:], unseen)
+    if record.data == "world":
+        score = float(make(record).fit(X).score(X))
+    else:
+        half = len(X) // 2
+        seen, unseen = (None, None) if y is None else (y[:half], y[half:])
+        score = _score(make(record).fit(X[:half], seen), X[half:], unseen)
     _demand(score >= record.pass_mark, record, f"scores {score:.3f}, below {record.pass_mark}")
 
 

@@ -50,6 +50,7 @@ OWN: dict[str, dict[str, Domain]] = {
     "Adaline": {"epochs": Choice(5, 20, 50, 100), "shuffle": Choice(True, False)},
     "AdaptiveFilter": {"lr": Uniform(1e-3, 1.0, log=True), "taps": Choice(4, 8, 16, 32, 64)},
     "Bridge": {"alpha": DOMAINS["alpha"][0], "q": Choice(1.0, 1.25, 1.5, 2.0)},
+    "DriftDetector": {"method": Choice("columns", "mmd", "classifier")},
     "EchoStateClassifier": RESERVOIR,
     "EchoStateNetwork": RESERVOIR,
     "GaussianMixture": {
@@ -76,10 +77,12 @@ OWN: dict[str, dict[str, Domain]] = {
     "NaiveForecaster": {"method": Choice("seasonal", "last", "drift")},
     "PCA": {"components": Choice(1, 2, 4, 8, 16), "whiten": Choice(True, False)},
     "Perceptron": {"epochs": Choice(5, 20, 100, 1000), "shuffle": Choice(True, False)},
+    "QLearning": {"explore": Uniform(0.05, 0.5), "discount": Uniform(0.9, 1.0)},
     "RandomFeatureRegression": {**FREQUENCIES, "alpha": Uniform(1e-6, 10.0, log=True)},
     "RandomFourierFeatures": FREQUENCIES,
     "SparseGaussianProcess": {"inducing": Choice(50, 100, 200, 400)},
     "StyleTransfer": {"style_weight": Uniform(1e2, 1e6, log=True)},
+    "TDLearning": {"lr": Uniform(1e-3, 0.5, log=True), "trace": Uniform(0.0, 1.0)},
 }
 
 # Of those around another estimator, while that one is not given.
@@ -100,6 +103,11 @@ AROUND: dict[str, Domain] = {
     "begin": Uniform(0.1, 1.0),
     "keep": Uniform(0.5, 1.0),
     "loss": Choice("ranknet", "lambdarank"),
+    "folds": Choice(1, 3, 5),
+    "block": Choice(1, 8, 32),
+    "lr": DOMAINS["lr"][0],
+    "inner_lr": Uniform(1e-2, 1.0, log=True),
+    "dim": Choice(16, 32, 64),
 }
 
 LOOP_SOLVERS = ("sgd", "gd")  # of models that have a direct solver too
@@ -153,7 +161,8 @@ class SearchSpace(dict[str, Domain]):
             inner = estimator.estimator
             if hasattr(inner, "get_params"):
                 return cls({f"estimator__{n}": d for n, d in cls.default(inner).items()})
-            return cls({n: domain for n, domain in AROUND.items() if n in own})
+            around = {n: domain for n, domain in AROUND.items() if n in own}
+            return cls(around or {"estimator__lr": DOMAINS["lr"][0]})
         if getattr(estimator, "solver", "sgd") not in LOOP_SOLVERS:
             own -= LOOP_ONLY
         names = [name for name in DOMAINS if name.split("__")[0] in own]

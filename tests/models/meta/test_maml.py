@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 from torch.testing import assert_close
 
 from castalia import MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
-from castalia.models.meta.maml import MetaLoss, adapted
+from castalia.models.meta.maml import MetaLoss
+from castalia.models.meta.starting_weights import adapted
 from castalia.objectives import SquaredError
 from castalia.protocols import Batch
 
@@ -81,4 +83,4 @@ def test_missing_tasks_too_few_rows_and_another_estimator_are_refused():
     with pytest.raises(InvalidData, match="with 6 rows or more each; got 4 with as few as 4"):
         MAML().fit(x, y, groups=task)
     with pytest.raises(InvalidParameter, match="`estimator` must be one of ours"):
-        MAML(object()).fit(x, y, groups=task)
+        MAML(DecisionTreeRegressor()).fit(x, y, groups=task)

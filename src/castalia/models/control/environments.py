@@ -8,13 +8,26 @@ compared with what is optimal.  Shapes: S states, A actions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from castalia.errors import InvalidParameter
 
-__all__ = ["Count", "GridWorld", "RandomWalk", "World", "value_iteration"]
+__all__ = ["Box", "Count", "Environment", "GridWorld", "RandomWalk", "World", "value_iteration"]
+
+
+class Environment(Protocol):
+    """What agents act in: the API of Gymnasium's environments, which need not be installed."""
+
+    observation_space: Any  # has ``n``, or ``shape``
+    action_space: Any  # has ``n``
+
+    def reset(self, *, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; return its first state."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Do something; return state, reward, whether it ended, whether it was cut, and more."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,13 @@ class Count:
     """A space of ``n`` numbered states or actions."""
 
     n: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """A space of arrays."""
+
+    shape: tuple[int, ...]
 
 
 class World:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from castalia.base import Interval, RandomState, check_parameters
+from castalia.base import DirectEstimator, Interval, check_parameters
 from castalia.errors import InvalidParameter
+from castalia.models.control.agent_base import mean_return
 from castalia.utils.seeds import derive, seed_from
 
 __all__ = ["QLearning", "TDLearning"]
@@ -52,7 +52,7 @@ def play(world: Any, seed: int, choose: Any, learn: Any) -> float:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class QLearning(BaseEstimator):
+class QLearning(DirectEstimator):
     """A table of what each action is worth in each state, learnt by acting.
 
     With chance ``explore`` an action is drawn at random, else the best known one is taken. The
@@ -67,8 +67,6 @@ class QLearning(BaseEstimator):
         How much the next reward counts against this one.
     explore
         Chance of a random action.
-    random_state
-        Seed of the agent and of the world.
 
     Attributes
     ----------
@@ -76,6 +74,22 @@ class QLearning(BaseEstimator):
         Q(s, a).
     returns_ : ndarray (episodes,)
         Sum of rewards of each episode: the learning curve.
+
+    Shapes
+    ------
+    ``fit`` takes a world.  ``predict``: numbers of states, (n,).
+
+    Notes
+    -----
+    An episode that does not end is given up after 10,000 steps. ``device`` does not count.
+
+    References
+    ----------
+    1989, Watkins, Learning from delayed rewards, Cambridge.
+
+    See Also
+    --------
+    DQN : a network instead of the table, for states that cannot be counted.
 
     Examples
     --------
@@ -88,11 +102,11 @@ class QLearning(BaseEstimator):
     episodes: Annotated[int, Interval(1, whole=True)] = 500
     discount: Annotated[float, Interval(0, 1)] = 0.99
     explore: Annotated[float, Interval(0, 1)] = 0.2
-    random_state: Annotated[Any, RandomState()] = None
 
-    def fit(self, world: Any, y: Any = None) -> QLearning:
-        """Play and learn in a world with numbered states and actions."""
+    def fit(self, X: Any, y: Any = None) -> QLearning:  # type: ignore[override]
+        """Play and learn in a world, X, with numbered states and actions."""
         check_parameters(self)
+        world = X
         states, actions = (
             _size("QLearning", world, f"{kind}_space") for kind in ("observation", "action")
         )
@@ -117,14 +131,18 @@ class QLearning(BaseEstimator):
         self.values_ = q
         return self
 
-    def predict(self, states: Any) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Return the best known action in each state."""
         check_is_fitted(self, "values_")
-        return np.asarray(self.values_[np.asarray(states)].argmax(axis=-1))
+        return np.asarray(self.values_[np.asarray(X)].argmax(axis=-1))
+
+    def score(self, X: Any, y: Any = None, episodes: int = 20) -> float:
+        """Return the mean sum of rewards in a world, X, over some episodes."""
+        return mean_return(X, lambda state: int(self.predict(state)), episodes)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TDLearning(BaseEstimator):
+class TDLearning(DirectEstimator):
     """Values of states learnt from the difference between successive guesses.
 
     In a world the value of a state under random actions is learnt by TD(lambda); in a game, which
@@ -142,13 +160,28 @@ class TDLearning(BaseEstimator):
         lambda: how far back a difference is felt, 0 one step, 1 to the beginning.
     explore
         Chance of a random move in a game.
-    random_state
-        Seed.
 
     Attributes
     ----------
     values_ : ndarray (S,) or dict
         Value of each state, or of each position after a move to whoever moved.
+
+    Shapes
+    ------
+    ``fit`` takes a world or a game.  ``predict``: numbers of states, (n,).
+
+    Notes
+    -----
+    ``device`` does not count.
+
+    References
+    ----------
+    1988, Sutton, Learning to predict by the methods of temporal differences, Machine Learning 3.
+    1995, Tesauro, Temporal difference learning and TD-Gammon, CACM 38.
+
+    See Also
+    --------
+    QLearning : learns what to do as well.
 
     Examples
     --------
@@ -163,12 +196,11 @@ class TDLearning(BaseEstimator):
     discount: Annotated[float, Interval(0, 1)] = 1.0
     trace: Annotated[float, Interval(0, 1)] = 0.5
     explore: Annotated[float, Interval(0, 1)] = 0.3
-    random_state: Annotated[Any, RandomState()] = None
 
-    def fit(self, world: Any, y: Any = None) -> TDLearning:
-        """Learn the values of a world under random actions, or of a game by self-play."""
+    def fit(self, X: Any, y: Any = None) -> TDLearning:  # type: ignore[override]
+        """Learn the values of a world, X, under random actions, or of a game by self-play."""
         check_parameters(self)
-        seed = seed_from(self.random_state)
+        world, seed = X, seed_from(self.random_state)
         if hasattr(world, "moves") and hasattr(world, "result"):
             self.game_ = world
             self.values_: Any = self._self_play(world, np.random.default_rng(seed))
@@ -215,6 +247,35 @@ class TDLearning(BaseEstimator):
                 ahead = -max(map(value, game.moves(position)))
                 v[position] = value(position) + self.lr * (ahead - value(position))
         return v
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the value of each state, or of each position."""
+        check_is_fitted(self, "values_")
+        if isinstance(self.values_, dict):
+            return np.array([self.values_.get(tuple(position), 0.0) for position in X])
+        return np.asarray(self.values_[np.asarray(X)])
+
+    def score(self, X: Any, y: Any = None, episodes: int = 20) -> float:
+        """Return minus the root of the mean squared gap between values and what followed.
+
+        Chance makes it negative even where the values are right.
+        """
+        check_is_fitted(self, "values_")
+        actions = _size("TDLearning", X, "action_space")
+        random, gaps = np.random.default_rng(0), []
+        for episode in range(episodes):
+            seen: list[tuple[int, float]] = []
+            play(
+                X,
+                derive(0, episode) % 2**31,
+                lambda state: int(random.integers(actions)),
+                lambda state, action, reward, after, ended, seen=seen: seen.append((state, reward)),
+            )
+            total = 0.0
+            for state, reward in reversed(seen):
+                total = reward + self.discount * total
+                gaps.append(self.values_[state] - total)
+        return -float(np.sqrt(np.mean(np.square(gaps))))
 
     def move(self, position: Any) -> Any:
         """Return the position after the best known move of the player whose turn it is."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from castalia.base.saved_values import register
+
 __all__ = ["TicTacToe", "best_value"]
 
 Position = tuple[int, ...]
@@ -35,6 +37,9 @@ class TicTacToe:
         if any(position[a] == position[b] == position[c] == 1 for a, b, c in LINES):
             return 1.0
         return 0.0 if 0 not in position else None
+
+
+register(TicTacToe, state=lambda game: {}, restore=lambda state: TicTacToe())
 
 
 @cache

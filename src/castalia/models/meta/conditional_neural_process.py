@@ -1,36 +1,20 @@
-"""Neural processes: a family of functions, learnt from samples of many of them.
-
-max_w E_t E_C log p(y_t | x_t, context C of task t), contexts of random size drawn at each step.
-"""
+"""Neural processes without a latent code: every target point has a normal of its own."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import numpy as np
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from castalia.base import Interval, RandomState, check_parameters
-from castalia.base.direct_descent import descend
-from castalia.base.input_checks import check_matrix, check_target
-from castalia.models.meta.task_arrays import task_rows
+from castalia.base import Interval
+from castalia.models.meta.process_base import Process, log_density
 from castalia.nets.meta import NeuralProcess as Network
 from castalia.objectives import Objective, weighted_mean
-from castalia.protocols import Batch
-from castalia.train import Training
-from castalia.utils.seeds import seed_from, seed_scope
+from castalia.protocols import Batch, Spec
 
 __all__ = ["AttentiveNeuralProcess", "ConditionalNeuralProcess", "ContextLikelihood"]
-
-
-def log_density(mean: Tensor, scale: Tensor, y: Tensor) -> Tensor:
-    """Return log N(y; mean, scale^2), summed over outputs, (B, N)."""
-    return torch.distributions.Normal(mean, scale).log_prob(y).sum(dim=2)
 
 
 class ContextLikelihood(Objective):
@@ -55,94 +39,29 @@ class ContextLikelihood(Objective):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Process(BaseEstimator):
-    """Base of neural processes."""
-
-    hidden: Annotated[int, Interval(1, whole=True)] = 64
-    depth: Annotated[int, Interval(1, whole=True)] = 2
-    context: Annotated[int, Interval(1, whole=True)] = 10
-    epochs: Annotated[int, Interval(1, whole=True)] = 100
-    tasks: Annotated[int, Interval(1, whole=True)] = 16
-    lr: Annotated[float, Interval(0, closed="neither")] = 1e-3
-    training: Training | None = None
-    random_state: Annotated[Any, RandomState()] = None
+class _Deterministic(Process):
+    """Base of processes whose summary of the context is a vector."""
 
     def _heads(self) -> int:
         return 0
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Any:
-        """Learn from rows whose functions ``groups`` names."""
-        check_parameters(self)
-        X = np.asarray(check_matrix(self, X, reset=True), dtype=np.float32)
-        y = np.asarray(check_target(self, X, y), dtype=np.float32)
-        self.one_target_ = y.ndim == 1
-        y = y.reshape(len(y), -1)
-        self.centre_ = np.stack([X.mean(axis=0), X.std(axis=0) + 1e-12])
-        self.target_centre_ = np.stack([y.mean(axis=0), y.std(axis=0) + 1e-12])
-        x, targets = self._scaled(X, self.centre_), self._scaled(y, self.target_centre_)
-        tasks_x, tasks_y = task_rows(type(self).__name__, x, targets, groups, 2)
-        with seed_scope(seed_from(self.random_state)):
-            net = Network(
-                x.shape[1],
-                targets.shape[1],
-                hidden=self.hidden,
-                depth=self.depth,
-                heads=self._heads(),
-            )
-        training = self.training if self.training is not None else Training()
-        state = descend(
-            self,
-            net,
-            ContextLikelihood(min(self.context, tasks_x.shape[1])),
-            tasks_x,
-            tasks_y,
-            training=copy.copy(training).set_params(validation=0),
-            epochs=self.epochs,
-            batch_size=self.tasks,
-            lr=self.lr,
+    def _network(self, spec: Spec) -> Network:
+        return Network(
+            spec.inputs, spec.outputs, hidden=self.hidden, depth=self.depth, heads=self._heads()
         )
-        self.module_, self.history_ = net.eval(), state.history
-        self._take_context(X[:0], y[:0])
-        return self
 
-    @staticmethod
-    def _scaled(values: np.ndarray, centre: np.ndarray) -> Tensor:
-        return torch.from_numpy(((values - centre[0]) / centre[1]).astype(np.float32))
+    def _loss(self, most: int) -> ContextLikelihood:
+        return ContextLikelihood(most)
 
-    def adapt(self, X: Any, y: Any) -> Any:
-        """Return the process given these points of one function."""
-        check_is_fitted(self, "module_")
-        found = copy.copy(self)
-        found._take_context(np.asarray(X, dtype=np.float32), np.asarray(y, dtype=np.float32))
+    def _normals(self, x: Tensor, *draws: int) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = self.module_(
+            self.context_x_[None], self.context_y_[None], x[None]
+        )
         return found
-
-    def _take_context(self, x: np.ndarray, y: np.ndarray) -> None:
-        inputs, outputs = self.centre_.shape[1], self.target_centre_.shape[1]
-        self.context_x_ = self._scaled(x.reshape(-1, inputs), self.centre_)
-        self.context_y_ = self._scaled(y.reshape(-1, outputs), self.target_centre_)
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean at each row given the context so far, and the deviation if asked."""
-        check_is_fitted(self, "module_")
-        X = np.asarray(check_matrix(self, X, reset=False), dtype=np.float32)
-        with torch.inference_mode():
-            mean, scale = self.module_(
-                self.context_x_[None], self.context_y_[None], self._scaled(X, self.centre_)[None]
-            )
-        centre, spread = self.target_centre_
-        found = [mean[0].numpy() * spread + centre, scale[0].numpy() * spread]
-        found = [part[:, 0] if self.one_target_ else part for part in found]
-        return tuple(found) if return_std else found[0]
-
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Return the mean log-density of further points of the function."""
-        mean, scale = self.predict(X, return_std=True)
-        z = (np.asarray(y) - mean) / scale
-        return float(np.mean(-0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * np.pi)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConditionalNeuralProcess(_Process):
+class ConditionalNeuralProcess(_Deterministic):
     """A regressor that is given a new function by some of its points, without training.
 
     Learnt from samples of many functions, it says a mean and a deviation at every point; both
@@ -165,8 +84,6 @@ class ConditionalNeuralProcess(_Process):
         Learning rate.
     training
         How the loop runs.
-    random_state
-        Seed.
 
     Attributes
     ----------
@@ -175,12 +92,26 @@ class ConditionalNeuralProcess(_Process):
     history_ : list of dict
         Loss of every epoch.
 
+    Shapes
+    ------
+    X: (N, D) with ``groups`` (N,), or functions side by side, (T, n, D) with y (T, n).
+
+    Notes
+    -----
+    ``predict`` with ``return_std`` also says the deviation; before ``adapt`` there is no context.
+
     References
     ----------
     2018, Garnelo et al., Conditional neural processes, arXiv 1807.01613.
 
+    See Also
+    --------
+    NeuralProcess : draws whole functions.
+    MAML : a network for each task, by a gradient step.
+
     Examples
     --------
+    >>> import numpy as np
     >>> random = np.random.default_rng(0)
     >>> X, task = random.uniform(-2, 2, (200, 1)), np.arange(200) // 20
     >>> y = np.sin(X[:, 0] + task)
@@ -191,15 +122,27 @@ class ConditionalNeuralProcess(_Process):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AttentiveNeuralProcess(_Process):
+class AttentiveNeuralProcess(_Deterministic):
     """A neural process whose target points attend to the context points near them.
 
     Follows the points it was given more closely than the mean over all of them does.
 
     Parameters
     ----------
-    hidden, depth, context, epochs, tasks, lr, training, random_state
-        As for ``ConditionalNeuralProcess``.
+    hidden
+        Width of all layers and of the summary.
+    depth
+        Hidden layers of encoder and decoder.
+    context
+        Largest context seen in training.
+    epochs
+        Passes over the functions.
+    tasks
+        Functions of one step.
+    lr
+        Learning rate.
+    training
+        How the loop runs.
     heads
         Attention heads.
 
@@ -208,9 +151,21 @@ class AttentiveNeuralProcess(_Process):
     module_ : torch.nn.Module
         The network.
 
+    Shapes
+    ------
+    X: (N, D) with ``groups`` (N,), or functions side by side, (T, n, D) with y (T, n).
+
+    Notes
+    -----
+    ``predict`` with ``return_std`` also says the deviation; before ``adapt`` there is no context.
+
     References
     ----------
     2019, Kim et al., Attentive neural processes, arXiv 1901.05761; without its latent path.
+
+    See Also
+    --------
+    ConditionalNeuralProcess : the mean over all points instead.
 
     Examples
     --------

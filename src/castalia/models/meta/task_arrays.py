@@ -1,4 +1,4 @@
-"""Rows of many tasks as an array with a row for each task."""
+"""Rows of many tasks: one after the other with their groups, or side by side."""
 
 from __future__ import annotations
 
@@ -8,9 +8,40 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from castalia.base.input_checks import n_rows, same_rows
 from castalia.errors import InvalidData
 
-__all__ = ["task_rows"]
+__all__ = ["as_rows", "flat_tasks", "task_rows"]
+
+
+def flat_tasks(owner: str, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
+    """Return rows, targets and the task of each; tasks side by side are put one after the other.
+
+    Examples
+    --------
+    >>> X, y, groups = flat_tasks("MAML", np.zeros((2, 3, 1)), np.zeros((2, 3)), None)
+    >>> X.shape, y.shape, groups
+    ((6, 1), (6,), array([0, 0, 0, 1, 1, 1]))
+    """
+    if groups is not None or y is None or np.ndim(y) < 2 or np.ndim(X) < 3:
+        return X, y, groups
+    X, y = np.asarray(X), np.asarray(y)
+    same_rows(owner, X, y)
+    if X.shape[1] != y.shape[1]:
+        raise InvalidData(
+            f"{owner}: X and y must have as many points of each task; got {X.shape[1]} and "
+            f"{y.shape[1]}."
+        )
+    groups = np.repeat(np.arange(len(X)), X.shape[1])
+    return X.reshape(-1, *X.shape[2:]), y.reshape(-1, *y.shape[2:]), groups
+
+
+def as_rows(X: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return rows of tasks one after the other, and the shape that answers to them have."""
+    if np.ndim(X) != 3:
+        return X, (n_rows(X),)
+    X = np.asarray(X)
+    return X.reshape(-1, X.shape[2]), X.shape[:2]
 
 
 def task_rows(owner: str, x: Tensor, y: Tensor, groups: Any, least: int) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,9 @@ from castalia.models.strategies.distillation import Distill
 from castalia.models.strategies.drift_detector import AdaptiveWindow, DriftDetector
 from castalia.models.strategies.federated_average import FederatedAveraging
 from castalia.models.strategies.multi_task import MultiTask
+from castalia.models.strategies.noisy_labels import WeakSupervision
+from castalia.models.strategies.online_learner import OnlineLearning
+from castalia.models.strategies.pretrained_start import FeatureExtract, FineTune, Pretrain
 from castalia.models.strategies.rank_learner import Ranking
 from castalia.models.strategies.self_labels import SelfTraining
 from castalia.models.strategies.self_supervised import SelfSupervised
@@ -23,10 +26,15 @@ __all__ = [
     "Curriculum",
     "Distill",
     "DriftDetector",
+    "FeatureExtract",
     "FederatedAveraging",
+    "FineTune",
     "MultiTask",
+    "OnlineLearning",
+    "Pretrain",
     "Ranking",
     "SelfSupervised",
     "SelfTraining",
     "SemiSupervised",
+    "WeakSupervision",
 ]

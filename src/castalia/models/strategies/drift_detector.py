@@ -18,11 +18,11 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import binom, ks_2samp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from castalia.base import Interval, OneOf, RandomState, check_parameters
+from castalia.base import DirectEstimator, Interval, OneOf, check_parameters
 from castalia.base.input_checks import check_matrix
 from castalia.errors import InvalidData
 from castalia.utils.seeds import seed_from
@@ -87,7 +87,7 @@ def mmd_test(x: np.ndarray, y: np.ndarray, random: Any, permutations: int = 200)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DriftDetector(BaseEstimator):
+class DriftDetector(DirectEstimator):
     """Compares new rows with those a model was fitted to, and names the columns that changed.
 
     Parameters
@@ -99,8 +99,6 @@ class DriftDetector(BaseEstimator):
         Chance of a false alarm in one test.
     estimator
         The classifier; None takes a forest.
-    random_state
-        Seed of permutations and splits.
 
     Attributes
     ----------
@@ -108,6 +106,23 @@ class DriftDetector(BaseEstimator):
         The rows that others are compared with.
     feature_names_in_ : ndarray (D,)
         Names of the columns, where they have any.
+
+    Shapes
+    ------
+    X: (n, D) numbers.  ``score_samples``: (n,).
+
+    Notes
+    -----
+    Kernels are computed for at most 1,000 rows of either side. ``device`` does not count.
+
+    References
+    ----------
+    2012, Gretton et al., A kernel two-sample test, JMLR 13. 2017, Lopez-Paz, Oquab, Revisiting
+    classifier two-sample tests, arXiv 1610.06545.
+
+    See Also
+    --------
+    OnlineLearning : goes on learning while rows arrive.
 
     Examples
     --------
@@ -120,19 +135,18 @@ class DriftDetector(BaseEstimator):
     method: Annotated[str, OneOf("columns", "mmd", "classifier")] = "columns"
     level: Annotated[float, Interval(0, 1, closed="neither")] = 0.01
     estimator: Any = None
-    random_state: Annotated[Any, RandomState()] = None
 
-    def fit(self, X: Any, y: Any = None) -> DriftDetector:
+    def fit(self, X: Any, y: Any = None) -> DriftDetector:  # type: ignore[override]
         """Keep the rows that later ones are compared with."""
         check_parameters(self)
-        self.reference_ = np.asarray(check_matrix(self, X, reset=True), dtype=np.float64)
-        self._enough(self.reference_)
+        self.reference_ = np.array(check_matrix(self, X, reset=True), dtype=np.float64)
         return self
 
     def test(self, X: Any) -> DriftReport:
         """Compare further rows with those of ``fit``."""
         check_is_fitted(self, "reference_")
         new = np.asarray(check_matrix(self, X, reset=False), dtype=np.float64)
+        self._enough(self.reference_)
         self._enough(new)
         pairs = zip(self.reference_.T, new.T, strict=True)
         columns = holm(np.array([ks_2samp(a, b).pvalue for a, b in pairs]))
@@ -142,6 +156,20 @@ class DriftDetector(BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(len(columns))])
         each = dict(zip(map(str, names), columns.tolist(), strict=True))
         return DriftReport(float(p), bool(p < self.level), each, self.level)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the p-value of no drift."""
+        return self.test(X).p_value
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return how usual the strangest number of each row is, 0 to 1, among those of ``fit``."""
+        check_is_fitted(self, "reference_")
+        new = np.asarray(check_matrix(self, X, reset=False), dtype=np.float64)
+        old = np.sort(self.reference_, axis=0)
+        pairs = list(zip(old.T, new.T, strict=True))
+        below = np.stack([np.searchsorted(a, b, "right") for a, b in pairs], axis=1) / len(old)
+        above = 1 - np.stack([np.searchsorted(a, b, "left") for a, b in pairs], axis=1) / len(old)
+        return np.asarray(np.minimum(1, 2 * np.minimum(below, above)).min(axis=1))
 
     def _enough(self, X: np.ndarray) -> None:
         if len(X) < FEWEST:

@@ -11,12 +11,19 @@ from castalia.utils.seeds import seed_from, seed_scope
 __all__ = ["untrained"]
 
 
-def untrained(member: Any, X: Any, y: np.ndarray, weight: np.ndarray | None = None) -> Any:
+def untrained(
+    member: Any,
+    X: Any,
+    y: np.ndarray,
+    weight: np.ndarray | None = None,
+    classes: np.ndarray | None = None,
+) -> Any:
     """Learn columns, scales and classes from rows, draw the first weights, and return it.
 
-    ``partial_fit`` goes on from there, on any part of the rows.
+    ``partial_fit`` goes on from there, on any part of the rows. Classes that the rows do not all
+    have are given.
     """
-    member._first_rows(X, y, weight)
+    member._first_rows(X, y, weight, classes)
     with seed_scope(seed_from(member.random_state)):
         member.module_ = member._network(member.spec_)
     member.history_, member.n_iter_ = [], 0

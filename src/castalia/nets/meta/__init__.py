@@ -1,5 +1,5 @@
 """Networks that take whole data sets as inputs."""
 
-from castalia.nets.meta.neural_process import NeuralProcess
+from castalia.nets.meta.neural_process import LatentProcess, NeuralProcess
 
-__all__ = ["NeuralProcess"]
+__all__ = ["LatentProcess", "NeuralProcess"]

@@ -12,6 +12,7 @@ from castalia.testing.toys.toy_graphs import blocks, communities, heights, ring_
 from castalia.testing.toys.toy_images import captions, scenes, shapes, stripes, textures, tones
 from castalia.testing.toys.toy_sequences import beginnings, formulas, swings, tides, totals
 from castalia.testing.toys.toy_tables import blobs, counts, echo, moons, plane, sine
+from castalia.testing.toys.toy_tasks import grid, steps, waves
 from castalia.testing.toys.toy_texts import (
     chain,
     opinions,
@@ -35,6 +36,7 @@ __all__ = [
     "counts",
     "echo",
     "formulas",
+    "grid",
     "heights",
     "moons",
     "narma",
@@ -51,6 +53,7 @@ __all__ = [
     "scenes",
     "shapes",
     "sine",
+    "steps",
     "stripes",
     "swings",
     "tagged",
@@ -62,6 +65,7 @@ __all__ = [
     "toy",
     "voices",
     "wander",
+    "waves",
 ]
 
 TOYS: dict[str, Callable[[], Any]] = {
@@ -101,6 +105,9 @@ TOYS: dict[str, Callable[[], Any]] = {
     "rings": rings,
     "ring_sizes": ring_sizes,
     "blocks": blocks,
+    "waves": waves,
+    "grid": grid,
+    "steps": steps,
 }
 
 

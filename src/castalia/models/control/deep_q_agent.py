@@ -1,0 +1,249 @@
+"""Deep Q-learning: what each action is worth, by a network that learns from remembered steps.
+
+J = mean huber(Q(s, a) - (r + g Q'(s', argmax_a' Q(s', a')))), Q' an older copy of the network;
+which action is best is said by the new one (double Q-learning).
+References: 2015, Mnih et al., Human-level control through deep reinforcement learning, Nature 518.
+2016, van Hasselt, Guez, Silver, Deep reinforcement learning with double Q-learning, arXiv
+1509.06461.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from castalia.base import Interval, OneOf
+from castalia.models.control.agent_base import Agent, Collector
+from castalia.models.control.experience import Crew, Experience, as_numbers
+from castalia.nets.control import OnlineAndTarget
+from castalia.objectives import Objective
+from castalia.protocols import Batch, Spec
+
+__all__ = ["DQN", "Memory", "QLoss"]
+
+
+class QLoss(Objective):
+    """Huber loss of Bellman's equation.
+
+    Parameters
+    ----------
+    discount
+        g.
+    double
+        Whether the new network chooses the action that the old one values.
+    renew
+        Steps after which the old network becomes the new one.
+    """
+
+    def __init__(self, discount: float, *, double: bool = True, renew: int = 100) -> None:
+        self.discount, self.double, self.every = discount, double, renew
+        self.done = 0
+
+    def ahead(self, net: Any, after: Tensor) -> Tensor:
+        """Return what the next state is worth, (B,)."""
+        old = net.target(after)
+        best = (net(after) if self.double else old).argmax(dim=1, keepdim=True)
+        return old.gather(1, best)[:, 0]
+
+    def terms(self, net: Any, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Return the mean over remembered steps."""
+        step = batch.x
+        with torch.no_grad():
+            wanted = step["reward"] + self.discount * step["goes_on"] * self.ahead(
+                net, step["after"]
+            )
+        said = net(step["state"]).gather(1, step["action"][:, None])[:, 0]
+        return {"loss": F.smooth_l1_loss(said, wanted), "value": said.mean()}
+
+    def after_step(self, net: Any) -> None:
+        """Renew the old network now and then."""
+        self.done += 1
+        if self.done % self.every == 0:
+            net.renew()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return how many steps were done."""
+        return {"done": torch.tensor(self.done)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on counting."""
+        self.done = int(state["done"]) if "done" in state else 0
+
+
+class Memory(Collector):
+    """The last steps of the crew, of which each round trains on some.
+
+    Parameters
+    ----------
+    crew, rows, random_state
+        As for ``Collector``.
+    steps
+        Steps of every copy in a round.
+    size
+        Steps that are remembered.
+    explore, ramp
+        Chance of a random action in the end, and the share of the training in which it falls to
+        that from 1.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        rows: Experience,
+        random_state: int,
+        *,
+        steps: int,
+        size: int,
+        explore: float,
+        ramp: float,
+    ) -> None:
+        super().__init__(crew, rows, random_state)
+        self.steps, self.size, self.explore, self.ramp = steps, size, explore, ramp
+        width = rows.shape[0]
+        self.kept: dict[str, np.ndarray] = {
+            "state": np.zeros((size, width), np.float32),
+            "after": np.zeros((size, width), np.float32),
+            "action": np.zeros(size, np.int64),
+            "reward": np.zeros(size, np.float32),
+            "goes_on": np.zeros(size, np.float32),
+        }
+        self.done = 0
+
+    def collect(self, net: Any, random: np.random.Generator, progress: float) -> None:
+        """Act, remember, and draw the rows of the round from all that is remembered."""
+        chance = max(self.explore, 1 - (1 - self.explore) * progress / max(self.ramp, 1e-9))
+        for _ in range(self.steps):
+            self._step(net, random, chance)
+        drawn = random.integers(min(self.done, self.size), size=len(self.rows))
+        self.rows.parts = {name: torch.from_numpy(v[drawn]) for name, v in self.kept.items()}
+
+    def _step(self, net: Any, random: np.random.Generator, chance: float) -> None:
+        width, copies = self.rows.shape[0], len(self.crew.worlds)
+        states = as_numbers(self.crew.states, width)
+        weight = next(net.parameters())
+        actions = net(states.to(weight.device)).argmax(dim=1).cpu().numpy()
+        drawn = random.integers(int(self.crew.worlds[0].action_space.n), size=copies)
+        actions = np.where(random.random(copies) < chance, drawn, actions)
+        after, rewards, ended, _ = self.crew.step(actions)
+        place = (self.done + np.arange(copies)) % self.size
+        new = {"state": states, "after": as_numbers(after, width), "action": actions}
+        for name, values in {**new, "reward": rewards, "goes_on": ~ended}.items():
+            self.kept[name][place] = np.asarray(values)
+        self.done += copies
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DQN(Agent):
+    """A network of what each action is worth in each state, learnt by acting.
+
+    As ``QLearning``, for states that are vectors. Steps are remembered and learnt from many times,
+    and an older copy of the network says what comes next is worth, without which the values run
+    away. Needs fewer steps of the world than ``PolicyGradient``, and more care.
+
+    Parameters
+    ----------
+    epochs
+        Rounds of acting and training.
+    steps
+        Steps of every copy of the world in a round.
+    copies
+        Copies of the world that are played side by side.
+    hidden
+        Widths of the hidden layers.
+    discount
+        How much the next reward counts against this one.
+    batch_size
+        Rows of a training step.
+    lr
+        Learning rate.
+    training
+        How the loop runs; None takes Adam.
+    updates
+        Training steps of a round.
+    memory
+        Steps of the world that are remembered.
+    renew
+        Training steps after which the older copy is made again.
+    explore
+        Chance of a random action in the end.
+    ramp
+        Share of the rounds in which that chance falls from 1.
+    double
+        Whether the new network chooses the action that the old one values.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained ``castalia.nets.control.OnlineAndTarget``.
+    history_ : list of dict
+        Loss and mean return of every round.
+    returns_ : ndarray (E,)
+        Sum of rewards of each episode of the training.
+    steps_ : ndarray (E,)
+        Steps of the world at the end of each.
+
+    Shapes
+    ------
+    ``fit`` takes a world.  ``predict``: states (n, D), or (n,) numbers of states.
+
+    Notes
+    -----
+    A resumed training has its network and optimizer back, and an empty memory.
+
+    References
+    ----------
+    2015, Mnih et al., Human-level control through deep reinforcement learning, Nature 518. 2016,
+    van Hasselt, Guez, Silver, Deep reinforcement learning with double Q-learning, arXiv 1509.06461.
+
+    See Also
+    --------
+    QLearning : a table, where states can be counted.
+    PolicyGradient : learns what to do, not what it is worth.
+
+    Examples
+    --------
+    >>> from castalia.models.control import DQN, GridWorld
+    >>> agent = DQN(epochs=30, steps=16, copies=4, updates=30, hidden=(16,), batch_size=32,
+    ...             lr=1e-2, random_state=0)
+    >>> agent.fit(GridWorld(["S.", "HG"])).predict([0, 1]).tolist()  # right, then down
+    [1, 2]
+    """
+
+    batch_size: Annotated[int, Interval(1, whole=True)] = 64
+    copies: Annotated[int, Interval(1, whole=True)] = 1
+    steps: Annotated[int, Interval(1, whole=True)] = 256
+    updates: Annotated[int, Interval(1, whole=True)] = 128
+    memory: Annotated[int, Interval(1, whole=True)] = 50_000
+    renew: Annotated[int, Interval(1, whole=True)] = 100
+    explore: Annotated[float, Interval(0, 1)] = 0.04
+    ramp: Annotated[float, Interval(0, 1)] = 0.16
+    double: Annotated[bool, OneOf(True, False)] = True
+
+    def _network(self, spec: Spec) -> OnlineAndTarget:
+        return OnlineAndTarget(spec.inputs, spec.outputs, hidden=self.hidden)
+
+    def _loss(self) -> QLoss:
+        return QLoss(self.discount, double=self.double, renew=self.renew)
+
+    def _rows(self) -> int:
+        return self.updates * self.batch_size
+
+    def _collector(self, crew: Crew, rows: Experience, seed: int) -> Memory:
+        return Memory(
+            crew,
+            rows,
+            seed,
+            steps=self.steps,
+            size=self.memory,
+            explore=self.explore,
+            ramp=self.ramp,
+        )
+
+    def _scores(self, x: Tensor) -> Tensor:
+        return self.module_(x)

@@ -1,0 +1,147 @@
+"""What happens to agents, as rows that the training loop takes its batches from.
+
+The loop walks through rows; here a callback writes new ones at the beginning of an epoch, by
+letting the network of that moment act in copies of a world.  Shapes: C copies, D numbers of a
+state, A actions.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from castalia.errors import InvalidParameter
+from castalia.models.control.environments import Environment
+from castalia.protocols import Rows
+from castalia.utils.imports import require
+from castalia.utils.seeds import derive
+
+__all__ = ["Crew", "Experience", "as_numbers", "opened", "state_width"]
+
+
+def opened(owner: str, world: Any) -> Environment:
+    """Return a world with numbered actions, made by Gymnasium where it is given by its name."""
+    if isinstance(world, str):
+        gymnasium = require("gymnasium", caller=owner, extra="control")
+        try:
+            world = gymnasium.make(world)
+        except gymnasium.error.Error as error:
+            raise InvalidParameter(
+                f"{owner}: the world must be one that Gymnasium knows; got {world!r}."
+            ) from error
+    spaces = [getattr(world, f"{kind}_space", None) for kind in ("observation", "action")]
+    seen = hasattr(spaces[0], "n") or getattr(spaces[0], "shape", None)
+    acts = hasattr(spaces[1], "n") and hasattr(world, "reset") and hasattr(world, "step")
+    if not (seen and acts):
+        raise InvalidParameter(
+            f"{owner}: the world must have `reset`, `step`, an `observation_space` with `n` or "
+            f"`shape` and a counted `action_space` (`n`); got {type(world).__name__}."
+        )
+    return world
+
+
+def state_width(world: Environment) -> int:
+    """Return how many numbers a state is for a network."""
+    space = world.observation_space
+    return int(space.n) if hasattr(space, "n") else int(np.prod(space.shape))
+
+
+def as_numbers(states: Any, width: int) -> Tensor:
+    """Return states as rows of numbers, (B, D); a counted one is a 1 among zeros.
+
+    >>> as_numbers([2, 0], 3)
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
+    found = np.asarray(states)
+    if found.ndim == 1 and found.dtype.kind in "iu":
+        return torch.from_numpy(np.eye(width, dtype=np.float32)[found])
+    rows = found.astype(np.float32).reshape(len(found), -1)
+    if rows.shape[1] != width:
+        raise InvalidParameter(
+            f"states must have {width} numbers, as those of the world in fit; got {rows.shape[1]}."
+        )
+    return torch.from_numpy(rows)
+
+
+class Crew:
+    """Copies of a world that are played side by side and begin again when they end.
+
+    Parameters
+    ----------
+    world
+        The world; it is copied, and stays as it is.
+    copies
+        C.
+    random_state
+        Seed of their first states and their chance.
+
+    Attributes
+    ----------
+    states : list
+        Where each copy is.
+    returns : list of float
+        Sum of rewards of each episode that ended.
+    """
+
+    def __init__(self, world: Environment, copies: int, random_state: int) -> None:
+        self.worlds = [copy.deepcopy(world) for _ in range(copies)]
+        self.states = [
+            w.reset(seed=derive(random_state, i) % 2**31)[0] for i, w in enumerate(self.worlds)
+        ]
+        self.returns: list[float] = []
+        self.counts: list[int] = []
+        self._totals, self._steps = np.zeros(copies), 0
+
+    def step(self, actions: Any) -> tuple[list[Any], np.ndarray, np.ndarray, np.ndarray]:
+        """Act once in every copy; return states, rewards, whether they ended and were cut."""
+        after, rewards, ended, cut = [], [], [], []
+        for i, (world, action) in enumerate(zip(self.worlds, actions, strict=True)):
+            seen, reward, *ends, _ = world.step(int(action))
+            after.append(seen)
+            rewards.append(float(reward))
+            ended.append(bool(ends[0]))
+            cut.append(bool(ends[1]))
+            self._steps += 1
+            self._totals[i] += rewards[-1]
+            if any(ends):
+                self.returns.append(float(self._totals[i]))
+                self.counts.append(self._steps)
+                self._totals[i] = 0
+            self.states[i] = world.reset()[0] if any(ends) else seen
+        return after, np.array(rewards), np.array(ended), np.array(cut)
+
+
+class Experience(Rows):
+    """Rows that are replaced while a training runs: a batch is a dict of tensors.
+
+    Parameters
+    ----------
+    n
+        How many there are at any time.
+    width
+        D.
+    world
+        Where they come from, which says whether a recorded training is the same one.
+    """
+
+    dtype = torch.float32
+
+    def __init__(self, n: int, width: int, world: Any) -> None:
+        self.n, self.shape, self.world = n, (width,), world
+        self.parts: dict[str, Tensor] = {}
+
+    def __len__(self) -> int:
+        return self.n
+
+    def take(self, index: Tensor, width: int | None = None) -> dict[str, Tensor]:
+        """Return the rows at these positions."""
+        return {name: part[index] for name, part in self.parts.items()}
+
+    def fingerprint(self) -> str:
+        """Return the kind of the world and its size."""
+        return f"{type(self.world).__name__} {self.n} {self.shape}"

@@ -1,0 +1,159 @@
+"""Starting weights for a family of tasks: what MAML and Reptile share."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch.func import functional_call, grad
+
+from castalia.base import Interval, OneOf
+from castalia.base.direct_descent import descend
+from castalia.models.ensemble.averaged import default_member
+from castalia.models.ensemble.ensemble import Ensemble
+from castalia.models.meta.task_arrays import as_rows, flat_tasks, task_rows
+from castalia.models.strategies.strategy_base import Grouped, Neural
+from castalia.models.strategies.training_changes import require_rows
+from castalia.models.strategies.untrained import untrained
+from castalia.objectives import Objective
+from castalia.train import Training
+from castalia.utils.seeds import seed_from
+
+__all__ = ["StartingWeights", "Weights", "adapted"]
+
+Weights = dict[str, Tensor]
+
+
+def adapted(
+    net: nn.Module, weights: Weights, loss: Any, x: Tensor, y: Tensor, lr: float, steps: int
+) -> Weights:
+    """Return weights after some gradient steps on a task; differentiable by those before.
+
+    Examples
+    --------
+    >>> from castalia.objectives import SquaredError
+    >>> net = nn.Linear(1, 1, bias=False)
+    >>> w, one = {"weight": torch.zeros(1, 1)}, torch.ones(1, 1)
+    >>> adapted(net, w, SquaredError(scale="half"), one, one, lr=0.5, steps=1)["weight"]
+    tensor([[0.5000]])
+    """
+
+    def task_loss(now: Weights) -> Tensor:
+        outputs = functional_call(net, now, (x,))
+        return torch.as_tensor(loss.rows(outputs, y).mean())
+
+    for _ in range(steps):
+        slopes = grad(task_loss)(weights)
+        weights = {name: w - lr * slopes[name] for name, w in weights.items()}
+    return weights
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class StartingWeights(Grouped, Neural, Ensemble):
+    """Base of those that learn where trainings on a few rows should begin.
+
+    A subclass gives ``_task_loss``, what is minimised where a row is a task.
+    """
+
+    task: Annotated[str | None, OneOf(None)] = None
+    shots: Annotated[int, Interval(1, whole=True)] = 5
+    inner_lr: Annotated[float, Interval(0, closed="neither")] = 0.1
+    inner_steps: Annotated[int, Interval(1, whole=True)] = 1
+    epochs: Annotated[int, Interval(1, whole=True)] = 100
+    tasks: Annotated[int, Interval(1, whole=True)] = 16
+    lr: Annotated[float, Interval(0, closed="neither")] = 1e-3
+
+    def _default(self) -> Any:
+        return default_member("regression").set_params(hidden=(40, 40))
+
+    def _task_loss(self, loss: Any) -> Objective:
+        """Say what is minimised, by a loss that compares outputs with targets row by row."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Any:  # type: ignore[override]
+        """Learn starting weights from rows of many tasks.
+
+        Parameters
+        ----------
+        X, y
+            Rows and targets, (N, D) and (N,); or tasks side by side, (T, n, D) and (T, n).
+        groups
+            The task of each row, (N,), where tasks are not side by side.
+
+        Returns
+        -------
+        self
+        """
+        X, y, groups = flat_tasks(type(self).__name__, X, y, groups)
+        return super().fit(X, y, groups=groups)
+
+    def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        name, member = type(self).__name__, self._neural(seed_from(self.random_state))
+        untrained(member, X, y)
+        loss = require_rows(name, member._objective(member.spec_))
+        x, targets = self._as_tensors(member, X, y)
+        tasks_x, tasks_y = task_rows(name, x, targets, self._groups, self.shots + 1)
+        training = member.training if member.training is not None else Training()
+        state = descend(
+            member,
+            member.module_,
+            self._task_loss(loss),
+            tasks_x,
+            tasks_y,
+            training=replace(training, validation=0, step="plain"),  # draws on the host
+            epochs=self.epochs,
+            batch_size=self.tasks,
+            lr=self.lr,
+        )
+        member.module_.eval()
+        member.codec.conclude(member, None, None)
+        member.history_, self.estimator_ = state.history, member
+
+    def _as_tensors(self, member: Any, X: Any, y: Any) -> tuple[Tensor, Tensor]:
+        """Return inputs and targets as the network takes them."""
+        x = torch.cat(list(member.adapter_.blocks(X, np.float32)))
+        targets = member.codec.encode(member, np.asarray(y)).y
+        return x, targets.float() if targets.is_floating_point() else targets
+
+    def adapt(self, X: Any, y: Any, steps: int | None = None) -> Any:
+        """Return an estimator for the task that these rows are from.
+
+        Parameters
+        ----------
+        X, y
+            Its few rows and targets.
+        steps
+            Gradient steps; None takes those of the training.
+        """
+        check_is_fitted(self, "estimator_")
+        found = copy.copy(self.estimator_)
+        found.module_ = copy.deepcopy(self.estimator_.module_)
+        x, targets = self._as_tensors(found, found._checked(X), y)
+        loss = require_rows(type(self).__name__, found._objective(found.spec_))
+        weights = {k: w.detach() for k, w in found.module_.named_parameters()}
+        count = self.inner_steps if steps is None else steps
+        fast = adapted(found.module_, weights, loss, x, targets, self.inner_lr, count)
+        found.module_.load_state_dict({**found.module_.state_dict(), **fast})
+        return found
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return what the starting weights predict, before any task is known."""
+        rows, shape = as_rows(X)
+        return np.asarray(self.estimator_.predict(self._checked(rows))).reshape(shape)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> float:
+        """Return the mean score over tasks, each adapted to ``shots`` rows, on its others."""
+        X, y, groups = flat_tasks(type(self).__name__, X, y, groups)
+        X, y = self._checked(X), np.asarray(y)
+        groups = np.zeros(len(y)) if groups is None else np.asarray(groups)
+        found = []
+        for name in np.unique(groups):
+            rows = np.flatnonzero(groups == name)
+            known, other = rows[: self.shots], rows[self.shots :]
+            found.append(self.adapt(X[known], y[known]).score(X[other], y[other]))
+        return float(np.mean(found))
