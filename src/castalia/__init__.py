@@ -17,6 +17,7 @@ _NAMES = {
     "read": "castalia.data",
     "save": "castalia.base",
     "load": "castalia.base",
+    "cluster": "castalia.utils.worker_cluster",
     "find": "castalia.catalog",
     "models_table": "castalia.catalog",
 }

@@ -40,7 +40,8 @@ def test_a_fit_that_is_ended_leaves_no_running_run(tmp_path, number, times):
         process.send_signal(number)
         time.sleep(0.02)
     _, words = process.communicate(timeout=30)
-    assert process.returncode in (2, -number), words  # the second one may hit the very end
+    # 75 asks a scheduler to start it again; a second Ctrl-C may hit the very end.
+    assert process.returncode in ((75,) if number == signal.SIGTERM else (2, -number)), words
     assert "Interrupted" in words
     with closing(sqlite3.connect(tmp_path / "castalia-runs" / "castalia.db")) as connection:
         assert connection.execute("SELECT status FROM runs").fetchall() == [("interrupted",)]

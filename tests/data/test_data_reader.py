@@ -274,10 +274,6 @@ def test_other_things_are_refused_by_name(source, words):
     fails(source, words)
 
 
-def test_a_lazy_frame_is_refused_by_name():
-    fails(pytest.importorskip("polars").LazyFrame(ROWS), "must be a path.*got LazyFrame")
-
-
 def test_sparse_matrices_are_refused_with_the_remedy():
     sparse = pytest.importorskip("scipy.sparse")
     fails(sparse.eye(3).tocsr(), r"sparse matrix. Convert it with `.toarray\(\)`")

@@ -13,6 +13,8 @@ from castalia.errors import InvalidParameter
 SCRIPT = Path(__file__).with_name("together.py")
 CASES = ["plain", "weights", "accumulation", "clipping", "values", "plateau", "decay"]
 CASES += ["validation", "resumed"]
+FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "RNNClassifier"]
+FAMILIES += ["Autoencoder", "GraphClassifier", "NodeClassifier"]
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,7 @@ def results(zygote, tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
     done = run_code(zygote, folder, ALONE, SCRIPT, folder)
     assert done.returncode == 0, done.stderr[-3000:]
-    names = ("alone", 0, 1, "masks-0", "masks-1")
+    names = ("alone", 0, 1, "masks-0", "masks-1", "command-0", "command-1", "shrunk")
     return [json.loads((folder / f"{name}.json").read_text()) for name in names]
 
 
@@ -45,6 +47,42 @@ def test_fsdp_on_two_equals_one_process_on_the_whole_batch(results, case):
 def test_both_processes_end_with_the_same_bits(results):
     first, second = results[1:3]
     assert first == second
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_trains_in_two_processes_as_in_one(results, name, strategy):
+    alone, first = results[:2]
+    pair = first[f"{strategy} {name}"]
+    if isinstance(pair, str):
+        assert name in ("RNNClassifier", "GraphClassifier", "NodeClassifier")
+        assert strategy == "fsdp"
+        assert pair.startswith("Training: `strategy='fsdp'`")
+        assert pair.endswith("Use 'ddp'.")
+        return
+    np.testing.assert_allclose(pair["weights"], alone[name]["weights"], rtol=0, atol=1e-8)
+    assert pair["loss"] == pytest.approx(alone[name]["loss"], abs=1e-9)
+
+
+def test_a_run_goes_on_in_more_and_in_fewer_processes(results):
+    whole = flat(results[0]["weights"])
+    grown, (shrunk, warned) = results[1]["grown"], results[7]
+    np.testing.assert_allclose(flat(grown), whole, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(flat(shrunk), whole, rtol=0, atol=1e-10)
+    assert "goes on with another number of processes, 1 instead of 2" in " ".join(warned)
+    assert "2 instead of 1" in " ".join(results[5]["warned"])
+    assert not results[6]["warned"]  # the first process says it
+
+
+def test_the_command_line_prints_and_fits_baselines_once_and_divides_files(results):
+    first, second = results[5:7]
+    assert first["code"] == second["code"] == 0, first["printed"]
+    assert "Baselines" in first["printed"]
+    assert second["printed"] == ""
+    assert (first["baselines"] > 2, second["baselines"]) == (True, 0)
+    assert "predictions in answers/0.csv" in first["answered"]
+    assert "predictions in answers/2.csv" in first["answered"]
+    assert second["answered"].splitlines() == ["16 predictions in answers/1.csv"]
 
 
 def test_without_a_seed_the_processes_agree_on_one(results):

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-import castalia.data.batches as batches
 from castalia import MLPClassifier, MLPRegressor, Training
 from castalia.data import read
 from castalia.errors import InvalidParameter
@@ -143,9 +142,7 @@ def test_the_same_seed_gives_the_same_bits_whatever_the_global_random_state(prec
 # ---- streaming ----
 
 
-def test_a_streamed_table_gives_the_bits_of_the_table_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "BLOCK", 16)
-    monkeypatch.setattr(batches, "WINDOW", 3)
+def test_a_streamed_table_gives_the_bits_of_the_table_in_memory(tmp_path):
     random = np.random.default_rng(0)
     X = random.normal(size=(230, 3))
     table = np.column_stack([X, X[:, 0] - X[:, 1] ** 2])

@@ -1,7 +1,7 @@
 """The trainings behind ``test_distributed.py``: two gloo processes, and one on the whole batch.
 
 ``python together.py FOLDER`` runs every case alone, forks two processes that run it together, and
-writes each one's weights to FOLDER as JSON.
+writes each one's weights to FOLDER as JSON. The two also run the command line.
 """
 
 import faulthandler
@@ -9,17 +9,25 @@ import json
 import os
 import sys
 import traceback
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.distributed as dist
+from typer.testing import CliRunner
 
 from castalia import Callback, MLPClassifier, MLPRegressor, Training
+from castalia.catalog import SYSTEMS
+from castalia.cli.app import app
+from castalia.errors import InvalidParameter, TrainingWarning
+from castalia.method.kinds import Table
 from castalia.objectives import SquaredError
 from castalia.optim import plateau, warmup
 from castalia.testing import train_tensors
+from castalia.testing.contract import _some, make
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(49, 3))  # batches of 16: the last one has a single row
@@ -42,6 +50,9 @@ CASES = {
     "validation": ({"validation": 0.3, "patience": 2}, WEIGHT),
     "average": ({"average": "ema"}, None),
 }
+# One of every family, and of language both directions. Each process draws the masks of BERT.
+FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "RNNClassifier"]
+FAMILIES += ["Autoencoder", "GraphClassifier", "NodeClassifier"]
 SHARDED = [case for case in CASES if case != "average"]
 
 
@@ -76,6 +87,55 @@ def resumed(case, strategy, folder):
     return fit(case, strategy, **settings)
 
 
+def family(name, strategy):
+    """Train the small configuration of a system; without dropout, which each process draws."""
+    system = SYSTEMS[name]
+    model = make(system).set_params(epochs=1)
+    if "dropout" in model.get_params():
+        model.set_params(dropout=0.0)
+    known = {} if model.training is None else model.training.get_params()
+    settings = {**known, **ALL, "patience": None, "watch": False, "strategy": strategy}
+    X, y = _some(system)
+    rows = slice(None, 24 if system.data == "image" else None)
+    model.set_params(training=Training(**settings)).fit(X[rows], None if y is None else y[rows])
+    weights = torch.cat([w.double().flatten() for w in model.module_.state_dict().values()])
+    return {"weights": weights.tolist(), "loss": model.history_[-1]["loss"]}
+
+
+def elastic(folder, name, begun):
+    """Begin a run, or go on with it in another number of processes."""
+    settings = {"run": folder / name, "checkpoint_every": 5}
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        if not begun:
+            with suppress(KeyboardInterrupt):
+                fit("weights", "auto", **settings, callbacks=[Interrupt()])
+            return None, []
+        model = fit("weights", "auto", **settings)
+    words = [str(w.message) for w in seen if issubclass(w.category, TrainingWarning)]
+    return record(model), words
+
+
+def command(folder, rank):
+    """Fit and predict by the command line, as under torchrun; count what each process does."""
+    os.chdir(folder)
+    fitted, baseline = [], Table.baseline
+    Table.baseline = lambda self, key, part: fitted.append(key) or baseline(self, key, part)
+    options = ["--target", "y", "--set", "epochs=2", "--seeds", "1", "--preflight-seconds", "0"]
+    fit_words = ["fit", "parts", *options, "--quiet", "--boosting-rounds", "3"]
+    done = CliRunner().invoke(app, fit_words)
+    dist.barrier()  # the first process has written the model
+    words = ["predict", "castalia-runs/parts-y", "parts", "--out", "answers"]
+    answered = CliRunner().invoke(app, [*words, "--model", "model"])
+    Table.baseline = baseline
+    return {
+        "code": done.exit_code,
+        "printed": done.output,
+        "baselines": len(fitted),
+        "answered": answered.output,
+    }
+
+
 def record(model):
     # Plain tensors, also after fsdp: every process holds the whole network.
     weights = {name: tensor.tolist() for name, tensor in model.module_.state_dict().items()}
@@ -99,7 +159,7 @@ def normalised():
 
 
 def together(folder, rank):
-    faulthandler.dump_traceback_later(200, exit=True)  # a lost process must not hang the test
+    faulthandler.dump_traceback_later(240, exit=True)  # a lost process must not hang the test
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2"}
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     found = {f"ddp {case}": record(fit(case, "ddp")) for case in CASES}
@@ -109,6 +169,16 @@ def together(folder, rank):
     unseeded = MLPClassifier(hidden=(4,), epochs=2, training=Training(**ALL)).fit(X, Y > 0)
     found["unseeded"] = record(unseeded)
     found["batch norm"] = normalised()
+    for name in FAMILIES:
+        found[f"ddp {name}"] = family(name, "ddp")
+        try:
+            found[f"fsdp {name}"] = family(name, "fsdp")
+        except InvalidParameter as error:
+            found[f"fsdp {name}"] = str(error)
+    found["grown"], warned = elastic(folder, "grown", begun=True)
+    elastic(folder, "shrunk", begun=False)
+    said = {**command(folder, rank), "warned": warned}
+    (folder / f"command-{rank}.json").write_text(json.dumps(said))
     masks = Masks()
     settings = Training(**ALL, callbacks=[masks])
     MLPRegressor(hidden=(64,), dropout=0.5, epochs=1, random_state=0, training=settings).fit(X, Y)
@@ -121,6 +191,11 @@ def main(folder):
     torch.set_num_threads(1)
     alone = {case: record(fit(case, "single")) for case in CASES}
     alone["resumed"] = alone["validation"]
+    alone |= {name: family(name, "single") for name in FAMILIES}
+    elastic(folder, "grown", begun=False)
+    (folder / "parts").mkdir()
+    for i, part in enumerate(np.array_split(np.column_stack([X, Y]), 3)):
+        pd.DataFrame(part, columns=[*"abc", "y"]).to_csv(folder / f"parts/{i}.csv", index=False)
     (folder / "alone.json").write_text(json.dumps(alone))
     children = []
     for rank in range(2):
@@ -136,7 +211,10 @@ def main(folder):
                 sys.stderr.flush()
                 os._exit(code)
         children.append(child)
-    raise SystemExit(max(os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children))
+    code = max(os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children)
+    if code == 0:
+        (folder / "shrunk.json").write_text(json.dumps(elastic(folder, "shrunk", begun=True)))
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

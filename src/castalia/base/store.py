@@ -36,6 +36,7 @@ from castalia.errors import (
 from castalia.train import Training
 from castalia.train.tensorfile import pack, unpack
 from castalia.utils.atomic_files import atomic_folder, writing
+from castalia.utils.process_ranks import is_first
 from castalia.utils.regular_files import parse_json, read_regular
 from castalia.utils.text import did_you_mean, listing, shorten
 
@@ -46,7 +47,7 @@ _MODEL, _WEIGHTS = "model.json", "weights.safetensors"
 
 
 def save(est: Any, path: str | os.PathLike[str]) -> Path:
-    """Save an estimator, fitted or not, as a folder.
+    """Save an estimator, fitted or not, as a folder; under ``torchrun`` the first process does.
 
     Parameters
     ----------
@@ -77,6 +78,8 @@ def save(est: Any, path: str | os.PathLike[str]) -> Path:
     >>> load(path).hidden
     (8,)
     """
+    if not is_first():
+        return Path(path)
     if isinstance(est, Pipeline):
         return _save_pipeline(est, Path(path))
     record = _lookup(type(est))

@@ -36,6 +36,7 @@ from castalia.cli.sample_command import sample
 from castalia.cli.serve_command import serve
 from castalia.cli.studio_command import studio
 from castalia.cli.tune_command import tune
+from castalia.utils.preemption import preempt
 
 __all__ = ["app", "main"]
 
@@ -70,7 +71,7 @@ def _everything(
         # Idle threads that spin slow small steps many times over; torch reads this when imported.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         with suppress(ValueError):  # in another thread than the main one
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+            signal.signal(signal.SIGTERM, preempt)
 
 
 for verb in (

@@ -1,4 +1,7 @@
-"""Every error as one sentence and an exit code: 0 fine, 2 the user can mend it, 1 a bug."""
+"""Every error as one sentence and an exit code: 0 fine, 2 the user can mend it, 1 a bug.
+
+SIGTERM gives 75, for schedulers: the same command goes on.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,21 @@ import typer
 
 from castalia.errors import CastaliaError, CastaliaWarning
 from castalia.utils.memory_errors import is_out_of_memory
+from castalia.utils.preemption import REQUEUE, Preempted
 from castalia.utils.text import shorten
 
-__all__ = ["DEBUG", "Interrupted", "guarded"]
+__all__ = ["DEBUG", "USER", "Interrupted", "guarded"]
 
 DEBUG = "CASTALIA_DEBUG"
 USER, BUG = 2, 1
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
-    """Somebody pressed Ctrl-C; the words say how to go on."""
+    """Ctrl-C or SIGTERM; the words say how to go on."""
+
+    def __init__(self, words: str, code: int = USER) -> None:
+        super().__init__(words)
+        self.code = code
 
 
 def guarded(verb: Callable[..., None]) -> Callable[..., None]:
@@ -41,7 +49,9 @@ def guarded(verb: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except Interrupted as stop:
-            _leave(str(stop), USER, as_json)
+            _leave(str(stop), stop.code, as_json)
+        except Preempted:
+            _leave("Ended by SIGTERM.", REQUEUE, as_json)
         except KeyboardInterrupt:
             _leave("Interrupted.", USER, as_json)
         except CastaliaError as error:

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from castalia.cli.error_exit import Interrupted
+from castalia.cli.error_exit import USER, Interrupted
 from castalia.cli.output import Output
 from castalia.method import FitPlan, FitResult, Narrator, run
 from castalia.method.report import Contender
 from castalia.method.report.score_formats import duration, metric_label, score, score_range
+from castalia.utils.process_ranks import is_first
 from castalia.utils.text import plural
 
 __all__ = [
@@ -35,6 +36,8 @@ def fit_and_print(
     narrator = TerminalNarrator(out)
     with resumable(narrator):
         result = carry_out(plan, narrator)
+    if not is_first():  # the first process prints
+        return
     if result is not known:
         print_result(out, result)
     out.data(result_data(result))
@@ -42,12 +45,13 @@ def fit_and_print(
 
 @contextmanager
 def resumable(narrator: TerminalNarrator) -> Iterator[None]:
-    """Turn Ctrl-C into a sentence that says how to continue."""
+    """Turn Ctrl-C and SIGTERM into a sentence that says how to continue."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         where = f" (run folder {narrator.folder})" if narrator.folder else ""
-        raise Interrupted(f"Interrupted; run the same command to continue{where}.") from None
+        words = f"Interrupted; run the same command to continue{where}."
+        raise Interrupted(words, getattr(stop, "code", USER)) from None
 
 
 def result_data(result: FitResult, more: Mapping[str, Any] | None = None) -> dict[str, Any]:

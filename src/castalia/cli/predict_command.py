@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +18,8 @@ def predict(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="Table with the columns the model was trained on; images: folders and files; or "
+            help="Table with the columns the model was trained on, or several: a folder or a "
+            "pattern such as 'parts/*.parquet'; images: folders and files; or "
             "a text file, one text a line; or a list of edges and a table of nodes, or of "
             "pairs; or a folder of graphs."
         ),
@@ -25,7 +27,10 @@ def predict(
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", "-o", help="File to write: .csv, .parquet or .jsonl [CSV to stdout]."
+            "--out",
+            "-o",
+            help="File to write: .csv, .parquet or .jsonl [CSV to stdout]. Or a folder, which gets "
+            "a file for each of several tables; run the same command again to go on.",
         ),
     ] = None,
     name: options.ContenderName = None,
@@ -50,8 +55,17 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the rows of a table, images or texts with a saved model."""
+    from castalia.data.tables.joined_source import table_files
     from castalia.method import predict as predict_rows
+    from castalia.utils.process_ranks import is_first
 
+    files = table_files(data[0] if len(data) == 1 else data)
+    if files is not None and out is not None and _is_folder(out):
+        kept = {"keep": keep or (), "encoding": encoding, "formulas": formulas}
+        _predict_files(model, files, out, as_json, name=name, text=text, strict=strict, **kept)
+        return
+    if not is_first():  # of several processes one does it
+        return
     found = predict_rows(
         model,
         data,
@@ -72,3 +86,23 @@ def predict(
         typer.echo(found.to_bytes(".csv", formulas=formulas).decode(), nl=False)
     else:
         typer.echo(f"{len(found):,} predictions in {path}")
+
+
+def _is_folder(out: str) -> bool:
+    """Whether answers go to a folder: one that is there, or a name without an ending."""
+    return os.path.isdir(out) or out.endswith("/") or not os.path.splitext(out)[1]
+
+
+def _predict_files(model: str, files: list[Any], out: str, as_json: bool, **options: Any) -> None:
+    """Predict file by file, and say what came of each."""
+    from castalia.method.batch_predictions import predict_files
+
+    words, rows, there = Output(as_json), 0, 0
+    for path, count in predict_files(model, files, out, **options):
+        there += count is None
+        rows += count or 0
+        if count is not None:
+            words.say(f"{count:,} predictions in {path}")
+    if there:
+        words.say(f"{there:,} of {len(files):,} files were there before.")
+    words.data({"rows": rows, "files": len(files), "before": there, "out": out})

@@ -43,7 +43,8 @@ def runs(
         ]
         for run in found
     ]
-    out.table(heads, lines)
+    if not as_json:
+        out.table(heads, lines)
     out.data({"runs": found})
 
 

@@ -6,15 +6,18 @@ from castalia.cli.fit_output import TerminalNarrator, print_findings, result_dat
 from castalia.cli.output import Output
 from castalia.method import FitPlan, FitResult
 from castalia.method.synthesis import synthesise
+from castalia.utils.process_ranks import alone, is_first
 
 __all__ = ["synthesise_and_print"]
 
 
 def synthesise_and_print(plan: FitPlan, as_json: bool) -> None:
     """Carry out a plan with ``generate``, report its progress, and print its outcome."""
+    if not is_first():  # of several processes one does it
+        return
     out = Output(as_json)
     narrator = TerminalNarrator(out)
-    with resumable(narrator):
+    with resumable(narrator), alone():
         result = synthesise(plan, narrator)
     _print(out, result)
     out.data(result_data(result))

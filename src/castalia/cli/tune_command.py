@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,6 +48,10 @@ def tune(
     drop_missing: options.DropMissing = False,
     boosting_rounds: options.BoostingRounds = 100,
     preflight_seconds: options.PreflightSeconds = 10.0,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Where trials run: processes, local, auto or ray://HOST:10001 [here]."),
+    ] = None,
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -87,16 +92,31 @@ def tune(
     plan = TunePlan(
         fit=fit, search=search, trials=trials, seconds=seconds, folds=folds, space=space
     )
-    _tune_and_print(plan, quiet, as_json)
+    with _workers(cluster):
+        _tune_and_print(plan, quiet, as_json)
+
+
+def _workers(address: str | None) -> AbstractContextManager[Any]:
+    """Return the context in which trials run."""
+    from contextlib import nullcontext
+
+    if address is None:
+        return nullcontext()
+    from castalia.utils.worker_cluster import cluster
+
+    return cluster(None if address == "processes" else address)
 
 
 def _tune_and_print(plan: TunePlan, quiet: bool, as_json: bool) -> None:
     from castalia.cli.fit_output import TerminalNarrator, print_result, result_data, resumable
     from castalia.method import tune as carry_out
+    from castalia.utils.process_ranks import alone, is_first
 
+    if not is_first():  # of several processes one does it
+        return
     out = Output(as_json)
     narrator = TerminalNarrator(out, trials=not quiet)
-    with resumable(narrator):
+    with resumable(narrator), alone():
         result = carry_out(plan, narrator)
     _print_search(out, result)
     print_result(out, result.fit)

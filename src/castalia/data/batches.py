@@ -1,8 +1,9 @@
 """Encoded rows, and the order in which a training sees them.
 
-Rows live in one tensor on the device, or on disk when they do not fit. Both are read in the same
-order: the rows are cut into blocks, the blocks are permuted, and each window of blocks is shuffled
-through. A table that fits into one window is shuffled as a whole. So a streamed training makes
+Rows live in one tensor on the device, or on disk when they do not fit. Those in memory are shuffled
+as a whole. A table on disk is cut into small blocks, the blocks are permuted, and each window of
+blocks is shuffled through, so that a window is read at a time and yet is a sample of the whole
+table. One that fits into a window is shuffled as a whole too: then a streamed training makes
 exactly the batches of an in-memory one.
 """
 
@@ -24,9 +25,10 @@ from castalia.utils.tensor_trees import leaves, map_tree, move, take
 
 __all__ = ["DiskRows", "Samples", "SparseRows", "TensorRows"]
 
-BLOCK = 65_536
-WINDOW = 16  # blocks
-GAP = 1024  # rows: reading over a narrower gap is cheaper than a second read
+BLOCK = 64  # rows: the fewer, the nearer a window is to a sample of rows
+WINDOW = 16_384  # blocks
+BYTES = 1 << 28  # most of a window
+GAP = 64  # rows: reading over a narrower gap is cheaper than a second read
 
 
 class TensorRows(Rows):
@@ -110,6 +112,12 @@ class DiskRows(Rows):
 
     def __init__(self, matrix: DiskMatrix) -> None:
         self.matrix, self.shape = matrix, matrix.shape[1:]
+
+    @property
+    def window(self) -> int:
+        """Rows that are held at a time: a number of whole blocks."""
+        held = BYTES // max(8 * BLOCK * self.shape[0], 1)
+        return BLOCK * max(1, min(WINDOW, held))
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -205,8 +213,10 @@ class Samples:
         """Number of batches in an epoch."""
         if self.tokens is not None and self.lengths is not None:
             return len(packed(self._row_lengths(), self.tokens, None)[1]) - 1
-        whole, rest = divmod(len(self), BLOCK * WINDOW)
-        return whole * -(-BLOCK * WINDOW // batch_size) + -(-rest // batch_size)
+        if not isinstance(self.x, DiskRows):
+            return -(-len(self) // batch_size)
+        whole, rest = divmod(len(self), self.x.window)
+        return whole * -(-self.x.window // batch_size) + -(-rest // batch_size)
 
     def batches(
         self, batch_size: int, seed: int | None, epoch: int, device: Any = "cpu"
@@ -264,49 +274,43 @@ class Samples:
         device
             Where the batches are needed.
         """
-        for blocks, order in _orders(len(self), seed, epoch, device):
-            positions = (
-                self.rows if blocks is None else blocks if self.rows is None else self.rows[blocks]
-            )
-            if isinstance(self.x, DiskRows):
-                found = torch.arange(len(self)) if positions is None else positions
-                yield self._load(found, device), order
-            else:
-                yield self, order if positions is None else positions.to(order.device)[order]
+        source = None if seed is None else generator(seed, epoch, device=device)
+        if not isinstance(self.x, DiskRows):
+            order = _order(len(self), source, device)
+            yield self, order if self.rows is None else self.rows.to(order.device)[order]
+            return
+        for blocks in _windows(len(self), self.x.window, source, device):
+            found = blocks if self.rows is None else self.rows[blocks]
+            yield self._load(found, device), _order(len(found), source, device)
 
     def _load(self, positions: Tensor, device: Any) -> Samples:
-        """Read a window from disk, block by block."""
-        parts = [self.x.take(run) for part in positions.split(BLOCK) for run in _runs(part)]
+        """Read a window from disk, each run of rows at once."""
+        parts = [self.x.take(run) for run in _runs(positions)]
         y, weight = map_tree(lambda t: t[positions.to(t.device)], (self.y, self.weight))
         return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
 
 
-def _orders(
-    n: int, seed: int | None, epoch: int, device: Any
-) -> Iterator[tuple[Tensor | None, Tensor]]:
-    """Yield each window's positions, block after block (None: all), and a permutation of them."""
-    source = None if seed is None else generator(seed, epoch, device=device)
+def _order(size: int, source: torch.Generator | None, device: Any) -> Tensor:
+    """Return the order in which rows are taken; without a source, their own."""
+    if source is None:
+        return torch.arange(size, device=device)
+    return torch.randperm(size, generator=source, device=device)
 
-    def order(size: int) -> Tensor:
-        if source is None:
-            return torch.arange(size, device=device)
-        return torch.randperm(size, generator=source, device=device)
 
-    if n <= BLOCK * WINDOW:
-        yield None, order(n)
+def _windows(n: int, window: int, source: torch.Generator | None, device: Any) -> Iterator[Tensor]:
+    """Yield the positions of each window, ascending: blocks drawn from all of the rows."""
+    if n <= window:
+        yield torch.arange(n)
         return
     # The short last block stays last, so that every epoch has the same number of batches.
-    whole = order(n // BLOCK)
-    blocks = torch.cat([whole, whole.new_tensor([n // BLOCK])]) if n % BLOCK else whole
-    for group in blocks.split(WINDOW):
-        positions = torch.cat(
-            [torch.arange(b * BLOCK, min((b + 1) * BLOCK, n)) for b in group.tolist()]
-        )
-        yield positions, order(len(positions))
+    blocks = _order(n // BLOCK, source, device).cpu()
+    blocks = torch.cat([blocks, blocks.new_tensor([n // BLOCK])]) if n % BLOCK else blocks
+    for group in blocks.split(window // BLOCK):
+        positions = group.sort().values[:, None] * BLOCK + torch.arange(BLOCK)
+        yield positions.flatten()[positions.flatten() < n]
 
 
 def _runs(positions: Tensor) -> list[Tensor]:
-    """Cut positions into ascending runs without wide gaps, so that each is one short read."""
-    step = positions.diff()
-    cuts = ((step < 0) | (step > GAP)).nonzero().flatten() + 1
+    """Cut ascending positions into runs without wide gaps, so that each is one short read."""
+    cuts = (positions.diff() > GAP).nonzero().flatten() + 1
     return list(positions.tensor_split(cuts))

@@ -12,6 +12,7 @@ from castalia.data.graphs.graph_reader import holds_graph, read_graph, read_grap
 from castalia.data.images.coco import is_coco, read_coco
 from castalia.data.images.image_reader import read_images
 from castalia.data.packed_files import bare_name, member
+from castalia.data.tables.joined_source import table_files
 from castalia.data.tables.table_reader import PACKED, read_table
 from castalia.data.url_files import is_url
 from castalia.errors import InvalidData, InvalidParameter
@@ -36,10 +37,13 @@ def read(
     ----------
     source
         A path or an address such as ``https://…`` of a table: CSV, TSV, JSON or JSON lines, each
-        also packed (.gz, .bz2, .xz, .zip), Parquet, Excel (.xlsx). Or a 2-D numpy array, a pandas
-        or polars frame, an Arrow table, or a `Dataset`, which is returned as it is. The path of a
-        folder, an NPZ file or a zip file of images gives `castalia.data.images.Images`,
-        and COCO's JSON, which lies beside its images, those with their boxes.
+        also packed (.gz, .bz2, .xz, .zip), Parquet, Arrow, Excel (.xlsx). Several files of one
+        table: a folder of them, also by ``year=2020`` and the like, a pattern such as
+        ``parts/*.parquet``, or a list of paths. Or a 2-D numpy array, a pandas or polars frame, a
+        lazy one too, an Arrow table or data set, or a `Dataset`, which is returned as it is. The
+        path of another folder, an NPZ file or a zip file of images gives
+        `castalia.data.images.Images`, and COCO's JSON, which lies beside its images, those with
+        their boxes.
     target
         The column to predict.
     stream
@@ -74,12 +78,14 @@ def read(
     >>> read(np.eye(3))
     Dataset(the 3 x 3 array: 3 rows x 3 columns)
     """
-    if nodes is not None or holds_graph(source):
+    several = nodes is None and table_files(source) is not None
+    if not several and (nodes is not None or holds_graph(source)):
         many = os.path.isdir(source) if isinstance(source, (str, os.PathLike)) else False
         if many:
             return read_graphs(source, target=target)
         return read_graph(source, nodes, target=target, encoding=encoding)
-    if isinstance(source, (str, os.PathLike)) and not is_url(source) and holds_images(Path(source)):
+    path = isinstance(source, (str, os.PathLike)) and not several and not is_url(source)
+    if path and holds_images(Path(source)):
         if target is not None:
             raise InvalidParameter(
                 "read: `target` must be None for images, whose folders say what they are; got "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import shutil
 import tempfile
+import threading
 import weakref
 from os import PathLike
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -24,12 +23,13 @@ class DiskMatrix:
     """A matrix in one raw file, read a few rows at a time.
 
     Rows are read, not mapped, so that resident memory stays as small as the rows asked for. The
-    file lies in a folder of its own, removed by `close` or with the object.
+    file has no name, where the system allows it: it is gone with the object, and with the process,
+    however that ends.
 
     Parameters
     ----------
-    path
-        The raw file, in a folder that belongs to this matrix.
+    file
+        The raw file, open for reading; it belongs to this matrix.
     rows, columns
         Its shape.
     dtype
@@ -45,10 +45,11 @@ class DiskMatrix:
     >>> matrix.close()
     """
 
-    def __init__(self, path: Path, rows: int, columns: int, dtype: DTypeLike) -> None:
-        self.path, self.dtype = path, np.dtype(dtype)
+    def __init__(self, file: BinaryIO, rows: int, columns: int, dtype: DTypeLike) -> None:
+        self.file, self.dtype = file, np.dtype(dtype)
         self.shape = (rows, columns)
-        self._finalizer = weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
+        self._place = threading.Lock()  # of the file's position
+        weakref.finalize(self, file.close)
 
     @classmethod
     def write(
@@ -67,57 +68,53 @@ class DiskMatrix:
         dtype
             float32 or float64.
         folder
-            Where the file's own folder is made; the system's temporary folder by default.
+            Where the file is made; the system's temporary folder by default.
         """
-        home = Path(tempfile.mkdtemp(prefix="castalia-", dir=folder))
-        matrix = cls(home / "rows.bin", len(dataset), encoder.inputs, dtype)
+        home = tempfile.gettempdir() if folder is None else folder
+        shape, kind = (len(dataset), encoder.inputs), np.dtype(dtype)
+        file: Any = None
         try:
-            with matrix.path.open("wb") as file:
-                encoder.write(dataset, file, matrix.dtype)
-        except OSError as error:
-            matrix.close()
-            raise matrix._failed(error) from error
-        except BaseException:
-            matrix.close()
+            file = tempfile.TemporaryFile(prefix="castalia-", dir=home)  # noqa: SIM115
+            encoder.write(dataset, file, kind)
+            file.flush()
+        except BaseException as error:
+            if file is not None:
+                file.close()
+            if isinstance(error, OSError):
+                raise _failed(error, home, shape[0] * shape[1] * kind.itemsize) from error
             raise
-        return matrix
+        return cls(file, *shape, kind)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"DiskMatrix({self.shape[0]} x {self.shape[1]}, {self.dtype}, {self.path})"
+        return f"DiskMatrix({self.shape[0]} x {self.shape[1]}, {self.dtype})"
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return the rows from ``start`` up to ``stop``, (stop - start, columns)."""
         rows, columns = self.shape
         start, stop = min(max(start, 0), rows), min(max(stop, start, 0), rows)
-        if not self._finalizer.alive:
-            raise InvalidData(
-                f"DiskMatrix.read: the matrix must be open; {self.path} was closed and removed."
-            )
-        count = (stop - start) * columns
-        found = np.fromfile(
-            self.path, self.dtype, count, offset=start * columns * self.dtype.itemsize
-        )
-        if found.size != count:
-            raise InvalidData(
-                f"DiskMatrix.read: {self.path} must hold {rows} rows; it was cut off."
-            )
-        return found.reshape(stop - start, columns)
+        if self.file.closed:
+            raise InvalidData("DiskMatrix.read: the matrix must be open; it was closed.")
+        found = np.empty((stop - start, columns), self.dtype)
+        with self._place:
+            self.file.seek(start * columns * self.dtype.itemsize)
+            got = self.file.readinto(memoryview(found).cast("B")) if found.size else 0  # type: ignore[attr-defined]
+        if got != found.nbytes:
+            raise InvalidData(f"DiskMatrix.read: the file must hold {rows} rows; it was cut off.")
+        return found
 
     def close(self) -> None:
         """Remove the file; harmless when done twice."""
-        self._finalizer()
+        self.file.close()
 
-    def _failed(self, error: OSError) -> InvalidData:
-        size = self.shape[0] * self.shape[1] * self.dtype.itemsize / 1e9
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return InvalidData(
-                f"DiskMatrix.write: {self.path.parent.parent} must have {size:.3g} GB free for "
-                "the encoded table; "
-                "the disk is full. Free some space, or set TMPDIR to a larger disk."
-            )
+
+def _failed(error: OSError, home: Any, size: int) -> InvalidData:
+    """Say why an encoded table of so many bytes cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return InvalidData(
-            f"DiskMatrix.write: {self.path} cannot be written: {error.strerror or error}."
+            f"DiskMatrix.write: {home} must have {size / 1e9:.3g} GB free for the encoded table; "
+            "the disk is full. Free some space, or set TMPDIR to a larger disk."
         )
+    return InvalidData(f"DiskMatrix.write: {home} cannot be written: {error.strerror or error}.")

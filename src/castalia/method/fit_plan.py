@@ -225,6 +225,8 @@ _UNSPOKEN = (
 
 def _stem(path: str | Path) -> str:
     path = Path(path)
+    while set(path.name) & set("*?["):  # of a pattern, what it begins with
+        path = path.parent
     return (path.name or path.resolve().name).split(".")[0] or "table"
 
 
@@ -241,6 +243,8 @@ def _pair_name(*paths: Path) -> str:
     'train-en-de'
     """
     stems = list(dict.fromkeys(_stem(path) for path in paths))
+    if len(stems) > 2:
+        return f"{stems[0]}-{stems[-1]}"
     if len(stems) > 1:
         return "-".join(stems)
     endings = [Path(path.name.removesuffix(".gz")).suffix.lstrip(".") for path in paths]

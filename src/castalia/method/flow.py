@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.base import load, save
-from castalia.errors import DamagedFile
+from castalia.errors import DamagedFile, InvalidParameter
 from castalia.method.advice import give_advice
 from castalia.method.baseline_scores import fit_baselines
 from castalia.method.blend_entry import blend_entries
@@ -30,6 +30,9 @@ from castalia.method.run_stages import Stages
 from castalia.method.saved_contender import load_contender
 from castalia.method.trainings import train_parts
 from castalia.train.runs import Run
+from castalia.train.strategy import from_first, join_processes
+from castalia.utils.devices import resolve_device
+from castalia.utils.process_ranks import is_first, rank_and_world
 
 __all__ = ["announce", "complete", "contest", "cure", "finished_result", "fit", "run"]
 
@@ -60,16 +63,40 @@ def run(plan: FitPlan, narrator: Narrator | None = None) -> FitResult:
         The finished run: its folder holds the model, the report and the results.
     """
     narrator = narrator or Narrator()
+    if rank_and_world()[1] > 1:
+        _check_alike(plan)
+        join_processes(resolve_device(plan.device))
+    if not is_first():
+        return _join(plan)
     problem = pose_problem(open_data(plan, narrator))
     config = {"command": plan.command(), **plan.deciding()}
     with opened_run(plan.folder, problem.fingerprint, config) as record:
         announce(problem, record.folder, narrator)
         finished = finished_result(record)
+        from_first(str(record.folder) if finished is None else None)
         if finished is not None:
             _report_again(finished, problem.metric, narrator)
             return finished
         record.resume()
         return complete(problem, record, narrator)
+
+
+def _check_alike(plan: FitPlan) -> None:
+    """Refuse what several processes would decide differently."""
+    if plan.time_limit is not None:
+        raise InvalidParameter(
+            "fit: --time-limit runs in one process only; leave it out under torchrun."
+        )
+
+
+def _join(plan: FitPlan) -> Any:
+    """Take part in the trainings of the first process, which does everything else; no result."""
+    problem = pose_problem(open_data(plan))
+    folder = from_first(None)
+    if folder is not None:
+        context = RunContext(Path(folder), Stages(Path(folder), problem.fingerprint), Narrator())
+        _steps(problem, context)
+    return None
 
 
 def cure(plan: FitPlan, before: FitResult, narrator: Narrator | None = None) -> FitResult:
@@ -105,11 +132,7 @@ def complete(problem: Problem, record: Run, narrator: Narrator) -> FitResult:
 
 def contest(problem: Problem, context: RunContext) -> FitOutcome:
     """Let the contenders answer the same test rows, and decide between them."""
-    created = context.stages.do("created", lambda: datetime.now().strftime("%Y-%m-%d %H:%M"))
-    baselines = fit_baselines(problem, context)
-    checks = run_checks(problem, context)
-    remedies = try_remedies(problem, context)
-    trainings = train_parts(problem, remedies.changes, context)
+    created, baselines, checks, remedies, trainings = _steps(problem, context)
     diagnosis = save_diagnosis(problem, context, trainings.facts)
     entries = [*baselines, trainings.entry]
     blend = blend_entries(problem, entries, context)
@@ -117,6 +140,15 @@ def contest(problem: Problem, context: RunContext) -> FitOutcome:
     advice = give_advice(problem, verdict, trainings, checks)
     entries += [blend] if blend else []
     return FitOutcome(created, entries, checks, remedies, trainings, diagnosis, verdict, advice)
+
+
+def _steps(problem: Problem, context: RunContext) -> tuple[Any, ...]:
+    """Take the steps whose results are kept, up to the trainings; several processes take them."""
+    created = context.stages.do("created", lambda: datetime.now().strftime("%Y-%m-%d %H:%M"))
+    baselines = fit_baselines(problem, context)
+    checks = run_checks(problem, context)
+    remedies = try_remedies(problem, context)
+    return created, baselines, checks, remedies, train_parts(problem, remedies.changes, context)
 
 
 def _used(outcome: FitOutcome, folder: Path, model: Any) -> Any:

@@ -27,7 +27,7 @@ from castalia.method.saved_model import (
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.text import listing
 
-__all__ = ["ENDINGS", "Predictions", "harmless", "predict", "read_new_rows"]
+__all__ = ["ENDINGS", "Predictions", "answer_rows", "harmless", "predict", "read_new_rows"]
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these spreadsheets begin to compute
@@ -157,10 +157,14 @@ def predict(
     )
     if strict and rows.unseen:
         raise InvalidData(f"predict: {' '.join(rows.unseen)}")
+    return answer_rows(estimator, rows, keep)
+
+
+def answer_rows(estimator: Any, rows: NewRows, keep: Sequence[str] = ()) -> Predictions:
+    """Return what a model answers to rows, beside the columns that are kept."""
     answers = kind_of(estimator).answers(estimator, rows.X)
     _check_kept(keep, rows.names, answers)
-    columns = {**rows.names, **answers}
-    return Predictions(columns, [*rows.notes, *rows.unseen])
+    return Predictions({**rows.names, **answers}, [*rows.notes, *rows.unseen])
 
 
 def read_new_rows(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from castalia.method.report.plain_values import from_text, plain, to_text
+from castalia.train.strategy import from_first
 from castalia.utils.atomic_files import atomic_write, writing
+from castalia.utils.process_ranks import alone, is_first
 from castalia.utils.regular_files import read_regular
 
 __all__ = ["Stages"]
@@ -44,17 +47,30 @@ class Stages:
             return None
         return found.get("result")
 
-    def do(self, name: str, work: Callable[[], Any]) -> Any:
+    def do(self, name: str, work: Callable[[], Any], *, together: bool = False) -> Any:
         """Return the result of a stage, from its file or by doing it now.
 
-        The result is plain data either way, so a resumed run sees what the first one saw.
+        The result is plain data either way, so a resumed run sees what the first one saw. Of
+        several processes the first does it, and hands the result to the others.
+
+        Parameters
+        ----------
+        name, work
+            Of the stage.
+        together
+            Whether all processes do it, as a training that they share.
         """
-        found = self.done(name)
+        found = from_first(self.done(name) if is_first() else None)
         if found is not None:
             return found
-        result = plain(work())
-        text = to_text({"fingerprint": self.fingerprint, "result": result})
-        with writing("fit", self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            atomic_write(self.folder / f"{name}.json", text)
-        return from_text(text)["result"]
+        first = is_first()
+        with nullcontext() if together else alone():
+            text = self._text(work()) if first or together else ""
+        if first:
+            with writing("fit", self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                atomic_write(self.folder / f"{name}.json", text)
+        return from_text(from_first(text))["result"]
+
+    def _text(self, result: Any) -> str:
+        return to_text({"fingerprint": self.fingerprint, "result": plain(result)})

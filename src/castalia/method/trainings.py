@@ -88,7 +88,7 @@ def _train(problem: Problem, changes: Mapping[str, Any], context: RunContext, jo
         context.narrator.training(job.number, job.total, words)
         return _fitted(problem, context, job, model)
 
-    found = Answers.of(context.stages.do(job.name, work))
+    found = Answers.of(context.stages.do(job.name, work, together=problem.network))
     context.narrator.trained(job.number, job.total, _trained_words(job.name, found))
     return found
 

@@ -41,11 +41,13 @@ from castalia.train.training import Training
 from castalia.train.validation_loss import ValidationLoss
 from castalia.train.window import Window
 from castalia.utils.devices import cpu_scope
+from castalia.utils.preemption import Preempted, SigtermNotice
 from castalia.utils.seeds import derive
 
 __all__ = ["train"]
 
 CHECK_EVERY = 50  # steps between checks that the loss is a number
+AGREE_EVERY = 10  # steps between two questions whether one of several processes got SIGTERM
 
 
 def train(
@@ -152,6 +154,7 @@ class _Loop:
             place.precision.products(place.device),
             own_stream(place.device),
             self.recorder.closing(),
+            SigtermNotice(self.recorder.active) as self.notice,
         ):
             state.settings = {**place.settings, **cores}
             saved = self.recorder.resume(place.device)
@@ -285,6 +288,19 @@ class _Loop:
             self.terms.read(self.stepper)
         if self.recorder.is_due(self.training.checkpoint_every, state.total):
             self._checkpoint()
+        if self._preempted():
+            self._checkpoint()
+            raise Preempted
+
+    def _preempted(self) -> bool:
+        """Whether SIGTERM asks to end here; several processes end after the same step."""
+        strategy = self.place.strategy
+        if strategy.world == 1:
+            return self.notice.asked
+        if not self.recorder.active or self.state.total % AGREE_EVERY:
+            return False
+        asked = torch.tensor(float(self.notice.asked), device=self.place.device)
+        return bool(strategy.total(asked))
 
     def _end_of_epoch(self, seconds: float) -> None:
         state = self.state
@@ -321,7 +337,7 @@ class _Loop:
         place = self.place
         if weights is not None:
             place.strategy.load_state_dict(place.net, weights)
-        place.net.eval()
+        place.strategy.release(place.net.eval())
         self.state.weights = place.strategy.whole_weights(place.net)
         return self.state
 

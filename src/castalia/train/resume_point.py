@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from castalia.errors import CheckpointMismatch, TrainingWarning
 from castalia.optim import Average
 from castalia.train.best_weights import BestWeights
 from castalia.train.placement import Placement
@@ -55,18 +57,41 @@ class ResumePoint:
     def load(self, saved: dict[str, Any]) -> None:
         """Put back weights, optimizers, averages and random states as they were."""
         place, stepper, rank = self.place, self.stepper, self.place.strategy.rank
+        carried = saved.get("objective", {})  # checkpoints of earlier versions have none
+        same = self._as_many(len(saved["random"][0]), carried)
         place.strategy.load_state_dict(place.net, saved["net"])
         self.load_optimizers(saved["optimizers"])
-        carried = saved.get("objective", {})  # checkpoints of earlier versions have none
         stepper.carry_on({name: by_rank[rank] for name, by_rank in carried.items()})
         if self.average is not None:
             self.average.load_state_dict(saved["average"])
         self.best.weights = saved["best"]
         stepper.parts.micro = saved["micro"]
+        if not same:  # of other processes: each goes on with the numbers it began with
+            return
         random = [by_rank[rank].cpu() for by_rank in saved["random"]]
         torch.set_rng_state(random[0])
-        if place.device.type == "cuda":
+        if place.device.type == "cuda" and len(random) > 1:
             torch.cuda.set_rng_state(random[1], place.device)
+
+    def _as_many(self, before: int, carried: dict[str, Any]) -> bool:
+        """Whether as many processes go on; others can, unless the objective has state in each."""
+        now = self.place.strategy.world
+        if before == now:
+            return True
+        if carried:
+            raise CheckpointMismatch(
+                f"Training: the number of processes must stay {before}, since each carries a state "
+                f"of its own from step to step; got {now}. Or choose another `run`."
+            )
+        if self.place.strategy.rank == 0:
+            warnings.warn(
+                f"Training: the run goes on with another number of processes, {now} instead of "
+                f"{before}. Weights, optimizers and batches are the same; dropout and other noise "
+                "are drawn from other numbers.",
+                TrainingWarning,
+                stacklevel=2,
+            )
+        return False
 
     def load_optimizers(self, states: Sequence[dict[str, Any]] | None) -> None:
         """Let the optimizers go on from these states, at the base rate; None: begin."""

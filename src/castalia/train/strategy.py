@@ -1,14 +1,18 @@
 """How many processes train together, and what they exchange.
 
 Every process walks through the same batches and takes its share of each; gradients are summed with
-each share's weight, so the step equals that of one process on the whole batch.
+each share's weight, and batch normalisation takes the moments of the whole batch, so the step
+equals that of one process on the whole batch.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from inspect import isfunction
 from typing import Any
 
 import torch
@@ -16,21 +20,37 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from castalia.errors import InvalidParameter
 from castalia.optim import without_dynamo
+from castalia.train.shared_moments import ordinary_moments, shared_moments
 from castalia.train.training import Training
+from castalia.utils.process_ranks import rank_and_world
 
-__all__ = ["DataParallel", "FullyShardedParallel", "Single", "build_strategy"]
+__all__ = [
+    "DataParallel",
+    "FullyShardedParallel",
+    "Single",
+    "build_strategy",
+    "from_first",
+    "join_processes",
+]
 
 BUCKET = 25 * 2**20  # bytes of gradient sent at a time
+PATIENCE = timedelta(days=1)  # of processes for the one that fits baselines, say
+LISTS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 
 
 class Single:
     """One process."""
 
     name, rank, world = "single", 0, 1
+    idle = False  # whether this process has no row of the batch, and joins in with weight 0
 
     def prepare(self, net: nn.Module) -> None:
         """Make the network ready; called once before the optimizers are made."""
+
+    def release(self, net: nn.Module) -> None:
+        """Leave the network as other code expects it; called once at the end."""
 
     def share(self, index: Tensor) -> Tensor:
         """Return this process's part of a batch."""
@@ -97,6 +117,11 @@ class DataParallel(Single):
     def prepare(self, net: nn.Module) -> None:
         """Start every process from the weights of the first."""
         self.broadcast([*net.parameters(), *net.buffers()])
+        shared_moments(net, self)
+
+    def release(self, net: nn.Module) -> None:
+        """Let batch normalisation use the rows that it is given, as torch does."""
+        ordinary_moments(net)
 
     def share(self, index: Tensor) -> Tensor:
         """Return the rank-th piece of a batch."""
@@ -149,14 +174,20 @@ class FullyShardedParallel(DataParallel):
     name = "fsdp"
 
     def prepare(self, net: nn.Module) -> None:
-        """Shard every child with parameters of its own, then the rest."""
-        from torch.distributed.fsdp import fully_shard
+        """Shard the blocks that the network is a list of, each by itself, then the rest."""
+        from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
+        scalar = next((name for name, p in net.named_parameters() if not p.ndim), None)
+        if scalar is not None:
+            raise InvalidParameter(
+                f"Training: `strategy='fsdp'` divides weights among processes, but `{scalar}` is a "
+                "single number. Use 'ddp'."
+            )
         super().prepare(net)
-        for child in net.children():
-            if any(p.requires_grad for p in child.parameters()):
-                fully_shard(child)
-        fully_shard(net)
+        for part in [*_blocks(net), net]:
+            fully_shard(part)
+            for name in _methods(type(part)):  # more than `forward` is called
+                register_fsdp_forward_method(part, name)
 
     def scale(self, part: Any, whole: Any) -> Any:
         """Undo the mean over processes that FSDP takes when it reduces gradients."""
@@ -208,6 +239,34 @@ class FullyShardedParallel(DataParallel):
         )
 
 
+def _blocks(net: nn.Module) -> Iterator[nn.Module]:
+    """Yield what stands in lists of modules and has weights that nothing outside it uses."""
+    users: dict[int, int] = {}
+    for module in net.modules():
+        for parameter in module.parameters(recurse=False):
+            users[id(parameter)] = users.get(id(parameter), 0) + 1
+
+    def found(module: nn.Module, listed: bool) -> Iterator[nn.Module]:
+        own = list(module.parameters())
+        if isinstance(module, LISTS) or not listed:
+            for child in module.children():
+                yield from found(child, isinstance(module, LISTS))
+        elif own and all(users[id(p)] == 1 for p in own) and any(p.requires_grad for p in own):
+            yield module
+
+    yield from found(net, False)
+
+
+def _methods(kind: type) -> list[str]:
+    """Return the methods that a network offers beside those of any module."""
+    known = set(dir(nn.Module))
+    return [
+        name
+        for name in dir(kind)
+        if name not in known and name[0] != "_" and isfunction(getattr(kind, name))
+    ]
+
+
 def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
     """Group gradients into buckets; a missing one is zero: every process must send the same."""
     buckets: list[list[Tensor]] = [[]]
@@ -238,7 +297,21 @@ def build_strategy(training: Training, device: torch.device) -> Single:
         name = "ddp" if launched else "single"
     if name == "single":
         return Single()
-    if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        atexit.register(_leave)
+    join_processes(device)
     return DataParallel() if name == "ddp" else FullyShardedParallel()
+
+
+def join_processes(device: torch.device) -> None:
+    """Meet the processes that ``torchrun`` started, unless that was done before."""
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+        atexit.register(_leave)
+
+
+def from_first(value: Any) -> Any:
+    """Return the first process's value, a plain one, in every process; alone, the value itself."""
+    if rank_and_world()[1] == 1 or not dist.is_initialized():
+        return value
+    held = [json.dumps(value)]
+    dist.broadcast_object_list(held, src=0)
+    return json.loads(held[0])

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -40,6 +40,7 @@ from castalia.tune.trial_runner import TrialRunner
 from castalia.tune.trial_table import TrialTable
 from castalia.utils.seeds import seed_from
 from castalia.utils.text import plural
+from castalia.utils.worker_cluster import held, runs_elsewhere
 
 __all__ = ["Search"]
 
@@ -87,8 +88,9 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         Fit the best settings on all rows at the end; of several scores, the name of the one that
         is maximised (the first one, if True or False).
     n_jobs
-        Trials that run at the same time, in processes of their own; -1 takes all cores. Samplers
-        that learn propose this many settings at once, so their proposals depend on it.
+        Trials that run at the same time, in processes of their own; -1 takes all cores, None those
+        of ``castalia.cluster`` where it is open, else one. Samplers that learn propose this many
+        settings at once, so their proposals depend on it.
     seconds
         Time of one sitting, after which no further trial is begun; one at least comes to an end.
     callback
@@ -154,24 +156,25 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         owner, storage = type(self).__name__, self.study
         seed = seed_from(0 if self.random_state is None and storage else self.random_state)
         jobs = effective_n_jobs(self.n_jobs)
-        if storage is None and jobs > 1:  # the workers need a common record
+        apart = runs_elsewhere() and "://" not in str(storage)
+        if storage is None and jobs > 1 and not apart:  # the workers need a common record
             storage = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "study.sqlite"
         name = f"{type(self.estimator).__name__}-{self._fingerprint(runner, space)}"
         table = None if storage is None else TrialTable(storage, name, owner)
         proposals = Proposals(
             space, sampler=self._kind(), seed=seed, metric=runner.metric, owner=owner
         )
-        return Study(proposals, table, together=jobs)
+        return Study(proposals, table, together=jobs, apart=apart)
 
     def _run_trials(self, study: Study, runner: TrialRunner, budget: int) -> None:
         """Run what is left, and wait for what others run."""
-        begun = time.monotonic()
+        begun, shared = time.monotonic(), held(runner)
         with Parallel(n_jobs=study.together) as pool:
             while study.waits(budget) and not self._late(study, begun):
                 taken = self._taken(study, budget)
                 if study.together > 1:
-                    pool(delayed(runner.run)(study, trial) for trial in taken)
-                    study.refresh()
+                    found = pool(delayed(_run)(shared, study, trial) for trial in taken)
+                    study.receive(found)
                 elif taken:
                     runner.run(study, taken[0])
                 self._report(study, taken)
@@ -328,6 +331,11 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
         return tags
+
+
+def _run(runner: Callable[[], TrialRunner], study: Study, trial: Trial) -> Trial | None:
+    """Run a trial in a worker, and return what came of it."""
+    return runner().run(study, trial)
 
 
 def _plain(study: Study, trial: Trial, number: int) -> dict[str, Any]:

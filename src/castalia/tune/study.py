@@ -7,7 +7,7 @@ whose worker is gone is taken over with the folds that were finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -36,15 +36,37 @@ class Study:
     together
         Trials that run at the same time. What is proposed depends on the rounds before, whatever
         ends first in this one.
+    apart
+        Whether trials run where the table cannot be reached: workers then return what came of
+        them, and this process alone writes it down.
     """
 
     def __init__(
-        self, proposals: Proposals, table: TrialTable | None = None, together: int = 1
+        self,
+        proposals: Proposals,
+        table: TrialTable | None = None,
+        together: int = 1,
+        *,
+        apart: bool = False,
     ) -> None:
         self.proposals, self.table, self.together = proposals, table, together
+        self.apart = apart
         self.worker = worker_name()
         self.known: dict[int, Trial] = {}
         self.refresh()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what travels to a worker."""
+        return {**vars(self), "table": None} if self.apart else vars(self)
+
+    def receive(self, found: Iterable[Trial | None]) -> None:
+        """Take in what workers return, or what they wrote down."""
+        if not self.apart:
+            return self.refresh()
+        for trial in found:
+            if trial is not None:
+                self.keep(trial)
+        return None
 
     def refresh(self) -> None:
         """Read what other workers have done; trials that ended do not change."""

@@ -45,12 +45,13 @@ class TrialRunner:
     metric: str
     prune: bool
 
-    def run(self, study: Study, trial: Trial) -> None:
+    def run(self, study: Study, trial: Trial) -> Trial | None:
         """Run the folds that are left; a trial that another worker took over is left to it."""
         try:
             self._run(study, trial)
         except TakenOver:
-            return
+            return None
+        return study.known[trial.number]
 
     def _run(self, study: Study, trial: Trial) -> None:
         model = clone(self.estimator).set_params(**study.settings(trial))

@@ -17,6 +17,7 @@ from typing import Any
 from castalia.errors import InvalidParameter, WriteFailed
 from castalia.tune.trial_record import RUNNING, Trial
 from castalia.utils.imports import require
+from castalia.utils.worker_cluster import public
 
 __all__ = ["TrialTable"]
 
@@ -47,7 +48,7 @@ class TrialTable:
         except (self.sql.exc.SQLAlchemyError, sqlite3.Error, ImportError) as error:
             raise InvalidParameter(
                 f"{owner}: `study` must be an SQLite file or the address of a database; "
-                f"'{storage}' cannot be opened: {str(error).splitlines()[0]}."
+                f"'{public(storage)}' cannot be opened: {public(str(error).splitlines()[0])}."
             ) from error
 
     def __reduce__(self) -> Any:
@@ -80,9 +81,9 @@ class TrialTable:
                 yield connection
         except (self.sql.exc.OperationalError, sqlite3.Error) as error:
             raise WriteFailed(
-                f"{self.owner}: the study '{self.storage}' could not be used "
-                f"({str(error).splitlines()[0]}). Check that the disk has space and that no "
-                "process holds it locked."
+                f"{self.owner}: the study '{public(self.storage)}' could not be used "
+                f"({public(str(error).splitlines()[0])}). Check that the disk has space and that "
+                "no process holds it locked."
             ) from error
 
     def read(self, first: int = 0) -> list[Trial]:

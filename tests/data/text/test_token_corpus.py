@@ -2,6 +2,7 @@
 
 import gzip
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from castalia import Callback, Training
-from castalia.data.text import Corpus
+from castalia.data.text import Corpus, token_corpus
 from castalia.data.text.language_adapter import LanguageAdapter
 from castalia.data.text.token_corpus import CorpusRows
 from castalia.data.tokenizers import ByteBPETokenizer, CharTokenizer
@@ -154,6 +155,55 @@ def test_a_file_of_ids_that_was_cut_off_is_named(book):
     ids.write_bytes(ids.read_bytes()[:100])
     with pytest.raises(InvalidData, match=r"must hold 1,442 token ids; it holds 50"):
         book.encode(tokenizer)
+
+
+def test_large_files_are_not_held_in_memory(book, tmp_path, monkeypatch):
+    monkeypatch.setenv("CASTALIA_DATA", str(tmp_path / "cache"))
+    path = book.files[0]
+    adapter = LanguageAdapter("characters", context=8)
+    assert not isinstance(adapter.check(path, "fit"), CorpusRows)
+    monkeypatch.setattr(token_corpus, "LARGE", 1000)
+    for source in (path, [path], path.parent):
+        rows = LanguageAdapter("characters", context=8).check(source, "fit")
+        assert isinstance(rows, CorpusRows)
+    assert rows.source.ids.dtype == np.uint16
+    assert np.array_equal(rows.take(torch.arange(len(rows))), adapter.check([BOOK], "fit"))
+
+
+def test_an_encoding_that_was_cut_off_goes_on_and_gives_the_same_ids(book, tmp_path, monkeypatch):
+    monkeypatch.setattr(token_corpus, "TOGETHER", 1)
+    monkeypatch.setattr(token_corpus, "KEPT", 10)
+    monkeypatch.setattr(token_corpus, "read_pieces", lambda p, o: iter(BOOK.splitlines(True)))
+    tokenizer, encode, seen = CharTokenizer().fit([BOOK]), CharTokenizer.encode, []
+
+    def cut_off(self, texts, **options):
+        seen.extend(texts)
+        if len(seen) == 25:
+            raise KeyboardInterrupt
+        return encode(self, texts, **options)
+
+    monkeypatch.setattr(CharTokenizer, "encode", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        book.encode(tokenizer)
+    found = book.encode(tokenizer)
+    assert seen[25:] == BOOK.splitlines(True)[20:]  # what was kept is not encoded again
+    whole = Corpus(book.files[0], folder=tmp_path / "other").encode(tokenizer)
+    assert np.array_equal(found.ids, whole.ids)
+    assert found.fingerprint == whole.fingerprint
+
+
+def test_of_several_processes_one_encodes(book):
+    tokenizer = CharTokenizer().fit(book)
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: book.encode(tokenizer).ids, range(3)))
+    assert all(np.array_equal(ids, found[0]) for ids in found)
+    assert len(list(book.folder.iterdir())) == 1
+
+
+def test_the_default_tokenizer_is_learnt_from_a_part_of_a_large_corpus(book, monkeypatch):
+    monkeypatch.setattr(token_corpus, "LEARNT", 500)
+    monkeypatch.setattr(token_corpus, "read_pieces", lambda p, o: iter(BOOK.splitlines(True)))
+    assert 400 < sum(map(len, book.sample())) <= 500
 
 
 class Interrupt(Callback):

@@ -129,7 +129,9 @@ def _from_text(values: list[str | None]) -> tuple[pa.Array, Mixture | None]:
 
 
 def from_frame(frame: Any) -> MemorySource:
-    """Take in a pandas or polars frame or an Arrow table."""
+    """Take in a frame of pandas or polars, a lazy one too, or a table of Arrow."""
+    if isinstance(frame, pa.RecordBatchReader):
+        frame = frame.read_all()
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         table = pa.table(frame) if isinstance(frame, pa.RecordBatch) else frame
         pairs: list[tuple[str, Any]] = [
@@ -152,7 +154,8 @@ def from_frame(frame: Any) -> MemorySource:
 
 def _frame_columns(frame: Any) -> list[tuple[str, Any]]:
     try:
-        known = nw.from_native(frame, eager_only=True)
+        known: Any = nw.from_native(frame)
+        known = known.collect() if isinstance(known, nw.LazyFrame) else known
     except (TypeError, ValueError, nw.exceptions.NarwhalsError) as error:
         if type(frame).__name__ == "DataFrame":
             check_names([str(name) for name in frame.columns], _called(frame))

@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 
 from castalia.data.packed_files import bare_name, is_packed
+from castalia.data.tables.arrow_source import ArrowSource, open_arrow
 from castalia.data.tables.csv_source import CsvSource
 from castalia.data.tables.dataset import Dataset
 from castalia.data.tables.excel_source import read_excel
+from castalia.data.tables.joined_source import JoinedSource, drop_empty, partition, table_files
 from castalia.data.tables.json_records import read_json
 from castalia.data.tables.json_source import JsonSource
 from castalia.data.tables.memory_source import MemorySource, from_array, from_frame
@@ -24,7 +29,8 @@ from castalia.utils.text import did_you_mean, listing
 __all__ = ["PACKED", "STREAM_ABOVE", "SUFFIXES", "in_memory", "read_table"]
 
 STREAM_ABOVE = 512 << 20  # bytes on disk
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", ".jsonl", ".ndjson", ".xlsx")
+_BINARY = (".parquet", ".pq", ".arrow", ".feather", ".xlsx")
+SUFFIXES = (".csv", ".tsv", ".txt", *_BINARY, ".json", ".jsonl", ".ndjson")
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PACKED = (*_DELIMITERS, ".json", ".jsonl", ".ndjson")
@@ -32,8 +38,6 @@ _ADVICE = {
     ".xls": "Save it as .xlsx or CSV.",
     ".ods": "Save it as .xlsx or CSV.",
     ".xlsm": "Save it as .xlsx or CSV.",
-    ".feather": "Write it as Parquet.",
-    ".arrow": "Write it as Parquet.",
     ".pkl": "Write it as Parquet or CSV; pickles are programs, and are not run.",
     ".pickle": "Write it as Parquet or CSV; pickles are programs, and are not run.",
     ".sav": "Write it as CSV.",
@@ -65,9 +69,56 @@ def read_table(
         return source if target is None else source.with_target(target)
     if is_url(source):
         return _read_url(source, target, encoding, formats)
-    if isinstance(source, (str, os.PathLike)):
-        return _read_file(Path(source), target, stream, encoding, formats)
+    files = table_files(source)
+    if files is not None and len(files) > 1:
+        return _read_files(files, _called(source, files), target, stream, encoding, formats)
+    if files is not None or isinstance(source, (str, os.PathLike)):
+        return _read_file(Path(files[0] if files else source), target, stream, encoding, formats)
+    if isinstance(source, pads.Dataset):
+        data = Dataset(ArrowSource(source), target=target, streaming=stream is not False)
+        return data if data.streaming else in_memory(data)
     return Dataset(_origin(source), target=target)
+
+
+def _called(source: Any, files: list[Path]) -> str:
+    """Name several files in messages."""
+    several = isinstance(source, list | tuple)
+    return f"`{files[0]}` and {len(files) - 1:,} more" if several else f"`{os.fspath(source)}`"
+
+
+def _read_files(
+    files: list[Path],
+    text: str,
+    target: str | None,
+    stream: bool | Literal["auto"],
+    encoding: str | None,
+    formats: Mapping[str, str] | None,
+) -> Dataset:
+    """Read several files as one table; how the first is written holds for all."""
+    sizes = [_size(path) for path in files]
+    if _suffix(files[0]) in (".parquet", ".pq"):
+        files = drop_empty(files, [_parquet_rows(path) for path in files], text)
+        if not files:
+            raise InvalidData(f"read: {text} must hold a row; none of the files has one.")
+    parts: list[Any] = []
+    for path in files:
+        part = _open(path, _suffix(path), encoding, formats)
+        formats = formats or Dataset(part).formats
+        parts.append(part)
+    data = Dataset(
+        JoinedSource(parts, text, [partition(path) for path in files]),
+        target=target,
+        streaming=sum(sizes) > STREAM_ABOVE if stream == "auto" else stream,
+    )
+    return data if data.streaming else in_memory(data)
+
+
+def _parquet_rows(path: Path) -> int:
+    """Return how many rows a file says it has; one that cannot be read is named later."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError, ValueError):
+        return 1
 
 
 def _origin(source: Any) -> Any:
@@ -166,6 +217,8 @@ def _suffix(path: Path) -> str:
 def _open(path: Path, suffix: str, encoding: str | None, formats: Mapping[str, str] | None) -> Any:
     if suffix in (".parquet", ".pq"):
         return ParquetSource(path)
+    if suffix in (".arrow", ".feather"):
+        return open_arrow(path)
     if suffix == ".xlsx":
         return read_excel(path)
     if suffix == ".json":

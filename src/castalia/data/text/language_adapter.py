@@ -14,7 +14,7 @@ from castalia.data.batches import Samples
 from castalia.data.row_splits import SMALLEST
 from castalia.data.text.named_tokenizers import choose_tokenizer
 from castalia.data.text.text_inputs import as_texts
-from castalia.data.text.token_corpus import Corpus, CorpusRows, TokenFile
+from castalia.data.text.token_corpus import Corpus, CorpusRows, TokenFile, as_corpus
 from castalia.data.text.token_rows import TokenRows, cut_blocks
 from castalia.data.tokenizers import Tokenizer
 from castalia.errors import InvalidData
@@ -99,6 +99,7 @@ class LanguageAdapter(Adapter):
     def check(self, X: Any, owner: str) -> np.ndarray | CorpusRows:
         """Return texts as blocks of ids, (N, T + 1); those of a ``Corpus`` stay in its file."""
         stride = None if self.fitted else self.stride
+        X = as_corpus(X)
         if isinstance(X, Corpus):
             return CorpusRows(self._file(X, owner), self.context, stride, rest=self.rest)
         return cut_blocks(self.stream(X, owner), self.context, stride, rest=self.rest)
@@ -106,7 +107,8 @@ class LanguageAdapter(Adapter):
     def _file(self, corpus: Corpus, owner: str) -> TokenFile:
         """Return the ids of a corpus; before ``fit`` the tokenizer is learnt from it."""
         if self.vocabulary == 0:
-            self.tokenizer = choose_tokenizer(self.asked, corpus, owner)
+            texts = corpus.sample() if self.asked in (None, "byte-bpe") else corpus
+            self.tokenizer = choose_tokenizer(self.asked, texts, owner)
             self.vocabulary = len(self.tokenizer)
         if self.tokenizer is None:
             raise InvalidData(f"{owner}: it has no tokenizer; X must be token ids, got {corpus}.")
@@ -114,6 +116,7 @@ class LanguageAdapter(Adapter):
 
     def stream(self, X: Any, owner: str) -> np.ndarray:
         """Return texts as one stream of ids, (L,), at least two of them."""
+        X = as_corpus(X)
         if isinstance(X, Corpus):
             return self._file(X, owner).ids
         first, *others = self.streams(X, owner)

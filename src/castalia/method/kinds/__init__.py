@@ -7,6 +7,7 @@ from typing import Any
 
 from castalia.data import datasets
 from castalia.data.images import available_images
+from castalia.data.tables.joined_source import table_files
 from castalia.data.text.text_datasets import available_texts
 from castalia.errors import InvalidData
 from castalia.method.fit_plan import FitPlan
@@ -56,12 +57,15 @@ KINDS: tuple[type[Kind], ...] = (
     LabelledTexts,
     Table,
 )
+TABLES = KINDS[-3:]  # of rows with named columns
 
 
 def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
     """Read what a plan names, as what it is."""
-    _check_folder(plan.data)
-    kind = next(kind for kind in KINDS if kind.holds(plan))
+    several = plan.nodes is None and not plan.links and table_files(plan.data) is not None
+    if not several:
+        _check_folder(plan.data)
+    kind = next(kind for kind in (TABLES if several else KINDS) if kind.holds(plan))
     if narrator is not None and kind.slow:
         narrator.reading(plan.name)
     return kind(plan)

@@ -24,7 +24,7 @@ from castalia.base.estimator import _NUMPY
 from castalia.base.input_checks import check_target, check_X
 from castalia.base.watched import is_watched, remember
 from castalia.data import Dataset
-from castalia.data.batches import BLOCK, WINDOW, Samples
+from castalia.data.batches import Samples
 from castalia.data.row_splits import SMALLEST, holdout
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import Diverged
@@ -132,7 +132,6 @@ def _is_table_model(est: Any, X: Any) -> bool:
         and not getattr(est, "_skl_callbacks", None)
         and not (isinstance(X, Dataset) and X.streaming)
         and not issparse(X)  # its rows are made dense batch by batch
-        and len(X) <= BLOCK * WINDOW
     )
 
 

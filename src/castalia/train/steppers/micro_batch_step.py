@@ -32,6 +32,14 @@ class MicroBatchStep(PlainStep):
                 return self.divided(draw, phase)
             except torch.OutOfMemoryError as error:
                 self._halve(len(draw.rows), error)
+            except RuntimeError as error:
+                if "mixed torch.Tensor and DTensor" not in str(error):
+                    raise
+                name = type(parts.net).__name__.removeprefix("FSDP")
+                raise InvalidParameter(
+                    f"Training: `strategy='fsdp'` cannot divide the weights of a {name}, which "
+                    "uses them outside the modules that hold them. Use 'ddp'."
+                ) from error
 
     def undivided(self, draw: Draw, phase: Phase) -> Terms:
         """Compute the gradients of a batch in one piece."""
@@ -48,7 +56,8 @@ class MicroBatchStep(PlainStep):
         number = min(parts.micro, -(-len(draw.rows) // strategy.world))
         total: Terms = {}
         for index in mine.tensor_split(number) if number > 1 else (mine,):
-            idle = len(index) == 0  # fewer rows than processes: join in with weight 0
+            # Fewer rows than processes: join in with weight 0.
+            idle = strategy.idle = len(index) == 0
             part = draw.part(draw.rows[:1] if idle else index)
             with parts.precision.autocast(parts.device):
                 terms = parts.objective.terms(parts.net, part.batch(), phase.name)

@@ -1,0 +1,351 @@
+"""What grows with the data and with the machines: the constants behind ``docs/scale.md``.
+
+``python -m evidence.scale NAME…``, of the names of ``PARTS``; without one, all but ``ray``, which
+needs the extra ``cluster``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evidence.rows import print_table
+
+GB = 1e9
+WORDS = 20_000
+
+
+def run(quick: bool = False, names: tuple[str, ...] = ()) -> None:
+    """Print a table a part."""
+    for name in names or [name for name in PARTS if name != "ray"]:
+        PARTS[name](quick)
+
+
+# ---- texts larger than memory ----------------------------------------------------------------
+
+CHILD = """
+import resource, sys, time
+from pathlib import Path
+import castalia
+from castalia import Training
+from castalia.models.language import GPTLanguageModel
+class Few(castalia.Callback):
+    def on_batch_end(self, state):
+        if state.total == 1:
+            print(time.perf_counter() - begun)
+        if state.total == 30:
+            raise SystemExit(print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+begun = time.perf_counter()
+GPTLanguageModel(context=128, dim=32, depth=1, heads=2, batch_size=32, random_state=0,
+    training=Training(callbacks=[Few()], watch=False, verbose=False, validation=0.05),
+).fit(Path(sys.argv[1]))
+"""
+
+
+def texts(quick: bool) -> None:
+    """Measure the memory of a language model's training against the size of its text file."""
+    rows, peaks = [], []
+    sizes = (10, 40) if quick else (30, 100, 300)
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as home:
+            path = Path(home) / "corpus.txt"
+            write_text(path, size * 1_000_000)
+            said = child(CHILD, str(path), CASTALIA_DATA=home).split()
+            peaks.append(float(said[1]) / 1024)
+            rows.append([f"{size} MB", f"{peaks[-1]:,.0f} MB", f"{float(said[0]):.0f} s"])
+    slope = np.polyfit(sizes, peaks, 1)[0]
+    print_table("Memory of a language model", ("text", "peak memory", "until the first step"), rows)
+    print(f"\nslope: {slope:.2f} MB of memory a MB of text")
+
+
+def write_text(path: Path, size: int) -> None:
+    """Write lines of made-up words, frequent ones more often, up to a size."""
+    source = random.Random(0)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["".join(source.choices(letters, k=source.randint(2, 9))) for _ in range(WORDS)]
+    weights = [1 / (i + 1) for i in range(WORDS)]
+    block = "".join(
+        " ".join(source.choices(words, weights, k=12)) + ".\n" for _ in range(20_000)
+    ).encode()
+    with path.open("wb") as file:
+        while file.tell() < size:
+            start = source.randrange(len(block) // 2)
+            file.write(block[block.index(b"\n", start) + 1 :])
+
+
+def child(program: str, *words: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    return done.stdout
+
+
+# ---- order and speed of rows on disk ---------------------------------------------------------
+
+
+def order(quick: bool) -> None:
+    """Compare the batches of a table sorted by class with those of a true shuffle."""
+    import torch
+
+    from castalia.data.batches import DiskRows, Samples, TensorRows
+
+    n, size = (1 << 21) if quick else (1 << 23), 256
+    x = np.zeros((n, 1), np.float32)
+    y = torch.arange(n) >= n // 2
+    true, rows = 0.5 / math.sqrt(size), []
+    for name, held in (("memory", TensorRows(torch.from_numpy(x))), ("disk", DiskRows(_Array(x)))):
+        samples = Samples(held, y)
+        found = np.array(
+            [
+                float(window.y[index].float().mean())
+                for window, order in samples.windows(0, 0)
+                for index in order.split(size)
+            ]
+        )
+        rows.append([name, f"{found.min():.3f} – {found.max():.3f}", f"{found.std() / true:.3f}"])
+    print_table(
+        "Batches of a sorted table",
+        (f"{n:,} rows in", "share of a class in a batch", "deviation of a true one"),
+        rows,
+    )
+
+
+class _Array:
+    """An array that is read by spans, as a file is."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape = array, array.shape
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        return self.array[start:stop]
+
+
+# ---- checkpoints -----------------------------------------------------------------------------
+
+
+def checkpoints(quick: bool) -> None:
+    """Measure how long a checkpoint takes to be written and read, by its size."""
+    import torch
+
+    from castalia.train.checkpoint import read_checkpoint, write_checkpoint
+
+    rows = []
+    for millions in (4, 16) if quick else (4, 16, 64):
+        tensors = {"weights": torch.zeros(3, millions * 1_000_000)}  # and two moments of Adam
+        with tempfile.TemporaryDirectory() as home:
+            begun = time.perf_counter()
+            path = write_checkpoint(home, 1, tensors, {})
+            written = time.perf_counter()
+            read_checkpoint(path)
+            read = time.perf_counter() - written
+            size = path.stat().st_size / GB
+        wrote = written - begun
+        figures = (f"{size:.2f}", f"{wrote:.2f}", f"{size / wrote:.2f}", f"{size / read:.2f}")
+        rows.append([f"{millions} M", *figures])
+    print_table(
+        "Checkpoints", ("parameters", "GB", "s to write", "GB/s written", "GB/s read"), rows
+    )
+
+
+# ---- batch prediction that is killed ---------------------------------------------------------
+
+
+def kills(quick: bool) -> None:
+    """Kill a batch prediction at random instants until it ends: is every row there once?"""
+    import pandas as pd
+
+    from castalia import MLPClassifier, Training, read, save
+
+    files, times = (60, 4) if quick else (1000, 20)
+    source = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        table = pd.DataFrame({"a": source.normal(size=200)})
+        table["y"] = np.where(table["a"] > 0, "yes", "no")
+        training = Training(verbose=False, watch=False)
+        model = MLPClassifier(hidden=(4,), epochs=2, random_state=0, training=training)
+        save(model.fit(read(table, target="y")), home / "model")
+        (home / "parts").mkdir()
+        for i in range(files):
+            ids = np.arange(50 * i, 50 * i + 50)
+            part = pd.DataFrame({"id": ids, "a": source.normal(size=50)})
+            part.to_parquet(home / "parts" / f"{i:04d}.parquet")
+        killed = 0
+        while (code := _predicted(home, source if killed < times else None)) != 0:
+            killed += code == -signal.SIGKILL
+        found = np.sort(pd.read_parquet(home / "out")["id"].to_numpy())
+        whole = np.array_equal(found, np.arange(50 * files))
+        once = "yes" if whole else "NO"
+        left = [path for path in (home / "out").iterdir() if path.name.startswith(".")]
+    rows = [[f"{files:,}", str(killed), f"{len(found):,}", once, str(len(left))]]
+    print_table(
+        "Batch prediction, killed",
+        ("files", "kills", "rows", "each once", "files left aside"),
+        rows,
+    )
+
+
+def _predicted(home: Path, source: Any) -> int:
+    """Predict in a fork, which is killed after a random time; return how it ended."""
+    from castalia.method.batch_predictions import predict_files
+
+    process = os.fork()
+    if process == 0:
+        list(predict_files(home / "model", sorted((home / "parts").iterdir()), home / "out"))
+        os._exit(0)
+    if source is not None:
+        time.sleep(float(source.exponential(1.0)))
+        os.kill(process, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+# ---- Ray -------------------------------------------------------------------------------------
+
+
+def ray(quick: bool) -> None:
+    """Time a search and a cross-validation one after the other, in processes, and on Ray."""
+    from sklearn.model_selection import cross_val_score
+
+    from castalia import MLPClassifier, Training, cluster
+    from castalia.tune import RandomSearch, Uniform
+
+    source = np.random.default_rng(0)
+    X = source.normal(size=(4000, 20))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    training = Training(verbose=False, watch=False)
+    epochs, trials = (3, 8) if quick else (10, 64)
+    model = MLPClassifier(hidden=(32,), epochs=epochs, random_state=0, training=training)
+    space = {"lr": Uniform(1e-4, 1e-1, log=True)}
+
+    def search() -> Any:
+        return RandomSearch(
+            model, space, trials=trials, cv=0.25, prune=False, refit=False, random_state=0
+        ).fit(X, y)
+
+    def folds() -> Any:
+        return cross_val_score(model, X, y, cv=10)
+
+    rows = []
+    for name, work in ((f"{trials} trials", search), ("10 folds", folds)):
+        alone, _ = _timed(work)
+        for where in (None, "local"):
+            with cluster(where) as workers:
+                _timed(work)  # workers start and import
+                seconds, _ = _timed(work)
+            place = "processes" if where is None else "Ray"
+            rows.append(
+                [
+                    name,
+                    f"{place}, {workers}",
+                    f"{alone:.1f}",
+                    f"{seconds:.1f}",
+                    f"{alone / seconds:.2f}",
+                ]
+            )
+    print_table("Trials and folds side by side", ("work", "workers", "s alone", "s", "times"), rows)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    begun = time.perf_counter()
+    found = work()
+    return time.perf_counter() - begun, found
+
+
+# ---- on paper --------------------------------------------------------------------------------
+
+PARAMETERS, GPUS, NODE = 10e9, 512, 8
+CONTEXT, BATCH, LAYERS, WIDTH = 2048, 4e6, 36, 4800  # BATCH in tokens
+FLOPS, SHARE = 989e12, 0.4  # of an H100 in bf16, and how much of it a training gets
+LINK, DISK = 50 * GB, 5 * GB  # bytes a second of a GPU to other nodes, and of a node to its disk
+LIFE = 50_000 * 3600.0  # seconds between two faults of one GPU
+
+
+def paper(quick: bool) -> None:
+    """Compute what ten billion parameters on 512 GPUs would take."""
+    tokens = 200 * PARAMETERS
+    step = 6 * PARAMETERS * BATCH / (GPUS * FLOPS * SHARE)
+    steps = tokens / BATCH
+    traffic = 3 * 2 * PARAMETERS * (GPUS - 1) / GPUS  # gather twice, scatter once, bf16
+    exchange = traffic / LINK
+    state = 16 * PARAMETERS  # weight, gradient and two moments in float32
+    gathered = 12 * PARAMETERS / (DISK)  # one process writes the whole checkpoint
+    sharded = 12 * PARAMETERS / (DISK * GPUS / NODE)
+    rows = [
+        ["bytes of weights, gradients and Adam's moments", f"{state / GB:.0f} GB"],
+        ["the same a GPU, divided by FSDP", f"{state / GPUS / GB:.2f} GB"],
+        ["the same a GPU, copied by DDP", f"{state / GB:.0f} GB: does not fit into 80 GB"],
+        ["steps, 200 tokens a parameter", f"{steps:,.0f}"],
+        ["s of arithmetic a step", f"{step:.2f}"],
+        ["s of traffic a step, if nothing hides it", f"{exchange:.2f}"],
+        ["days of arithmetic", f"{steps * step / 86400:.1f}"],
+        ["s a checkpoint, gathered on one process as now", f"{gathered:.0f}"],
+        ["GB of memory that this process needs for it", f"{12 * PARAMETERS / GB:.0f}"],
+        ["s a checkpoint, if every node wrote its share", f"{sharded:.1f}"],
+    ]
+    fault = LIFE / GPUS
+    for name, cost in (("gathered", gathered), ("divided", sharded)):
+        best = math.sqrt(2 * cost * fault)  # Young's and Daly's interval
+        lost = [simulate(cost, each, fault, steps * step) for each in (best / 4, best, best * 4)]
+        rows.append(
+            [
+                f"{name}: lost at a quarter of, at, and at 4 times {best / 60:.0f} minutes",
+                ", ".join(f"{100 * share:.1f} %" for share in lost),
+            ]
+        )
+    print_table("On paper", ("10 B parameters, 512 GPUs", ""), rows)
+
+
+def simulate(cost: float, interval: float, fault: float, work: float, runs: int = 300) -> float:
+    """Return the share of time lost to checkpoints, faults and restarts of five minutes."""
+    source = random.Random(0)
+    spent = sum(sum(_segments(source, cost, interval, fault, work)) for _ in range(runs))
+    return 1 - runs * work / spent
+
+
+def _segments(
+    source: random.Random, cost: float, interval: float, fault: float, work: float
+) -> Iterator[float]:
+    """Yield the seconds of every attempt at an interval of work."""
+    left, until = work, source.expovariate(1 / fault)
+    while left > 0:
+        wanted = min(interval, left) + cost
+        if until >= wanted:
+            until -= wanted
+            left -= wanted - cost
+            yield wanted
+        else:
+            yield until + 300
+            until = source.expovariate(1 / fault)
+
+
+PARTS: dict[str, Callable[[bool], None]] = {
+    "texts": texts,
+    "order": order,
+    "checkpoints": checkpoints,
+    "kills": kills,
+    "ray": ray,
+    "paper": paper,
+}
+
+if __name__ == "__main__":
+    asked = tuple(word for word in sys.argv[1:] if word != "--quick")
+    run("--quick" in sys.argv, asked)

@@ -1,0 +1,133 @@
+"""Many trainings on many machines: whatever joblib would run in processes runs on a Ray cluster.
+
+Searches, cross-validation, ensembles and scikit-learn's own ``n_jobs`` all go through joblib, so
+one context serves local processes and a cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from joblib import effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
+
+from castalia.errors import InvalidParameter
+from castalia.utils.imports import require
+from castalia.utils.text import shorten
+
+__all__ = ["cluster", "held", "public", "runs_elsewhere"]
+
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")
+
+
+@contextmanager
+def cluster(address: str | None = None, *, workers: int | None = None) -> Iterator[int]:
+    """Run what is parallel inside the block on a cluster, or in processes of this machine.
+
+    ``n_jobs`` need not be set: what leaves it at None takes all workers. Trials, folds and members
+    that no worker has begun wait; what fails there is raised here.
+
+    Parameters
+    ----------
+    address
+        None: processes of this machine. ``"local"``: Ray, started on this machine and ended with
+        the block. ``"auto"``, ``"host:6379"`` or ``"ray://host:10001"``: a Ray cluster that runs;
+        its machines need the same versions of Python, Ray and Castalia.
+    workers
+        Most tasks at a time; None: as many as there are cores.
+
+    Yields
+    ------
+    int
+        How many tasks run at a time.
+
+    Examples
+    --------
+    >>> from castalia import cluster
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn.model_selection import cross_val_score
+    >>> with cluster(workers=1):
+    ...     len(cross_val_score(DummyClassifier(), [[0], [1]] * 4, [0, 1] * 4, cv=4))
+    4
+    """
+    if workers is not None and workers < 1:
+        raise InvalidParameter(f"cluster: `workers` must be at least 1 or None; got {workers}.")
+    with ExitStack() as stack:
+        backend = "loky"
+        if address is not None:
+            stack.enter_context(_ray(address, workers))
+            backend = "ray"
+        stack.enter_context(parallel_config(backend, n_jobs=workers or -1))
+        yield effective_n_jobs(None)
+
+
+@contextmanager
+def _ray(address: str, workers: int | None) -> Iterator[None]:
+    """Join a Ray cluster, or start one; what was joined before stays joined."""
+    ray: Any = require("ray", caller="cluster", extra="cluster")
+    require("ray.util.joblib", caller="cluster", extra="cluster").register_ray()
+    if ray.is_initialized():
+        yield
+        return
+    options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+    try:
+        if address == "local":
+            ray.init(num_cpus=workers, include_dashboard=False, **options)
+        else:
+            ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise InvalidParameter(
+            f"cluster: `address` must be that of a Ray cluster that answers; got "
+            f"'{public(address)}': {shorten(public(error), 160)}."
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def public(text: object) -> str:
+    """Return an address, or words about it, without user and password.
+
+    >>> public("ray://me:secret@head:10001")
+    'ray://head:10001'
+    """
+    return _CREDENTIALS.sub("//", " ".join(str(text).split()))
+
+
+def runs_elsewhere() -> bool:
+    """Whether tasks of joblib may run on machines that do not see this one's files."""
+    backend, _ = get_active_backend()
+    return not type(backend).__module__.startswith("joblib.")
+
+
+def held(value: Any) -> Callable[[], Any]:
+    """Return a function that gives a value in any task; on a cluster the value is sent there once.
+
+    >>> held([1, 2])()
+    [1, 2]
+    """
+    backend, _ = get_active_backend()
+    if type(backend).__module__.startswith("ray."):
+        return _Stored(require("ray", caller="cluster", extra="cluster").put(value))
+    return _Here(value)
+
+
+class _Here:
+    """A value that travels with its task."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+class _Stored(_Here):
+    """A value in Ray's object store, whose arrays tasks read without copying them."""
+
+    def __call__(self) -> Any:
+        return require("ray", caller="cluster", extra="cluster").get(self.value)
