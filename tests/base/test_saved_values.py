@@ -50,13 +50,13 @@ NUMBERS = (
 OTHERS = hnp.datetime64_dtypes() | hnp.timedelta64_dtypes() | hnp.unicode_string_dtypes(max_len=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(hnp.arrays(NUMBERS | OTHERS, hnp.array_shapes(min_dims=0, min_side=0, max_side=3)))
 def test_arrays_come_back_to_the_bit(array):
     assert_same_array(roundtrip(array), array)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(hnp.arrays(NUMBERS | OTHERS, ()))
 def test_scalars_keep_type_and_bits(array):
     scalar = array[()]

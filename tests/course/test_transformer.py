@@ -22,9 +22,9 @@ def test_one_transformer_learns_to_copy_to_reverse_and_to_sort():
     net = Transformer(10, dim=32, depth=1, heads=4, dropout=0.0)
     adam = torch.optim.Adam(net.parameters(), lr=6e-3)
     warm = torch.optim.lr_scheduler.LambdaLR(
-        adam, lambda step: min((step + 1) / 50, max(0.05, 1 - step / 300))
+        adam, lambda step: min((step + 1) / 50, max(0.05, 1 - step / 380))
     )
-    for step in range(300):
+    for step in range(380):
         x, y, _ = tasks(64, 100 + step)
         given = torch.cat([torch.full((64, 1), START), y[:, :-1]], 1)
         adam.zero_grad()

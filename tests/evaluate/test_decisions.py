@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score, precision_score, recall_score
 
@@ -12,6 +12,7 @@ from castalia.evaluate import expected_cost, f_beta, optimal_threshold, precisio
 LABELS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30)
 
 
+@settings(max_examples=40)
 @given(LABELS, st.sampled_from([0.5, 1.0, 2.0]))
 def test_precision_recall_and_f_equal_scikit_learn_s(pairs, beta):
     true, said = np.array(pairs).T.astype(int)

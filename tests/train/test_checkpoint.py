@@ -361,7 +361,7 @@ def typed(tree):
     return type(tree), repr(tree)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(plain)
 def test_plain_trees_come_back_exactly(tree):
     assert typed(roundtrip(tree)) == typed(tree)

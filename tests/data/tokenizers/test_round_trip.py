@@ -71,7 +71,7 @@ def test_ugly_texts_come_back(name, text):
 
 
 @pytest.mark.parametrize("name", LOSSLESS)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_unicode_comes_back(name, text):
     made = LOSSLESS[name]

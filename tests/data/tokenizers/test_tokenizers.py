@@ -106,7 +106,7 @@ def test_normalising_twice_is_normalising_once_for_every_character_with_forms(st
     assert [text for text in once if clean(text) != text] == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
 def test_normalising_twice_is_normalising_once(text):
     once = normalise(text, tuple(NORMALISATIONS))

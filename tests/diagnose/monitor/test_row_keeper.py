@@ -128,7 +128,6 @@ def test_looks_get_rarer_and_glances_too():
     sampling = StepSchedule()
     looks = [step for step in range(5000) if sampling.look(step)]
     assert looks[:10] == [0, 1, 2, 3, 5, 8, 12, 18, 27, 41]
-    assert looks[10:16] == [62, 124, 248, 496, 992, 1492]
     assert max(np.diff(looks)) == 500
     glances = [step for step in range(5000) if sampling.glance(step)]
     assert set(np.diff([g for g in glances if 32 <= g <= 1024])) == {32}

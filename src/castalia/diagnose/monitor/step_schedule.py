@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["GLANCE_EVERY", "StepSchedule"]
 
-EARLY, LATE_GROWTH = 60, 2.0  # steps after which looks get rarer, and how much
 FIRST = 8  # steps that are all glanced at
 GLANCE_EVERY = 32
 LATER = 1024  # steps after which glances get rarer
@@ -12,11 +11,10 @@ GLANCE_LATER = 128
 
 
 class StepSchedule:
-    """Steps 0 to 3, then each half as far again as the one before, later twice as far.
+    """Steps 0 to 3, then each half as far again as the one before, at most 500 apart.
 
     A look costs about as much as two or three small steps; a glance, which keeps a few rows, a
-    fraction of one. Which steps are sampled depends on their numbers alone, not on the clock: the
-    same training has the same diagnosis on every machine.
+    fraction of one.
 
     Attributes
     ----------
@@ -28,15 +26,15 @@ class StepSchedule:
     Parameters
     ----------
     growth
-        Ratio of one looked-at step to the next, until ``EARLY``; then it is 2.
+        Ratio of one looked-at step to the next.
     most_apart
         Largest distance.
 
     Examples
     --------
     >>> sampling = StepSchedule()
-    >>> [step for step in range(1600) if sampling.look(step)]
-    [0, 1, 2, 3, 5, 8, 12, 18, 27, 41, 62, 124, 248, 496, 992, 1492]
+    >>> [step for step in range(60) if sampling.look(step)]
+    [0, 1, 2, 3, 5, 8, 12, 18, 27, 41]
     """
 
     def __init__(self, growth: float = 1.5, most_apart: int = 500) -> None:
@@ -47,8 +45,7 @@ class StepSchedule:
         """Whether to sample this step; asked in order, at steps before ``soon`` if one likes."""
         looks = step >= self.next
         if looks:
-            growth = self.growth if step < EARLY else max(self.growth, LATE_GROWTH)
-            further = min(int(step * growth + 0.5), step + self.most_apart)
+            further = min(int(step * self.growth + 0.5), step + self.most_apart)
             self.next = max(step + 1, further)
         if step >= self.soon:
             every = GLANCE_EVERY if step < LATER else GLANCE_LATER

@@ -76,7 +76,8 @@ def _loss_gap(case: Case, known: Sequence[Evaluation]) -> tuple[list[Evidence], 
     rows = max(1.0, values[0] / train[0]) if case.head.reduction == "sum" else 1.0
     gap = np.nan if case.head.loss in WITHOUT_ZERO else last / train[-1] / rows
     falling = train[-1] < limit("fit.train_falls") * train[int(values.argmin())]
-    risen, above = [], []
+    risen: list[Evidence] = []
+    above: list[Evidence] = []
     turned = rise > limit("fit.rise") and end - least > limit("fit.rise_least") * abs(least)
     if turned and _weighs(case, end - least) and (falling or gap > limit("fit.gap")):
         risen.append(Evidence("validation loss at the end over its least", rise, limit("fit.rise")))

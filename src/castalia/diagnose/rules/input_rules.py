@@ -9,7 +9,7 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
-from castalia.diagnose.rules.distinct_rows import distinct_rows
+from castalia.diagnose.rules.distinct_rows import distinct_rows, distinct_values
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -185,13 +185,10 @@ def _serial(x: np.ndarray) -> np.ndarray:
     if len(rows) < 40:
         return np.zeros(0, int)
     found = []
-    for j in range(rows.shape[1]):
-        values = rows[:, j]
-        if not np.isfinite(values).all():
-            continue
-        distinct = np.unique(values)
-        if len(distinct) < limit("columns.serial") * len(values):
-            continue
+    ordered, first = distinct_values(rows)
+    many = first.sum(axis=0) >= limit("columns.serial") * len(rows)
+    for j in np.flatnonzero(many & np.isfinite(rows).all(axis=0)):
+        values, distinct = rows[:, j], ordered[first[:, j], j]
         gaps = np.diff(distinct)
         whole = (
             np.allclose(values, np.round(values)) and values.max() - values.min() >= len(values) - 1

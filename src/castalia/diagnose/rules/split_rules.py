@@ -9,7 +9,7 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import REGRESSIONS, Case
-from castalia.diagnose.rules.distinct_rows import distinct_rows
+from castalia.diagnose.rules.distinct_rows import distinct_rows, distinct_values
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -197,10 +197,9 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     found = np.zeros(x.shape[1])
     classes, label = np.unique(y, return_inverse=True)
     own = np.eye(len(classes), dtype=int)
-    ordered = np.sort(x, axis=0)
-    new = np.vstack([np.ones((1, x.shape[1]), bool), ordered[1:] > ordered[:-1]])
-    for j in np.flatnonzero(new.sum(axis=0) <= 20):
-        values = ordered[new[:, j], j]
+    ordered, first = distinct_values(x)
+    for j in np.flatnonzero(first.sum(axis=0) <= 20):
+        values = ordered[first[:, j], j]
         which = np.searchsorted(values, x[:, j])
         cells = np.bincount(which * len(classes) + label, minlength=len(values) * len(classes))
         cells = cells.reshape(len(values), len(classes))

@@ -6,6 +6,7 @@ import torch
 
 from castalia import Callback, FastText, GloVe, Training, Word2Vec
 from castalia.errors import Diverged, InvalidParameter
+from castalia.train import checkpoint_pace
 
 WORDS = ["red", "green", "blue", "dog", "cat", "cow", "one", "two", "three", "four"]
 TEXTS = [" ".join(np.random.default_rng(i).choice(WORDS, 12)) for i in range(60)]
@@ -68,8 +69,10 @@ class Kill(Callback):
     "every, after, kept", [(None, None, None), (1, 9, 8), (4, 13, 12), (2, 2, 0)]
 )
 def test_a_run_that_was_killed_ends_with_the_bits_of_one_that_was_not(
-    name, every, after, kept, tmp_path
+    name, every, after, kept, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(checkpoint_pace, "SECONDS", 0.0)  # a checkpoint after every epoch
+    monkeypatch.setattr(checkpoint_pace, "SHARE", np.inf)
     whole, rest = Events(), Events()
     undisturbed = MODELS[name](training=Training(callbacks=[whole])).fit(TEXTS)
     settings = {"run": tmp_path / "run", "checkpoint_every": every}
