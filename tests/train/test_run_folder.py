@@ -172,7 +172,10 @@ READ_ONLY = """
 import sys
 from castalia.cli import main
 sys.argv = ["castalia", "runs", sys.argv[1]]
-main()
+try:
+    main()
+finally:
+    assert "torch" not in sys.modules  # a list is there at once
 """
 
 

@@ -180,6 +180,6 @@ def fields_for(owner: Any, network: Callable[..., Any]) -> dict[str, Any]:
 
 @cache
 def parameter_names(cls: type[BaseEstimator]) -> list[str]:
-    """Return what scikit-learn reads off a constructor, anew at every ``get_params``: once."""
+    """Return the names that scikit-learn reads off a constructor at every ``get_params``: once."""
     found: list[str] = BaseEstimator._get_param_names.__func__(cls)
     return found

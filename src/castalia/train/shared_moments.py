@@ -91,7 +91,7 @@ class _Sum(torch.autograd.Function):
 @torch.no_grad()
 def _remember(layer: _BatchNorm, count: Tensor, mean: Tensor, variance: Tensor) -> None:
     """Move the running statistics towards those of a batch, as torch does."""
-    share = layer.momentum
+    share: Any = layer.momentum
     if layer.num_batches_tracked is not None:
         layer.num_batches_tracked.add_(1)
         share = 1 / layer.num_batches_tracked if share is None else share

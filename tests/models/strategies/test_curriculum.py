@@ -33,8 +33,8 @@ def blurred(n, seed):
 
 
 def test_clear_rows_first_reach_more_than_a_random_order_in_as_many_steps():
-    X, y, blur = blurred(400, 0)
-    unseen = blurred(1000, 1)[0]
+    X, y, blur = blurred(400, 100)  # seeds that the settings were not chosen on
+    unseen = blurred(1000, 101)[0]
     truth = (unseen[:, :4].sum(axis=1) > 0).astype(int)
     net = MLPClassifier(hidden=(), epochs=5, lr=0.02, training=PLAIN)
 
@@ -42,7 +42,7 @@ def test_clear_rows_first_reach_more_than_a_random_order_in_as_many_steps():
         model = Curriculum(net, order=order, begin=0.2, ramp=1.0, random_state=seed)
         return model.fit(X, y, groups=blur).score(unseen, truth)
 
-    gains = [score("given", seed) - score("random", seed) for seed in range(3)]
+    gains = [score("given", seed) - score("random", seed) for seed in range(100, 103)]
     assert np.mean(gains) > 0.02
 
 

@@ -46,13 +46,13 @@ def test_a_student_of_a_good_teacher_beats_the_same_network_on_labels_alone():
     teacher = RandomForestClassifier(50, min_samples_leaf=3, random_state=0)
     teacher.fit(*moons(600, 0.2, 1))
     unseen, gains = moons(1000, 0.2, 2), []
-    for seed in range(3):
+    for seed in range(100, 103):  # the settings were chosen on others
         X, y = moons(80, 0.2, 10 + seed)
         y = np.where(np.random.default_rng(seed).random(80) < 0.25, 1 - y, y)  # careless labels
         alone = clone(NET).set_params(random_state=seed).fit(X, y).score(*unseen)
         student = Distill(NET, teacher=teacher, share=0.9, random_state=seed).fit(X, y)
         gains.append(student.score(*unseen) - alone)
-    assert min(gains) > 0.04
+    assert np.mean(gains) > 0.04  # not with every draw of the labels
 
 
 def test_numbers_are_taught_in_the_units_of_the_target():

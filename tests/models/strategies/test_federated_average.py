@@ -32,11 +32,11 @@ def test_one_local_step_is_the_step_on_all_rows():
 
 
 def test_clients_with_several_local_steps_end_near_the_central_model():
-    X, y = moons(300)
+    X, y = moons(300, seed=100)  # the settings were chosen on other seeds
     net = MLPClassifier(hidden=(16,), lr=0.03, epochs=30, batch_size=16, training=PLAIN_ADAM)
-    central = clone(net).set_params(random_state=0).fit(X, y).score(*moons(500, seed=9))
+    central = clone(net).set_params(random_state=100).fit(X, y).score(*moons(500, seed=9))
     clients = np.repeat([0, 1, 2], [40, 110, 150])
-    model = FederatedAveraging(net, rounds=15, local_epochs=2, random_state=0)
+    model = FederatedAveraging(net, rounds=15, local_epochs=2, random_state=100)
     model.fit(X, y, groups=clients)
     assert model.score(*moons(500, seed=9)) > central - 0.06
     assert model.rounds_[-1] < model.rounds_[0]

@@ -135,7 +135,7 @@ def test_a_view_may_be_any_transform():
 
 def test_a_joint_model_beats_the_discriminative_and_the_generative_one_alone():
     alone, codes, joint = [], [], []
-    for seed in (0, 2, 3):
+    for seed in (100, 101, 102):  # the settings were chosen on others
         X, y = corners(308, seed, 1.3)
         unseen, truth = corners(500, seed + 50, 1.3)
         net = clone(NET).set_params(random_state=seed)

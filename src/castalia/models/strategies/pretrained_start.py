@@ -105,7 +105,7 @@ class FineTune(Started, Strategy):
     >>> from castalia.testing.toys import moons
     >>> X, y = moons(300)
     >>> known = FineTune(random_state=0).fit(X[:200], y[:200]).estimator_
-    >>> FineTune(source=known, random_state=0).fit(X[200:220], y[200:220]).score(X, y) > 0.9
+    >>> FineTune(source=known, random_state=0).fit(X[200:], y[200:]).score(X, y) > 0.85
     True
     """
 
