@@ -318,12 +318,12 @@ def test_of_short_steps_a_multistep_network_gets_farther_than_a_residual_one():
     for kind in (nn.Sequential, MultistepResidual):
         nets = [
             trained(lambda k=kind: build(k), x, y, epochs=30, lr=2e-2, seed=seed)
-            for seed in range(2)
+            for seed in range(4)
         ]
         found[kind] = np.mean([accuracy(net, fresh, truth) for net in nets])
     weights = [sum(p.numel() for p in build(kind).parameters()) for kind in found]
     assert weights == [142, 142 + 5]  # a k for every block but the first
-    assert found[MultistepResidual] > found[nn.Sequential] + 0.05
+    assert found[MultistepResidual] > found[nn.Sequential] + 0.1
 
 
 def test_a_multistep_network_is_as_accurate_as_a_residual_one_with_as_many_weights(digits):

@@ -5,7 +5,7 @@ from torch import nn
 
 from castalia.nets.language import Transformer, generate
 
-SYMBOLS, LENGTH, START = 6, 4, 9
+SYMBOLS, LENGTH, START = 8, 5, 11
 
 
 def tasks(rows, seed):
@@ -19,12 +19,12 @@ def tasks(rows, seed):
 
 def test_one_transformer_learns_to_copy_to_reverse_and_to_sort():
     torch.manual_seed(0)
-    net = Transformer(10, dim=32, depth=1, heads=4, dropout=0.0)
-    adam = torch.optim.Adam(net.parameters(), lr=6e-3)
+    net = Transformer(12, dim=32, depth=1, heads=4, dropout=0.0)
+    adam = torch.optim.Adam(net.parameters(), lr=3e-3)
     warm = torch.optim.lr_scheduler.LambdaLR(
-        adam, lambda step: min((step + 1) / 50, max(0.05, 1 - step / 380))
+        adam, lambda step: min((step + 1) / 50, max(0.05, 1 - step / 450))
     )
-    for step in range(380):
+    for step in range(450):
         x, y, _ = tasks(64, 100 + step)
         given = torch.cat([torch.full((64, 1), START), y[:, :-1]], 1)
         adam.zero_grad()
