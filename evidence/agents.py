@@ -24,7 +24,7 @@ SEEDS, GAMES = range(5), 10_000
 
 def agents(seed: int, quick: bool) -> dict[str, Any]:
     """Return both, with settings fixed beforehand."""
-    training = Training(schedule="linear", device="cpu")
+    training = Training(schedule="linear_decay", device="cpu")
     return {
         "DQN": DQN(
             epochs=3 if quick else 200, hidden=(128, 128), lr=1e-3, training=training,

@@ -44,7 +44,7 @@ class DirectEstimator(BaseEstimator):
         Seed, for those that draw numbers.
     """
 
-    _get_param_names = classmethod(parameter_names)
+    _get_param_names: ClassVar[Any] = classmethod(parameter_names)  # type: ignore[arg-type]
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
     _unsaved: ClassVar[tuple[str, ...]] = ()

@@ -93,7 +93,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     codec: ClassVar[TargetCodec]
     recipe: ClassVar[Recipe] = Recipe()  # of settings that depend on the data
     usual_training: ClassVar[Training] = Training()  # where ``training`` is None
-    _get_param_names = classmethod(parameter_names)
+    _get_param_names: ClassVar[Any] = classmethod(parameter_names)  # type: ignore[arg-type]
     diagnosis_: ClassVar[Any] = Watched()
     __signature__: ClassVar[Any] = PlainSignature()
     batch_tokens = cast("int | None", None)  # most tokens of a batch: a field where texts are read

@@ -85,6 +85,6 @@ def content(X: Any) -> str:
     return X.fingerprint() if own else read(X).fingerprint()
 
 
-def _bytes(array: np.ndarray) -> np.ndarray:
+def _bytes(array: np.ndarray) -> memoryview:
     """Return the bytes of an array, without a copy of one that is contiguous."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

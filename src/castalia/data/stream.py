@@ -100,8 +100,7 @@ class DiskMatrix:
         found = np.empty((stop - start, columns), self.dtype)
         with self._place:
             self.file.seek(start * columns * self.dtype.itemsize)
-            file: Any = self.file
-            got = file.readinto(found.reshape(-1).view(np.uint8)) if found.size else 0
+            got = self.file.readinto(found.data.cast("B")) if found.size else 0  # type: ignore[attr-defined]
         if got != found.nbytes:
             raise InvalidData(f"DiskMatrix.read: the file must hold {rows} rows; it was cut off.")
         return found
