@@ -210,7 +210,8 @@ def _predicted(home: Path, source: Any) -> int:
 
     process = os.fork()
     if process == 0:
-        list(predict_files(home / "model", sorted((home / "parts").iterdir()), home / "out"))
+        files = sorted((home / "parts").iterdir())
+        list(predict_files(home / "model", files, home / "out", keep=["id"]))
         os._exit(0)
     if source is not None:
         time.sleep(float(source.exponential(1.0)))

@@ -32,6 +32,13 @@ TINY = {
 }
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Of ``-m gpu`` only files that have such tests are imported: others may need more packages."""
+    if config.getoption("markexpr") == "gpu" and collection_path.name.startswith("test_"):
+        return "mark.gpu" not in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
 def pytest_collection_modifyitems(items):
     without_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
     for item in items:

@@ -25,6 +25,7 @@ from castalia.utils.process_ranks import rank_and_world
 __all__ = ["answer_files", "predict_files"]
 
 ROWS = 65_536  # answered at a time
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def predict_files(
@@ -86,17 +87,18 @@ def answer_files(
 ) -> list[tuple[Path, Path]]:
     """Return each file with the one its answers go to: the same name, below the folder they share.
 
-    >>> [str(path) for _, path in answer_files(["a/x.csv", "a/b/x.csv.gz"], "out")]
-    ['out/x.csv', 'out/b/x.csv']
+    >>> [str(path) for _, path in answer_files(["a/x.2024.csv", "a/b/x.csv.gz"], "out")]
+    ['out/x.2024.csv', 'out/b/x.csv']
     """
     sources = [Path(file) for file in files]
     shared = os.path.commonpath([os.path.abspath(path.parent) for path in sources])
     pairs = []
     for path in sources:
         below = Path(os.path.relpath(os.path.abspath(path), shared))
-        stem, *endings = below.name.split(".")
-        known = next((f".{e.lower()}" for e in endings if f".{e.lower()}" in ENDINGS), ".parquet")
-        pairs.append((path, Path(out) / below.with_name(f"{stem}{known}")))
+        while below.suffix.lower() in COMPRESSED:
+            below = below.with_suffix("")
+        known = below.suffix.lower() if below.suffix.lower() in ENDINGS else ".parquet"
+        pairs.append((path, Path(out) / below.with_suffix(known)))
     if len({path for _, path in pairs}) < len(pairs):
         raise InvalidParameter(
             "predict: files must have different names before their endings, as their answers will; "
