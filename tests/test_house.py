@@ -5,6 +5,7 @@ a rule that has gone blind is noticed.
 """
 
 import ast
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -106,10 +107,20 @@ FILES = files()
 @cache
 def library() -> tuple[Module, ...]:
     """Parse every file of the library, when the first rule asks for it."""
-    return tuple(
+    gc.disable()  # millions of nodes, none of them garbage
+    found = tuple(
         Module(name, ast.parse(file.read_bytes(), filename=str(file)), file.stem == "__init__")
         for name, file in FILES.items()
     )
+    gc.enable()
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget():
+    """Let go of the trees when the last rule is checked."""
+    yield
+    library.cache_clear()
 
 
 def called(call: ast.Call) -> str:
@@ -117,12 +128,18 @@ def called(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
+def is_for_types(test: ast.expr) -> bool:
+    """Whether a condition asks for ``TYPE_CHECKING``, which no program sees true."""
+    names = (getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(test))
+    return "TYPE_CHECKING" in names
+
+
 def walk(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     """Yield every node that runs, and whether it runs when the module is imported."""
     todo = [(child, True) for child in ast.iter_child_nodes(node)][::-1]
     while todo:
         child, at_top = todo.pop()
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+        if isinstance(child, ast.If) and is_for_types(child.test):
             todo += [(other, at_top) for other in reversed(child.orelse)]
             continue
         yield child, at_top

@@ -97,8 +97,10 @@ def test_a_second_process_is_refused_and_the_first_one_ends_undisturbed(tmp_path
 def test_a_run_whose_process_is_dead_is_not_running_and_can_be_resumed(tmp_path, number):
     run = tmp_path / "runs" / "shared"
     with training_elsewhere(tmp_path, run) as child:
-        os.kill(child, number)
-        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        # a first SIGTERM lets the step, which waits here, come to its end
+        while os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            os.kill(child, number)
+            time.sleep(0.02)
         assert statuses(run.parent) == ["interrupted"]
     assert weights(model(run).fit(X, Y)) == weights(model(None).fit(X, Y))
     assert statuses(run.parent) == ["finished"]

@@ -78,7 +78,7 @@ def run(*, quick: bool = False) -> Outcome:
     data, random = digits(1000 if quick else 1500, 200, small=True), np.random.default_rng(0)
     side = data.side
     window, canvas = side + side // 2, 5 * side
-    small = LeNetClassifier(epochs=15 if quick else 25, lr=2e-3, random_state=0)
+    small = LeNetClassifier(epochs=20 if quick else 25, lr=2e-3, random_state=0)
     small.fit(*lessons(data, window, random))
     model = FullyConvolutional(estimator=small).fit()
     large, corners = scattered(data.x_test.reshape(-1, side, side), canvas, random, clear=side)
