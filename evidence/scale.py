@@ -214,7 +214,7 @@ def _predicted(home: Path, source: Any) -> int:
         list(predict_files(home / "model", files, home / "out", keep=["id"]))
         os._exit(0)
     if source is not None:
-        time.sleep(float(source.exponential(1.0)))
+        time.sleep(float(source.exponential(0.12)))
         os.kill(process, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
