@@ -13,6 +13,7 @@ from castalia.optim import OPTIMIZERS, closure_kind, constant, warmup
 from castalia.testing import train_tensors
 from castalia.testing.toys import sine
 from castalia.train import EVENTS, RunStore
+from castalia.train.strategy import Single
 
 RANDOM = torch.Generator().manual_seed(0)
 X = torch.randn(64, 3, generator=RANDOM, dtype=torch.float64)
@@ -259,6 +260,15 @@ def test_a_failure_is_the_last_event():
         fit(watch=order, objective=Breaks(1))
     epoch = ["on_epoch_start", *BATCH * 4]
     assert order.heard == ["on_fit_start", *epoch, "on_failure"]
+
+
+def test_a_failure_leaves_the_network_as_other_code_expects_it(monkeypatch):
+    released = []
+    monkeypatch.setattr(Single, "release", lambda self, net: released.append(net))
+    net = network()
+    with pytest.raises(Diverged):
+        fit(net, objective=Breaks(1))
+    assert released == [net]
 
 
 def test_a_callback_can_stop_the_training_after_the_epoch():

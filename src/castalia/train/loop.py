@@ -166,6 +166,7 @@ class _Loop:
             try:
                 self._stages(legs, saved, optimizers)
             except BaseException:
+                place.strategy.release(place.net)
                 self.dispatch("on_failure", state)
                 raise
             place.net._compiled_call_impl = None  # else predictions would compile it once more

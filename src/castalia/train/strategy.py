@@ -50,7 +50,7 @@ class Single:
         """Make the network ready; called once before the optimizers are made."""
 
     def release(self, net: nn.Module) -> None:
-        """Leave the network as other code expects it; called once at the end."""
+        """Leave the network as other code expects it; called at the end, also of a failure."""
 
     def share(self, index: Tensor) -> Tensor:
         """Return this process's part of a batch."""
