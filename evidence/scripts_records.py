@@ -74,16 +74,14 @@ def pack(folder: Path, file: Path) -> None:
         if what not in ("scan", "plain") and matters(one, what, results)
     ]
     found.sort(key=lambda path: "__doctor" not in path.name)
-    left = [MOST] * ARCHIVES
-    archives = [tarfile.open(f"{file}.{i}", "w") for i in range(ARCHIVES)]
-    for path in filter(Path.exists, found):
-        size = path.stat().st_size
-        i = next((i for i in range(ARCHIVES) if left[i] > size), None)
-        if i is not None:
-            left[i] -= size
-            archives[i].add(path, path.name)
-    for archive in archives:
-        archive.close()
+    for i in range(ARCHIVES):
+        left = MOST
+        with tarfile.open(f"{file}.{i}", "w") as archive:
+            for path in [one for one in found if one.exists()]:
+                if path.stat().st_size < left:
+                    left -= path.stat().st_size
+                    archive.add(path, path.name)
+                    found.remove(path)
 
 
 def again(folder: Path) -> None:
