@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import re
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from typing import Any
 
 from evidence.scripts_faults import FAULTS
 from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, scripts
+from evidence.scripts_records import record_name
 from evidence.scripts_report import report
 
 HERE = Path(__file__).parents[1]
@@ -37,6 +40,7 @@ STAGES = {
     "faults": ("scan", "plain", "doctor"),  # and then the faults
 }
 TAIL = 2000  # letters of an error that are kept
+SAVE = 5.0  # seconds between two writings of all results
 # One core, no GPU, nothing from elsewhere, the same order of sets.
 ALONE = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TQDM_DISABLE"), "1"),
@@ -76,15 +80,22 @@ class Runner:
         Seconds that a run may take.
     jobs
         Runs at a time.
+    minutes
+        For all of them; what has not ended by then gives no result.
     """
 
-    def __init__(self, clones: Path, out: Path, limit: float, jobs: int = 1) -> None:
+    def __init__(
+        self, clones: Path, out: Path, limit: float, jobs: int = 1, minutes: float = math.inf
+    ) -> None:
         self.clones, self.limit = clones.resolve(), limit
+        self.end = time.monotonic() + 60 * minutes
+        self.records = out.resolve() / "records"
+        self.records.mkdir(parents=True, exist_ok=True)
         self.pool = ThreadPoolExecutor(jobs)
-        out.mkdir(parents=True, exist_ok=True)
         self.file, self.lock = out / "scripts.json", threading.Lock()
         self.local, self.servers = threading.local(), []
         self.results: dict[str, dict[str, Any]] = {}
+        self.saved = 0.0
         if self.file.exists():
             self.results = json.loads(self.file.read_text())
 
@@ -98,17 +109,24 @@ class Runner:
         self.pool.shutdown()
         for server in self.servers:
             server.communicate()
+        self.file.write_text(json.dumps(self.results))
 
     def one(self, job: Job) -> None:
         """Run a job and keep what it gives; an error is a result."""
+        if time.monotonic() > self.end:
+            return
         try:
             with tempfile.TemporaryDirectory() as place:
                 result = self._run(job, Path(place))
         except Exception as error:
             result = {"code": -1, "error": f"{type(error).__name__}: {error}"}
+        if result["code"] < 0 and time.monotonic() > self.end:
+            return
         with self.lock:
             self.results.setdefault(job.script.name, {})[job.what] = result
-            self.file.write_text(json.dumps(self.results))
+            if time.monotonic() > self.saved + SAVE:
+                self.file.write_text(json.dumps(self.results))
+                self.saved = time.monotonic()
             said = result.get("first", "") if job.watched else ""
             line = f"{job.script.name:36} {job.what:16} {result['code']:3}"
             print(f"{line} {result.get('wall', 0):6.1f} s  {said}", flush=True)  # noqa: T201
@@ -123,12 +141,13 @@ class Runner:
             "at": str(at),
             "path": [*map(str, (HERE, HERE / "src")), str(folder)],
             "environment": ALONE,
-            "limit": self.limit,
+            "limit": min(self.limit, self.end - time.monotonic()),
             "seed": job.script.seed,
             "stand_ins": job.script.stand_ins,
             "fault": "" if job.fault in SOURCE_FAULTS else job.fault,
             "diagnosis": str(diagnosis) if job.watched else "",
             "scan": job.what == "scan",
+            "records": str(self.records / record_name(job.script.name, job.what)),
             **{name: str(place / name) for name in ("out", "err", "result")},
         }
         result = self._ordered(order) | _printed(place, job) | _read(place / "result")
@@ -222,16 +241,19 @@ def run(words: list[str]) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/scripts"), help="for scripts.json")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--limit", type=float, default=120, help="seconds for a run")
-    parser.add_argument("--half", choices=HALVES, help="one half only")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="for all runs")
+    parser.add_argument("--half", choices=HALVES, nargs="+", default=HALVES, help="these only")
+    parser.add_argument("--once", action="store_true", help="no second run without the doctor")
     parser.add_argument("--only", default="", help="parts of names, with commas between")
     parser.add_argument("--stage", choices=tuple(STAGES), default="faults", help="how far to go")
     asked = parser.parse_args(words)
     parts = asked.only.split(",")
-    found = [one for one in scripts() if asked.half in (None, one.half)]
-    found.sort(key=lambda one: one.half)
+    found = [one for one in scripts() if one.half in asked.half]
+    found.sort(key=lambda one: asked.half.index(one.half))
     wanted = [one for one in found if any(part in one.name for part in parts)]
-    runner = Runner(asked.clones, asked.out, asked.limit, asked.jobs)
-    runner.all([Job(one, what) for one in wanted for what in STAGES[asked.stage]])
+    runner = Runner(asked.clones, asked.out, asked.limit, asked.jobs, asked.minutes)
+    stages = [what for what in STAGES[asked.stage] if what != "plain" or not asked.once]
+    runner.all([Job(one, what) for one in wanted for what in stages])
     if asked.stage == "faults":
         faulty = [job for job in chosen(found, runner.results) if job.script in wanted]
         random.Random(0).shuffle(faulty)  # a run that is cut short loses no kind of them

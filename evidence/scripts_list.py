@@ -15,7 +15,7 @@ from pathlib import Path
 from evidence.scripts_files import FILES
 
 LIST = Path(__file__).with_name("scripts.toml")
-HALVES = ("tune", "look", "fresh", "fourth")
+HALVES = ("tune", "look", "fresh", "fourth", "fifth")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Script:
         Where it is.
     half
         "tune": the doctor's rules may be mended on it; "look": looked at once, and mended on
-        since; "fresh" and "fourth": the same, one after the other. All scripts of a repository are
+        since; the others: the same, one after another. All scripts of a repository are
         in the same.
     kind, trains
         A word such as "vision", and what is trained.

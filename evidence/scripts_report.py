@@ -22,6 +22,9 @@ TIME = re.compile(r"\d[\d.:]*\s?(?:ms|m|s|sec|secs|seconds)\b")
 
 def report(found: list[Script], results: Results) -> None:
     """Print everything, each half by itself."""
+    for runs in results.values():
+        if "scan" in runs:
+            runs.setdefault("plain", runs["scan"])
     for half in HALVES:
         ran = [one for one in found if one.half == half and "doctor" in results.get(one.name, {})]
         if ran:

@@ -74,7 +74,8 @@ class Run:
         ``command`` (the script and its arguments), ``at``, ``path``, ``environment``, ``out`` and
         ``err`` (files for what is printed), ``seed``, ``stand_ins``, ``fault``, ``diagnosis`` (the
         doctor's folder; empty where the script is not watched), ``scan`` (whether what the script
-        calls is noted) and ``result`` (the file to write).
+        calls is noted), ``records`` (the file for what the doctor saw) and ``result`` (the file
+        for the rest).
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -92,6 +93,12 @@ class Run:
         after_import("torch", self._with_torch)
         if self.order["fault"] and self.order["diagnosis"]:
             after_import("castalia.diagnose.script.script_session", self._with_doctor)
+        if self.order["diagnosis"]:
+            from evidence.scripts_records import keep
+
+            after_import(
+                "castalia.diagnose.monitor.loop_doctor", lambda: keep(self.order["records"])
+            )
         script, *args = self.order["command"]
         try:
             if self.order["diagnosis"]:

@@ -7,6 +7,7 @@ from evidence.scripts import Job, Runner, chosen
 from evidence.scripts_faults import FAULTS
 from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, scripts
 from evidence.scripts_packages import PACKAGES
+from evidence.scripts_records import judged, record_name
 from evidence.scripts_report import is_first, is_same
 
 from castalia.diagnose import NAMES
@@ -106,5 +107,7 @@ def test_the_runner_compares_and_plants(own):
     assert is_same(runs)
     assert not [one for one in runs["doctor"]["findings"] if one["severity"] == "error"]
     assert is_first(script, "other_parameters", runner.results)
+    kept = runner.records / record_name("own", "other_parameters")
+    assert judged(kept).codes == tuple(runs["other_parameters"]["codes"])
     runs["doctor"]["out"] += "something else"
     assert not is_same(runs)

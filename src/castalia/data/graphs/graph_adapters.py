@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -162,6 +162,12 @@ class GraphSetAdapter(_GraphAdapter):
     """Whole graphs as rows."""
 
     named = False
+    nodes = 1.0  # of a graph, on average
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """How large graphs are."""
+        return {**super().extra, "nodes": self.nodes}
 
     def check(self, X: Any, owner: str) -> Graphs:
         """Return graphs, all described alike."""
@@ -184,6 +190,7 @@ class GraphSetAdapter(_GraphAdapter):
     def fit(self, X: Graphs, sample_weight: np.ndarray | None = None) -> Self:
         """Learn from the features of all nodes of all graphs."""
         self.features.fit(X.graphs)
+        self.nodes = float(np.mean([len(graph) for graph in X]))
         self.fitted = True
         return self
 

@@ -27,6 +27,8 @@ class GAT(ConvolutionStack):
         Heads of the last layer of scores.
     dropout
         Of states and of attention.
+    message_dropout
+        Of what is passed on.
     """
 
     sparse: ClassVar[bool] = True
@@ -41,16 +43,16 @@ class GAT(ConvolutionStack):
         heads: int = 8,
         last_heads: int = 1,
         dropout: float = 0.0,
+        message_dropout: float = 0.0,
         activation: str = "elu",
     ) -> None:
         part = max(1, hidden // heads)
         count = depth - (outputs is not None)
         sizes = [inputs, *[part * heads] * count]
-        layers = [GATConv(a, part, heads=heads, dropout=dropout) for a in sizes[:count]]
+        drop = {"dropout": dropout, "message_dropout": message_dropout}
+        layers = [GATConv(a, part, heads=heads, **drop) for a in sizes[:count]]
         if outputs is not None:
-            layers.append(
-                GATConv(sizes[-1], outputs, heads=last_heads, join="mean", dropout=dropout)
-            )
+            layers.append(GATConv(sizes[-1], outputs, heads=last_heads, join="mean", **drop))
         super().__init__(
             layers,
             outputs or part * heads,

@@ -85,6 +85,8 @@ class GraphHead(nn.Module):
         ``"sum"``, ``"mean"``, ``"max"``, ``"attention"`` or ``"universal"``.
     dropout
         Of what is read out.
+    size
+        Nodes of a usual graph, which sums are divided by: outputs begin as small as those of means.
     """
 
     def __init__(
@@ -95,11 +97,12 @@ class GraphHead(nn.Module):
         *,
         readout: str = "sum",
         dropout: float = 0.0,
+        size: float = 1.0,
     ) -> None:
         super().__init__()
         self.inputs, self.body = inputs, body
         width = int(body.width)  # type: ignore[arg-type]
-        self.readout = build_readout(readout, width)
+        self.readout = build_readout(readout, width, size=size)
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(width, outputs)
 

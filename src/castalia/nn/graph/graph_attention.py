@@ -47,6 +47,8 @@ class GATConv(nn.Module):
         ``"concat"`` puts the heads side by side, ``"mean"`` averages them.
     dropout
         Probability that a weight of attention is set to zero in training.
+    message_dropout
+        Probability that a number which is passed on is set to zero in training.
     slope
         Of the negative part of LeakyReLU.
     """
@@ -59,9 +61,11 @@ class GATConv(nn.Module):
         heads: int = 1,
         join: str = "concat",
         dropout: float = 0.0,
+        message_dropout: float = 0.0,
         slope: float = 0.2,
     ) -> None:
         super().__init__()
+        self.message_dropout = message_dropout
         self.heads, self.join, self.dropout, self.slope = heads, join, dropout, slope
         self.weight = nn.Parameter(torch.empty(inputs, heads * outputs))
         self.target_score = nn.Parameter(torch.empty(heads, outputs))  # a_1
@@ -83,6 +87,7 @@ class GATConv(nn.Module):
         alpha = F.dropout(self.attention(h, edges), self.dropout, self.training)
         if edges.mask is not None:
             alpha = alpha * edges.mask[:, None].to(alpha.dtype)
+        h = F.dropout(h, self.message_dropout, self.training)
         found = torch.stack(
             [
                 weighted_product(edges, a, part)
