@@ -13,8 +13,8 @@ from castalia.errors import InvalidParameter
 SCRIPT = Path(__file__).with_name("together.py")
 CASES = ["plain", "weights", "accumulation", "clipping", "values", "plateau", "decay"]
 CASES += ["validation", "resumed"]
-FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "RNNClassifier"]
-FAMILIES += ["Autoencoder", "GraphClassifier", "NodeClassifier"]
+FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "ResNetClassifier"]
+FAMILIES += ["RNNClassifier", "Autoencoder", "GraphClassifier", "NodeClassifier"]
 
 
 @pytest.fixture(scope="module")

@@ -51,8 +51,8 @@ CASES = {
     "average": ({"average": "ema"}, None),
 }
 # One of every family, and of language both directions. Each process draws the masks of BERT.
-FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "RNNClassifier"]
-FAMILIES += ["Autoencoder", "GraphClassifier", "NodeClassifier"]
+FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "ResNetClassifier"]
+FAMILIES += ["RNNClassifier", "Autoencoder", "GraphClassifier", "NodeClassifier"]
 SHARDED = [case for case in CASES if case != "average"]
 
 
@@ -88,11 +88,13 @@ def resumed(case, strategy, folder):
 
 
 def family(name, strategy):
-    """Train the small configuration of a system; without dropout, which each process draws."""
+    """Train the small configuration of a system, without the noise that each process draws."""
     system = SYSTEMS[name]
     model = make(system).set_params(epochs=1)
     if "dropout" in model.get_params():
         model.set_params(dropout=0.0)
+    if "augment" in model.get_params():
+        model.set_params(augment=None)
     known = {} if model.training is None else model.training.get_params()
     settings = {**known, **ALL, "patience": None, "watch": False, "strategy": strategy}
     X, y = _some(system)

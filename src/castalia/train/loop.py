@@ -234,6 +234,7 @@ class _Loop:
             place.strategy,
             capture=capture,
             rows=len(self.data),
+            steps=self.state.steps,
             **listeners,
         )
         self.state.settings["precision"] = parts.precision.name
