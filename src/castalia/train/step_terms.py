@@ -51,6 +51,10 @@ class StepTerms:
                     raise _diverged(self.state, name, found, phase)
         self.rows.extend(rows)
 
+    def keep(self, terms: dict[str, float]) -> None:
+        """Take the terms of an epoch without steps."""
+        self.seen, self.rows = {name: [value] for name, value in terms.items()}, [1]
+
     def means(self) -> dict[str, Any]:
         """Return the mean of each term over the epoch, and begin another."""
         found = {name: _mean(values, self.rows) for name, values in self.seen.items()}

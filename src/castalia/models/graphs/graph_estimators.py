@@ -62,7 +62,8 @@ class GraphClassifier(GraphTask, Classifier, Estimator):
 
     Notes
     -----
-    Nodes without features are described by the number of their edges. No network here
+    Nodes without features are described by the number of their edges. Features of edges are used as
+    by `NodeClassifier`. No network here
     separates graphs that the Weisfeiler–Lehman test does not, such as a ring of six and two of
     three.
 

@@ -135,7 +135,7 @@ class LinkPredictor(ClassifierMixin, GraphFields, Estimator):
     def _network(self, spec: Spec) -> nn.Module:
         inputs = self._node_inputs(spec)
         given = isinstance(self.network, nn.Module)  # it says itself how wide its states are
-        body = self._body(inputs, None if given else self.hidden)
+        body = self._body(inputs, None if given else self.hidden, spec)
         return LinkHead(inputs, body, score=self.link)
 
     def _objective(self, spec: Spec) -> Objective:

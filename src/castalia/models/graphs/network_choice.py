@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from inspect import signature
 from typing import Annotated, Any, ClassVar
 
 from torch import nn
 
 from castalia.base import Amounts, Constraint, Interval, OneOf, Recipe, fields_for
-from castalia.errors import InvalidParameter
+from castalia.errors import DataWarning, InvalidParameter
 from castalia.nets.graphs import (
     GAT,
     GCN,
@@ -79,15 +81,29 @@ class GraphFields:
     l2: Annotated[float, Interval(0)] = 5e-4
     scaling: Annotated[str | None, OneOf("auto", "columns", "rows", None)] = "auto"
 
-    def _body(self, inputs: NodeInputs, outputs: int | None) -> nn.Module:
+    def _body(self, inputs: NodeInputs, outputs: int | None, spec: Spec) -> nn.Module:
         """Make the network of nodes, with scores or with states only."""
         if isinstance(self.network, nn.Module):
             return _given(type(self).__name__, self.network, outputs)
-        made = NETWORKS[self.network]
-        return made(inputs.width, outputs, **fields_for(self, made))
+        made, edges = NETWORKS[self.network], spec.extra.get("edges", 0)
+        own = fields_for(self, made)
+        if edges and "edges" in signature(made).parameters:
+            own["edges"] = edges
+        elif edges:
+            warnings.warn(
+                f"{type(self).__name__}: network={self.network!r} knows edges by their weights "
+                f"only; their {edges} features are not used. {listing(_with_edges())} use them.",
+                DataWarning,
+                stacklevel=2,
+            )
+        return made(inputs.width, outputs, **own)
 
     def _node_inputs(self, spec: Spec) -> NodeInputs:
         return NodeInputs(spec.inputs, spec.categories)
+
+
+def _with_edges() -> list[str]:
+    return [name for name, made in NETWORKS.items() if "edges" in signature(made).parameters]
 
 
 def _given(owner: str, network: nn.Module, outputs: int | None) -> nn.Module:

@@ -67,7 +67,9 @@ class NodeClassifier(NodeTask, Classifier, Estimator):  # type: ignore[misc]
     -----
     A step without ``neighbours`` takes time and memory in the number of edges. Without features
     nodes are known by their names, each with a vector of its own: then only nodes of the graph of
-    ``fit`` can be predicted. ``predict`` sends the whole graph through the network.
+    ``fit`` can be predicted. ``predict`` sends the whole graph through the network. Features of
+    edges, ``graph.edge_x``, are part of each message, of ``"gat"`` part of the attention;
+    ``"chebyshev"`` and ``"spectral"`` know weights only.
 
     References
     ----------

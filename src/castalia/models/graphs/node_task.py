@@ -43,7 +43,7 @@ class NodeTask(GraphFields):
 
     def _network(self, spec: Spec) -> nn.Module:
         inputs = self._node_inputs(spec)
-        return NodeHead(inputs, self._body(inputs, spec.outputs))
+        return NodeHead(inputs, self._body(inputs, spec.outputs, spec))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return accuracy, or R², on the nodes that have a target.

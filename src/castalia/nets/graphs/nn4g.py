@@ -34,6 +34,8 @@ class NN4G(nn.Module):
         Whether a layer sees the states of all layers before it; otherwise of the last only.
     activation
         Of the states.
+    edges
+        Width of the features of edges.
     """
 
     def __init__(
@@ -45,11 +47,14 @@ class NN4G(nn.Module):
         depth: int = 3,
         skip: bool = True,
         activation: str = "tanh",
+        edges: int = 0,
     ) -> None:
         super().__init__()
         self.skip, self.activation = skip, activation_layer(activation)
         seen = [i if skip else min(i, 1) for i in range(depth)]
-        self.layers = nn.ModuleList(NN4GConv(inputs, [hidden] * count, hidden) for count in seen)
+        self.layers = nn.ModuleList(
+            NN4GConv(inputs, [hidden] * count, hidden, edges=edges) for count in seen
+        )
         self.width = hidden * depth if outputs is None else outputs
         self.head = None if outputs is None else nn.Linear(hidden * depth, outputs)
 
