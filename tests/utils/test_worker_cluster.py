@@ -83,6 +83,14 @@ def test_an_ensemble_takes_the_workers_of_the_cluster():
     assert Elsewhere.tasks == before + 2
 
 
+def test_members_in_threads_come_one_after_the_other_and_end_as_alone():
+    member = MLPClassifier(epochs=1, training=Training(optimizer="lbfgs", watch=False))
+    model = DeepEnsemble(member, members=2, random_state=0)
+    here = model.fit(X, Y).predict_proba(X)
+    with parallel_config("threading", n_jobs=2):
+        np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), here)
+
+
 def test_processes_of_this_machine_are_a_cluster_too():
     with cluster(workers=3) as workers:
         assert workers == effective_n_jobs(None) == 3
