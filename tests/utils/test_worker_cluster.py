@@ -14,7 +14,8 @@ from castalia import DeepEnsemble, MLPClassifier, Training, cluster
 from castalia.errors import CastaliaError, InvalidParameter, MissingPackage
 from castalia.tune import RandomSearch, Uniform
 from castalia.tune.trial_table import TrialTable
-from castalia.utils.worker_cluster import held, public, runs_elsewhere
+from castalia.utils.text import public
+from castalia.utils.worker_cluster import held, runs_elsewhere
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = (X[:, 0] > 0).astype(int)
