@@ -166,8 +166,9 @@ def _package(module: ModuleType, homes: dict[int, str]) -> str:
         parts += [f".. autofunction:: castalia.{n}" for n in kept if n in ("log", "read")]
     for each, thing in _public(module).items():
         home = homes[id(thing)]
-        if not str(getattr(thing, "__module__", name)).startswith("castalia"):
-            parts.append(f"* ``{each}`` is ``{thing.__module__}.{each}``")
+        plain = inspect.isclass(thing) or inspect.isroutine(thing)
+        if plain and not str(thing.__module__).startswith("castalia"):
+            parts.append(f"* ``{each}`` is ``{thing.__module__}.{thing.__qualname__}``")
         elif home == f"{name}.{each}":
             parts.append(_entry(name, each, thing))
         else:
