@@ -24,13 +24,16 @@ from castalia.catalog.course import course_table, load_course
 __all__ = ["main", "write_pages"]
 
 ROOT = Path(__file__).parents[1]
-PROJECT = ("README", "ARCHITECTURE", "ADDING_A_SYSTEM", "CONTRIBUTING", "GLOSSARY", "CHANGELOG")
+PROJECT = (
+    *("README", "ARCHITECTURE", "ADDING_A_SYSTEM", "CONTRIBUTING", "GLOSSARY", "CHANGELOG"),
+    "SECURITY",
+)
 RESULTS = ("benchmarks/RESULTS.md", "evidence/RESULTS.md")
 ALONE = ("castalia.errors", "castalia.protocols")  # modules that are public as they are
 GUIDES = {
     "User guide": (
         "tables images text sequences graphs-networks generative probabilistic paradigms explain "
-        "optimizers inside graphs"
+        "optimizers inside graphs lab"
     ),
     "Tools": "doctor findings/index studio serve export scale",
     "About": "comparison",
@@ -51,6 +54,7 @@ def write_pages(out: Path) -> None:
     home = (out / "docs" / "index.md").read_text(encoding="utf-8")
     (out / "docs" / "index.md").unlink()
     (out / "index.md").write_text(_home(home), encoding="utf-8")
+    _menu(out)
     modules = list(_modules())
     homes = _homes(modules)
     for module in modules:
@@ -91,21 +95,26 @@ def _copy_guide(file: Path, out: Path) -> None:
 def _home(text: str) -> str:
     """Return the first page: the index of the guides, seen from one folder above, and the menu."""
     moved = _LINK.sub(lambda f: f"{f[1]}[{f[2]}]({os.path.normpath('docs/' + f[3])})", text)
-    menu = {name: [f"docs/{page}" for page in pages.split()] for name, pages in GUIDES.items()}
-    menu["User guide"] = ["README", *menu["User guide"]]
-    menu["About"] += ["benchmarks/RESULTS", "evidence/RESULTS", *PROJECT[1:]]
-    found = [moved]
-    order = ("User guide", "Tools", "Look up", "About")
-    menu["Look up"] = [
-        *(f"reference/{page}" for page in ("models", "gallery", "course", "index")),
-        "docs/lab",
-    ]
-    found += [_toctree(name, menu[name]) for name in order]
-    return "\n\n".join(found)
+    looked = [f"reference/{page}" for page in ("models", "gallery", "course", "index")]
+    return f"{moved}\n\n{_toctree(['user-guide', 'tools', *looked, 'about'], ':hidden:')}"
 
 
-def _toctree(caption: str, pages: Iterable[str]) -> str:
-    return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```"])
+def _menu(out: Path) -> None:
+    """Write the pages of the menu that list others."""
+    pages = {name: [f"docs/{page}" for page in found.split()] for name, found in GUIDES.items()}
+    pages["User guide"] = ["README", *pages["User guide"]]
+    pages["About"] += [*(name.removesuffix(".md") for name in RESULTS), *PROJECT[1:]]
+    for name, listed in pages.items():
+        text = f"# {name}\n\n{_toctree(listed, ':maxdepth: 1')}\n"
+        (out / f"{_slug(name)}.md").write_text(text, encoding="utf-8")
+
+
+def _slug(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
+def _toctree(pages: Iterable[str], option: str) -> str:
+    return "\n".join(["```{toctree}", option, "", *pages, "```"])
 
 
 # ---- packages ----

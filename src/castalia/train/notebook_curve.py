@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 480, 160
 _COLOURS = ("#2563b8", "#c2541b")
 
 
-def curve_svg(curves: dict[str, Sequence[float]]) -> str:
+def curve_svg(curves: Mapping[str, Sequence[float]]) -> str:
     """Return curves over epochs as SVG, on one logarithmic scale where all are positive.
 
     Examples
