@@ -118,11 +118,14 @@ class StepPlan:
         Mode in which a compiled network is compiled; None is torch's default.
     rows
         Training rows of an epoch; 0 where that is not known.
+    steps
+        Steps of an epoch, in all processes the same; 0 where that is not known.
     """
 
     second_order: bool = True
     compile: str | None = None
     rows: int = 0
+    steps: int = 0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ for stage in stages:
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ import torch
 from torch import nn
 
 from castalia.data.batches import Samples
+from castalia.errors import TrainingWarning
 from castalia.nn import running_statistics
 from castalia.optim import Average, base_rate, build_average, closure_kind, optimizer_class
 from castalia.protocols import Solves, Stage
@@ -235,6 +237,7 @@ class _Loop:
             place.strategy,
             capture=capture,
             rows=len(self.data),
+            steps=self.state.steps,
             **listeners,
         )
         self.state.settings["precision"] = parts.precision.name
@@ -335,9 +338,17 @@ class _Loop:
             self._checkpoint()
 
     def _share_buffers(self) -> None:
-        """Let all processes go on with one set of buffers: each saw other rows."""
+        """Let all processes go on with one set of buffers: each saw other rows; name a slow one."""
         if self.place.strategy.world == 1:
             return
+        slow = self.place.strategy.slow()
+        if slow and self.place.strategy.rank == 0:
+            warnings.warn(
+                f"Training: {slow} in epoch {self.state.epoch + 1}, and they wait for it. Look for "
+                "other work on its machine, or slower reading.",
+                TrainingWarning,
+                stacklevel=2,
+            )
         self.place.strategy.broadcast(list(self.place.net.buffers()))
         if self.average is not None and self.statistics:
             self.place.strategy.broadcast(self.average.shadow[-len(self.statistics) :])

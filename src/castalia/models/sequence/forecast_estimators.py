@@ -40,8 +40,6 @@ class RNNForecaster(Forecaster):
     ----------
     cell, hidden, depth, residual, dropout, without, memory
         The recurrent layers, as for ``RNNClassifier``.
-    horizon, context, target, output, level, shared, stride, season, missing
-        What is forecast, and from what.
 
     Attributes
     ----------
@@ -124,8 +122,6 @@ class TemporalConvNet(Forecaster):
         Taps of a convolution.
     dropout
         Probability after each convolution.
-    horizon, context, target, output, level, shared, stride, season, missing
-        What is forecast, and from what.
 
     Attributes
     ----------
@@ -203,8 +199,6 @@ class WindowRegressor(Forecaster):
     alpha
         Penalty of ``"ridge"``; None: of 0.01, 0.1 … 100,000 the best on the validation windows, 1
         where there are none.
-    horizon, context, target, output, level, stride, season, missing
-        What is forecast, and from what.
     shared
         Whether one map forecasts every channel from its own past, instead of all from all.
 
@@ -281,10 +275,6 @@ class TransformerForecaster(Forecaster):
         Width of the tokens, attention heads and blocks.
     dropout
         Probability in attention and after each part.
-    horizon, context, target, output, stride, season, missing
-        What is forecast, and from what.
-    level, shared
-        As for ``RNNForecaster``.
 
     Attributes
     ----------
