@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from castalia import load, save
 from castalia.data import Graph, Graphs, read_graphs
 from castalia.data.graphs import NeighbourRows
-from castalia.errors import DataWarning, InvalidData
+from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.graphs import GraphClassifier, LinkPredictor, NodeClassifier
 from castalia.models.graphs.network_choice import NETWORKS
 from castalia.nn.graph import (
@@ -235,3 +235,18 @@ def test_graphs_must_agree_about_edges():
     graphs = [Graph([(0, 1)], edge_x=[1.0]), Graph([(0, 1)])]
     with pytest.raises(InvalidData, match="of graph 1 have 0, of the first 1"):
         GraphClassifier(epochs=1).fit(graphs, [0, 1])
+
+
+@pytest.mark.parametrize("method", ["gradients", "mask"])
+def test_reasons_name_the_edge_that_decided(method):
+    graph = marked(80)
+    model = NodeClassifier(
+        network="sage", hidden=16, epochs=60, lr=3e-2, dropout=0.0, random_state=0, training=QUIET
+    ).fit(graph)
+    into = {v: graph.edges[4 * v].tolist() for v in range(len(graph))}
+    right = [model.explain(graph, v, method=method).edges[0].tolist() == into[v] for v in range(4)]
+    assert all(right)  # of many edges within two hops
+    shares = model.explain(graph, 0, method="mask", steps=20).edge_shares
+    assert (shares <= 1).all()
+    with pytest.raises(InvalidParameter, match="Did you mean `mask`"):
+        model.explain(graph, 0, method="masks")

@@ -13,6 +13,7 @@ from torch import nn
 
 from castalia.base import Amounts, Constraint, Interval, OneOf, Recipe, fields_for
 from castalia.errors import DataWarning, InvalidParameter
+from castalia.models.graphs.greedy_layers import greedy_stages
 from castalia.nets.graphs import (
     GAT,
     GCN,
@@ -25,7 +26,9 @@ from castalia.nets.graphs import (
     ScarselliNetwork,
     SpectralNetwork,
 )
-from castalia.protocols import Spec
+from castalia.objectives import L2
+from castalia.objectives.objective import Objective
+from castalia.protocols import Spec, Stage
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["NETWORKS", "GraphFields", "NetworkChoice", "WholeGraphRecipe"]
@@ -78,6 +81,7 @@ class GraphFields:
     depth: Annotated[int, Interval(1, whole=True)] = 2
     heads: Annotated[int, Interval(1, whole=True)] = 8
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
+    greedy: bool = False
     l2: Annotated[float, Interval(0)] = 5e-4
     scaling: Annotated[str | None, OneOf("auto", "columns", "rows", None)] = "auto"
 
@@ -97,6 +101,19 @@ class GraphFields:
                 stacklevel=2,
             )
         return made(inputs.width, outputs, **own)
+
+    def _minimised(self, objective: Objective) -> Objective | list[Stage]:
+        """Return an objective with the penalty on weights, layer by layer where that is asked."""
+        found = objective + L2(self.l2) if self.l2 else objective
+        if not self.greedy:
+            return found
+        if not (self.network == "nn4g" or isinstance(self.network, NN4G)):
+            raise InvalidParameter(
+                f"{type(self).__name__}: `greedy` layers are those of network='nn4g'; got "
+                f"{self.network!r}."
+            )
+        depth = len(self.network.layers) if isinstance(self.network, NN4G) else self.depth
+        return greedy_stages(found, depth)
 
     def _node_inputs(self, spec: Spec) -> NodeInputs:
         return NodeInputs(spec.inputs, spec.categories)

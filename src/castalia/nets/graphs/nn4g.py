@@ -51,6 +51,7 @@ class NN4G(nn.Module):
     ) -> None:
         super().__init__()
         self.skip, self.activation = skip, activation_layer(activation)
+        self.grown = depth  # layers there are by now, where they are added one by one
         seen = [i if skip else min(i, 1) for i in range(depth)]
         self.layers = nn.ModuleList(
             NN4GConv(inputs, [hidden] * count, hidden, edges=edges) for count in seen
@@ -61,10 +62,11 @@ class NN4G(nn.Module):
     def encode(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the states of all layers side by side."""
         states: list[Tensor] = []
-        for layer in self.layers:
+        for layer in self.layers[: self.grown]:
             before = states if self.skip else states[-1:]
             states.append(self.activation(layer(x, before, adjacency)))
-        return torch.cat(states, dim=1)  # (N, L F)
+        missing = [torch.zeros_like(states[0])] * (len(self.layers) - len(states))
+        return torch.cat([*states, *missing], dim=1)  # (N, L F)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the scores of all nodes, or their states."""
