@@ -11,7 +11,9 @@ from pathlib import Path
 from castalia.lab.long_memory_experiment import Sizes, compare
 from evidence.rows import print_table
 
-FULL = Sizes(adding=600, copying=200, symbols=5, rows=5000, epochs=40, hidden=64, seeds=5)
+FULL = Sizes(
+    adding=600, copying=200, symbols=5, rows=5000, epochs=40, hidden=64, seeds=5, counted=150
+)
 
 
 def run(quick: bool = False) -> None:

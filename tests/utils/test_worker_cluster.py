@@ -14,7 +14,8 @@ from castalia import DeepEnsemble, MLPClassifier, Training, cluster
 from castalia.errors import CastaliaError, InvalidParameter, MissingPackage
 from castalia.tune import RandomSearch, Uniform
 from castalia.tune.trial_table import TrialTable
-from castalia.utils.worker_cluster import held, public, runs_elsewhere
+from castalia.utils.text import public
+from castalia.utils.worker_cluster import held, runs_elsewhere
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -81,6 +82,14 @@ def test_an_ensemble_takes_the_workers_of_the_cluster():
     with parallel_config("elsewhere", n_jobs=2):
         np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), here)
     assert Elsewhere.tasks == before + 2
+
+
+def test_members_in_threads_come_one_after_the_other_and_end_as_alone():
+    member = MLPClassifier(epochs=1, training=Training(optimizer="lbfgs", watch=False))
+    model = DeepEnsemble(member, members=2, random_state=0)
+    here = model.fit(X, Y).predict_proba(X)
+    with parallel_config("threading", n_jobs=2):
+        np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), here)
 
 
 def test_processes_of_this_machine_are_a_cluster_too():

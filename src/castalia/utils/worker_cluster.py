@@ -6,7 +6,6 @@ one context serves local processes and a cluster.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,11 +16,9 @@ from joblib.parallel import get_active_backend
 from castalia.errors import InvalidParameter
 from castalia.utils.imports import require
 from castalia.utils.ray_tasks import RayTasks, Stored
-from castalia.utils.text import shorten
+from castalia.utils.text import public, shorten
 
-__all__ = ["cluster", "held", "public", "runs_elsewhere"]
-
-_CREDENTIALS = re.compile(r"//[^/@\s]*@")
+__all__ = ["cluster", "held", "runs_elsewhere"]
 
 
 @contextmanager
@@ -96,15 +93,6 @@ def _ray(address: str, workers: int | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def public(text: object) -> str:
-    """Return an address, or words about it, without user and password.
-
-    >>> public("ray://me:secret@head:10001")
-    'ray://head:10001'
-    """
-    return _CREDENTIALS.sub("//", " ".join(str(text).split()))
 
 
 def runs_elsewhere() -> bool:

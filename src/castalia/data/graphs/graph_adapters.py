@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from castalia.data.adapter_base import Adapter
 from castalia.data.batches import Samples
+from castalia.data.graphs.edge_features import EdgeFeatures
 from castalia.data.graphs.foreign_graphs import as_graph
 from castalia.data.graphs.graph import Graph
 from castalia.data.graphs.graph_rows import GraphSetRows, WholeGraphRows
@@ -33,6 +34,7 @@ class _GraphAdapter(Adapter):
 
     def __init__(self, scaling: str | None = "auto") -> None:
         self.features = NodeFeatures(scaling, named=self.named)
+        self.edges = EdgeFeatures(scaled=scaling is not None)
         self.fitted = False
 
     @property
@@ -45,24 +47,38 @@ class _GraphAdapter(Adapter):
         """Sizes of the categorical columns."""
         return self.features.categories
 
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """Width of the features of edges."""
+        return {"edges": self.edges.width} if self.edges.width else {}
+
+    def _learn(self, graphs: list[Graph]) -> None:
+        self.features.fit(graphs)
+        self.edges.fit(graphs)
+        self.fitted = True
+
     def _checked(self, graph: Graph, owner: str) -> None:
         if self.fitted:
             self.features.check(graph, owner)
+            self.edges.check(graph, owner)
 
     def state(self) -> dict[str, Any]:
         """Return what saving needs."""
-        return {**vars(self), "features": self.features.state()}
+        return {**vars(self), "features": self.features.state(), "edges": vars(self.edges)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return an adapter from its saved state."""
         made = cls()
+        edges = made.edges
+        vars(edges).update(state.get("edges", {}))  # models of earlier versions have none
         vars(made).update(state)
-        made.features = NodeFeatures.from_state(state["features"])
+        made.features, made.edges = NodeFeatures.from_state(state["features"]), edges
         return made
 
     def _packed(self, graph: Graph, dtype: Any) -> PackedGraph:
-        return PackedGraph(_tensor(self.features.encode(graph, dtype)), graph.adjacency)
+        x = _tensor(self.features.encode(graph, dtype))
+        return PackedGraph(x, self.edges.encode(graph, dtype))
 
 
 class NodeAdapter(_GraphAdapter):
@@ -91,8 +107,7 @@ class NodeAdapter(_GraphAdapter):
 
     def fit(self, X: GraphNodes, sample_weight: np.ndarray | None = None) -> Self:
         """Learn from the features of all nodes."""
-        self.features.fit([X.graph])
-        self.fitted = True
+        self._learn([X.graph])
         return self
 
     def rows(self, X: GraphNodes, dtype: Any) -> Rows:
@@ -125,8 +140,7 @@ class LinkAdapter(_GraphAdapter):
 
     def fit(self, X: GraphPairs, sample_weight: np.ndarray | None = None) -> Self:
         """Learn from the features of all nodes."""
-        self.features.fit([X.graph])
-        self.fitted = True
+        self._learn([X.graph])
         return self
 
     def rows(self, X: GraphPairs, dtype: Any) -> Rows:
@@ -185,19 +199,23 @@ class GraphSetAdapter(_GraphAdapter):
                     f"{owner}: graphs must have the same features and be all directed or all not; "
                     f"graph {number} is {graph!r}, the first {first!r}."
                 )
+            if graph.edge_width != first.edge_width:
+                raise InvalidData(
+                    f"{owner}: edges of all graphs must have the same features; those of graph "
+                    f"{number} have {graph.edge_width}, of the first {first.edge_width}."
+                )
         return graphs
 
     def fit(self, X: Graphs, sample_weight: np.ndarray | None = None) -> Self:
         """Learn from the features of all nodes of all graphs."""
-        self.features.fit(X.graphs)
+        self._learn(X.graphs)
         self.nodes = float(np.mean([len(graph) for graph in X]))
-        self.fitted = True
         return self
 
     def rows(self, X: Graphs, dtype: Any) -> Rows:
         """Return the graphs as rows of a training."""
         x = [dense_features(_tensor(self.features.encode(graph, dtype))) for graph in X]
-        return GraphSetRows(_side_by_side(x, [graph.adjacency for graph in X]))
+        return GraphSetRows(_side_by_side(x, [self.edges.encode(graph, dtype) for graph in X]))
 
 
 def _tensor(x: Any) -> torch.Tensor | SparseFeatures:
@@ -231,12 +249,14 @@ def _side_by_side(x: list[torch.Tensor], matrices: list[Adjacency]) -> PackedGra
     degree = torch.cat([a.pointer.diff() for a in matrices])
     weighted = any(a.weight is not None for a in matrices)
     weight = torch.cat([a.values(torch.float64) for a in matrices]) if weighted else None
+    described = all(a.edge_x is not None for a in matrices)
     joined = Adjacency(
         torch.cat([degree.new_zeros(1), degree.cumsum(0)]),
         torch.cat(shifted),
         weight,
         symmetric=all(a.symmetric for a in matrices),
         blocks=starts,
+        edge_x=torch.cat([a.edge_x for a in matrices]) if described else None,  # type: ignore[misc]
     )
     return PackedGraph(torch.cat(x), joined, starts=starts)
 
@@ -248,5 +268,6 @@ def _without(adjacency: Adjacency, pairs: torch.Tensor) -> Adjacency:
     hidden = torch.cat([pairs[:, 0] * n + pairs[:, 1], pairs[:, 1] * n + pairs[:, 0]])
     kept = ~torch.isin(keys, hidden)
     edges = torch.stack([adjacency.source[kept], adjacency.target[kept]])
-    weight = None if adjacency.weight is None else adjacency.weight[kept]
-    return Adjacency.of(edges, n, weight, symmetric=adjacency.symmetric)
+    parts = (adjacency.weight, adjacency.edge_x)
+    weight, edge_x = (None if part is None else part[kept] for part in parts)
+    return Adjacency.of(edges, n, weight, symmetric=adjacency.symmetric, edge_x=edge_x)

@@ -33,7 +33,7 @@ class GraphTask(GraphFields):
 
     def _network(self, spec: Spec) -> nn.Module:
         inputs = self._node_inputs(spec)
-        body = self._body(inputs, None)
+        body = self._body(inputs, None, spec)
         return GraphHead(
             inputs,
             body,
