@@ -16,7 +16,9 @@ __all__ = ["tune"]
 
 
 def tune(
-    data: Annotated[str, typer.Argument(help="Table, or images, as `castalia fit` takes them.")],
+    data: Annotated[
+        str, typer.Argument(help="Table, series or images, as `castalia fit` takes them.")
+    ],
     target: options.Target = None,
     model: options.ModelName = None,
     trials: Annotated[
@@ -39,6 +41,7 @@ def tune(
     test: options.TestShare = 0.2,
     group: options.Group = None,
     time: options.TimeColumn = None,
+    horizon: options.Horizon = None,
     drop: options.Drop = None,
     device: options.Device = "auto",
     seed: options.Seed = 0,
@@ -74,6 +77,7 @@ def tune(
         test=test,
         group=group,
         time=time,
+        horizon=horizon,
         drop=tuple(drop or ()),
         device=device,
         seed=seed,
