@@ -60,7 +60,7 @@ def learnt_potentials(
         Seed.
     """
     net = PotentialNetwork(sizes, scopes).double()
-    settings = {"method": method, "alpha": alpha, "epochs": epochs, "lr": lr}
+    settings: dict[str, Any] = {"method": method, "alpha": alpha, "epochs": epochs, "lr": lr}
     learn(net, rows, weight, **settings, random_state=random_state)
     return [table.detach().numpy() for table in net.tables]
 
