@@ -21,6 +21,8 @@ def zigzag(case: Case) -> Iterator[Finding]:
         return
     if not len(case.finite) or case.final > np.fmax(case.initial, case.guess) or not _creeps(case):
         return
+    if np.fmax(case.ratio, case.early_ratio) < limit("curvature.steps"):
+        return  # steps so short that no steep direction holds them back
     evidence = []
     if case.turning < limit("turning.zigzag") and optimizer.momentum == 0:
         what = "mean cosine of successive gradients"

@@ -186,8 +186,8 @@ def too_low(case: Case) -> Iterator[Finding]:
     evidence, tiny = _short(case)
     if evidence is None or case.steps < 10:
         return
-    if case.stuck and case.ratio > limit("rate.long_enough"):
-        return  # the weights go far, and nothing comes of it: longer steps would not help
+    if (case.stuck or _rescaled(case)) and case.ratio > limit("rate.long_enough"):
+        return  # the weights go far, and little comes of it: longer steps would not help
     level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
     fallen = 1 - level[4] / level[0] if level[0] > 0 else np.nan
     learnt = case.learnt if np.isfinite(case.learnt) else fallen
@@ -204,7 +204,7 @@ def too_low(case: Case) -> Iterator[Finding]:
     higher = min(max(np.nan_to_num(higher, nan=10.0), 3.0), limit("rate.most_up"))
     yield finding(
         "CST102",
-        "warning" if learnt > limit("rate.slow_error") else "error",
+        _slow_severity(learnt),
         0.93 if tiny and falling else 0.88,
         f"{_rate(case)} is too low: {_words(evidence)}; the loss fell from "
         f"{number(case.initial, 3)} to {number(case.final, 3)}.",
@@ -212,6 +212,18 @@ def too_low(case: Case) -> Iterator[Finding]:
         evidence,
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
     )
+
+
+def _slow_severity(learnt: float) -> str:
+    """Return how bad it is to be slow; who gets far all the same only hears of it."""
+    if learnt > limit("rate.slow_remark"):
+        return "info"
+    return "warning" if learnt > limit("rate.slow_error") else "error"
+
+
+def _rescaled(case: Case) -> bool:
+    """Whether steps are as long as the rate, however small the gradients are."""
+    return bool(case.optimizer) and "adam" in case.optimizer.kind.lower()
 
 
 def _short(case: Case) -> tuple[Evidence | None, bool]:
