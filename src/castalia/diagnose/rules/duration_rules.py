@@ -129,6 +129,7 @@ def noisy(case: Case) -> Iterator[Finding]:
     if not 0 < size <= 4 or not np.isfinite(case.noise):
         return
     nowhere = not np.isfinite(case.learnt) or case.learnt < limit("noise.learnt")
+    nowhere = nowhere and not case.descends
     loud = case.noise > limit("noise.loss")
     single = size == 1 and case.poor and case.noise > limit("noise.single")
     if nowhere and (loud or single):

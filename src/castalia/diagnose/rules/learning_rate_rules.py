@@ -48,8 +48,8 @@ def too_high(case: Case) -> Iterator[Finding]:
         return
     if not harmed and (weight < 2 or case.computed or not _unsettled(case)):
         return  # what an agent reckons with never settles
-    if weight == 1 and large and case.falls and not broken:
-        return  # long steps that still lead down
+    if weight == 1 and large and not broken and (case.falls or case.descends or _settles(case)):
+        return  # long steps that lead down, or are long at the start only
     sure = min(0.97, 0.45 + 0.17 * weight + (0.1 if large and harmed else 0.0))
     severity = "error" if harmed else "warning"
     yield finding(
@@ -153,6 +153,12 @@ def _unsettled(case: Case) -> bool:
     """Whether the loss still jumps about at the end, or lies above its best."""
     above = case.final > limit("rate.above_best") * _best(case)
     return bool(case.noise > limit("rate.jumps") or above)
+
+
+def _settles(case: Case) -> bool:
+    """Whether steps that promise much come at the start only, and the loss comes to rest below."""
+    later = case.promise < limit("rate.leap") and case.final < case.start
+    return bool(later and not _unsettled(case))
 
 
 def _best(case: Case) -> float:
