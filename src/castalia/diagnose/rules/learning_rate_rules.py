@@ -221,7 +221,7 @@ def too_low(case: Case) -> Iterator[Finding]:
 
 
 def _slow_severity(learnt: float) -> str:
-    """Return how bad it is to be slow; who gets far all the same only hears of it."""
+    """Return how bad it is to be slow; where much is learnt all the same it is a remark."""
     if learnt > limit("rate.slow_remark"):
         return "info"
     return "warning" if learnt > limit("rate.slow_error") else "error"
