@@ -49,7 +49,7 @@ def train(cell: str, data: dict[str, list[np.ndarray]], seed: int, quick: bool) 
         validation=(data["valid"], None),
         patience=20,
         clip=1.0,
-        weight_decay=0.1,
+        weight_decay=0.05,
         optimizer="adamw",
         schedule="cosine",
         average=("ema", 0.995),
