@@ -47,7 +47,7 @@ class Few(castalia.Callback):
         if state.total == 30:
             raise SystemExit(print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 begun = time.perf_counter()
-GPTLanguageModel(context=128, dim=32, depth=1, heads=2, batch_size=32, random_state=0,
+GPTLanguageModel(context=128, dim=32, depth=1, heads=2, batch_size=8, random_state=0,
     training=Training(callbacks=[Few()], watch=False, verbose=False, validation=0.05),
 ).fit(Path(sys.argv[1]))
 """

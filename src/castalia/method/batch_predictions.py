@@ -72,8 +72,16 @@ def predict_files(
     """
     rank, world = rank_and_world()
     pairs = answer_files(files, out)[rank::world]
-    kept = {"text": text, "strict": strict, "keep": keep, "encoding": encoding}
-    work = partial(_predicted, model, name, formulas, **kept)
+    work = partial(
+        _predicted,
+        model,
+        name,
+        formulas,
+        text=text,
+        strict=strict,
+        keep=keep,
+        encoding=encoding,
+    )
     jobs = effective_n_jobs(None)
     if jobs == 1:
         yield from work(pairs)

@@ -108,7 +108,7 @@ class Single:
         """Wait for the others."""
 
     def slow(self) -> str:
-        """Say in words which process the others wait for, and begin to count anew."""
+        """Say in words which process the others wait for, and count from zero again."""
         return ""
 
 
@@ -174,7 +174,7 @@ class DataParallel(Single):
         dist.barrier()
 
     def slow(self) -> str:
-        """Say in words which process the others wait for, and begin to count anew.
+        """Say in words which process the others wait for, and count from zero again.
 
         A GPU works after its step was launched, and FSDP exchanges on the way: there it is unknown.
         """
