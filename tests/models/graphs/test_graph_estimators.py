@@ -159,7 +159,7 @@ def test_a_regressor_of_nodes_leaves_out_those_without_a_number():
 
 def test_directed_graphs_are_refused_where_symmetric_ones_are_needed():
     graph = Graph([(0, 1), (1, 2)], np.eye(3), directed=True)
-    with pytest.raises(InvalidData, match="must be undirected"):
+    with pytest.raises(InvalidData, match="needs an undirected graph"):
         NodeClassifier(network="spectral", epochs=1).fit(graph, [0, 1, 1])
 
 

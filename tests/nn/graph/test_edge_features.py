@@ -172,8 +172,9 @@ def test_a_model_with_edges_is_saved_and_asks_for_them_again(tmp_path):
     wide = Graph(graph.edges, graph.x, directed=True, edge_x=np.ones((len(graph.edges), 2)))
     with pytest.raises(InvalidData, match="edges must have 1 features, as in fit; got 2"):
         model.predict(wide)
+    both = Graph(graph.edges[::4], graph.x, graph.y, edge_x=graph.edge_x[::4])
     with pytest.warns(DataWarning, match="'chebyshev' knows edges by their weights only"):
-        NodeClassifier(network="chebyshev", hidden=4, epochs=1, training=QUIET).fit(graph)
+        NodeClassifier(network="chebyshev", hidden=4, epochs=1, training=QUIET).fit(both)
 
 
 def test_edges_of_packed_sampled_and_held_out_graphs_keep_their_features(drawn):

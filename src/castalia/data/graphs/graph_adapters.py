@@ -31,6 +31,7 @@ class _GraphAdapter(Adapter):
     """What adapters of graphs share: how features of nodes become numbers."""
 
     named = True
+    directed = False
 
     def __init__(self, scaling: str | None = "auto") -> None:
         self.features = NodeFeatures(scaling, named=self.named)
@@ -49,12 +50,14 @@ class _GraphAdapter(Adapter):
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """Width of the features of edges."""
-        return {"edges": self.edges.width} if self.edges.width else {}
+        """Width of the features of edges, and whether edges lead one way."""
+        found = {"edges": self.edges.width, "directed": self.directed}
+        return {name: value for name, value in found.items() if value}
 
     def _learn(self, graphs: list[Graph]) -> None:
         self.features.fit(graphs)
         self.edges.fit(graphs)
+        self.directed = graphs[0].directed
         self.fitted = True
 
     def _checked(self, graph: Graph, owner: str) -> None:
@@ -132,9 +135,14 @@ class LinkAdapter(_GraphAdapter):
             view = GraphPairs(X.graph, X.index)
         else:
             graph = as_graph(X, owner)
-            if not len(graph.edges):
-                raise InvalidData(f"{owner}: the graph must have edges to learn from; got none.")
-            view = GraphPairs(graph, graph.edges[graph.edges[:, 0] != graph.edges[:, 1]])
+            joined = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
+            if not len(joined):
+                loops = f"but {len(graph.edges):,} loops" * bool(len(graph.edges))
+                raise InvalidData(
+                    f"{owner}: the graph must have edges between nodes to learn from; got none"
+                    f"{' ' * bool(loops)}{loops}."
+                )
+            view = GraphPairs(graph, joined)
         self._checked(view.graph, owner)
         return view
 

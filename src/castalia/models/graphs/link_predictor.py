@@ -128,7 +128,6 @@ class LinkPredictor(ClassifierMixin, GraphFields, Estimator):
     link: Annotated[str, OneOf(*SCORES)] = "dot"
     negatives: Annotated[int, Interval(1, whole=True)] = 1
     l2: Annotated[float, Interval(0)] = 0.0
-    dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     epochs: Annotated[int, Interval(1, whole=True)] = 200
     batch_size: Annotated[int | None, Interval(1, whole=True, optional=True)] = None  # type: ignore[assignment]
     lr: Annotated[float, Interval(0, closed="neither")] = 1e-2

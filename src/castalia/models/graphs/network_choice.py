@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from torch import nn
 
 from castalia.base import Amounts, Constraint, Interval, OneOf, Recipe, fields_for
-from castalia.errors import DataWarning, InvalidParameter
+from castalia.errors import DataWarning, InvalidData, InvalidParameter
 from castalia.models.graphs.greedy_layers import greedy_stages
 from castalia.nets.graphs import (
     GAT,
@@ -44,6 +44,7 @@ NETWORKS: Mapping[str, type[nn.Module]] = {
     "scarselli": ScarselliNetwork,
     "gated": GatedGraphNetwork,
 }
+SYMMETRIC = ("chebyshev", "spectral")
 
 
 class NetworkChoice(Constraint):
@@ -90,6 +91,12 @@ class GraphFields:
         if isinstance(self.network, nn.Module):
             return _given(type(self).__name__, self.network, outputs)
         made, edges = NETWORKS[self.network], spec.extra.get("edges", 0)
+        if spec.extra.get("directed") and self.network in SYMMETRIC:
+            raise InvalidData(
+                f"{type(self).__name__}: network={self.network!r} needs an undirected graph, as "
+                "its Laplacian must be symmetric; got a directed one. Make it with directed=False, "
+                "or use network='sage'."
+            )
         own = fields_for(self, made)
         if edges and "edges" in signature(made).parameters:
             own["edges"] = edges
