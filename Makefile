@@ -82,8 +82,14 @@ torture: $(VENV)/.test
 proof: $(VENV)/.test
 	$(BIN)/python tools/mutants.py
 
-docs: $(VENV)/.test
-	$(BIN)/python tools/docs.py
+$(VENV)/.docs: $(VENV)/.test
+	$(PIP) install --quiet -c constraints.txt -e '.[docs]'
+	@touch $@
+
+# A link that leads nowhere is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python tools/doc_pages.py
+	$(BIN)/python -m sphinx -b html -q -W --keep-going build/docs site
 
 # Wheel and sdist, built, checked and tried in an empty environment.
 RELEASE := $(VENV)-release

@@ -43,7 +43,6 @@ NAMES = (
     "reservoirs",
     "exports",
     "serving_clients",
-    "ridge_forecasts",
     "few_shot",
     "agents",
     "paradigms",

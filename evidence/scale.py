@@ -28,7 +28,7 @@ WORDS = 20_000
 
 def run(quick: bool = False, names: tuple[str, ...] = ()) -> None:
     """Print a table a part."""
-    for name in names or [name for name in PARTS if name != "ray"]:
+    for name in names or [name for name in PARTS if name not in ("ray", "processes")]:
         PARTS[name](quick)
 
 
@@ -47,7 +47,7 @@ class Few(castalia.Callback):
         if state.total == 30:
             raise SystemExit(print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 begun = time.perf_counter()
-GPTLanguageModel(context=128, dim=32, depth=1, heads=2, batch_size=32, random_state=0,
+GPTLanguageModel(context=128, dim=32, depth=1, heads=2, batch_size=8, random_state=0,
     training=Training(callbacks=[Few()], watch=False, verbose=False, validation=0.05),
 ).fit(Path(sys.argv[1]))
 """
@@ -223,10 +223,20 @@ def _predicted(home: Path, source: Any) -> int:
 
 
 def ray(quick: bool) -> None:
-    """Time a search and a cross-validation one after the other, in processes, and on Ray."""
+    """Time searches, folds and members one after the other, in processes, and on Ray."""
+    _side_by_side(quick, (None, "local"))
+
+
+def processes(quick: bool) -> None:
+    """Do as ``ray`` does, without Ray."""
+    _side_by_side(quick, (None,))
+
+
+def _side_by_side(quick: bool, places: tuple[str | None, ...]) -> None:
+    from sklearn.base import clone
     from sklearn.model_selection import cross_val_score
 
-    from castalia import MLPClassifier, Training, cluster
+    from castalia import DeepEnsemble, MLPClassifier, Training, cluster
     from castalia.tune import RandomSearch, Uniform
 
     source = np.random.default_rng(0)
@@ -242,13 +252,20 @@ def ray(quick: bool) -> None:
             model, space, trials=trials, cv=0.25, prune=False, refit=False, random_state=0
         ).fit(X, y)
 
+    longer = clone(model).set_params(epochs=5 * epochs)
+    plain = Training(verbose=False, watch=False, step="plain")  # members are not stacked
+
     def folds() -> Any:
-        return cross_val_score(model, X, y, cv=10)
+        return cross_val_score(longer, X, y, cv=10)
+
+    def members() -> Any:
+        return DeepEnsemble(clone(longer).set_params(training=plain), members=10).fit(X, y)
 
     rows = []
-    for name, work in ((f"{trials} trials", search), ("10 folds", folds)):
+    works = {f"{trials} trials": search, "10 folds": folds, "10 members": members}
+    for name, work in works.items():
         alone, _ = _timed(work)
-        for where in (None, "local"):
+        for where in places:
             with cluster(where) as workers:
                 _timed(work)  # workers start and import
                 seconds, _ = _timed(work)
@@ -343,6 +360,7 @@ PARTS: dict[str, Callable[[bool], None]] = {
     "order": order,
     "checkpoints": checkpoints,
     "kills": kills,
+    "processes": processes,
     "ray": ray,
     "paper": paper,
 }

@@ -2,7 +2,7 @@
 
 Trained on the classes of all nodes from random vectors; accuracy on the roots of the 2,210 test
 sentences in five steps, and of the 1,821 that are not neutral in two, from a second network that
-was given no neutral node. The epoch is that of the lowest validation loss.
+was given no neutral node. Weights are averaged over the steps; nothing is chosen by the test.
 
 Published without pretrained vectors: RNTN 45.7 and 85.4, plain recursive network 43.2 and 82.4
 (2013, Socher et al., EMNLP); with pretrained vectors: Tree-LSTM 51.0 and 88.0 (2015, Tai et al.).
@@ -48,14 +48,19 @@ def accuracy(composition: str, binary: bool, seed: int, quick: bool) -> float:
         **SETTINGS[composition],
         composition=composition,
         rare=2,
-        epochs=1 if quick else 8,
+        epochs=1 if quick else 5,
         batch_size=32,
         random_state=seed,
         training=Training(
-            optimizer="adamw", weight_decay=0.05, validation=held, patience=3, clip=1.0,
+            optimizer="adamw",
+            weight_decay=0.05,
+            schedule="cosine",
+            average="ema",
+            validation=held,
+            clip=1.0,
             verbose=False,
         ),
-    )  # fmt: skip
+    )
     model.fit(*train)
     found = 100 * model.score(test[0], [labels[0] for labels in test[1]])
     losses = [round(line["val_loss"], 4) for line in model.history_]

@@ -14,6 +14,7 @@ __version__ = "0.4.0"
 _NAMES = {
     "Training": "castalia.train",
     "Callback": "castalia.train",
+    "log": "castalia.train",
     "read": "castalia.data",
     "save": "castalia.base",
     "load": "castalia.base",

@@ -29,6 +29,7 @@ __all__ = [
     "Phase",
     "RowLosses",
     "Rows",
+    "Solves",
     "Spec",
     "Stage",
     "StepPlan",
@@ -117,11 +118,14 @@ class StepPlan:
         Mode in which a compiled network is compiled; None is torch's default.
     rows
         Training rows of an epoch; 0 where that is not known.
+    steps
+        Steps of an epoch, in all processes the same; 0 where that is not known.
     """
 
     second_order: bool = True
     compile: str | None = None
     rows: int = 0
+    steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,14 @@ class Objective(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what ``state_dict`` returned."""
+
+
+@runtime_checkable
+class Solves(Protocol):
+    """An objective whose best weights are known in closed form: its stage takes no steps."""
+
+    def solve(self, net: nn.Module, data: Any, validation: Any) -> dict[str, float]:
+        """Set the weights from ``Samples``, validated by others or None, and return the terms."""
 
 
 @runtime_checkable

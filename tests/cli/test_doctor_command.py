@@ -1,14 +1,18 @@
 """``castalia doctor``: anybody's script, unchanged, with the exit code it has without us."""
 
 import json
+import re
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from tests.processes import ENVIRONMENT
+
+from castalia.train.runs import RunStore
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -430,3 +434,26 @@ def test_a_certain_error_is_printed_while_the_script_runs_and_may_end_it(doctor)
     assert stopped.code == 3
     assert "the end" not in stopped.out
     assert "CST105" in stopped.out  # the diagnosis still comes
+
+
+# ---- a page while it runs ----
+
+
+def test_a_live_script_that_fails_is_a_failed_run_with_its_own_numbers_and_the_doctors(doctor):
+    text = "import castalia\n" + TRAINING + "train(Net(), 40)\ncastalia.log(mine=3.0)\n1 / 0"
+    done = doctor(text, "--live")
+    assert done.code == 1, done.err
+    address = re.search(r"http://127.0.0.1:\d+/run\?run=train&token=\S+", done.err)
+    assert address, done.err
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(address[0])
+    with RunStore(doctor.folder / "castalia-runs") as store:
+        (run,) = store.runs()
+        opened = store.open_run("train", run["fingerprint"], {})
+        assert run["status"] == "failed"
+        assert opened.metric("mine") == ([0], [3.0])
+        assert opened.metric("batch_loss")[0] == list(range(40))
+        assert {"gradient_norm/body.0", "update_over_weight/body.2"} <= set(opened.keys())
+    kept = json.loads((opened.folder / "diagnosis.json").read_text(encoding="utf-8"))
+    assert kept["findings"] == found(doctor.folder)["findings"]
+    assert (opened.folder / "report.html").is_file()

@@ -86,7 +86,7 @@ def quick(model, **less):
 
 @pytest.mark.parametrize("likelihood", [name for name in LIKELIHOODS if name != "gaussian"])
 def test_scikit_learn_finds_no_fault_with_this_likelihood(likelihood):
-    learns_alike(DistributionRegressor(likelihood=likelihood, hidden=(16,), lr=1e-2, epochs=60))
+    learns_alike(DistributionRegressor(likelihood=likelihood, hidden=(16,), lr=2e-2, epochs=30))
 
 
 # ---- the checks notice a fault ----

@@ -24,13 +24,13 @@ def test_a_planted_fault_is_found_and_repaired(fault):
 
 @pytest.mark.slow
 def test_most_planted_faults_are_repaired():
-    """Every twelfth is enough here; ``python -m evidence doctor_repair`` treats them all."""
+    """Every twentieth is enough here; ``python -m evidence doctor_repair`` treats them all."""
     repaired = []
-    for fault in FAULTS[::12]:
+    for fault in FAULTS[::20]:
         healthy, _, treated, _ = fault.treat()
         repaired.append(treated >= ENOUGH * healthy)
     assert len(FAULTS) >= 24
-    assert np.mean(repaired) >= 0.85
+    assert all(repaired)
 
 
 def test_apply_leaves_the_estimator_as_it_was():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castalia import MLPClassifier, Training, read, save
+from castalia import MLPClassifier, Training, cluster, read, save
 from castalia.errors import InvalidParameter
 from castalia.method import batch_predictions
 from castalia.method.batch_predictions import predict_files
@@ -47,6 +47,18 @@ def test_every_format_gets_the_answers_of_one_table_whatever_the_chunks(
         assert list(answers["id"]) == list(range(60))
         assert list(answers["prediction"]) == list(whole["prediction"])
         np.testing.assert_allclose(answers["probability_yes"], whole["probability_yes"], rtol=1e-6)
+
+
+def test_workers_of_a_cluster_divide_the_files(model, tmp_path):
+    folder, files, _ = model
+    alone = dict(predict_files(folder, files, tmp_path / "alone"))
+    with cluster(workers=2):
+        found = dict(predict_files(folder, files[:5], tmp_path / "many"))
+        found |= {p: n for p, n in predict_files(folder, files, tmp_path / "many") if n}
+    assert list(found.values()) == list(alone.values())
+    for path in alone:
+        other = tmp_path / "many" / path.relative_to(tmp_path / "alone")
+        assert other.read_bytes() == path.read_bytes()
 
 
 def test_what_is_there_is_done_and_what_was_cut_off_leaves_nothing(model, tmp_path, monkeypatch):

@@ -50,16 +50,18 @@ def test_every_image_is_seen_from_both_sides_in_any_two_epochs():
 def test_counting_goes_on_from_a_saved_state():
     x, _ = rows(8)
     first = Augmented(SquaredError(), AlternatingFlip())
-    first.rows = 8
+    first.steps = 2
     batch = Batch(x, x)
     net = nn.Identity().train()
     first.terms(net, batch, "train")
+    first.terms(net, batch, "train")  # another micro-batch
+    first.after_step(net)
     again = Augmented(SquaredError(), AlternatingFlip())
-    again.rows = 8
+    again.steps = 2
     again.load_state_dict(first.state_dict())
-    assert int(again.seen) == 8
+    assert int(again.taken) == 1
     assert again.load_state_dict({}) is None
-    assert again.seen is None
+    assert again.taken is None
 
 
 class Stop(Callback):

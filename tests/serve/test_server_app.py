@@ -196,6 +196,30 @@ def test_limits_and_the_token_hold(folder):
         assert ask("POST", "/predict/nobody", row, right)[0] == 404
 
 
+@pytest.mark.parametrize(
+    "header, value, status",
+    [
+        ("host", "localhost:8000", 200),
+        ("host", "rebound.example.org:8000", 421),
+        ("host", "localhost.example.org", 421),
+        ("origin", "http://127.0.0.1:5000", 200),
+        ("origin", "https://example.org", 403),
+        ("origin", "null", 403),
+    ],
+)
+def test_without_a_token_only_this_machine_asks(folder, header, value, status):
+    with running({"people": ServedModel("people", folder)}, ServeSettings(local=True)) as ask:
+        assert ask("POST", "/predict", as_json(table(1)[0]), {header: value})[0] == status
+
+
+def test_a_server_without_a_token_listens_to_this_machine_alone(monkeypatch):
+    apps = []
+    monkeypatch.setattr("uvicorn.run", lambda app, **words: apps.append(app))
+    serve({}, ServeSettings(), "127.0.0.1", 1)
+    serve({}, ServeSettings(token="secret"), "127.0.0.1", 1)
+    assert [app.state.server.settings.local for app in apps] == [True, False]
+
+
 def test_a_server_for_everybody_must_have_a_token():
     with pytest.raises(InvalidParameter, match="must have a token"):
         serve({}, ServeSettings(), "0.0.0.0", 1)

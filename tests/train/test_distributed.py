@@ -13,8 +13,8 @@ from castalia.errors import InvalidParameter
 SCRIPT = Path(__file__).with_name("together.py")
 CASES = ["plain", "weights", "accumulation", "clipping", "values", "plateau", "decay"]
 CASES += ["validation", "resumed"]
-FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "RNNClassifier"]
-FAMILIES += ["Autoencoder", "GraphClassifier", "NodeClassifier"]
+FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "ResNetClassifier"]
+FAMILIES += ["RNNClassifier", "Autoencoder", "GraphClassifier", "NodeClassifier"]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,13 @@ def test_the_command_line_prints_and_fits_baselines_once_and_divides_files(resul
     assert "predictions in answers/0.csv" in first["answered"]
     assert "predictions in answers/2.csv" in first["answered"]
     assert second["answered"].splitlines() == ["16 predictions in answers/1.csv"]
+
+
+def test_the_process_that_has_a_nan_and_the_slow_one_are_named(results):
+    first, second = (found["faults"] for found in results[5:7])
+    assert "process 1 works" in first[0]
+    assert first[1:] == second
+    assert "the loss became nan in process `1` in epoch 1" in second[0]
 
 
 def test_without_a_seed_the_processes_agree_on_one(results):

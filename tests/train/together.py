@@ -8,6 +8,7 @@ import faulthandler
 import json
 import os
 import sys
+import time
 import traceback
 import warnings
 from contextlib import suppress
@@ -22,7 +23,7 @@ from typer.testing import CliRunner
 from castalia import Callback, MLPClassifier, MLPRegressor, Training
 from castalia.catalog import SYSTEMS
 from castalia.cli.app import app
-from castalia.errors import InvalidParameter, TrainingWarning
+from castalia.errors import Diverged, InvalidParameter, TrainingWarning
 from castalia.method.kinds import Table
 from castalia.objectives import SquaredError
 from castalia.optim import plateau, warmup
@@ -51,8 +52,8 @@ CASES = {
     "average": ({"average": "ema"}, None),
 }
 # One of every family, and of language both directions. Each process draws the masks of BERT.
-FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "RNNClassifier"]
-FAMILIES += ["Autoencoder", "GraphClassifier", "NodeClassifier"]
+FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "ResNetClassifier"]
+FAMILIES += ["RNNClassifier", "Autoencoder", "GraphClassifier", "NodeClassifier"]
 SHARDED = [case for case in CASES if case != "average"]
 
 
@@ -62,6 +63,16 @@ class Interrupt(Callback):
     def on_batch_end(self, state):
         if state.total == 6:
             raise KeyboardInterrupt
+
+
+class Late(Callback):
+    """The second process takes longer for a step, on its way to the exchange."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def on_fit_start(self, state):
+        state.net.register_forward_pre_hook(lambda *_: time.sleep(0.3 * self.rank))
 
 
 class Masks(Callback):
@@ -88,11 +99,13 @@ def resumed(case, strategy, folder):
 
 
 def family(name, strategy):
-    """Train the small configuration of a system; without dropout, which each process draws."""
+    """Train the small configuration of a system, without the noise that each process draws."""
     system = SYSTEMS[name]
     model = make(system).set_params(epochs=1)
     if "dropout" in model.get_params():
         model.set_params(dropout=0.0)
+    if "augment" in model.get_params():
+        model.set_params(augment=None)
     known = {} if model.training is None else model.training.get_params()
     settings = {**known, **ALL, "patience": None, "watch": False, "strategy": strategy}
     X, y = _some(system)
@@ -114,6 +127,24 @@ def elastic(folder, name, begun):
         model = fit("weights", "auto", **settings)
     words = [str(w.message) for w in seen if issubclass(w.category, TrainingWarning)]
     return record(model), words
+
+
+def faults(rank):
+    """Return what is said of a process that has a NaN, and of one that is slow."""
+    model = MLPRegressor(hidden=(4,), epochs=1, batch_size=16, random_state=0)
+    model.training = Training(**ALL, callbacks=[Late(rank)], watch=False)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+    words = [str(w.message) for w in seen if issubclass(w.category, TrainingWarning)]
+    net = torch.nn.Linear(3, 1)
+    net.register_forward_hook(lambda net, x, out: out * (torch.nan if rank else 1.0))
+    x, y = torch.tensor(X[:48]).float(), torch.tensor(Y[:48, None]).float()
+    try:
+        train_tensors(net, SquaredError(), x, y, training=Training(strategy="ddp"), epochs=2)
+    except Diverged as error:
+        words.append(str(error))
+    return words
 
 
 def command(folder, rank):
@@ -177,7 +208,7 @@ def together(folder, rank):
             found[f"fsdp {name}"] = str(error)
     found["grown"], warned = elastic(folder, "grown", begun=True)
     elastic(folder, "shrunk", begun=False)
-    said = {**command(folder, rank), "warned": warned}
+    said = {**command(folder, rank), "warned": warned, "faults": faults(rank)}
     (folder / f"command-{rank}.json").write_text(json.dumps(said))
     masks = Masks()
     settings = Training(**ALL, callbacks=[masks])

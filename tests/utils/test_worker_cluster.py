@@ -2,18 +2,20 @@
 
 import pickle
 import sys
+from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from joblib import effective_n_jobs, parallel_config, register_parallel_backend
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config, register_parallel_backend
 from joblib.parallel import ThreadingBackend
 
 from castalia import DeepEnsemble, MLPClassifier, Training, cluster
-from castalia.errors import InvalidParameter, MissingPackage
+from castalia.errors import CastaliaError, InvalidParameter, MissingPackage
 from castalia.tune import RandomSearch, Uniform
 from castalia.tune.trial_table import TrialTable
-from castalia.utils.worker_cluster import held, public, runs_elsewhere
+from castalia.utils.text import public
+from castalia.utils.worker_cluster import held, runs_elsewhere
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = (X[:, 0] > 0).astype(int)
@@ -82,6 +84,14 @@ def test_an_ensemble_takes_the_workers_of_the_cluster():
     assert Elsewhere.tasks == before + 2
 
 
+def test_members_in_threads_come_one_after_the_other_and_end_as_alone():
+    member = MLPClassifier(epochs=1, training=Training(optimizer="lbfgs", watch=False))
+    model = DeepEnsemble(member, members=2, random_state=0)
+    here = model.fit(X, Y).predict_proba(X)
+    with parallel_config("threading", n_jobs=2):
+        np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), here)
+
+
 def test_processes_of_this_machine_are_a_cluster_too():
     with cluster(workers=3) as workers:
         assert workers == effective_n_jobs(None) == 3
@@ -98,14 +108,123 @@ def test_without_ray_the_extra_is_named(monkeypatch):
         cluster("local").__enter__()
 
 
-def test_a_dead_head_is_named_without_its_password(monkeypatch):
-    def dead(address, **options):
-        raise ConnectionError(f"ray client connection timeout at {address}")
+class Ray(SimpleNamespace):
+    """Ray in this process: what is stored or sent is pickled, and a task runs at once."""
 
-    ray = SimpleNamespace(is_initialized=lambda: False, init=dead)
-    joblib = SimpleNamespace(register_ray=lambda: None)
-    for name, module in {"ray": ray, "ray.util": ray, "ray.util.joblib": joblib}.items():
-        monkeypatch.setitem(sys.modules, name, module)
+    def __init__(self):
+        super().__init__(
+            kept=[], puts=0, sent=0, cancelled=[], limits={}, there={"CPU": 3.0, "GPU": 1.0}
+        )
+        self.lost = type("WorkerCrashedError", (Exception,), {})
+        self.exceptions = SimpleNamespace(RayTaskError=Failed, RayError=self.lost)
+
+    def is_initialized(self):
+        return True
+
+    def cluster_resources(self):
+        return self.there
+
+    def put(self, value):
+        self.puts += 1
+        return self._keep(value)
+
+    def _keep(self, value):
+        self.kept.append(pickle.dumps(value))
+        return len(self.kept) - 1
+
+    def get(self, place):
+        found = pickle.loads(self.kept[place])
+        if isinstance(found, Exception):
+            raise Failed(found) if not isinstance(found, MemoryError) else self.lost("killed")
+        return found
+
+    def cancel(self, place):
+        self.cancelled.append(place)
+
+    def remote(self, function):
+        def send(batch):
+            raw = pickle.dumps(batch)
+            self.sent += len(raw)
+            try:
+                return self._keep(function(pickle.loads(raw)))
+            except Exception as error:
+                return self._keep(error)
+
+        return SimpleNamespace(options=lambda **kw: self.limits.update(kw) or Sender(send))
+
+
+class Failed(Exception):
+    def __init__(self, cause):
+        self.cause = cause
+
+
+class Sender(SimpleNamespace):
+    def __init__(self, send):
+        super().__init__(remote=send)
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    found = Ray()
+    monkeypatch.setitem(sys.modules, "ray", found)
+    return found
+
+
+def row(table, i, *, scale=1.0):
+    return scale * float(table[i, 0])
+
+
+def failing(i):
+    raise (MemoryError() if i else KeyError("two"))
+
+
+def test_on_ray_large_arguments_are_sent_once_and_results_come_in_order(ray):
+    table = np.arange(40_000.0).reshape(-1, 2)
+    with cluster("auto", gpus=0.25) as workers:
+        assert workers == 3  # four tasks a device, one a core
+        found = Parallel()(delayed(row)(table, i, scale=2.0) for i in range(9))
+    assert found == [4.0 * i for i in range(9)]
+    assert ray.puts == 1
+    assert ray.sent < table.nbytes / 10
+    assert ray.limits["num_gpus"] == 0.25
+    assert ray.limits["max_retries"] > 0
+
+
+def test_on_ray_a_search_equals_the_one_here_and_its_rows_travel_once(ray, tmp_path):
+    here = search()
+    with cluster("auto", workers=2):
+        found = search(study=tmp_path / "study.sqlite")
+    assert ray.puts == 1
+    np.testing.assert_array_equal(
+        found.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"]
+    )
+
+
+@pytest.mark.parametrize(("i", "error"), [(0, KeyError), (1, CastaliaError)])
+def test_on_ray_what_a_task_raises_is_raised_here(ray, i, error):
+    with cluster("auto", workers=2), pytest.raises(error):
+        Parallel()(delayed(failing)(i) for _ in range(3))
+
+
+def test_on_ray_what_cannot_be_sent_is_named(ray):
+    with cluster("auto"), pytest.raises(InvalidParameter, match="cannot pickle '_thread.lock'"):
+        Parallel()(delayed(len)(Lock()) for _ in range(3))
+
+
+def test_fewer_devices_than_a_task_needs_are_named(ray):
+    with pytest.raises(InvalidParameter, match="has 1 GPU, and a task needs 2"):
+        cluster("auto", gpus=2).__enter__()
+    with pytest.raises(InvalidParameter, match="`gpus` needs an `address` of Ray; got 1"):
+        cluster(gpus=1).__enter__()
+
+
+@pytest.mark.parametrize("error", [ConnectionError, RuntimeError])
+def test_a_dead_head_is_named_without_its_password(ray, monkeypatch, error):
+    def dead(address, **options):
+        raise error(f"ray client connection timeout at {address}")
+
+    monkeypatch.setattr(ray, "init", dead, raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(InvalidParameter, match="got 'ray://head:10001': .*timeout") as caught:
         cluster("ray://me:secret@head:10001").__enter__()
     assert "secret" not in str(caught.value)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import typer
 from castalia.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from castalia.cli.doctor_page import LivePage
     from castalia.diagnose.diagnosis import Diagnosis
     from castalia.diagnose.finding_record import Finding
     from castalia.diagnose.output.webhook import Webhook
@@ -49,8 +51,14 @@ def doctor(
     ] = None,
     files: Annotated[bool, typer.Option("--files/--no-files", help="Write the two files.")] = True,
     live: Annotated[
-        bool, typer.Option("--live/--no-live", help="Print errors as soon as they are certain.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--live/--no-live",
+            help="Show the training in a web page while it runs; or print nothing before the end. "
+            "By default errors are printed as soon as they are certain.",
+            show_default=False,
+        ),
+    ] = None,
     stop_on: Annotated[
         str, typer.Option(help="'error': end the script, with exit code 3, at a certain error.")
     ] = "",
@@ -78,7 +86,8 @@ def doctor(
         folder=_folder(out) if files else None,
         quiet=quiet,
         mute=tuple(mute or ()),
-        live=live and not quiet,
+        live=live is not False and not quiet,
+        page=live is True,
         stop=bool(stop_on),
         fail_on=fail_on,
         patch=patch,
@@ -102,6 +111,7 @@ class _Wishes:
     quiet: bool
     mute: tuple[str, ...]
     live: bool
+    page: bool
     stop: bool
     fail_on: str
     patch: bool
@@ -112,7 +122,7 @@ class _Wishes:
     @property
     def silent(self) -> bool:
         """Whether nobody would see a diagnosis."""
-        written = self.folder or self.junit or self.sarif or self.webhook
+        written = self.folder or self.junit or self.sarif or self.webhook or self.page
         return self.quiet and not (written or self.fail_on)
 
 
@@ -120,6 +130,12 @@ def _check_severity(option: str, value: str, known: tuple[str, ...]) -> None:
     if value and value not in known:
         names = " or ".join(f"'{name}'" for name in known)
         raise InvalidParameter(f"doctor: `{option}` must be {names}; got {value!r}.")
+
+
+def _page(subject: str, command: str) -> LivePage:
+    from castalia.cli.doctor_page import LivePage
+
+    return LivePage(subject, command)
 
 
 def _webhook(url: str, subject: str) -> Webhook | None:
@@ -150,6 +166,8 @@ class _Visit:
         self.fault = ""
         self.stdout, self.stderr, self.process = sys.stdout, sys.stderr, os.getpid()
         self.place = _Place()
+        self.page: LivePage | None = None
+        self.command = shlex.join(["castalia", *sys.argv[1:]])
 
     @property
     def at_home(self) -> bool:
@@ -182,8 +200,12 @@ class _Visit:
             with self.place.ours():
                 from castalia.diagnose.script import Session
 
-                listener = self._live if wishes.live or wishes.webhook else None
-                self.session = Session(wishes.mute, listener, wishes.stop)
+                wanted = wishes.live or wishes.page or wishes.webhook
+                listener = self._live if wanted else None
+                if wishes.page:
+                    self.page = _page(wishes.subject, self.command)
+                beat = self.page.beat if self.page else None
+                self.session = Session(wishes.mute, listener, wishes.stop, beat)
             self.session.start()
         except Exception as error:
             self.session, self.fault = None, f"{type(error).__name__}: {error}"
@@ -192,6 +214,8 @@ class _Visit:
         """Print a line while the script runs; what the script itself prints stays as it is."""
         if self.wishes.webhook:
             self.wishes.webhook.post(found)
+        if self.page:
+            self.page.finding(found)
         if self.wishes.live:
             place = f" ({found.source})" if found.source else ""
             _say(self.stderr, f"{CALLER}: {found}{place}")
@@ -202,6 +226,8 @@ class _Visit:
         try:
             with self.place.ours():
                 found = self._tell()
+                if self.page and self.session:
+                    self.page.end(self.session.records, found, code)
         except KeyboardInterrupt:
             return INTERRUPTED
         except Exception as error:

@@ -69,6 +69,10 @@ def fit(
     doctor: Annotated[
         bool, typer.Option("--doctor", help="Try the doctor's remedies first; keep what helps.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes of this machine that train together, as by torchrun."),
+    ] = None,
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -79,8 +83,10 @@ def fit(
     Run the same command again after an interruption and it continues where it stopped.
     """
     from castalia.cli.fit_output import fit_and_print
+    from castalia.cli.local_processes import in_processes
     from castalia.cli.synthesis_output import synthesise_and_print
 
+    in_processes(workers)
     plan = options.make_plan(
         data,
         settings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BoostingRounds",
+    "Cluster",
     "ContenderName",
     "Device",
     "Drop",
@@ -33,6 +35,7 @@ __all__ = [
     "TestShare",
     "TextColumn",
     "TimeColumn",
+    "cluster_at",
     "make_plan",
 ]
 
@@ -88,6 +91,10 @@ Seed = Annotated[int, typer.Option(help="Seed of splits and trainings.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")]
 RunFolder = Annotated[str | None, typer.Option(help="Run folder [one in castalia-runs].")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Where the work runs: processes, local, auto or ray://HOST:10001 [here]."),
+]
 
 # A saved model and rows for it.
 ModelFolder = Annotated[str, typer.Argument(help="Folder of a run or of a saved model.")]
@@ -96,6 +103,15 @@ ContenderName = Annotated[
     typer.Option("--model", help="Another of the run: boosting, linear, model … [recommended]."),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="Column with the texts [the run's].")]
+
+
+def cluster_at(address: str | None) -> AbstractContextManager[Any]:
+    """Return the context in which parallel work runs where ``--cluster`` says."""
+    if address is None:
+        return nullcontext()
+    from castalia.utils.worker_cluster import cluster
+
+    return cluster(None if address == "processes" else address)
 
 
 def make_plan(

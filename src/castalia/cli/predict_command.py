@@ -9,6 +9,7 @@ import typer
 
 from castalia.cli import fit_options as options
 from castalia.cli.output import AsJson, Output
+from castalia.errors import InvalidParameter
 
 __all__ = ["predict"]
 
@@ -52,6 +53,7 @@ def predict(
     ] = False,
     header: options.Header = True,
     encoding: options.Encoding = None,
+    cluster: options.Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the rows of a table, images or texts with a saved model."""
@@ -62,8 +64,14 @@ def predict(
     files = table_files(data[0] if len(data) == 1 else data)
     if files is not None and out is not None and _is_folder(out):
         kept = {"keep": keep or (), "encoding": encoding, "formulas": formulas}
-        _predict_files(model, files, out, as_json, name=name, text=text, strict=strict, **kept)
+        with options.cluster_at(cluster):
+            _predict_files(model, files, out, as_json, name=name, text=text, strict=strict, **kept)
         return
+    if cluster is not None:
+        raise InvalidParameter(
+            "predict: `--cluster` divides files among workers; give several tables, and a folder "
+            "as `--out`."
+        )
     if not is_first():  # of several processes one does it
         return
     found = predict_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +16,9 @@ __all__ = ["tune"]
 
 
 def tune(
-    data: Annotated[str, typer.Argument(help="Table, or images, as `castalia fit` takes them.")],
+    data: Annotated[
+        str, typer.Argument(help="Table, series or images, as `castalia fit` takes them.")
+    ],
     target: options.Target = None,
     model: options.ModelName = None,
     trials: Annotated[
@@ -40,6 +41,7 @@ def tune(
     test: options.TestShare = 0.2,
     group: options.Group = None,
     time: options.TimeColumn = None,
+    horizon: options.Horizon = None,
     drop: options.Drop = None,
     device: options.Device = "auto",
     seed: options.Seed = 0,
@@ -48,10 +50,7 @@ def tune(
     drop_missing: options.DropMissing = False,
     boosting_rounds: options.BoostingRounds = 100,
     preflight_seconds: options.PreflightSeconds = 10.0,
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Where trials run: processes, local, auto or ray://HOST:10001 [here]."),
-    ] = None,
+    cluster: options.Cluster = None,
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -78,6 +77,7 @@ def tune(
         test=test,
         group=group,
         time=time,
+        horizon=horizon,
         drop=tuple(drop or ()),
         device=device,
         seed=seed,
@@ -92,19 +92,8 @@ def tune(
     plan = TunePlan(
         fit=fit, search=search, trials=trials, seconds=seconds, folds=folds, space=space
     )
-    with _workers(cluster):
+    with options.cluster_at(cluster):
         _tune_and_print(plan, quiet, as_json)
-
-
-def _workers(address: str | None) -> AbstractContextManager[Any]:
-    """Return the context in which trials run."""
-    from contextlib import nullcontext
-
-    if address is None:
-        return nullcontext()
-    from castalia.utils.worker_cluster import cluster
-
-    return cluster(None if address == "processes" else address)
 
 
 def _tune_and_print(plan: TunePlan, quiet: bool, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from castalia.data.images.image_reader import read_images
 from castalia.data.packed_files import bare_name, member
 from castalia.data.tables.joined_source import table_files
 from castalia.data.tables.table_reader import PACKED, read_table
-from castalia.data.url_files import is_url
+from castalia.data.url_files import is_url, table_at
 from castalia.errors import InvalidData, InvalidParameter
 
 __all__ = ["holds_images", "read"]
@@ -39,11 +39,11 @@ def read(
         A path or an address such as ``https://…`` of a table: CSV, TSV, JSON or JSON lines, each
         also packed (.gz, .bz2, .xz, .zip), Parquet, Arrow, Excel (.xlsx). Several files of one
         table: a folder of them, also by ``year=2020`` and the like, a pattern such as
-        ``parts/*.parquet``, or a list of paths. Or a 2-D numpy array, a pandas or polars frame, a
-        lazy one too, an Arrow table or data set, or a `Dataset`, which is returned as it is. The
-        path of another folder, an NPZ file or a zip file of images gives
-        `castalia.data.images.Images`, and COCO's JSON, which lies beside its images, those with
-        their boxes.
+        ``parts/*.parquet``, also at ``s3://…`` and the like, or a list of paths. Or a 2-D numpy
+        array, a pandas or polars frame, a lazy one too, an Arrow table or data set, or a
+        `Dataset`, which is returned as it is. The path of another folder, an NPZ file or a zip
+        file of images gives `castalia.data.images.Images`, and COCO's JSON, which lies beside its
+        images, those with their boxes.
     target
         The column to predict.
     stream
@@ -78,6 +78,8 @@ def read(
     >>> read(np.eye(3))
     Dataset(the 3 x 3 array: 3 rows x 3 columns)
     """
+    if is_url(source):
+        source = table_at(source) or source
     several = nodes is None and table_files(source) is not None
     if not several and (nodes is not None or holds_graph(source)):
         many = os.path.isdir(source) if isinstance(source, (str, os.PathLike)) else False

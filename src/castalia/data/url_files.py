@@ -1,4 +1,4 @@
-"""Files at addresses, such as https://…, s3://… or memory://…, brought to a local folder."""
+"""Files at addresses, such as https://…, s3://… or memory://…: one is copied, many are streamed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+
 from castalia.errors import InvalidData
 from castalia.utils.imports import require
-from castalia.utils.text import shorten
+from castalia.utils.text import listing, plural, public, shorten
 
-__all__ = ["is_url", "local_copy"]
+__all__ = ["is_url", "local_copy", "table_at"]
 
+FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".jsonl": "json"}
+FORMATS |= {".arrow": "ipc", ".feather": "ipc"}
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -39,11 +46,65 @@ def local_copy(url: str, owner: str = "read") -> Iterator[Path]:
         try:
             with fsspec.open(url, "rb") as source, path.open("wb") as file:
                 shutil.copyfileobj(source, file)
-        except ImportError as error:  # fsspec says which package reads such addresses
-            raise InvalidData(f"{owner}: `{url}` cannot be opened; {error}.") from error
         except Exception as error:  # each file system has errors of its own
-            raise InvalidData(
-                f"{owner}: `{url}` must be a file that can be fetched; got "
-                f"{type(error).__name__}: {shorten(str(error), 120)}."
-            ) from error
+            raise _unreachable(url, owner, error) from error
         yield path
+
+
+def table_at(url: str) -> Any:
+    """Return the pyarrow data set of a folder or a pattern; None: the address is of one file.
+
+    Examples
+    --------
+    >>> table_at("https://example.org/a.csv") is None
+    True
+    """
+    if url.startswith("http") or (Path(url).suffix and not has_magic(url)):
+        return None
+    fsspec = require("fsspec", caller="read", extra="url")
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+        if not has_magic(path) and system.isfile(path):
+            return None
+        found = system.glob(path) if has_magic(path) else system.find(path)
+    except Exception as error:  # each file system has errors of its own
+        raise _unreachable(url, "read", error) from error
+    files = sorted(name for name in found if Path(name).name[0] not in "._")
+    formats = {FORMATS.get(Path(name).suffix.lower()) for name in files}
+    if len(formats) != 1 or None in formats:
+        raise InvalidData(
+            f"read: `{public(url)}` must be a file, or a folder or pattern of files of one of "
+            f"{listing(FORMATS)}; it holds {plural(len(files), 'file')} of "
+            f"{plural(len(formats), 'kind')}."
+        )
+    handler = pafs.PyFileSystem(pafs.FSSpecHandler(system))
+    return _alike(files, handler, formats.pop())
+
+
+def _alike(files: list[str], system: pafs.FileSystem, form: str | None) -> Any:
+    """Return the data set of files; one that is damaged, or has other columns, is named."""
+    first = None
+    for name in files:
+        try:
+            schema = pads.dataset([name], filesystem=system, format=form).schema
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidData(
+                f"read: `{name}` must be a whole table; {shorten(str(error), 120)}."
+            ) from error
+        first = schema if first is None else first
+        if set(schema.names) != set(first.names):
+            odd = sorted(set(schema.names) ^ set(first.names))[0]
+            raise InvalidData(
+                f"read: `{name}` must have the columns of `{files[0]}`; "
+                f"it {'lacks' if odd in first.names else 'has'} `{odd}`."
+            )
+    return pads.dataset(files, filesystem=system, format=form)
+
+
+def _unreachable(url: str, owner: str, error: Exception) -> InvalidData:
+    if isinstance(error, ImportError):  # fsspec says which package reads such addresses
+        return InvalidData(f"{owner}: `{public(url)}` cannot be opened; {error}.")
+    return InvalidData(
+        f"{owner}: `{public(url)}` must be a file that can be fetched; got "
+        f"{type(error).__name__}: {shorten(public(error), 120)}."
+    )

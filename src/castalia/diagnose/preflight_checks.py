@@ -21,7 +21,7 @@ from castalia.base.input_checks import take_rows
 from castalia.data import Dataset
 from castalia.data.images import Images
 from castalia.data.row_splits import holdout
-from castalia.data.sequences import Sequences
+from castalia.data.sequences import Sequences, SeriesWindows
 from castalia.diagnose.thresholds import limit
 from castalia.errors import CastaliaWarning
 from castalia.objectives import SquaredError
@@ -72,11 +72,11 @@ def preflight(estimator: Any, X: Any, y: Any, seconds: float = 10.0) -> list[Che
     Parameters
     ----------
     estimator
-        A classifier or regressor trained by gradients; it is left as it is.
+        A classifier, regressor or forecaster trained by gradients; it is left as it is.
     X
-        Rows: an array, a frame, a ``Dataset`` or ``Images``.
+        Rows: an array, a frame, a ``Dataset``, ``Images``, sequences, or windows of series.
     y
-        Their targets.
+        Their targets; those of windows are the steps that follow them, whatever is given.
     seconds
         Time to spend; each check stops its training after a quarter of it.
 
@@ -92,7 +92,9 @@ def preflight(estimator: Any, X: Any, y: Any, seconds: float = 10.0) -> list[Che
     >>> [check.passed for check in preflight(castalia.MLPClassifier(), X, X[:, 0] > 0)]
     [True, True, True, True]
     """
-    trial = _Trial(estimator, X, np.asarray(y), seconds / len(CHECKS))
+    series = isinstance(X, SeriesWindows)
+    wanted = X.future() if series else np.asarray(y)
+    trial = (_WindowTrial if series else _Trial)(estimator, X, wanted, seconds / len(CHECKS))
     steps: tuple[Callable[[_Trial], Check | None], ...] = (
         _initial_loss,
         _tiny_fit,
@@ -152,6 +154,36 @@ class _Trial:
         column = np.searchsorted(model.classes_, y)
         return -np.log(np.maximum(model.predict_proba(X)[np.arange(len(y)), column], 1e-12))
 
+    def score(self, model: Any, X: Any, y: np.ndarray) -> float:
+        """Return accuracy or R²."""
+        return float(model.score(X, y))
+
+
+class _WindowTrial(_Trial):
+    """Windows of series: y are the steps that follow each, (N, H, C)."""
+
+    def fit(
+        self, X: Any, y: np.ndarray, steps: int, batch_size: int | None = None, **params: Any
+    ) -> Any:
+        """Train a clone on windows that are followed by y."""
+        whole = Sequences(list(np.concatenate([X.past(), y], axis=1)), channels=X.series.channels)
+        place = np.arange(len(y))
+        windows = SeriesWindows(whole, place, 0 * place, X.context, X.horizon)
+        return super().fit(windows, y, steps, batch_size, **params)
+
+    def losses(self, model: Any, X: Any, y: np.ndarray) -> np.ndarray:
+        """Return the squared error of each forecast, channels on one scale."""
+        adapter = model.adapter_
+        gap = model.predict_windows(X) - y[..., adapter.targets]
+        return np.square(gap / adapter.deviation[adapter.targets]).mean(axis=(1, 2))
+
+    def score(self, model: Any, X: Any, y: np.ndarray) -> float:
+        """Return R² over all steps and channels."""
+        adapter = model.adapter_
+        spread = (y - y.mean(axis=(0, 1)))[..., adapter.targets]
+        usual = np.square(spread / adapter.deviation[adapter.targets]).mean()
+        return float(1 - self.losses(model, X, y).mean() / max(usual, 1e-300))
+
 
 def _initial_loss(trial: _Trial) -> Check:
     # At this rate nothing moves, so the mean over the epoch is the loss of the untrained network.
@@ -192,7 +224,7 @@ def _tiny_fit(trial: _Trial) -> Check | None:
     has = trial.estimator.get_params()
     extra = {name: v for name, v in (("dropout", 0.0), ("augment", None)) if name in has}
     model = trial.fit(X, y, TINY_STEPS, len(y), lr=1e-2, training=plain, **extra)
-    score = float(model.score(X, y))
+    score = trial.score(model, X, y)
     bar = limit("preflight.tiny")
     passed = score >= bar
     if not passed and model.stopped_ == TIME_IS_UP:
@@ -237,7 +269,7 @@ def _shuffled_labels(trial: _Trial) -> Check:
         y = trial.y  # too few rows to shuffle; keeps both classes in the training part
     model = trial.fit(take_rows(trial.X, trial.kept), y[trial.kept], SHORT_STEPS)
     held = y[trial.held]
-    score = float(model.score(take_rows(trial.X, trial.held), held))
+    score = trial.score(model, take_rows(trial.X, trial.held), held)
     bar = _chance(held, trial.classes)
     passed = not score > bar
     what = "accuracy" if trial.classes else "R²"
@@ -287,6 +319,8 @@ def _marks(model: Any, X: Any) -> np.ndarray:
     """Return numbers that are the same for rows that are, (N, …)."""
     if isinstance(X, Sequences):
         return np.array([[crc32(repr(each.tolist()).encode())] for each in X])
+    if isinstance(X, SeriesWindows):
+        return X.past().reshape(len(X), -1)
     blocks = model.adapter_.blocks(_as_rows(X), np.float32)
     return np.concatenate([np.asarray(block).reshape(len(block), -1) for block in blocks])
 

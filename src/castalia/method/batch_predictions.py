@@ -7,12 +7,14 @@ interruption the same command goes on with what is left, and no row is answered 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from joblib import Parallel, delayed, effective_n_jobs
 
 from castalia.data import read
 from castalia.errors import InvalidData, InvalidParameter
@@ -24,7 +26,11 @@ from castalia.utils.process_ranks import rank_and_world
 
 __all__ = ["answer_files", "predict_files"]
 
+Pairs = Sequence[tuple[Path, Path]]
+Answered = tuple[Path, int | None]
+
 ROWS = 65_536  # answered at a time
+SHARES = 8  # of the files, a worker of a cluster: few, as each loads the model
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -42,7 +48,9 @@ def predict_files(
 ) -> Iterator[tuple[Path, int | None]]:
     """Predict the rows of every file into a file of the same name in a folder.
 
-    Under ``torchrun`` every process takes its share of the files.
+    Under ``torchrun`` every process takes its share of the files, and inside
+    ``castalia.cluster`` every worker some of them after the others, in any order; workers on other
+    machines must see the same folders.
 
     Parameters
     ----------
@@ -62,9 +70,46 @@ def predict_files(
     path, rows
         A file of answers, and how many it got now; None: it was there.
     """
-    estimator, formats = load_model(model, name), find_formats(model)
     rank, world = rank_and_world()
-    for source, path in answer_files(files, out)[rank::world]:
+    pairs = answer_files(files, out)[rank::world]
+    work = partial(
+        _predicted,
+        model,
+        name,
+        formulas,
+        text=text,
+        strict=strict,
+        keep=keep,
+        encoding=encoding,
+    )
+    jobs = effective_n_jobs(None)
+    if jobs == 1:
+        yield from work(pairs)
+        return
+    shares = [pairs[i :: SHARES * jobs] for i in range(min(SHARES * jobs, len(pairs)))]
+    found = Parallel(return_as="generator_unordered")(delayed(_listed)(work, s) for s in shares)
+    for answers in found:
+        yield from answers
+
+
+def _listed(work: Callable[..., Iterator[Answered]], pairs: Pairs) -> list[Answered]:
+    return list(work(pairs))
+
+
+def _predicted(
+    model: str | os.PathLike[str],
+    name: str | None,
+    formulas: bool,
+    pairs: Pairs,
+    *,
+    text: str | None,
+    strict: bool,
+    keep: Sequence[str],
+    encoding: str | None,
+) -> Iterator[Answered]:
+    """Predict one file after the other."""
+    estimator, formats = load_model(model, name), find_formats(model)
+    for source, path in pairs:
         if path.is_file():
             yield path, None
             continue

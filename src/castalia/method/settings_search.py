@@ -20,6 +20,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from castalia.data.table_adapter import TableAdapter
 from castalia.errors import CastaliaWarning, InvalidData, InvalidParameter
 from castalia.evaluate import higher_is_better
+from castalia.method.answer_scores import answers_of, measure, stacked
 from castalia.method.fit_result import FitResult
 from castalia.method.flow import announce, complete
 from castalia.method.kinds import open_data
@@ -95,7 +96,7 @@ def tune(plan: TunePlan, narrator: Narrator | None = None) -> TuneResult:
     data = open_data(plan.fit, narrator)
     if not data.searched:
         raise InvalidParameter(
-            "tune: a search takes tables, images, tables of texts and labelled sequences; got "
+            "tune: a search takes tables, images, tables of texts, sequences and series; got "
             f"{plan.fit.name}, for {data.task.kind}. Use `castalia fit` with --set."
         )
     data.parts = same_rows(data.parts[0], plan.fit.seeds or 1)  # other test rows would have judged
@@ -149,7 +150,9 @@ def _run_trials(search: Search, folder: Path, narrator: Narrator) -> Any:
     """Run the trials that are not done yet and return the search of ``castalia.tune``."""
     plan, problem = search.plan, search.problem
     X, y = problem.kind.rows(search.train)
-    rows: Any = X if problem.network else TableAdapter().fit(X).matrix(X)
+    rows: Any = (
+        X if problem.network or problem.kind.direct is None else TableAdapter().fit(X).matrix(X)
+    )
 
     def report(trial: Mapping[str, Any]) -> None:
         narrator.trial(trial["number"], plan.trials, _trial_words(search, trial))
@@ -160,7 +163,7 @@ def _run_trials(search: Search, folder: Path, narrator: Narrator) -> Any:
         trials=plan.trials,
         seconds=plan.seconds,
         cv=folds(search),
-        scoring=SCORERS.get(problem.metric, problem.metric),
+        scoring=_scoring(problem),
         study=folder / STUDY,
         refit=False,
         callback=report,
@@ -169,6 +172,18 @@ def _run_trials(search: Search, folder: Path, narrator: Narrator) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CastaliaWarning)  # of the data, reported already
         return searcher.fit(rows, y)
+
+
+def _scoring(problem: Problem) -> Any:
+    """Return what judges a trial, larger being better: a scorer's name, or a function."""
+    task, metric = problem.task, problem.metric
+    if task.kind != "forecasting":
+        return SCORERS.get(metric, metric)
+
+    def score(model: Any, X: Any, y: np.ndarray) -> float:  # errors: smaller is better
+        return -measure(metric)(y, stacked(y, [answers_of(model, X, task, 0.0)]))
+
+    return score
 
 
 def _trial_words(search: Search, trial: Mapping[str, Any]) -> str:
@@ -183,8 +198,8 @@ def folds(search: Search) -> list[tuple[np.ndarray, np.ndarray]]:
     y, place = problem.task.y[search.train], np.arange(len(search.train))
     cut = problem.kind.hold_validation(search.train, HELD)
     if cut is not None:
-        held = np.isin(search.train, cut[1])
-        return [(place[~held], place[held])]
+        kept, held = (place[np.isin(search.train, rows)] for rows in cut)
+        return [(kept, held)]
     kind = StratifiedKFold if problem.task.kind == "classification" else KFold
     try:
         with warnings.catch_warnings():

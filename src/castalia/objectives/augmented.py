@@ -14,7 +14,7 @@ from castalia.protocols import Batch, StepPlan
 
 __all__ = ["Augmented"]
 
-SEEN = "augmented.seen"  # rows so far, in the state of the objective
+TAKEN = "augmented.taken"  # steps so far, in the state of the objective
 
 
 class Augmented(Wrapped):
@@ -47,23 +47,23 @@ class Augmented(Wrapped):
     ) -> None:
         super().__init__(objective)
         self.transform = transform
-        self.rows = 0
-        self.seen: Tensor | None = None
+        self.steps = 0
+        self.taken: Tensor | None = None
 
     def prepare(self, plan: StepPlan) -> None:
-        """Receive how many rows an epoch has, and hand the plan on."""
-        self.rows = plan.rows
+        """Receive how many steps an epoch has, and hand the plan on."""
+        self.steps = plan.steps
         super().prepare(plan)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Add how many rows were seen, where changes go by epochs."""
+        """Add how many steps were taken, where changes go by epochs."""
         inner = super().state_dict()
-        return inner if self.seen is None else {**inner, SEEN: self.seen}
+        return inner if self.taken is None else {**inner, TAKEN: self.taken}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on counting, and hand the rest on."""
-        self.seen = state.get(SEEN)
-        super().load_state_dict({name: value for name, value in state.items() if name != SEEN})
+        self.taken = state.get(TAKEN)
+        super().load_state_dict({name: value for name, value in state.items() if name != TAKEN})
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the objective's terms, in training on changed rows."""
@@ -75,11 +75,15 @@ class Augmented(Wrapped):
     def _of_this_epoch(self, batch: Batch) -> Callable[[Any, Any], tuple[Any, Any]]:
         """Return the transform; one that goes by epochs as it is in this one."""
         transform: Any = self.transform
-        if not self.rows or not getattr(transform, "alternates", False):
+        if not self.steps or not getattr(transform, "alternates", False):
             return self.transform
-        if self.seen is None:
-            self.seen = torch.zeros((), dtype=torch.long, device=batch.x.device)
-        epoch = self.seen // self.rows
-        self.seen += len(batch.x)  # in place, so that a recorded step goes on counting
-        found: Callable[[Any, Any], tuple[Any, Any]] = transform.at(epoch)
+        if self.taken is None:
+            self.taken = torch.zeros((), dtype=torch.long, device=batch.x.device)
+        found: Callable[[Any, Any], tuple[Any, Any]] = transform.at(self.taken // self.steps)
         return found
+
+    def after_step(self, net: nn.Module) -> None:
+        """Count the step, of which each process and micro-batch sees some rows only."""
+        super().after_step(net)
+        if self.taken is not None:
+            self.taken += 1  # in place, so that a recorded step goes on counting

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from castalia.serve.open_inference import described, infer_outputs, infer_rows
 from castalia.serve.prometheus_text import ServerCounters, sample
 from castalia.serve.served_model import LoadedModel, ServedModel, version_of
 from castalia.utils.imports import require
+from castalia.utils.local_host import host_is_local, origin_is_local
 
 __all__ = ["ServeSettings", "Server", "make_app", "serve"]
 
@@ -48,6 +49,9 @@ class ServeSettings:
         Most rows that are computed together.
     watch
         Seconds between two looks for a new version of a model; None: only when asked.
+    local
+        Whether only this machine may ask, under its own name and from no page of another site: what
+        a browser visits could reach a server without a token otherwise.
     """
 
     token: str | None = None
@@ -56,6 +60,7 @@ class ServeSettings:
     seconds: float = 30.0
     batch: int = 256
     watch: float | None = None
+    local: bool = False
 
 
 class Refused(Exception):  # noqa: N818 - an answer to a client
@@ -314,7 +319,7 @@ def _guarded(server: Server, route: str, handler: Route) -> Route:
     async def guarded(request: Any) -> Any:
         start = time.perf_counter()
         try:
-            _check_token(server.settings.token, request)
+            _check_sender(server.settings, request)
             found = await handler(request)
         except Refused as error:
             found = _answer({"error": str(error)}, error.status)
@@ -330,7 +335,12 @@ def _guarded(server: Server, route: str, handler: Route) -> Route:
     return guarded
 
 
-def _check_token(token: str | None, request: Any) -> None:
+def _check_sender(settings: ServeSettings, request: Any) -> None:
+    token, headers = settings.token, request.headers
+    if settings.local and not host_is_local(headers.get("host", "")):
+        raise Refused(421, "serve: without CASTALIA_TOKEN, ask 127.0.0.1 or localhost.")
+    if settings.local and not origin_is_local(headers.get("origin")):
+        raise Refused(403, "serve: without CASTALIA_TOKEN, other sites' pages may not ask.")
     if token is None or request.url.path in OPEN:
         return
     sent = request.headers.get("authorization", "")
@@ -394,7 +404,7 @@ def serve(models: Mapping[str, ServedModel], settings: ServeSettings, host: str,
             "Set CASTALIA_TOKEN."
         )
     uvicorn.run(
-        make_app(models, settings),
+        make_app(models, replace(settings, local=settings.token is None)),
         host=host,
         port=port,
         log_level="warning",

@@ -13,10 +13,11 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from castalia.utils.local_host import host_is_local
+
 __all__ = ["AccessGuard"]
 
 COOKIE = "castalia-studio"
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -68,7 +69,7 @@ class AccessGuard:
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return why a request is refused, or None."""
         host = headers.get("host", "")
-        if host.rpartition(":")[0] not in LOCAL and host not in LOCAL:
+        if not host_is_local(host):
             return 421, "studio: open it as 127.0.0.1 or localhost."
         own = {f"http://{host}", f"https://{host}"}
         changes = scope["method"] not in ("GET", "HEAD")

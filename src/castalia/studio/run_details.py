@@ -212,6 +212,8 @@ def _remedy_line(found: Finding, row: RunRow, command: str) -> str:
             f"--set {shlex.quote(f'{name}={written(value)}')}" for name, value in changes.items()
         ]
         return " ".join([command, *words])
-    estimator = row.config.get("estimator") or "est"
+    estimator = row.config.get("estimator")
+    if not estimator:  # somebody's script: its line is named instead
+        return ""
     words = [f"{name}={value!r}" for name, value in changes.items()]
     return f"{estimator}(…).set_params({', '.join(words)})"

@@ -211,7 +211,7 @@ def _score(store: RunStore, row: RunRow) -> dict[str, Any] | None:
     found = summary_of(row.folder).get("score")
     if found is not None:
         return found | {"higher": _higher(found["metric"])}
-    for metric in ("val_loss", "loss"):
+    for metric in ("val_loss", "loss", "validation_loss", "batch_loss"):
         values = store.select(_LAST, (row.number, metric))
         if values and isinstance(values[0][0], float):
             return {"metric": metric, "value": values[0][0], "by": "", "higher": False}

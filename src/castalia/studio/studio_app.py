@@ -6,6 +6,7 @@ import json
 import math
 import secrets
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from castalia.errors import CastaliaError, InvalidData, InvalidParameter
 from castalia.method.fit_result import PAGE
@@ -268,7 +270,12 @@ def _finite(value: Any) -> Any:
 
 
 def open_studio(
-    folder: Path, port: int = 0, show: bool = True, say: Callable[[str], None] = lambda words: None
+    folder: Path,
+    port: int = 0,
+    show: bool = True,
+    say: Callable[[str], object] = lambda words: None,
+    run: str = "",
+    until: Callable[[], object] | None = None,
 ) -> None:
     """Serve the studio on this machine until Ctrl-C.
 
@@ -282,6 +289,10 @@ def open_studio(
         Whether to open a browser.
     say
         Receives the address.
+    run
+        Whose page to open; all runs without one.
+    until
+        Called in a thread of its own; the studio closes when it returns.
     """
     uvicorn = require("uvicorn", caller="studio", extra="studio")
     settings = StudioSettings(token=secrets.token_urlsafe(24))
@@ -293,7 +304,8 @@ def open_studio(
             raise InvalidParameter(
                 f"studio: port {port} must be free; {error.strerror}. `--port 0` takes a free one."
             ) from error
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={settings.token}"
+        page = "run?" + urlencode({"run": run}) + "&" if run else "?"
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/{page}token={settings.token}"
         say(address)
         if show:
             webbrowser.open(address)
@@ -302,5 +314,12 @@ def open_studio(
             app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=3
         )
         server = uvicorn.Server(config)
+        if until is not None:
+            threading.Thread(target=_close_after, args=(until, server), daemon=True).start()
         with suppress(KeyboardInterrupt):  # how a studio is closed
             server.run(sockets=[listener])
+
+
+def _close_after(until: Callable[[], object], server: Any) -> None:
+    until()
+    server.should_exit = True

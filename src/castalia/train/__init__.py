@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from castalia.train.recorder import Recorder as Recorder
     from castalia.train.runs import Run as Run
     from castalia.train.runs import RunStore as RunStore
+    from castalia.train.script_log import log as log
     from castalia.train.state import TrainState as TrainState
     from castalia.train.step_cost import evaluation_rows as evaluation_rows
     from castalia.train.step_cost import step_work as step_work
     from castalia.train.strategy import build_strategy as build_strategy
+    from castalia.train.tracker_callback import TrackerCallback as TrackerCallback
     from castalia.train.training import Training as Training
     from castalia.train.training_check import check_training as check_training
 
@@ -32,9 +34,11 @@ _HOMES = {
     "precision": "Precision resolve_precision",
     "recorder": "Recorder",
     "runs": "Run RunStore",
+    "script_log": "log",
     "state": "TrainState",
     "step_cost": "evaluation_rows step_work",
     "strategy": "build_strategy",
+    "tracker_callback": "TrackerCallback",
     "training": "Training",
     "training_check": "check_training",
 }

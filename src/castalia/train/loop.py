@@ -11,6 +11,7 @@ for stage in stages:
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -19,9 +20,10 @@ import torch
 from torch import nn
 
 from castalia.data.batches import Samples
+from castalia.errors import TrainingWarning
 from castalia.nn import running_statistics
 from castalia.optim import Average, base_rate, build_average, closure_kind, optimizer_class
-from castalia.protocols import Stage
+from castalia.protocols import Solves, Stage
 from castalia.train.best_weights import BestWeights
 from castalia.train.callbacks import Callback, Dispatch
 from castalia.train.device_faults import faults_explained
@@ -203,6 +205,7 @@ class _Loop:
             state.epoch = state.step = 0
         state.stage, state.stage_index, state.epochs = leg.stage.name, number, leg.epochs
         state.steps = self.data.n_batches(self.batch_size)
+        self.objective = leg.stage.objective
         self.stepper = state.stepper = Stepper(self._parts(leg))
         self.statistics = running_statistics(place.net)
         trained = [p for p in place.net.parameters() if p.requires_grad]
@@ -234,6 +237,7 @@ class _Loop:
             place.strategy,
             capture=capture,
             rows=len(self.data),
+            steps=self.state.steps,
             **listeners,
         )
         self.state.settings["precision"] = parts.precision.name
@@ -243,7 +247,7 @@ class _Loop:
         state = self.state
         try:
             while state.epoch < state.epochs and not state.stopped:
-                self._epoch()
+                self._solve() if isinstance(self.objective, Solves) else self._epoch()
         finally:
             state.settings["step"] = self.stepper.name
             state.settings["graph"] = self.stepper.release()
@@ -251,6 +255,14 @@ class _Loop:
             self.place.strategy.load_state_dict(self.place.net, self.best.weights)
         elif self.average is not None:
             self.average.swap()
+
+    def _solve(self) -> None:
+        """Let an objective that knows the best weights set them: an epoch without steps."""
+        state, started = self.state, time.perf_counter()
+        self.dispatch("on_epoch_start", state)
+        objective: Any = self.objective
+        self.terms.keep(objective.solve(self.place.net, self.data, state.validation))
+        self._end_of_epoch(time.perf_counter() - started)
 
     def _epoch(self) -> None:
         state, started = self.state, time.perf_counter()
@@ -326,9 +338,17 @@ class _Loop:
             self._checkpoint()
 
     def _share_buffers(self) -> None:
-        """Let all processes go on with one set of buffers: each saw other rows."""
+        """Let all processes go on with one set of buffers: each saw other rows; name a slow one."""
         if self.place.strategy.world == 1:
             return
+        slow = self.place.strategy.slow()
+        if slow and self.place.strategy.rank == 0:
+            warnings.warn(
+                f"Training: {slow} in epoch {self.state.epoch + 1}, and they wait for it. Look for "
+                "other work on its machine, or slower reading.",
+                TrainingWarning,
+                stacklevel=2,
+            )
         self.place.strategy.broadcast(list(self.place.net.buffers()))
         if self.average is not None and self.statistics:
             self.place.strategy.broadcast(self.average.shadow[-len(self.statistics) :])

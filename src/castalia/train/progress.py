@@ -1,4 +1,4 @@
-"""One progress bar, or plain lines where there is no terminal."""
+"""One progress bar, a curve in a notebook, or plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from castalia.train.callbacks import Callback
+from castalia.train.notebook_curve import NotebookCurve
 from castalia.train.state import TrainState
 
 __all__ = ["ProgressBar", "ProgressLines", "build_progress"]
@@ -96,6 +97,8 @@ class ProgressLines(Callback):
 def build_progress(verbose: Any, quiet: bool = False) -> list[Callback]:
     """Return the progress callback of ``Training.verbose``, or none."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
+    if "ipykernel" in sys.modules and verbose is not False and not quiet:
+        return [NotebookCurve(PATIENCE if verbose == "auto" else 0.0)]
     if quiet or verbose is False or (verbose == "auto" and not terminal):
         return []
     if not terminal:

@@ -20,6 +20,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -407,6 +408,15 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.name!r}, folder={str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: status, settings and the last of every metric."""
+        last = {key: values[-1] for key in self.keys() if (values := self.metric(key)[1])}
+        facts = {"status": self.status, **self.config, **last}
+        rows = (
+            f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in facts.items()
+        )
+        return f"<table><caption>{escape(self.name)}</caption>{''.join(rows)}</table>"
 
     @property
     def folder(self) -> Path:

@@ -43,8 +43,8 @@ class StepParts:
         Called when the gradients of a phase are ready.
     capture
         Whether steps may be recorded as a CUDA graph; the optimizers are built for it.
-    rows
-        Training rows of an epoch; 0 where that is not known.
+    rows, steps
+        Training rows and steps of an epoch; 0 where that is not known.
 
     Attributes
     ----------
@@ -66,6 +66,7 @@ class StepParts:
     on_gradients: Callable[[], None] = _ignore
     capture: bool = False
     rows: int = 0
+    steps: int = 0
     phases: list[Phase] = field(init=False)
     parameters: list[nn.Parameter] = field(init=False)
     optimizers: list[Optimizer] = field(init=False)
@@ -94,6 +95,7 @@ class StepParts:
                 second_order=not set(self.closures) <= {None, "gradients"},
                 compile=compiled if isinstance(compiled, str) and compiled != "auto" else None,
                 rows=self.rows,
+                steps=self.steps,
             )
         )
 

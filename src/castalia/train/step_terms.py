@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from castalia.errors import Diverged
 from castalia.train.state import TrainState
 from castalia.train.stepper import Stepper
 from castalia.train.strategy import Single
+from castalia.utils.text import listing
 
 __all__ = ["StepTerms"]
 
@@ -42,14 +46,20 @@ class StepTerms:
         for name in dict.fromkeys([*self.seen, *values]):
             found = [math.nan] * len(rows)  # stands for a term that none of these steps computed
             if name in values:
+                mine = values[name].clone()
                 found = self.strategy.total(values[name]).tolist()
             self.seen.setdefault(name, [math.nan] * len(self.rows)).extend(found)
             if name == "loss":
                 self.state.losses = self.seen[name]
                 if not all(map(math.isfinite, found)):
                     phase = _first_phase(stepper, values)
-                    raise _diverged(self.state, name, found, phase)
+                    where = _processes(self.strategy, mine)
+                    raise _diverged(self.state, name, found, phase, where)
         self.rows.extend(rows)
+
+    def keep(self, terms: dict[str, float]) -> None:
+        """Take the terms of an epoch without steps."""
+        self.seen, self.rows = {name: [value] for name, value in terms.items()}, [1]
 
     def means(self) -> dict[str, Any]:
         """Return the mean of each term over the epoch, and begin another."""
@@ -77,13 +87,25 @@ def _first_phase(stepper: Stepper, values: dict[str, Any]) -> str:
     return f" of the {min(first, key=lambda name: first[name])}" if first else ""
 
 
-def _diverged(state: TrainState, term: str, values: list[float], phase: str = "") -> Diverged:
+def _processes(strategy: Single, mine: Tensor) -> str:
+    """Return which of several processes were the first to leave the numbers, in words."""
+    wrong = ~torch.stack(strategy.gather(mine)).isfinite()  # (processes, steps)
+    step = int(wrong.any(dim=0).int().argmax())
+    ranks = wrong[:, step].nonzero().flatten().tolist()
+    if len(ranks) == strategy.world:
+        return ""
+    return f" in {'process' if len(ranks) == 1 else 'processes'} {listing(ranks, 'and')}"
+
+
+def _diverged(
+    state: TrainState, term: str, values: list[float], phase: str = "", where: str = ""
+) -> Diverged:
     first = next(i for i, value in enumerate(values) if not math.isfinite(value))
     step = state.total - len(values) + first + 1
     return Diverged(
-        f"Training: the {term}{phase} became {values[first]} in epoch {state.epoch + 1}, at step "
-        f"{step}, with lr={state.lr:g}. Lower `lr`, clip gradients with Training(clip=1.0), or "
-        "check the data for extreme values.",
+        f"Training: the {term}{phase} became {values[first]}{where} in epoch {state.epoch + 1}, at "
+        f"step {step}, with lr={state.lr:g}. Lower `lr`, clip gradients with Training(clip=1.0), "
+        "or check the data for extreme values.",
         step=step,
         epoch=state.epoch,
         term=term,

@@ -37,6 +37,7 @@ __all__ = [
 
 BUCKET = 25 * 2**20  # bytes of gradient sent at a time
 PATIENCE = timedelta(days=1)  # of processes for the one that fits baselines, say
+SLOW = 1.5  # times as long as the usual process: worth a word
 LISTS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 
 
@@ -45,6 +46,7 @@ class Single:
 
     name, rank, world = "single", 0, 1
     idle = False  # whether this process has no row of the batch, and joins in with weight 0
+    worked = 0.0  # seconds of this epoch before gradients were exchanged
 
     def prepare(self, net: nn.Module) -> None:
         """Make the network ready; called once before the optimizers are made."""
@@ -104,6 +106,10 @@ class Single:
 
     def barrier(self) -> None:
         """Wait for the others."""
+
+    def slow(self) -> str:
+        """Say in words which process the others wait for, and count from zero again."""
+        return ""
 
 
 class DataParallel(Single):
@@ -166,6 +172,20 @@ class DataParallel(Single):
     def barrier(self) -> None:
         """Wait for the others."""
         dist.barrier()
+
+    def slow(self) -> str:
+        """Say in words which process the others wait for, and count from zero again.
+
+        A GPU works after its step was launched, and FSDP exchanges on the way: there it is unknown.
+        """
+        mine, self.worked = torch.tensor(self.worked), 0.0
+        if dist.get_backend() != "gloo" or self.name != "ddp":
+            return ""
+        seconds = torch.stack(self.gather(mine))
+        rank, usual = int(seconds.argmax()), float(seconds.sort().values[(self.world - 1) // 2])
+        if seconds[rank] < max(SLOW * usual, usual + 1.0):
+            return ""
+        return f"process {rank} works {float(seconds[rank]) / usual:.1f} times as long as others do"
 
 
 class FullyShardedParallel(DataParallel):

@@ -169,7 +169,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
     def _run_trials(self, study: Study, runner: TrialRunner, budget: int) -> None:
         """Run what is left, and wait for what others run."""
         begun, shared = time.monotonic(), held(runner)
-        with Parallel(n_jobs=study.together) as pool:
+        with Parallel(n_jobs=study.together, return_as="generator_unordered") as pool:
             while study.waits(budget) and not self._late(study, begun):
                 taken = self._taken(study, budget)
                 if study.together > 1:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from castalia.data import Dataset
 from castalia.data.images import Images
+from castalia.data.sequences import SeriesWindows
 from castalia.errors import InvalidParameter
 
 __all__ = ["Rows", "weighs", "weight_name"]
@@ -72,5 +73,5 @@ def weighs(scorer: Any) -> bool:
 def _taken(values: Any, index: np.ndarray) -> Any:
     if values is None:
         return None
-    known = isinstance(values, Dataset | Images)
+    known = isinstance(values, Dataset | Images | SeriesWindows)
     return values.take(index) if known else _safe_indexing(values, index)

@@ -111,7 +111,8 @@ AROUND: dict[str, Domain] = {
 }
 
 LOOP_SOLVERS = ("sgd", "gd")  # of models that have a direct solver too
-LOOP_ONLY = {"lr", "batch_size", "training"}  # which the direct solver does not read
+LOOP_ONLY = {"lr", "batch_size", "training", "hidden", "dropout"}  # the direct solver reads none
+DIRECT_ONLY = {"WindowRegressor": {"alpha"}}  # which the loop does not read
 
 
 class SearchSpace(dict[str, Domain]):
@@ -165,6 +166,8 @@ class SearchSpace(dict[str, Domain]):
             return cls(around or {"estimator__lr": DOMAINS["lr"][0]})
         if getattr(estimator, "solver", "sgd") not in LOOP_SOLVERS:
             own -= LOOP_ONLY
+        else:
+            own -= DIRECT_ONLY.get(type(estimator).__name__, set())
         names = [name for name in DOMAINS if name.split("__")[0] in own]
         found = {name: _fitting(estimator, name) for name in names}
         return cls({name: domain for name, domain in found.items() if domain is not None})

@@ -60,13 +60,11 @@ class Study:
         return {**vars(self), "table": None} if self.apart else vars(self)
 
     def receive(self, found: Iterable[Trial | None]) -> None:
-        """Take in what workers return, or what they wrote down."""
-        if not self.apart:
-            return self.refresh()
+        """Take in what workers return, each as it comes, or what they wrote down."""
         for trial in found:
-            if trial is not None:
+            if self.apart and trial is not None:
                 self.keep(trial)
-        return None
+        self.refresh()
 
     def refresh(self) -> None:
         """Read what other workers have done; trials that ended do not change."""

@@ -17,7 +17,7 @@ from typing import Any
 from castalia.errors import InvalidParameter, WriteFailed
 from castalia.tune.trial_record import RUNNING, Trial
 from castalia.utils.imports import require
-from castalia.utils.worker_cluster import public
+from castalia.utils.text import public
 
 __all__ = ["TrialTable"]
 

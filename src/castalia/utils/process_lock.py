@@ -11,9 +11,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["exclusive", "is_forked"]
+__all__ = ["exclusive", "is_forked", "lent"]
 
 _lock = threading.RLock()
+_own = threading.local()  # how often this thread holds it
 _forked = False
 
 
@@ -35,11 +36,40 @@ def exclusive(*, wait: bool = True) -> Iterator[bool]:
     """
     lock = _lock
     held = lock.acquire(blocking=wait)
+    before = _depth()
+    _own.depth = before + held
     try:
         yield held
     finally:
+        _own.depth = before
         if held:
             lock.release()
+
+
+@contextmanager
+def lent() -> Iterator[None]:
+    """Let other threads have the lock while this one waits for them.
+
+    Examples
+    --------
+    >>> with exclusive(), lent():
+    ...     from concurrent.futures import ThreadPoolExecutor
+    ...     with ThreadPoolExecutor(1) as pool:
+    ...         pool.submit(lambda: exclusive(wait=False).__enter__()).result()
+    True
+    """
+    lock, depth = _lock, _depth()
+    for _ in range(depth):
+        lock.release()
+    try:
+        yield
+    finally:
+        for _ in range(depth):
+            lock.acquire()
+
+
+def _depth() -> int:
+    return getattr(_own, "depth", 0)
 
 
 def is_forked() -> bool:
@@ -54,6 +84,7 @@ def _renew() -> None:
     """Give a forked process its own lock: the thread that held the old one is not in it."""
     global _lock, _forked
     _lock, _forked = threading.RLock(), True
+    _own.depth = 0
 
 
 if hasattr(os, "register_at_fork"):

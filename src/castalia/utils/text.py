@@ -1,9 +1,10 @@
 """Words for messages and tables."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "listing", "number", "plural", "shorten"]
+__all__ = ["did_you_mean", "listing", "number", "plural", "public", "shorten"]
 
 PLAIN = 1e5  # numbers below it are written out
 
@@ -70,3 +71,12 @@ def shorten(text: object, width: int = 60) -> str:
         return text
     half = (width - 1) // 2
     return f"{text[:half]}…{text[-half:]}"
+
+
+def public(text: object) -> str:
+    """Return an address, or words about it, without user and password.
+
+    >>> public("ray://me:secret@head:10001")
+    'ray://head:10001'
+    """
+    return re.sub(r"//[^/@\s]*@", "//", " ".join(str(text).split()))

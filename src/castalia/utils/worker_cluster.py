@@ -6,7 +6,6 @@ one context serves local processes and a cluster.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -16,19 +15,21 @@ from joblib.parallel import get_active_backend
 
 from castalia.errors import InvalidParameter
 from castalia.utils.imports import require
-from castalia.utils.text import shorten
+from castalia.utils.ray_tasks import RayTasks, Stored
+from castalia.utils.text import public, shorten
 
-__all__ = ["cluster", "held", "public", "runs_elsewhere"]
-
-_CREDENTIALS = re.compile(r"//[^/@\s]*@")
+__all__ = ["cluster", "held", "runs_elsewhere"]
 
 
 @contextmanager
-def cluster(address: str | None = None, *, workers: int | None = None) -> Iterator[int]:
+def cluster(
+    address: str | None = None, *, workers: int | None = None, cpus: float = 1, gpus: float = 0
+) -> Iterator[int]:
     """Run what is parallel inside the block on a cluster, or in processes of this machine.
 
     ``n_jobs`` need not be set: what leaves it at None takes all workers. Trials, folds and members
-    that no worker has begun wait; what fails there is raised here.
+    that no worker has begun wait; what fails there is raised here. On Ray, a task whose process or
+    machine is gone begins again elsewhere.
 
     Parameters
     ----------
@@ -37,7 +38,10 @@ def cluster(address: str | None = None, *, workers: int | None = None) -> Iterat
         the block. ``"auto"``, ``"host:6379"`` or ``"ray://host:10001"``: a Ray cluster that runs;
         its machines need the same versions of Python, Ray and Castalia.
     workers
-        Most tasks at a time; None: as many as there are cores.
+        Most tasks at a time; None: as many as there is room for.
+    cpus, gpus
+        Cores and devices of a task on Ray; ``gpus=0.25`` puts four tasks on a device, and a task
+        without one does not see any.
 
     Yields
     ------
@@ -56,10 +60,13 @@ def cluster(address: str | None = None, *, workers: int | None = None) -> Iterat
     if workers is not None and workers < 1:
         raise InvalidParameter(f"cluster: `workers` must be at least 1 or None; got {workers}.")
     with ExitStack() as stack:
-        backend = "loky"
+        backend: Any = "loky"
         if address is not None:
             stack.enter_context(_ray(address, workers))
-            backend = "ray"
+            backend = RayTasks(cpus, gpus)
+            backend.room()
+        elif gpus:
+            raise InvalidParameter(f"cluster: `gpus` needs an `address` of Ray; got {gpus}.")
         stack.enter_context(parallel_config(backend, n_jobs=workers or -1))
         yield effective_n_jobs(None)
 
@@ -68,7 +75,6 @@ def cluster(address: str | None = None, *, workers: int | None = None) -> Iterat
 def _ray(address: str, workers: int | None) -> Iterator[None]:
     """Join a Ray cluster, or start one; what was joined before stays joined."""
     ray: Any = require("ray", caller="cluster", extra="cluster")
-    require("ray.util.joblib", caller="cluster", extra="cluster").register_ray()
     if ray.is_initialized():
         yield
         return
@@ -89,15 +95,6 @@ def _ray(address: str, workers: int | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def public(text: object) -> str:
-    """Return an address, or words about it, without user and password.
-
-    >>> public("ray://me:secret@head:10001")
-    'ray://head:10001'
-    """
-    return _CREDENTIALS.sub("//", " ".join(str(text).split()))
-
-
 def runs_elsewhere() -> bool:
     """Whether tasks of joblib may run on machines that do not see this one's files."""
     backend, _ = get_active_backend()
@@ -111,9 +108,7 @@ def held(value: Any) -> Callable[[], Any]:
     [1, 2]
     """
     backend, _ = get_active_backend()
-    if type(backend).__module__.startswith("ray."):
-        return _Stored(require("ray", caller="cluster", extra="cluster").put(value))
-    return _Here(value)
+    return Stored(value) if isinstance(backend, RayTasks) else _Here(value)
 
 
 class _Here:
@@ -124,10 +119,3 @@ class _Here:
 
     def __call__(self) -> Any:
         return self.value
-
-
-class _Stored(_Here):
-    """A value in Ray's object store, whose arrays tasks read without copying them."""
-
-    def __call__(self) -> Any:
-        return require("ray", caller="cluster", extra="cluster").get(self.value)

@@ -65,11 +65,22 @@ FITS = {
     ),
     "one direction": (
         lambda: node_model(network="spectral").fit(triangle(directed=True), [0, 1, 1]),
-        "must be undirected.*directed=False",
+        "needs an undirected graph.*directed=False",
+    ),
+    "one direction for polynomials": (
+        lambda: node_model(network="chebyshev").fit(triangle(directed=True), [0, 1, 1]),
+        "needs an undirected graph.*directed=False",
+    ),
+    "links of loops": (
+        lambda: LinkPredictor().fit(Graph([(0, 0), (1, 1)], np.eye(3))),
+        "got none but 2 loops",
     ),
     "a table": (lambda: node_model().fit(np.eye(3), [0, 1, 1]), "X must be a graph .*ndarray"),
     "a missing end": (lambda: Graph([("a", None)]), "one missing"),
-    "links of no edges": (lambda: LinkPredictor().fit(Graph([], np.eye(3))), "must have edges"),
+    "links of no edges": (
+        lambda: LinkPredictor().fit(Graph([], np.eye(3))),
+        "must have edges between",
+    ),
     "graphs described differently": (
         lambda: GraphClassifier(training=QUIET).fit([triangle(), triangle(x=None)], [0, 1]),
         "graph 1 is",

@@ -37,7 +37,7 @@ def digits():
     order = np.random.default_rng(0).permutation(len(y))
     X = torch.tensor(X[order] / 16, dtype=torch.float32)
     y = torch.tensor(y[order])
-    return (X[:1300], y[:1300]), (X[1300:], y[1300:])
+    return (X[:500], y[:500]), (X[500:700], y[500:700])
 
 
 def alarms(diagnosis):
@@ -103,7 +103,7 @@ def same(a, b):
 
 
 def test_module_optimizer_data_and_random_states_are_as_they_were():
-    (X, y), validation = table(200)
+    (X, y), validation = table(80)
     torch.manual_seed(3)
     net = nn.Sequential(
         nn.Linear(6, 16),

@@ -6,13 +6,27 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from castalia import WindowRegressor
+from castalia.base import load
+from castalia.data.sequences import Sequences
+from castalia.data.sequences.series_adapter import series_windows
+from castalia.diagnose import preflight
+from castalia.diagnose.preflight_checks import CHECKS
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.method import FitPlan, evaluate, predict, run
+from castalia.method import FitPlan, TunePlan, evaluate, predict, run, tune
 from castalia.method.answer_scores import measure
 from castalia.method.kinds import LabelledSequences, SeriesForecast, Table, open_data
+from castalia.method.problem import pose_problem
+from castalia.method.settings_search import folds, pose_search
+from castalia.method.tune_plan import parse_space
 
 DAYS = np.arange("2024-01-01", "2024-09-01", dtype="datetime64[D]")
-QUICK = {"seeds": 1, "boosting_rounds": 5, "settings": {"epochs": 3, "hidden": (8,), "context": 35}}
+QUICK = {
+    "seeds": 1,
+    "boosting_rounds": 5,
+    "preflight_seconds": 0,
+    "settings": {"epochs": 3, "hidden": (8,), "context": 35},
+}
 
 
 def daily(days=DAYS, seed=0, **more):
@@ -28,8 +42,8 @@ def finished(tmp_path_factory):
     path = folder / "sales.csv"
     wave = 5 + np.sin(np.arange(len(DAYS)) / 1.6)  # of ten days, not of weeks
     pa.csv.write_csv(daily().set_column(1, "sales", pa.array(wave)), path)
-    plan = FitPlan(data=path, target="sales", time="day", horizon=7, run=folder / "run", **QUICK)
-    return path, run(plan)
+    own = {**QUICK, "run": folder / "run", "preflight_seconds": 2}
+    return path, run(FitPlan(data=path, target="sales", time="day", horizon=7, **own))
 
 
 def test_a_fit_reports_mase_skill_and_a_forecast(finished):
@@ -162,3 +176,40 @@ def test_sequences_of_groups_are_classified_and_predicted_by_group(tmp_path):
         assert found.columns["machine"].tolist() == ["m0", "m1", "m2", "m3"]
         assert set(found.columns["prediction"]) <= {"run", "fail"}
     assert evaluate(result.folder, plan.data, name="convolutions").scores["accuracy"] > 0.8
+
+
+def test_the_linear_baseline_is_ridge_with_intervals(finished):
+    path, result = finished
+    model = load(result.folder / "contenders" / "linear")
+    assert model.solver == "ridge"
+    found = predict(result.folder, path, name="linear").columns
+    assert (found["low"] < found["high"]).all()
+
+
+def test_settings_of_a_forecast_are_searched_by_windows_that_come_later(tmp_path):
+    plan = FitPlan(
+        data=daily(), target="sales", time="day", horizon=7, run=tmp_path / "run", **QUICK
+    )
+    found = tune(TunePlan(fit=plan, trials=2, search="random", space=parse_space(["lr=1e-3|1e-2"])))
+    assert found.counts["complete"] == 2
+    assert found.metric == "mase"
+    assert 0 < found.score == found.trials[0]["score"] <= found.trials[1]["score"]
+    search = pose_search(TunePlan(fit=plan), pose_problem(open_data(plan)))
+    ((kept, held),) = folds(search)
+    start = search.problem.kind.X.start[search.train]
+    assert start[kept].max() + 35 + 7 <= start[held].min() + 35  # no future of theirs is trained on
+
+
+def test_a_forecaster_is_checked_before_it_is_trained(finished):
+    _, result = finished
+    assert {check["name"] for check in result.report.preflight} <= set(CHECKS)
+    assert result.report.preflight
+    series = np.random.default_rng(0).normal(size=200)
+    model = WindowRegressor(horizon=3, context=8, hidden=(64,), batch_size=64)
+    found = {check.name: check.passed for check in preflight(model, windows_of(series), None, 60)}
+    assert found["tiny-fit"]
+    assert not found["input-matters"]  # noise says nothing about what follows
+
+
+def windows_of(series):
+    return series_windows(Sequences([series[:, None]]), 8, 3, "test")

@@ -10,7 +10,6 @@ from tests.sklearn_checks import learns_alike
 
 import castalia
 from castalia import (
-    Bagging,
     Callback,
     DeepEnsemble,
     DistributionRegressor,
@@ -31,12 +30,10 @@ NET = MLPRegressor(hidden=(8,), epochs=30, lr=0.02, training=Training(validation
 @pytest.mark.parametrize(
     "ensemble",
     [
-        Bagging(estimator=NET, members=2),
         DeepEnsemble(estimator=NET, members=2),
         SnapshotEnsemble(estimator=NET, members=2),
-        WeightAverage(estimator=NET),
         DropoutEnsemble(
-            estimator=MLPRegressor(hidden=(32,), dropout=0.2, epochs=60, lr=0.01), members=4
+            estimator=MLPRegressor(hidden=(32,), dropout=0.2, epochs=30, lr=0.02), members=3
         ),
     ],
     ids=lambda ensemble: type(ensemble).__name__,

@@ -11,7 +11,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.graphs import GraphClassifier, LinkPredictor, NodeClassifier, NodeRegressor
 from castalia.models.graphs.network_choice import NETWORKS
 from castalia.testing import toy
-from castalia.train import Training
+from castalia.train import Callback, Training
 
 QUIET = Training(watch=False, validation=0)
 
@@ -159,7 +159,7 @@ def test_a_regressor_of_nodes_leaves_out_those_without_a_number():
 
 def test_directed_graphs_are_refused_where_symmetric_ones_are_needed():
     graph = Graph([(0, 1), (1, 2)], np.eye(3), directed=True)
-    with pytest.raises(InvalidData, match="must be undirected"):
+    with pytest.raises(InvalidData, match="needs an undirected graph"):
         NodeClassifier(network="spectral", epochs=1).fit(graph, [0, 1, 1])
 
 
@@ -185,3 +185,36 @@ def test_isomorphic_graphs_get_the_same_answer():
     )
     found = model.predict_proba(relabelled)
     assert np.abs(found - model.predict_proba(graphs[:40])).max() < 1e-5
+
+
+class LayersByStage(Callback):
+    """Weights of all layers at the end of every epoch."""
+
+    def __init__(self):
+        self.seen = {}
+
+    def on_epoch_end(self, state):
+        layers = state.net.body.layers
+        self.seen[state.stage_index] = [layer.own.weight.detach().clone() for layer in layers]
+
+
+def test_greedy_layers_are_trained_one_by_one_and_stay(communities):
+    graph, y = communities
+    stages = LayersByStage()
+    quiet = Training(watch=False, validation=0, verbose=False, callbacks=[stages])
+    model = NodeClassifier(
+        network="nn4g", greedy=True, depth=3, hidden=8, epochs=30, lr=3e-2, random_state=0
+    )
+    model.training = quiet
+    model.fit(graph[:100], y[:100])
+    first, second, third = (stages.seen[k] for k in range(3))
+    for layer in range(3):
+        assert torch.equal(first[layer], second[layer]) == (layer != 1)
+        assert torch.equal(second[layer], third[layer]) == (layer != 2)
+    losses = [line["loss"] for line in model.history_]
+    assert len(losses) == 90
+    assert losses[29] > losses[59] > losses[89]  # contexts of one and two hops are added
+    assert model.module_.body.grown == 3
+    assert model.score(graph[100:], y[100:]) > 0.8
+    with pytest.raises(InvalidParameter, match="`greedy` layers are those of network='nn4g'"):
+        NodeClassifier(greedy=True).fit(graph, y)

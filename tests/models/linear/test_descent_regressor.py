@@ -148,7 +148,7 @@ def test_only_stochastic_descent_learns_in_parts(model):
 @MODELS
 def test_scikit_learn_finds_no_fault_with_stochastic_descent(model):
     adam = Training(optimizer="adam", verbose=False)  # its steps suit columns of any size
-    tried = model(solver="sgd", epochs=30, lr=0.1, batch_size=20, training=adam, random_state=0)
+    tried = model(solver="sgd", epochs=15, lr=0.1, batch_size=20, training=adam, random_state=0)
     # rows drawn twice make other batches than rows that weigh twice
     names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
     learns_alike(tried, excused=names)

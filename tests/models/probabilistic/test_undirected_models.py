@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.probabilistic import EnergyModel, FactorGraph, MarkovRandomField
@@ -260,3 +262,42 @@ def test_rows_that_no_potentials_can_be_learnt_from_are_refused():
         MarkovRandomField.from_rows({**rows, "a": [0.5, 1.5, 2.5, 3.5]}, [("a", "b")])
     with pytest.raises(InvalidData, match="rows must have no gaps; `b` has"):
         MarkovRandomField.from_rows({**rows, "b": ["x", None, "y", "x"]}, [("a", "b")])
+
+
+class Agreement(nn.Module):
+    """Energy of a chain of states: one weight for each pair of neighbours that agree."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3))
+
+    def forward(self, x):
+        return -(x[:, :-1] == x[:, 1:]).to(self.weight.dtype) @ self.weight
+
+
+@pytest.mark.parametrize("method", ["contrastive", "pseudo"])
+def test_an_energy_learns_the_moments_of_rows(method):
+    truth = EnergyModel(Agreement(), [2, 3, 2, 2])
+    truth.function.weight.data = torch.tensor([1.5, -1.0, 0.5])
+    law = truth.probabilities()
+    drawn = torch.multinomial(law.flatten(), 3000, True, generator=torch.Generator().manual_seed(0))
+    rows = np.stack(np.unravel_index(drawn.numpy(), law.shape), axis=1)
+    model = EnergyModel(Agreement(), [2, 3, 2, 2])
+    before = float(model.log_prob(rows).mean())
+    model.fit(rows, method=method, epochs=15, lr=0.2, random_state=0)
+    after, best = float(model.log_prob(rows).mean()), float(truth.log_prob(rows).mean())
+    assert after > before + 0.2
+    assert after > best - 0.01
+    assert (model.function.weight - torch.tensor([1.5, -1.0, 0.5])).abs().max() < 0.3
+
+
+def test_what_an_energy_cannot_learn_from():
+    model = EnergyModel(Agreement(), [2, 2, 2, 2])
+    with pytest.raises(InvalidParameter, match="a torch.nn.Module with parameters"):
+        EnergyModel(lambda x: x.sum(dim=1), [2, 2]).fit([[0, 1]])
+    with pytest.raises(InvalidParameter, match="Did you mean `pseudo`"):
+        model.fit([[0, 1, 0, 1]], method="pseudos")
+    with pytest.raises(InvalidData, match="rows of 4 state numbers; got shape \\(1, 2\\)"):
+        model.fit([[0, 1]])
+    with pytest.raises(InvalidData, match="variable 2 has the states 0 to 1; got 5 in row 0"):
+        model.fit([[0, 1, 5, 1]])

@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+import torch
+from sklearn.linear_model import LinearRegression, Ridge
 
 from castalia import RNNForecaster, TemporalConvNet, WindowRegressor
+from castalia.base import load, save
 from castalia.data import windows
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.sequence.forecaster import OUTPUTS
+from castalia.models.sequence.window_ridge import PENALTIES
+from castalia.train.runs import RunStore
 
 
 def waves(steps=300, seed=0, noise=0.1):
@@ -26,6 +30,76 @@ def test_a_linear_window_finds_the_least_squares_autoregression():
     past, future, _ = windows(series, 12, 3)
     wanted = LinearRegression().fit(past, future).predict(past)
     assert np.abs(model.predict_windows(series)[..., 0] - wanted).max() < 0.05
+
+
+WHOLE = {"training__validation": 0, "training__patience": None, "training__precision": "float64"}
+
+
+def pairs(series, shared):
+    """Windows of standardised series: past, future and the last step, a row a channel or a step."""
+    z = (series - series.mean(axis=0)) / series.std(axis=0)
+    past, future, _ = windows(z, 12, 3)
+    if shared:
+        past, future = (
+            np.moveaxis(part, 2, 1).reshape(-1, part.shape[1]) for part in (past, future)
+        )
+        return past, future, past[:, -1:]
+    return past.reshape(len(past), -1), future.reshape(len(past), -1), None
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_ridge_is_scikit_learns_of_the_windows(shared):
+    series = waves(noise=0.3)
+    model = WindowRegressor(**QUICK, level="none", shared=shared, solver="ridge", alpha=3.0)
+    model.set_params(**WHOLE).fit(series)
+    past, future, _ = pairs(series, shared)
+    wanted = Ridge(alpha=3.0).fit(past, future)
+    layer = model.module_.body.dense.layers[0]
+    assert np.allclose(layer.weight.detach(), wanted.coef_, atol=1e-8)
+    assert np.allclose(layer.bias.detach(), wanted.intercept_, atol=1e-8)
+
+
+def test_ridge_counts_errors_in_units_of_the_series_and_not_of_the_window():
+    series = waves(noise=0.3) * np.linspace(0.1, 3, 300)[:, None]
+    model = WindowRegressor(**QUICK, level="window", shared=False, solver="ridge", alpha=0.0)
+    model.set_params(**WHOLE).fit(series)
+    least = model.history_[0]["loss"]
+    layer = model.module_.body.dense.layers[0]
+    wanted = windows(series, 12, 3).future
+    for _ in range(3):
+        with torch.no_grad():
+            layer.weight.add_(1e-3 * torch.randn_like(layer.weight))
+        missed = (model.predict_windows(series) - wanted) / series.std(axis=0)
+        assert np.square(missed).mean() > least
+
+
+def test_the_penalty_of_ridge_is_the_best_on_the_validation_windows():
+    series = waves(noise=0.5, steps=120)
+    model = WindowRegressor(**QUICK, solver="ridge").fit(series)
+    losses = {
+        alpha: WindowRegressor(**QUICK, solver="ridge", alpha=alpha).fit(series).history_[0]
+        for alpha in PENALTIES
+    }
+    assert model.history_[0]["alpha"] == min(losses, key=lambda alpha: losses[alpha]["val_loss"])
+    low, high = model.predict_interval(series, 0.8)
+    assert (low < high).all()
+
+
+@pytest.mark.parametrize("wrong", [{"hidden": (4,)}, {"output": "quantile"}])
+def test_ridge_refuses_what_is_no_linear_map(wrong):
+    with pytest.raises(InvalidParameter, match="for the solver 'ridge'"):
+        WindowRegressor(**QUICK, solver="ridge", **wrong).fit(waves())
+    with pytest.raises(InvalidParameter, match="must be 'sgd' to go on"):
+        WindowRegressor(**QUICK, solver="ridge").partial_fit(waves())
+
+
+def test_ridge_is_recorded_and_saved_like_a_training(tmp_path):
+    model = WindowRegressor(**QUICK, solver="ridge").set_params(training__run=str(tmp_path / "run"))
+    model.fit(waves())
+    save(model, tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(waves()), model.predict(waves()))
+    assert RunStore(tmp_path).runs("run")[0]["status"] == "finished"
+    assert model.fit(waves()).run_ == str(tmp_path / "run")
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

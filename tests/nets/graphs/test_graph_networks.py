@@ -164,6 +164,20 @@ def test_acceleration_saves_iterations_and_memory_does_not_grow_with_them():
     assert kept[1][1] == kept[0][1]
 
 
+def test_scores_are_a_dense_layer_on_the_states_that_plain_steps_come_to():
+    x, edges = drawn(12, 3)
+    net, adjacency = make("scarselli"), Adjacency.of(edges, 12)
+    h = torch.zeros(12, 8).double()
+    for _ in range(300):
+        h = net.recurrence(h, x, adjacency)
+    assert_close(net.encode(x, adjacency), h, atol=1e-9, rtol=0)
+    assert_close(net(x, adjacency), h @ net.head.weight.T + net.head.bias, atol=1e-9, rtol=0)
+    loose = ScarselliNetwork(5, hidden=8, tolerance=0.5)
+    assert len(loose.rest(x.float(), adjacency).changes) < 8
+    assert loose.width == 8
+    assert loose.recurrence.contraction == 0.9
+
+
 def test_the_gradient_at_rest_is_that_of_many_unrolled_steps():
     x, edges = drawn(6, 5)
     adjacency, net = Adjacency.of(edges, 6), make("scarselli")

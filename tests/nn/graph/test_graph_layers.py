@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.sparse import csr_array
 from torch import nn
 from torch.testing import assert_close
 
 from castalia.autodiff import check_gradients
+from castalia.data import Graph
+from castalia.models.graphs import LinkPredictor
 from castalia.nn.graph import (
     Adjacency,
     ChebyshevConv,
@@ -24,6 +27,7 @@ from castalia.nn.graph import (
     laplacian,
 )
 from castalia.nn.graph.sparse_products import product, weighted_product
+from castalia.train import Training
 
 
 def drawn(n=9, p=0.35, directed=False, seed=0):
@@ -312,3 +316,34 @@ def test_weights_of_edges_count():
     layer = GCNConv(4, 2).double()
     assert adjacency.symmetric
     assert_close(layer(x, adjacency), hat(adjacency.dense()) @ x @ layer.weight + layer.bias)
+
+
+def test_sparse_products_are_exact_under_autocast_which_asks_for_formats_they_lack():
+    edges, x = drawn()
+    x = x.float()
+    adjacency = Adjacency.of(edges, len(x)).normalised()
+    counts = torch.full((len(x),), 4).cumsum(0)
+    pointer = torch.cat([counts.new_zeros(1), counts])
+    sparse = SparseFeatures(pointer, torch.arange(4).repeat(len(x)), x.flatten(), 4)
+    weight = torch.randn(4, 3, requires_grad=True)
+    mask = torch.full((adjacency.edges,), 0.5, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h = sparse @ weight
+        found = adjacency.masked(mask) @ (adjacency @ h)
+        found.sum().backward()
+        small = adjacency @ h.bfloat16()  # of a dense layer before
+    a = adjacency.dense(torch.float32)
+    assert_close(found, 0.5 * a @ (a @ (x @ weight)))
+    assert_close(weight.grad, (0.5 * a @ a @ x).sum(0)[:, None].expand(4, 3))
+    assert small.dtype == torch.float32
+    assert mask.grad.isfinite().all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("network", ["gcn", "sage", "gat", "gin"])
+def test_graphs_are_learnt_in_bf16_on_a_gpu(network):
+    x = csr_array(np.eye(60))
+    graph = Graph([(i, (i + k) % 60) for i in range(60) for k in (1, 2)], x)
+    training = Training(precision="bf16", device="cuda", watch=False)
+    model = LinkPredictor(network=network, epochs=3, random_state=0, training=training).fit(graph)
+    assert np.isfinite(model.predict_proba(graph)).all()

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from castalia.data import Graph, Graphs
 from castalia.errors import InvalidParameter
+from castalia.models.graphs import GraphClassifier
 from castalia.nn.graph import READOUTS, UniversalReadout, readout
 
 H = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)).double()
@@ -45,3 +47,15 @@ def test_the_universal_readout_learns_what_sums_cannot_say():
         loss.backward()
         optimizer.step()
     assert loss < 0.2 * largest.var()
+
+
+@pytest.mark.parametrize("kind", ["sum", "universal"])
+def test_sums_over_large_graphs_begin_as_small_as_over_small_ones(kind):
+    losses = []
+    for size in (4, 400):
+        ring = Graph([(i, (i + 1) % size) for i in range(size)])
+        graphs = Graphs([ring] * 20, [0, 1] * 10)
+        model = GraphClassifier(readout=kind, hidden=8, depth=2, epochs=1, lr=1e-9, random_state=0)
+        losses.append(model.fit(graphs).history_[0]["loss"])
+    assert max(losses) < 1.5
+    assert abs(losses[1] - losses[0]) < 0.5

@@ -44,7 +44,7 @@ def as_graph(source: Any, owner: str = "Graph") -> Graph:
 
 
 def from_networkx(source: Any, x: Any = None) -> Graph:
-    """Return a NetworkX graph as ours: numeric attributes of nodes are features, ``y`` the target.
+    """Return a NetworkX graph as ours: numeric attributes are features, ``y`` of nodes the target.
 
     Parallel edges of a multigraph count once. Features ``x`` that are given are taken instead of
     attributes.
@@ -55,9 +55,11 @@ def from_networkx(source: Any, x: Any = None) -> Graph:
     if source.is_multigraph():
         pairs = list(dict.fromkeys(pairs))
     data = [source.nodes[node] for node in nodes]
-    weights = None
+    weights, edge_x = None, None
     if not source.is_multigraph():
-        given = [d.get("weight") for _, _, d in source.edges(data=True)]
+        known = [d for _, _, d in source.edges(data=True)]
+        edge_x = _attributes(known, "weight")
+        given = [d.get("weight") for d in known]
         weights = [float(w) for w in given] if given and all(w is not None for w in given) else None
     label = next((name for name in LABELS if any(name in d for d in data)), None)
     return Graph(
@@ -66,6 +68,7 @@ def from_networkx(source: Any, x: Any = None) -> Graph:
         None if label is None else np.array([d.get(label) for d in data], dtype=object),
         source.is_directed(),
         weights,
+        edge_x=edge_x,
         nodes=np.arange(len(nodes)),
     ).renamed(nodes)
 

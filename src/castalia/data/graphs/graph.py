@@ -117,6 +117,11 @@ class Graph:
             return 0
         return int(self.x.shape[1]) if hasattr(self.x, "shape") else len(self.x.columns)
 
+    @property
+    def edge_width(self) -> int:
+        """Number of features of an edge."""
+        return 0 if self.edge_x is None else int(self.edge_x.shape[1])
+
     def __getitem__(self, index: Any) -> GraphNodes:
         """Return some of the nodes, by position, slice or mask, as rows of an estimator."""
         return GraphNodes(self, np.arange(len(self)))[index]
@@ -143,10 +148,12 @@ class Graph:
     def adjacency(self) -> Adjacency:
         """The edges as a sparse matrix; of an undirected graph both ways."""
         edges = torch.from_numpy(self.edges.T.copy())
-        weight = None if self.weight is None else torch.from_numpy(self.weight)
+        parts = [None if p is None else torch.from_numpy(p) for p in (self.weight, self.edge_x)]
         if not self.directed:
-            edges, weight = _both_ways(edges, weight)
-        return Adjacency.of(edges, len(self), weight, symmetric=not self.directed)
+            edges, *parts = _both_ways(edges, *parts)
+        weight, edge_x = parts
+        symmetric = not self.directed
+        return Adjacency.of(edges, len(self), weight, symmetric=symmetric, edge_x=edge_x)
 
     @property
     def degrees(self) -> np.ndarray:
@@ -349,19 +356,24 @@ def _edge_features(edge_x: Any, count: int, kept: np.ndarray) -> np.ndarray | No
         return None
     found = np.asarray(edge_x, dtype=np.float64)
     found = found.reshape(-1, 1) if found.ndim == 1 else found
-    if len(found) != count:
+    if found.ndim != 2 or len(found) != count:
         raise InvalidData(
-            f"Graph: `edge_x` must have a row for each of the {count:,} edges; got {len(found):,}."
+            f"Graph: `edge_x` must have a row for each of the {count:,} edges; got shape "
+            f"{found.shape}."
+        )
+    if not np.isfinite(found).all():
+        raise InvalidData(
+            f"Graph: `edge_x` must hold no NaN or infinity, first for edge {_first_bad(found)}. "
+            "Fill the gaps."
         )
     return found[kept]
 
 
-def _both_ways(edges: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Return each edge and its reverse; a loop once."""
-    back = edges.flip(0)[:, edges[0] != edges[1]]
-    if weight is not None:
-        weight = torch.cat([weight, weight[edges[0] != edges[1]]])
-    return torch.cat([edges, back], dim=1), weight
+def _both_ways(edges: Tensor, *parts: Tensor | None) -> list[Any]:
+    """Return each edge and its reverse, a loop once, and what is known of them."""
+    back = edges[0] != edges[1]
+    twice = [None if part is None else torch.cat([part, part[back]]) for part in parts]
+    return [torch.cat([edges, edges.flip(0)[:, back]], dim=1), *twice]
 
 
 def from_matrix(matrix: Any, x: Any = None, y: Any = None) -> Graph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from castalia.data.adapter_base import Adapter
 from castalia.data.batches import Samples
+from castalia.data.graphs.edge_features import EdgeFeatures
 from castalia.data.graphs.foreign_graphs import as_graph
 from castalia.data.graphs.graph import Graph
 from castalia.data.graphs.graph_rows import GraphSetRows, WholeGraphRows
@@ -30,9 +31,11 @@ class _GraphAdapter(Adapter):
     """What adapters of graphs share: how features of nodes become numbers."""
 
     named = True
+    directed = False
 
     def __init__(self, scaling: str | None = "auto") -> None:
         self.features = NodeFeatures(scaling, named=self.named)
+        self.edges = EdgeFeatures(scaled=scaling is not None)
         self.fitted = False
 
     @property
@@ -45,24 +48,40 @@ class _GraphAdapter(Adapter):
         """Sizes of the categorical columns."""
         return self.features.categories
 
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """Width of the features of edges, and whether edges lead one way."""
+        found = {"edges": self.edges.width, "directed": self.directed}
+        return {name: value for name, value in found.items() if value}
+
+    def _learn(self, graphs: list[Graph]) -> None:
+        self.features.fit(graphs)
+        self.edges.fit(graphs)
+        self.directed = graphs[0].directed
+        self.fitted = True
+
     def _checked(self, graph: Graph, owner: str) -> None:
         if self.fitted:
             self.features.check(graph, owner)
+            self.edges.check(graph, owner)
 
     def state(self) -> dict[str, Any]:
         """Return what saving needs."""
-        return {**vars(self), "features": self.features.state()}
+        return {**vars(self), "features": self.features.state(), "edges": vars(self.edges)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return an adapter from its saved state."""
         made = cls()
+        edges = made.edges
+        vars(edges).update(state.get("edges", {}))  # models of earlier versions have none
         vars(made).update(state)
-        made.features = NodeFeatures.from_state(state["features"])
+        made.features, made.edges = NodeFeatures.from_state(state["features"]), edges
         return made
 
     def _packed(self, graph: Graph, dtype: Any) -> PackedGraph:
-        return PackedGraph(_tensor(self.features.encode(graph, dtype)), graph.adjacency)
+        x = _tensor(self.features.encode(graph, dtype))
+        return PackedGraph(x, self.edges.encode(graph, dtype))
 
 
 class NodeAdapter(_GraphAdapter):
@@ -91,8 +110,7 @@ class NodeAdapter(_GraphAdapter):
 
     def fit(self, X: GraphNodes, sample_weight: np.ndarray | None = None) -> Self:
         """Learn from the features of all nodes."""
-        self.features.fit([X.graph])
-        self.fitted = True
+        self._learn([X.graph])
         return self
 
     def rows(self, X: GraphNodes, dtype: Any) -> Rows:
@@ -117,16 +135,20 @@ class LinkAdapter(_GraphAdapter):
             view = GraphPairs(X.graph, X.index)
         else:
             graph = as_graph(X, owner)
-            if not len(graph.edges):
-                raise InvalidData(f"{owner}: the graph must have edges to learn from; got none.")
-            view = GraphPairs(graph, graph.edges[graph.edges[:, 0] != graph.edges[:, 1]])
+            joined = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
+            if not len(joined):
+                loops = f"but {len(graph.edges):,} loops" * bool(len(graph.edges))
+                raise InvalidData(
+                    f"{owner}: the graph must have edges between nodes to learn from; got none"
+                    f"{' ' * bool(loops)}{loops}."
+                )
+            view = GraphPairs(graph, joined)
         self._checked(view.graph, owner)
         return view
 
     def fit(self, X: GraphPairs, sample_weight: np.ndarray | None = None) -> Self:
         """Learn from the features of all nodes."""
-        self.features.fit([X.graph])
-        self.fitted = True
+        self._learn([X.graph])
         return self
 
     def rows(self, X: GraphPairs, dtype: Any) -> Rows:
@@ -162,6 +184,12 @@ class GraphSetAdapter(_GraphAdapter):
     """Whole graphs as rows."""
 
     named = False
+    nodes = 1.0  # of a graph, on average
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """How large graphs are."""
+        return {**super().extra, "nodes": self.nodes}
 
     def check(self, X: Any, owner: str) -> Graphs:
         """Return graphs, all described alike."""
@@ -179,18 +207,23 @@ class GraphSetAdapter(_GraphAdapter):
                     f"{owner}: graphs must have the same features and be all directed or all not; "
                     f"graph {number} is {graph!r}, the first {first!r}."
                 )
+            if graph.edge_width != first.edge_width:
+                raise InvalidData(
+                    f"{owner}: edges of all graphs must have the same features; those of graph "
+                    f"{number} have {graph.edge_width}, of the first {first.edge_width}."
+                )
         return graphs
 
     def fit(self, X: Graphs, sample_weight: np.ndarray | None = None) -> Self:
         """Learn from the features of all nodes of all graphs."""
-        self.features.fit(X.graphs)
-        self.fitted = True
+        self._learn(X.graphs)
+        self.nodes = float(np.mean([len(graph) for graph in X]))
         return self
 
     def rows(self, X: Graphs, dtype: Any) -> Rows:
         """Return the graphs as rows of a training."""
         x = [dense_features(_tensor(self.features.encode(graph, dtype))) for graph in X]
-        return GraphSetRows(_side_by_side(x, [graph.adjacency for graph in X]))
+        return GraphSetRows(_side_by_side(x, [self.edges.encode(graph, dtype) for graph in X]))
 
 
 def _tensor(x: Any) -> torch.Tensor | SparseFeatures:
@@ -224,12 +257,14 @@ def _side_by_side(x: list[torch.Tensor], matrices: list[Adjacency]) -> PackedGra
     degree = torch.cat([a.pointer.diff() for a in matrices])
     weighted = any(a.weight is not None for a in matrices)
     weight = torch.cat([a.values(torch.float64) for a in matrices]) if weighted else None
+    described = all(a.edge_x is not None for a in matrices)
     joined = Adjacency(
         torch.cat([degree.new_zeros(1), degree.cumsum(0)]),
         torch.cat(shifted),
         weight,
         symmetric=all(a.symmetric for a in matrices),
         blocks=starts,
+        edge_x=torch.cat([a.edge_x for a in matrices]) if described else None,  # type: ignore[misc]
     )
     return PackedGraph(torch.cat(x), joined, starts=starts)
 
@@ -241,5 +276,6 @@ def _without(adjacency: Adjacency, pairs: torch.Tensor) -> Adjacency:
     hidden = torch.cat([pairs[:, 0] * n + pairs[:, 1], pairs[:, 1] * n + pairs[:, 0]])
     kept = ~torch.isin(keys, hidden)
     edges = torch.stack([adjacency.source[kept], adjacency.target[kept]])
-    weight = None if adjacency.weight is None else adjacency.weight[kept]
-    return Adjacency.of(edges, n, weight, symmetric=adjacency.symmetric)
+    parts = (adjacency.weight, adjacency.edge_x)
+    weight, edge_x = (None if part is None else part[kept] for part in parts)
+    return Adjacency.of(edges, n, weight, symmetric=adjacency.symmetric, edge_x=edge_x)

@@ -154,14 +154,15 @@ def _tu_name(folder: Path) -> str | None:
 def read_graphs(folder: Any, *, target: str | None = None, directed: bool = False) -> Graphs:
     """Read many graphs: a folder of the TU collection or of GraphML and GML files, or an NPZ file.
 
-    Labels of nodes become columns of 0 and 1, attributes columns of numbers.
+    Labels of nodes and edges become columns of 0 and 1, attributes columns of numbers.
 
     Parameters
     ----------
     folder
         Where ``NAME_A.txt``, ``NAME_graph_indicator.txt`` and ``NAME_graph_labels.txt`` lie, with
-        ``NAME_node_labels.txt`` and ``NAME_node_attributes.txt`` where there are any. Or a
-        folder of GraphML and GML files, a graph each. Or an NPZ file with ``graph_ptr``.
+        ``NAME_node_labels.txt`` and ``NAME_node_attributes.txt`` where there are any, and the same
+        for edges. Or a folder of GraphML and GML files, a graph each. Or an NPZ file with
+        ``graph_ptr``.
     target
         What to predict of a GraphML or GML file: an attribute of the graph, or a column of the one
         table in the folder, whose first column names the files.
@@ -181,15 +182,22 @@ def read_graphs(folder: Any, *, target: str | None = None, directed: bool = Fals
         )
     owner = _numbers(path / f"{name}_graph_indicator.txt").astype(np.int64).ravel() - 1
     edges = _numbers(path / f"{name}_A.txt").astype(np.int64).reshape(-1, 2) - 1
-    parts = []
-    if (path / f"{name}_node_labels.txt").is_file():
-        labels = _numbers(path / f"{name}_node_labels.txt")[:, 0]
-        parts.append((labels[:, None] == np.unique(labels)).astype(np.float64))
-    if (path / f"{name}_node_attributes.txt").is_file():
-        parts.append(_numbers(path / f"{name}_node_attributes.txt"))
+    x = _described(path / name, "node")
     y = _numbers(path / f"{name}_graph_labels.txt")[:, 0]
     y = y.astype(np.int64) if (y == y.round()).all() else y
-    return _cut(owner, edges, np.concatenate(parts, axis=1) if parts else None, y, directed)
+    return _cut(owner, edges, x, y, directed, _described(path / name, "edge"))
+
+
+def _described(path: Path, what: str) -> np.ndarray | None:
+    """Return labels of nodes or edges as columns of 0 and 1, and their attributes."""
+    parts, labels = [], path.with_name(f"{path.name}_{what}_labels.txt")
+    if labels.is_file():
+        found = _numbers(labels)[:, 0]
+        parts.append((found[:, None] == np.unique(found)).astype(np.float64))
+    attributes = path.with_name(f"{path.name}_{what}_attributes.txt")
+    if attributes.is_file():
+        parts.append(_numbers(attributes))
+    return np.concatenate(parts, axis=1) if parts else None
 
 
 def _numbers(path: Path) -> np.ndarray:
@@ -216,7 +224,14 @@ def _packed(path: Path, directed: bool) -> Graphs:
         return _cut(owner, file["edges"].astype(np.int64), x, file["graph_label"], directed)
 
 
-def _cut(owner: np.ndarray, edges: np.ndarray, x: Any, y: np.ndarray, directed: bool) -> Graphs:
+def _cut(
+    owner: np.ndarray,
+    edges: np.ndarray,
+    x: Any,
+    y: np.ndarray,
+    directed: bool,
+    edge_x: np.ndarray | None = None,
+) -> Graphs:
     """Return the graphs of nodes that stand one after the other."""
     starts = np.searchsorted(owner, np.arange(len(y) + 1))
     order = np.argsort(owner[edges[:, 0]], kind="stable")
@@ -227,6 +242,7 @@ def _cut(owner: np.ndarray, edges: np.ndarray, x: Any, y: np.ndarray, directed: 
                 edges[order[cuts[g] : cuts[g + 1]]] - a,
                 None if x is None else x[a:b],
                 directed=directed,
+                edge_x=None if edge_x is None else edge_x[order[cuts[g] : cuts[g + 1]]],
                 nodes=np.arange(b - a),
             )
             for g, (a, b) in enumerate(zip(starts, starts[1:], strict=False))

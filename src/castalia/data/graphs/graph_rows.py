@@ -80,6 +80,7 @@ class GraphSetRows(Rows):
             weight,
             symmetric=edges.symmetric,
             blocks=new,
+            edge_x=None if edges.edge_x is None else edges.edge_x[chosen],
         )
         return PackedGraph(self.graphs.x[nodes], packed, starts=new)
 

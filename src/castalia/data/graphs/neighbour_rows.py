@@ -48,15 +48,11 @@ class NeighbourRows(Rows):
         border = rows
         for count in self.neighbours:
             found.append(sampled_edges(edges, border, count))
-            border = found[-1][0].unique()
+            border = edges.source[found[-1]].unique()
             reached = torch.cat([reached, border])
         nodes, place = reached.unique(return_inverse=True)
-        pairs = torch.searchsorted(nodes, torch.cat(found, dim=1))
-        keys = (pairs[0] * len(nodes) + pairs[1]).unique()  # an edge may be drawn at two hops
-        part = Adjacency.of(
-            torch.stack([keys // len(nodes), keys % len(nodes)]), len(nodes), symmetric=False
-        )
-        return PackedGraph(self.graph.x[nodes], part, place[: len(rows)])
+        chosen = torch.cat(found).unique()  # an edge may be drawn at two hops
+        return PackedGraph(self.graph.x[nodes], _part(edges, nodes, chosen), place[: len(rows)])
 
     def to(self, device: Any) -> NeighbourRows:
         """Return the same rows on a device, where they are sampled then."""
@@ -64,13 +60,13 @@ class NeighbourRows(Rows):
 
 
 def sampled_edges(adjacency: Adjacency, nodes: Tensor, count: int) -> Tensor:
-    """Return at most ``count`` of the edges into each of these nodes, (2, edges): source, target.
+    """Return the numbers of at most ``count`` of the edges into each of these nodes.
 
     Examples
     --------
     >>> star = Adjacency.of(torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]]), 5)
     >>> sampled_edges(star, torch.tensor([0]), 2).shape
-    torch.Size([2, 2])
+    torch.Size([2])
     """
     first = adjacency.pointer[nodes]
     degree = adjacency.pointer[nodes + 1] - first
@@ -80,6 +76,16 @@ def sampled_edges(adjacency: Adjacency, nodes: Tensor, count: int) -> Tensor:
     few = degree[:, None] <= count  # take them all
     place = torch.where(few, torch.arange(count, device=nodes.device), place)
     real = place < degree[:, None]
-    chosen = (first[:, None] + place)[real]
-    target = nodes[:, None].expand_as(real)[real]
-    return torch.stack([adjacency.source[chosen], target])
+    return (first[:, None] + place)[real]
+
+
+def _part(adjacency: Adjacency, nodes: Tensor, edges: Tensor) -> Adjacency:
+    """Return the matrix of some nodes and edges, both by number, ascending."""
+    target = torch.searchsorted(adjacency.pointer, edges, right=True) - 1
+    counts = torch.bincount(torch.searchsorted(nodes, target), minlength=len(nodes))
+    return Adjacency(
+        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+        torch.searchsorted(nodes, adjacency.source[edges]),
+        None if adjacency.weight is None else adjacency.weight[edges],
+        edge_x=None if adjacency.edge_x is None else adjacency.edge_x[edges],
+    )

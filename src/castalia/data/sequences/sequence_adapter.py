@@ -134,7 +134,8 @@ class SequenceAdapter(Adapter):
 
     def rows(self, X: Sequences, dtype: Any) -> Rows:
         """Return sequences as rows of a training: one tensor where all are equally long."""
-        steps = [self.encoded(each, dtype) for each in X]
+        codes = self.numbers()
+        steps = [self.encoded(each, dtype, codes) for each in X]
         lengths = X.lengths
         if len(set(lengths.tolist())) == 1:
             return TensorRows(torch.from_numpy(np.stack(steps)))
@@ -151,19 +152,30 @@ class SequenceAdapter(Adapter):
             yield rows.take(torch.arange(len(rows)))
             start = stop
 
-    def encoded(self, each: np.ndarray, dtype: Any) -> np.ndarray:
-        """Return the steps of a sequence as a network reads them, (T, inputs)."""
+    def numbers(self) -> list[dict[str, int]]:
+        """Return the code of every value of each channel of categories, and of every letter."""
+        kept = [*self.words, self.alphabet]
+        return [{value: i + 1 for i, value in enumerate(values)} for values in kept]
+
+    def encoded(
+        self, each: np.ndarray, dtype: Any, codes: list[dict[str, int]] | None = None
+    ) -> np.ndarray:
+        """Return the steps of a sequence as a network reads them, (T, inputs).
+
+        ``codes`` are ``numbers()``, for whoever encodes many sequences.
+        """
+        *known, letters = self.numbers() if codes is None else codes
         numbers = fill(_numbers(each, self._kept, "predict"), self.missing, self.mean)
         parts = [((numbers - self.middle) / self.deviation).astype(dtype)]
-        for channel, values in zip(self.codes, self.words, strict=True):
-            parts.append(_numbered(each[:, channel], values, dtype)[:, None])
+        for channel, code in zip(self.codes, known, strict=True):
+            found = [code.get(str(value), 0) for value in each[:, channel]]
+            parts.append(np.array(found, dtype=dtype)[:, None])
         if self.letters:
-            parts.append(self._spelt(each[:, self.codes[-1]], dtype))
+            parts.append(self._spelt(each[:, self.codes[-1]], letters, dtype))
         return np.concatenate(parts, axis=1)
 
-    def _spelt(self, words: np.ndarray, dtype: Any) -> np.ndarray:
+    def _spelt(self, words: np.ndarray, known: dict[str, int], dtype: Any) -> np.ndarray:
         """Return the letters of words, (T, W): from 1, 0 after the end; the middle is cut out."""
-        known = {letter: i + 1 for i, letter in enumerate(self.alphabet)}
         half, found = self.letters // 2, np.zeros((len(words), self.letters), dtype=dtype)
         for row, word in zip(found, map(str, words), strict=True):
             short = word if len(word) <= self.letters else word[:half] + word[half - self.letters :]
@@ -193,12 +205,3 @@ def _numbers(each: np.ndarray, kept: Sequence[int], owner: str) -> np.ndarray:
         raise InvalidData(
             f"{owner}: a channel must hold numbers, or words in every sequence; {error}."
         ) from error
-
-
-def _numbered(values: np.ndarray, known: list[str], dtype: Any) -> np.ndarray:
-    """Return the codes of values, 0 for those that are not known."""
-    if not known:
-        return np.zeros(len(values), dtype=dtype)
-    ordered, said = np.array(known), np.array([str(value) for value in values])
-    place = np.searchsorted(ordered, said).clip(max=len(known) - 1)
-    return np.where(ordered[place] == said, place + 1, 0).astype(dtype)

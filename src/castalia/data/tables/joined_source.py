@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from castalia.data.packed_files import bare_name
+from castalia.data.url_files import is_url
 from castalia.errors import DataWarning, InvalidData
 from castalia.utils.text import plural
 
@@ -105,7 +106,7 @@ def table_files(source: Any) -> list[Path] | None:
         named = bool(source) and all(isinstance(part, str | os.PathLike) for part in source)
         files = [Path(part) for part in source] if named else []
         return files if files and all(map(_ending, files)) else None
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, str | os.PathLike) or is_url(source):
         return None
     path = Path(source)
     if path.is_dir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from castalia.diagnose.diagnosis_record import DiagnosisRecord
-from castalia.errors import InvalidParameter
+from castalia.train.tracker_callback import send_numbers, tracker_kind
 
 __all__ = ["log_diagnosis"]
 
@@ -40,23 +40,16 @@ def log_diagnosis(diagnosis: DiagnosisRecord, tracker: Any, step: int | None = N
     doctor/CST101 0.95
     doctor/diagnosis
     """
-    if hasattr(tracker, "add_scalar") and hasattr(tracker, "add_text"):
-        for name, value in _scalars(diagnosis).items():
-            tracker.add_scalar(name, value, step)
+    kind = tracker_kind(tracker, "Diagnosis.log_to")
+    send_numbers(tracker, _scalars(diagnosis), step)
+    if kind == "tensorboard":
         indented = "\n".join(f"    {line}" for line in str(diagnosis).splitlines())
         tracker.add_text("doctor/diagnosis", indented, step)  # Markdown: code
-    elif hasattr(tracker, "set_tags") and hasattr(tracker, "log_metrics"):
-        tracker.log_metrics(_scalars(diagnosis), step=step)
+    elif kind == "mlflow":
         tracker.set_tags(_tags(diagnosis))
         tracker.log_text(str(diagnosis), "doctor/diagnosis.txt")
-    elif hasattr(tracker, "log") and hasattr(tracker, "summary"):
-        tracker.log(_scalars(diagnosis), **({} if step is None else {"step": step}))
-        tracker.summary.update(_tags(diagnosis) | {"doctor.diagnosis": str(diagnosis)})
     else:
-        raise InvalidParameter(
-            "Diagnosis.log_to: the tracker must be a SummaryWriter of TensorBoard, a Run of "
-            f"Weights & Biases or the module mlflow; got {type(tracker).__name__}."
-        )
+        tracker.summary.update(_tags(diagnosis) | {"doctor.diagnosis": str(diagnosis)})
 
 
 def _scalars(diagnosis: DiagnosisRecord) -> dict[str, float]:

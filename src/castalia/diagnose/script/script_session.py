@@ -23,6 +23,7 @@ from castalia.diagnose.diagnosis import Diagnosis
 from castalia.diagnose.finding_codes import NAMES
 from castalia.diagnose.finding_record import Finding
 from castalia.diagnose.monitor import Doctor, watch
+from castalia.diagnose.record import Record
 from castalia.diagnose.script.joint_diagnosis import joined
 from castalia.diagnose.script.loss_calls import LOSSES, LossCall, failed, watched_loss
 from castalia.diagnose.script.made_lines import MadeLines
@@ -73,6 +74,8 @@ class Session:
         Called with each error as soon as it is certain, while the script runs.
     stop_on_error
         Whether the script ends with exit code 3 at its next backward pass after such an error.
+    on_backward
+        Called with the records of what is trained, after every backward pass.
 
     Examples
     --------
@@ -88,9 +91,11 @@ class Session:
         mute: Iterable[str] = (),
         on_finding: Callable[[Finding], object] | None = None,
         stop_on_error: bool = False,
+        on_backward: Callable[[list[Record]], object] | None = None,
     ) -> None:
         self.mute = tuple(mute)
         self.on_finding, self.stop_on_error = on_finding, stop_on_error
+        self.on_backward = on_backward
         self._stopping = False
         self.active = False
         self._patches, self._calls, self._backs = Patches(), Patches(), Patches()
@@ -110,6 +115,11 @@ class Session:
     def saw_training(self) -> bool:
         """Whether anything was watched."""
         return bool(self._live or self._past)
+
+    @property
+    def records(self) -> list[Record]:
+        """What was seen so far of each module that is trained now."""
+        return [one.doctor.record for one in self._live]
 
     def start(self) -> None:
         """Wrap what a training must call."""
@@ -226,6 +236,8 @@ class Session:
         if isinstance(root, list | tuple) and len(root) == 1:
             root = root[0]
         self._phases.backward(root)
+        if self.on_backward is not None:
+            self.on_backward(self.records)
         return False
 
     def _reads(self, loader: DataLoader) -> None:

@@ -21,7 +21,7 @@ from castalia.method.table_model import built, loop
 from castalia.method.task import Task
 from castalia.method.train_test_split import Part, RowKeys, make_parts
 from castalia.method.verdict import Verdict
-from castalia.models.sequence import NaiveForecaster
+from castalia.models.sequence import NaiveForecaster, WindowRegressor
 from castalia.models.sequence.forecaster import Forecaster, seasonal_errors
 from castalia.train import Training
 from castalia.utils.text import listing, plural
@@ -39,7 +39,6 @@ class SeriesForecast(Kind):
     catalog = "sequence"
     other = "rnnforecaster"
     tries: ClassVar = {"hidden": ((), (512,)), "context": (48, 168)}
-    searched = checked = False
     direct = None
     shows_used = True
 
@@ -185,17 +184,20 @@ class SeriesForecast(Kind):
         """Fit a baseline."""
         begin = time.perf_counter()
         train = self.X.take(part.train)
-        if key in NAIVE:
-            model: Any = NaiveForecaster(method=key, season=self.season, horizon=self.horizon)
-            model.fit(train)
-        else:
-            season = self.season if self.season <= self.context else 1
-            size = (self.context, self.horizon, season)
-            features = LagWindows(*size, key == "boosting", self.series.channels)
-            model = lag_model(key, features, self.plan.boosting_rounds, self.plan.seed + part.seed)
-            model.fit(train)
+        model = self._baseline(key, self.plan.seed + part.seed).fit(train)
         seconds = time.perf_counter() - begin
         return model, answers_of(model, self.X.take(part.test), self.task, seconds)
+
+    def _baseline(self, key: str, seed: int) -> Any:
+        if key in NAIVE:
+            return NaiveForecaster(method=key, season=self.season, horizon=self.horizon)
+        if key == "linear":
+            training = Training(device=self.plan.device, verbose=False, watch=False)
+            own = self._window() | {"random_state": seed, "training": training}
+            return WindowRegressor(solver="ridge", **own)
+        season = self.season if self.season <= self.context else 1
+        features = LagWindows(self.context, self.horizon, season, self.series.channels)
+        return lag_model(features, self.plan.boosting_rounds, seed)
 
     def baseline_note(self, key: str) -> str:
         """Say what a baseline does."""
@@ -203,7 +205,7 @@ class SeriesForecast(Kind):
             "seasonal": f"the last {self.season} steps again" if self.season > 1 else "again",
             "last": "again",
             "drift": "on along the line from the first step of the window to the last",
-            "linear": f"ridge regression on {self.context} lags",
+            "linear": f"ridge regression on {self.context} lags, its penalty by the latest windows",
             "boosting": "one model for all steps ahead",
         }
         return words[key]
@@ -216,18 +218,24 @@ class SeriesForecast(Kind):
         """Return an unfitted forecaster."""
         training = Training(**{**loop(self.plan), "clip": 1.0, "patience": 10})
         own = {
-            "horizon": self.horizon,
-            "context": self.context,
-            "season": self.season,
-            "target": 0,
+            **self._window(),
             "hidden": 64 if "RNN" in self.system.name or "Temporal" in self.system.name else (256,),
-            "shared": len(self.series.channels) == 1,
-            "missing": "forward",
             "epochs": 60,
             "random_state": seed,
             "training": training,
         }
         return built(self.system, own, self.plan)
+
+    def _window(self) -> dict[str, Any]:
+        """Return what is forecast from what, as forecasters take it."""
+        return {
+            "horizon": self.horizon,
+            "context": self.context,
+            "season": self.season,
+            "target": 0,
+            "shared": len(self.series.channels) == 1,
+            "missing": "forward",
+        }
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""Forecasts by models of tables: the last steps of a window as columns.
+"""Forecasts by gradient boosting: the last steps of a window as columns.
 
 Everything is relative to the last step, so that a series that wanders is forecast from where it is.
 Shapes: N windows, L lags, H horizon.
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import Ridge
 
 from castalia.data.sequences import Sequences, SeriesWindows
 from castalia.data.sequences.series_adapter import as_series
@@ -23,34 +22,27 @@ MOST_ROWS = 40_000  # pairs of window and step that boosting is fitted on
 
 
 class LagWindows:
-    """Windows as rows of numbers: lags, and for boosting the step ahead and the season before it.
+    """Windows as rows of numbers, one for each step ahead: lags, the step, the season before it.
 
     Parameters
     ----------
     context, horizon, season
         Steps of a window, to forecast, and of a season.
-    by_step
-        Whether a row is a step of a forecast, as boosting wants it, instead of a whole forecast.
     names
         Names of the channels, the target first.
     """
 
-    def __init__(
-        self, context: int, horizon: int, season: int, by_step: bool, names: list[str]
-    ) -> None:
-        self.context, self.horizon, self.season = context, horizon, season
-        self.by_step, self.names = by_step, names
+    def __init__(self, context: int, horizon: int, season: int, names: list[str]) -> None:
+        self.context, self.horizon, self.season, self.names = context, horizon, season, names
 
     def fit(self, X: Any) -> LagWindows:
         """Learn nothing."""
         return self
 
     def encode(self, X: SeriesWindows) -> np.ndarray:
-        """Return (N, lags of all channels), or (N H, columns)."""
+        """Return (N H, columns)."""
         past = X.past()
         level = past[:, -1:]
-        if not self.by_step:
-            return (past - level).reshape(len(past), -1)
         lags = (past - level)[:, -min(self.context, MOST_LAGS) :, 0]
         steps = np.arange(self.horizon)
         before = past[:, self.context - self.season + steps % self.season, 0] - level[:, :, 0]
@@ -73,20 +65,17 @@ class LagWindows:
 
 
 class LagModel(ClassicModel):
-    """A regressor of scikit-learn that forecasts the first channel of series."""
+    """A regressor of scikit-learn that forecasts the first channel of series, step by step."""
 
     spread: np.ndarray | None = None
 
     def fit(self, X: SeriesWindows, y: Any = None) -> LagModel:
         """Fit on windows; what is forecast is in them."""
-        features = self.features
-        rows = features.encode(X)
-        wanted = X.future()[..., 0] - X.past()[:, -1:, 0]  # (N, H)
-        if features.by_step:
-            wanted = wanted.ravel()
-            if len(rows) > MOST_ROWS:
-                chosen = np.random.default_rng(0).choice(len(rows), MOST_ROWS, replace=False)
-                rows, wanted = rows[chosen], wanted[chosen]
+        rows = self.features.encode(X)
+        wanted = (X.future()[..., 0] - X.past()[:, -1:, 0]).ravel()  # (N H,)
+        if len(rows) > MOST_ROWS:
+            chosen = np.random.default_rng(0).choice(len(rows), MOST_ROWS, replace=False)
+            rows, wanted = rows[chosen], wanted[chosen]
         self.estimator.fit(rows, wanted)
         return self
 
@@ -107,9 +96,7 @@ def last_windows(series: Sequences, context: int, horizon: int) -> SeriesWindows
     return SeriesWindows(series, place, series.lengths - context - horizon, context, horizon)
 
 
-def lag_model(key: str, features: LagWindows, rounds: int, seed: int) -> LagModel:
-    """Return ``"linear"`` or ``"boosting"``, not yet fitted."""
-    if key == "linear":
-        return LagModel(Ridge(alpha=1.0), features)
+def lag_model(features: LagWindows, rounds: int, seed: int) -> LagModel:
+    """Return gradient boosting on lags, not yet fitted."""
     made = HistGradientBoostingRegressor(max_iter=rounds, random_state=seed)
     return LagModel(made, features)

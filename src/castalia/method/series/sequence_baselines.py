@@ -47,9 +47,9 @@ class StepSummaries:
 
     def steps(self, X: Any) -> list[np.ndarray]:
         """Return the scaled steps of each sequence; of categories, a column each."""
-        found = []
+        found, codes = [], self.adapter.numbers()
         for each in self.adapter.check(X, "predict"):
-            coded = self.adapter.encoded(each, np.float64)
+            coded = self.adapter.encoded(each, np.float64, codes)
             numbers = coded.shape[1] - len(self.adapter.codes)
             parts = [coded[:, :numbers]]
             for i, size in enumerate(self.adapter.categories):

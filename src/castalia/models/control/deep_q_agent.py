@@ -148,22 +148,6 @@ class DQN(Agent):
 
     Parameters
     ----------
-    epochs
-        Rounds of acting and training.
-    steps
-        Steps of every copy of the world in a round.
-    copies
-        Copies of the world that are played side by side.
-    hidden
-        Widths of the hidden layers.
-    discount
-        How much the next reward counts against this one.
-    batch_size
-        Rows of a training step.
-    lr
-        Learning rate.
-    training
-        How the loop runs; None takes Adam.
     updates
         Training steps of a round.
     memory

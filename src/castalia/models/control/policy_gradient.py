@@ -153,16 +153,8 @@ class PolicyGradient(Agent):
         ``"ppo"``: several passes over the steps of a round, each kept near the old policy;
         ``"a2c"``: one training step a round; ``"reinforce"``: the same with advantages to the end
         of the episode, whatever ``trace``.
-    epochs
-        Rounds of acting and training.
-    steps
-        Steps of every copy of the world in a round.
-    copies
-        Copies of the world that are played side by side.
     hidden
         Widths of the hidden layers of actor and critic.
-    discount
-        How much the next reward counts against this one.
     trace
         l: how far ahead an advantage looks before it trusts the critic.
     repeat
@@ -173,10 +165,6 @@ class PolicyGradient(Agent):
         Weight of the entropy: larger values keep trying more.
     batch_size
         Rows of a training step, of PPO; the others take all steps of a round.
-    lr
-        Learning rate.
-    training
-        How the loop runs; None takes Adam.
 
     Attributes
     ----------

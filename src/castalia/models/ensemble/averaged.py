@@ -20,6 +20,7 @@ from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.ensemble.ensemble import Ensemble, class_codes
 from castalia.models.ensemble.stacked_members import fit_stacked, stacked_outputs
 from castalia.train import Training
+from castalia.utils.process_lock import lent
 
 __all__ = ["Averaged", "Jobs", "default_member"]
 
@@ -54,10 +55,11 @@ class Averaged(Ensemble):
         self.together_ = fit_stacked(members, X, y, weight, counts)
         if not self.together_:
             weights = [weight] * len(members) if counts is None else counts
-            members = Parallel(n_jobs=jobs)(
-                delayed(self._fit_member)(member, X, y, own)
-                for member, own in zip(members, weights, strict=True)
-            )
+            with lent():  # members may be fitted in threads
+                members = Parallel(n_jobs=jobs)(
+                    delayed(self._fit_member)(member, X, y, own)
+                    for member, own in zip(members, weights, strict=True)
+                )
         self.estimators_ = list(members)
 
     def _probabilities(self, X: Any) -> np.ndarray:

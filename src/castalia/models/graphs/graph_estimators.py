@@ -9,11 +9,10 @@ from castalia.base import Classifier, Estimator, Regressor
 from castalia.data.adapter_base import Reads
 from castalia.data.graphs import GraphSetAdapter
 from castalia.models.graphs.graph_task import GraphTask
-from castalia.models.graphs.weight_penalty import penalised
 from castalia.objectives import SquaredError, class_loss
 from castalia.objectives.objective import Objective
 from castalia.optim.schedules import one_cycle
-from castalia.protocols import Spec
+from castalia.protocols import Spec, Stage
 from castalia.train import Training
 
 __all__ = ["GraphClassifier", "GraphRegressor"]
@@ -45,6 +44,8 @@ class GraphClassifier(GraphTask, Classifier, Estimator):
         ``"universal"``.
     dropout
         Probability of zeroing states in training.
+    greedy
+        Whether layers of ``"nn4g"`` are added one by one: each is trained, then frozen.
     l2
         Factor of half the sum of squared weights that is added to the loss.
     scaling
@@ -62,7 +63,8 @@ class GraphClassifier(GraphTask, Classifier, Estimator):
 
     Notes
     -----
-    Nodes without features are described by the number of their edges. No network here
+    Nodes without features are described by the number of their edges. Features of edges are used as
+    by `NodeClassifier`. No network here
     separates graphs that the Weisfeiler–Lehman test does not, such as a ring of six and two of
     three.
 
@@ -86,8 +88,8 @@ class GraphClassifier(GraphTask, Classifier, Estimator):
     adapter: ClassVar[Any] = Reads(GraphSetAdapter, "scaling")
     usual_training: ClassVar[Training] = TRAINING
 
-    def _objective(self, spec: Spec) -> Objective:
-        return penalised(class_loss(self.multilabel_), self.l2)
+    def _objective(self, spec: Spec) -> Objective | list[Stage]:
+        return self._minimised(class_loss(self.multilabel_))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -111,6 +113,8 @@ class GraphRegressor(GraphTask, Regressor, Estimator):
         ``"attention"``, ``"universal"``.
     dropout
         Probability of zeroing states in training.
+    greedy
+        Whether layers of ``"nn4g"`` are added one by one: each is trained, then frozen.
     l2
         Factor of half the sum of squared weights that is added to the loss.
     scaling
@@ -149,5 +153,5 @@ class GraphRegressor(GraphTask, Regressor, Estimator):
     adapter: ClassVar[Any] = Reads(GraphSetAdapter, "scaling")
     usual_training: ClassVar[Training] = TRAINING
 
-    def _objective(self, spec: Spec) -> Objective:
-        return penalised(SquaredError(), self.l2)
+    def _objective(self, spec: Spec) -> Objective | list[Stage]:
+        return self._minimised(SquaredError())

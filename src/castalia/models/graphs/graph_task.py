@@ -33,8 +33,15 @@ class GraphTask(GraphFields):
 
     def _network(self, spec: Spec) -> nn.Module:
         inputs = self._node_inputs(spec)
-        body = self._body(inputs, None)
-        return GraphHead(inputs, body, spec.outputs, readout=self.readout, dropout=self.dropout)
+        body = self._body(inputs, None, spec)
+        return GraphHead(
+            inputs,
+            body,
+            spec.outputs,
+            readout=self.readout,
+            dropout=self.dropout,
+            size=spec.extra.get("nodes", 1.0),  # models of earlier versions have none
+        )
 
     def embed(self, X: Any) -> np.ndarray:
         """Return what is read out of each graph before its outputs, (n, F).

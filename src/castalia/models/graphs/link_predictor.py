@@ -19,11 +19,10 @@ from castalia.data.graphs import GraphPairs, LinkAdapter, as_graph
 from castalia.errors import InvalidData
 from castalia.models.graphs.link_ranks import ranks
 from castalia.models.graphs.network_choice import GraphFields
-from castalia.models.graphs.weight_penalty import penalised
 from castalia.nets.graphs import SCORES, LinkHead
 from castalia.objectives import LinkLoss
 from castalia.objectives.objective import Objective
-from castalia.protocols import Spec
+from castalia.protocols import Spec, Stage
 from castalia.train import Training
 
 __all__ = ["LinkPredictor"]
@@ -81,6 +80,8 @@ class LinkPredictor(ClassifierMixin, GraphFields, Estimator):
         Pairs without a link that are drawn for every link.
     dropout
         Probability of zeroing what a layer is given, in training.
+    greedy
+        Whether layers of ``"nn4g"`` are added one by one: each is trained, then frozen.
     l2
         Factor of half the sum of squared weights that is added to the loss.
     scaling
@@ -127,7 +128,6 @@ class LinkPredictor(ClassifierMixin, GraphFields, Estimator):
     link: Annotated[str, OneOf(*SCORES)] = "dot"
     negatives: Annotated[int, Interval(1, whole=True)] = 1
     l2: Annotated[float, Interval(0)] = 0.0
-    dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
     epochs: Annotated[int, Interval(1, whole=True)] = 200
     batch_size: Annotated[int | None, Interval(1, whole=True, optional=True)] = None  # type: ignore[assignment]
     lr: Annotated[float, Interval(0, closed="neither")] = 1e-2
@@ -135,11 +135,11 @@ class LinkPredictor(ClassifierMixin, GraphFields, Estimator):
     def _network(self, spec: Spec) -> nn.Module:
         inputs = self._node_inputs(spec)
         given = isinstance(self.network, nn.Module)  # it says itself how wide its states are
-        body = self._body(inputs, None if given else self.hidden)
+        body = self._body(inputs, None if given else self.hidden, spec)
         return LinkHead(inputs, body, score=self.link)
 
-    def _objective(self, spec: Spec) -> Objective:
-        return penalised(LinkLoss(negatives=self.negatives), self.l2)
+    def _objective(self, spec: Spec) -> Objective | list[Stage]:
+        return self._minimised(LinkLoss(negatives=self.negatives))
 
     def predict_proba(self, X: Any, pairs: Any = None) -> np.ndarray:
         """Return the probabilities of no link and of a link, (n, 2).

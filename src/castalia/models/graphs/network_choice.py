@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from inspect import signature
 from typing import Annotated, Any, ClassVar
 
 from torch import nn
 
 from castalia.base import Amounts, Constraint, Interval, OneOf, Recipe, fields_for
-from castalia.errors import InvalidParameter
+from castalia.errors import DataWarning, InvalidData, InvalidParameter
+from castalia.models.graphs.greedy_layers import greedy_stages
 from castalia.nets.graphs import (
     GAT,
     GCN,
@@ -23,7 +26,9 @@ from castalia.nets.graphs import (
     ScarselliNetwork,
     SpectralNetwork,
 )
-from castalia.protocols import Spec
+from castalia.objectives import L2
+from castalia.objectives.objective import Objective
+from castalia.protocols import Spec, Stage
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["NETWORKS", "GraphFields", "NetworkChoice", "WholeGraphRecipe"]
@@ -39,6 +44,7 @@ NETWORKS: Mapping[str, type[nn.Module]] = {
     "scarselli": ScarselliNetwork,
     "gated": GatedGraphNetwork,
 }
+SYMMETRIC = ("chebyshev", "spectral")
 
 
 class NetworkChoice(Constraint):
@@ -76,18 +82,52 @@ class GraphFields:
     depth: Annotated[int, Interval(1, whole=True)] = 2
     heads: Annotated[int, Interval(1, whole=True)] = 8
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.5
+    greedy: bool = False
     l2: Annotated[float, Interval(0)] = 5e-4
     scaling: Annotated[str | None, OneOf("auto", "columns", "rows", None)] = "auto"
 
-    def _body(self, inputs: NodeInputs, outputs: int | None) -> nn.Module:
+    def _body(self, inputs: NodeInputs, outputs: int | None, spec: Spec) -> nn.Module:
         """Make the network of nodes, with scores or with states only."""
         if isinstance(self.network, nn.Module):
             return _given(type(self).__name__, self.network, outputs)
-        made = NETWORKS[self.network]
-        return made(inputs.width, outputs, **fields_for(self, made))
+        made, edges = NETWORKS[self.network], spec.extra.get("edges", 0)
+        if spec.extra.get("directed") and self.network in SYMMETRIC:
+            raise InvalidData(
+                f"{type(self).__name__}: network={self.network!r} needs an undirected graph, as "
+                "its Laplacian must be symmetric; got a directed one. Make it with directed=False, "
+                "or use network='sage'."
+            )
+        own = fields_for(self, made)
+        if edges and "edges" in signature(made).parameters:
+            own["edges"] = edges
+        elif edges:
+            warnings.warn(
+                f"{type(self).__name__}: network={self.network!r} knows edges by their weights "
+                f"only; their {edges} features are not used. {listing(_with_edges())} use them.",
+                DataWarning,
+                stacklevel=2,
+            )
+        return made(inputs.width, outputs, **own)
+
+    def _minimised(self, objective: Objective) -> Objective | list[Stage]:
+        """Return an objective with the penalty on weights, layer by layer where that is asked."""
+        found = objective + L2(self.l2) if self.l2 else objective
+        if not self.greedy:
+            return found
+        if not (self.network == "nn4g" or isinstance(self.network, NN4G)):
+            raise InvalidParameter(
+                f"{type(self).__name__}: `greedy` layers are those of network='nn4g'; got "
+                f"{self.network!r}."
+            )
+        depth = len(self.network.layers) if isinstance(self.network, NN4G) else self.depth
+        return greedy_stages(found, depth)
 
     def _node_inputs(self, spec: Spec) -> NodeInputs:
         return NodeInputs(spec.inputs, spec.categories)
+
+
+def _with_edges() -> list[str]:
+    return [name for name, made in NETWORKS.items() if "edges" in signature(made).parameters]
 
 
 def _given(owner: str, network: nn.Module, outputs: int | None) -> nn.Module:

@@ -10,10 +10,9 @@ from castalia.data.adapter_base import Reads
 from castalia.data.graphs import NodeAdapter
 from castalia.models.graphs.node_task import NodeTask
 from castalia.models.graphs.partial_targets import NodeClassCodec, NodeNumberCodec
-from castalia.models.graphs.weight_penalty import penalised
 from castalia.objectives import SquaredError, class_loss
 from castalia.objectives.objective import Objective
-from castalia.protocols import Spec
+from castalia.protocols import Spec, Stage
 from castalia.train import Training
 
 __all__ = ["NodeClassifier", "NodeRegressor"]
@@ -43,6 +42,8 @@ class NodeClassifier(NodeTask, Classifier, Estimator):  # type: ignore[misc]
         Attention heads, of ``"gat"``.
     dropout
         Probability of zeroing what a layer is given, in training.
+    greedy
+        Whether layers of ``"nn4g"`` are added one by one: each is trained, then frozen.
     l2
         Factor of half the sum of squared weights that is added to the loss.
     scaling
@@ -67,7 +68,9 @@ class NodeClassifier(NodeTask, Classifier, Estimator):  # type: ignore[misc]
     -----
     A step without ``neighbours`` takes time and memory in the number of edges. Without features
     nodes are known by their names, each with a vector of its own: then only nodes of the graph of
-    ``fit`` can be predicted. ``predict`` sends the whole graph through the network.
+    ``fit`` can be predicted. ``predict`` sends the whole graph through the network. Features of
+    edges, ``graph.edge_x``, are part of each message, of ``"gat"`` part of the attention;
+    ``"chebyshev"`` and ``"spectral"`` know weights only.
 
     References
     ----------
@@ -92,8 +95,8 @@ class NodeClassifier(NodeTask, Classifier, Estimator):  # type: ignore[misc]
     codec: ClassVar[TargetCodec] = NodeClassCodec()
     usual_training: ClassVar[Training] = TRAINING
 
-    def _objective(self, spec: Spec) -> Objective:
-        return penalised(class_loss(self.multilabel_), self.l2)
+    def _objective(self, spec: Spec) -> Objective | list[Stage]:
+        return self._minimised(class_loss(self.multilabel_))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -114,6 +117,8 @@ class NodeRegressor(NodeTask, Regressor, Estimator):  # type: ignore[misc]
         Attention heads, of ``"gat"``.
     dropout
         Probability of zeroing what a layer is given, in training.
+    greedy
+        Whether layers of ``"nn4g"`` are added one by one: each is trained, then frozen.
     l2
         Factor of half the sum of squared weights that is added to the loss.
     scaling
@@ -156,5 +161,5 @@ class NodeRegressor(NodeTask, Regressor, Estimator):  # type: ignore[misc]
     codec: ClassVar[TargetCodec] = NodeNumberCodec()
     usual_training: ClassVar[Training] = TRAINING
 
-    def _objective(self, spec: Spec) -> Objective:
-        return penalised(SquaredError(), self.l2)
+    def _objective(self, spec: Spec) -> Objective | list[Stage]:
+        return self._minimised(SquaredError())

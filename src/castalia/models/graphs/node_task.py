@@ -11,11 +11,13 @@ from torch import nn
 
 from castalia.base import Interval, Sizes
 from castalia.data.graphs import GraphNodes
+from castalia.errors import InvalidParameter
 from castalia.models.graphs.network_choice import GraphFields
-from castalia.models.graphs.node_explanation import NodeExplanation, explained
+from castalia.models.graphs.node_explanation import METHODS, NodeExplanation, explained
 from castalia.models.graphs.partial_targets import labelled_targets
 from castalia.nets.graphs import NodeHead
 from castalia.protocols import Spec
+from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["NodeTask"]
 
@@ -43,7 +45,7 @@ class NodeTask(GraphFields):
 
     def _network(self, spec: Spec) -> nn.Module:
         inputs = self._node_inputs(spec)
-        return NodeHead(inputs, self._body(inputs, spec.outputs))
+        return NodeHead(inputs, self._body(inputs, spec.outputs, spec))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return accuracy, or R², on the nodes that have a target.
@@ -79,12 +81,14 @@ class NodeTask(GraphFields):
         found: np.ndarray = h[torch.from_numpy(view.index).to(h.device)].cpu().numpy()
         return found
 
-    def explain(self, X: Any, node: Any, *, steps: int = 20) -> NodeExplanation:
+    def explain(
+        self, X: Any, node: Any, *, method: str = "gradients", steps: int | None = None
+    ) -> NodeExplanation:
         """Say which edges and which features made a node's answer.
 
         Edges are judged by integrated gradients of a mask that lets their messages through: the
-        shares of all edges sum to what messages as a whole changed. Features are judged by gradient
-        times input.
+        shares of all edges sum to what messages as a whole changed. Or by a mask that is learnt for
+        this node, the smallest that keeps the answer. Features are judged by gradient times input.
 
         Parameters
         ----------
@@ -92,13 +96,21 @@ class NodeTask(GraphFields):
             The graph.
         node
             Name of the node.
+        method
+            ``"gradients"`` or ``"mask"``.
         steps
-            Points of the integral; more are more exact.
+            Points of the integral, more are more exact, 20 where None is given; or steps in which
+            the mask is learnt, 100.
         """
+        if method not in METHODS:
+            raise InvalidParameter(
+                f"{type(self).__name__}: `method` must be {listing(METHODS)}; got {method!r}."
+                f"{did_you_mean(str(method), METHODS)}"
+            )
         view: GraphNodes = self._checked(X)  # type: ignore[attr-defined]
         place = int(view.graph.positions([node])[0])
         graph = self._packed(view).asking(torch.tensor([place]))
-        return explained(self.module_, graph, view.graph, place, steps)  # type: ignore[attr-defined]
+        return explained(self.module_, graph, view.graph, place, steps, method)  # type: ignore[attr-defined]
 
     def _packed(self, view: GraphNodes) -> Any:
         parameter = next(self.module_.parameters())  # type: ignore[attr-defined]

@@ -74,11 +74,6 @@ class TransformerClassifier(TextClassifier):
     batch_tokens
         Most tokens of a batch, padding included; short texts then make batches of more rows.
         None: batches of ``batch_size`` rows.
-    tokenizer
-        A tokenizer of ``castalia.data.tokenizers``, which is fitted unless it is; a name such as
-        ``"characters"``, ``"words"`` or ``"byte-bpe"``; None: words and punctuation marks.
-    label_smoothing
-        Share of a label's mass that is spread over all classes.
     class_weight
         None, ``"balanced"``, or a dict from class to weight.
     calibrate
@@ -159,8 +154,6 @@ class AttentionClassifier(TextClassifier):
         Most sentences of a document; the others are left out.
     words
         Most words of a sentence; the others are left out.
-    tokenizer, label_smoothing, class_weight, calibrate
-        As for ``TransformerClassifier``.
 
     Attributes
     ----------

@@ -110,8 +110,6 @@ class PolynomialRegression(ExpansionRegressor):
     degree
         Highest power; larger bends more. With D features there are (D + degree choose degree) - 1
         functions.
-    alpha
-        Weight of the penalty alpha |w|^2 beside the sum of squared errors; 0 is least squares.
     singular
         What to do when X has not enough different rows for the degree and alpha is 0: ``"warn"``,
         ``"raise"``, or ``"min_norm"``: return the weights of smallest norm without a word.
@@ -179,9 +177,6 @@ class BasisRegression(ExpansionRegressor):
         Period of the slowest wave; None: the training range of each feature.
     alpha
         Weight of the penalty alpha |w|^2 beside the sum of squared errors; larger is smoother.
-    singular
-        What to do when the functions are not independent on the data and alpha is 0: ``"warn"``,
-        ``"raise"`` or ``"min_norm"``.
     fit_intercept
         Whether there is a constant term b.
 

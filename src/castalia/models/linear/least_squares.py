@@ -38,8 +38,6 @@ class LinearRegression(DescentRegressor):
         training loop, a batch in every step. Both start from zero.
     fit_intercept
         Whether there is a constant term.
-    epochs, batch_size, lr, training
-        For ``"gd"`` and ``"sgd"`` only; ``training`` is plain gradient steps when None.
 
     Attributes
     ----------

@@ -8,20 +8,24 @@ Reference: 2006, LeCun et al., A tutorial on energy-based learning.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.probabilistic.learnt_potentials import learn
+from castalia.nets.probabilistic.energy_network import EnergyNetwork
 from castalia.sampling import AnnealedEstimate, Chains, annealed_importance, gibbs
 from castalia.sampling.gibbs_chains import draw_states
 from castalia.utils.seeds import generator, seed_from
+from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["EnergyModel"]
 
 ENUMERABLE = 2**20  # states
+METHODS = ("contrastive", "pseudo")
 
 
 class EnergyModel:
@@ -30,7 +34,8 @@ class EnergyModel:
     Parameters
     ----------
     energy
-        From rows of state numbers, (N, n), to energies, (N,); torch or numpy arithmetic.
+        From rows of state numbers, (N, n), to energies, (N,); torch or numpy arithmetic. A
+        ``torch.nn.Module`` can be learnt from rows, by ``fit``.
     sizes
         Number of states of each variable.
 
@@ -49,10 +54,68 @@ class EnergyModel:
                 f"EnergyModel: `sizes` must be whole numbers of at least 1; got {list(sizes)!r}."
             )
 
+    def fit(
+        self,
+        x: Any,
+        *,
+        method: str = "contrastive",
+        alpha: float = 1e-4,
+        epochs: int = 100,
+        lr: float = 0.05,
+        random_state: Any = None,
+    ) -> Self:
+        """Learn the parameters of an energy that is a ``torch.nn.Module``, in place.
+
+        Parameters
+        ----------
+        x
+            Rows of state numbers, (N, n).
+        method
+            ``"contrastive"``: persistent chains against the rows, which follows the likelihood;
+            ``"pseudo"``: each variable given the others, which needs no chains.
+        alpha
+            L2 penalty.
+        epochs, lr
+            Passes over the rows and learning rate of ``"contrastive"``.
+        random_state
+            Seed.
+        """
+        module, rows = self.function, np.asarray(x)
+        if not isinstance(module, nn.Module) or not any(True for _ in module.parameters()):
+            raise InvalidParameter(
+                "EnergyModel: `energy` must be a torch.nn.Module with parameters to be learnt; got "
+                f"{type(module).__name__}."
+            )
+        if method not in METHODS:
+            raise InvalidParameter(
+                f"EnergyModel: `method` must be {listing(METHODS)}; got {method!r}."
+                f"{did_you_mean(str(method), METHODS)}"
+            )
+        self._check_states(rows)
+        net = EnergyNetwork(module, self.sizes)
+        settings = {"alpha": alpha, "epochs": epochs, "lr": lr, "random_state": random_state}
+        learn(net, rows, None, method=method, **settings)
+        return self
+
+    def _check_states(self, rows: np.ndarray) -> None:
+        wide = rows.ndim == 2 and rows.shape[1] == len(self.sizes) and len(rows) > 0
+        if not wide or not (rows == rows.astype(np.int64)).all():
+            raise InvalidData(
+                f"EnergyModel: x must hold rows of {len(self.sizes)} state numbers; got shape "
+                f"{rows.shape}."
+            )
+        out = (rows < 0) | (rows >= np.array(self.sizes))
+        if out.any():
+            row, column = np.argwhere(out)[0].tolist()
+            raise InvalidData(
+                f"EnergyModel: variable {column} has the states 0 to {self.sizes[column] - 1}; got "
+                f"{rows[row, column]} in row {row}."
+            )
+
     def energy(self, x: Any) -> Tensor:
         """Return E of rows, (N,)."""
         rows = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)
-        found = torch.as_tensor(self.function(rows)).double()
+        found = torch.as_tensor(self.function(rows)).detach().double()
         if found.shape != (len(rows),) or not bool(found.isfinite().all()):
             raise InvalidData(
                 f"EnergyModel: `energy` must give one finite number a row, ({len(rows)},); got "

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from castalia.data.batches import Samples, TensorRows
 from castalia.nets.probabilistic.potential_network import PotentialNetwork
@@ -24,7 +25,7 @@ from castalia.protocols import Stage
 from castalia.train import Precision, Training, train
 from castalia.utils.seeds import seed_from, seed_scope
 
-__all__ = ["learnt_potentials"]
+__all__ = ["learn", "learnt_potentials"]
 
 CHAINS = 200  # persistent ones
 
@@ -58,8 +59,25 @@ def learnt_potentials(
     random_state
         Seed.
     """
-    pseudo, seed = method == "pseudo", seed_from(random_state)
     net = PotentialNetwork(sizes, scopes).double()
+    settings = {"method": method, "alpha": alpha, "epochs": epochs, "lr": lr}
+    learn(net, rows, weight, **settings, random_state=random_state)
+    return [table.detach().numpy() for table in net.tables]
+
+
+def learn(
+    net: nn.Module,
+    rows: np.ndarray,
+    weight: np.ndarray | None,
+    *,
+    method: str,
+    alpha: float,
+    epochs: int,
+    lr: float,
+    random_state: Any,
+) -> None:
+    """Train a network of discrete states on rows of state numbers; settings as above."""
+    pseudo, seed = method == "pseudo", seed_from(random_state)
     objective: Objective = (
         PseudoLikelihood() if pseudo else ContrastiveDivergence(persistent=CHAINS)
     )
@@ -89,4 +107,3 @@ def learnt_potentials(
             device=torch.device("cpu"),
             precision=Precision("float64", torch.float64),
         )
-    return [table.detach().numpy() for table in net.tables]

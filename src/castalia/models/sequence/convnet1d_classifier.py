@@ -54,8 +54,6 @@ class ConvNet1dClassifier(Transferable, SignalClassifier):
         None, ``"balanced"`` or a dict from class to weight.
     calibrate
         Fit one temperature on the validation rows after training.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------

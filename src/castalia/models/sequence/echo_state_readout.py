@@ -47,8 +47,11 @@ def _plain(found: Any) -> np.ndarray:
     return found if isinstance(found, np.ndarray) else found.cpu().numpy()
 
 
-def ridge(sums: RidgeSums, alpha: float) -> np.ndarray:
-    """Return the weights, (F, O); of least norm where alpha is 0 and they are not unique."""
+def ridge(sums: RidgeSums, alpha: float | np.ndarray) -> np.ndarray:
+    """Return the weights, (F, O); of least norm where alpha is 0 and they are not unique.
+
+    ``alpha`` may be one for each feature, (F,).
+    """
     square = sums.gram + alpha * np.eye(len(sums.gram))
     try:
         return cho_solve(cho_factor(square), sums.cross)

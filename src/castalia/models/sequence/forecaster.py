@@ -5,7 +5,7 @@ Shapes: S steps of a series, C channels, K channels forecast, N windows, L conte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -27,7 +27,7 @@ from castalia.objectives import (
     ForecastQuantiles,
     MixtureLikelihood,
 )
-from castalia.protocols import Batch, Spec
+from castalia.protocols import Batch, Spec, Stage
 from castalia.train import Training
 
 __all__ = ["OUTPUTS", "Forecaster", "seasonal_errors"]
@@ -127,13 +127,16 @@ class Forecaster(ReadsSequences, Estimator):
             spec.inputs,
             spec.extra["targets"],
             self.horizon,
-            values=self._objective(spec).values(),
+            values=self._loss().values(),
             level=self.level,
             shared=self.shared,
             units=units,
         )
 
-    def _objective(self, spec: Spec) -> ForecastLoss:
+    def _objective(self, spec: Spec) -> ForecastLoss | Sequence[Stage]:
+        return self._loss()
+
+    def _loss(self) -> ForecastLoss:
         if self.output == "mean":
             return ForecastLoss()
         if self.output == "quantile":
@@ -144,6 +147,16 @@ class Forecaster(ReadsSequences, Estimator):
             else LIKELIHOODS[self.output]()
         )
         return ForecastLikelihood(made)
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Estimator:
+        """Train for one epoch on some series, and go on from there in the next call."""
+        if getattr(self, "solver", "sgd") != "sgd":
+            raise InvalidParameter(
+                f"{type(self).__name__}: `solver` must be 'sgd' to go on from weights; got 'ridge'."
+            )
+        return super().partial_fit(X, y, classes, sample_weight)
 
     # -- forecasts ------------------------------------------------------------------------
 
@@ -242,7 +255,7 @@ class Forecaster(ReadsSequences, Estimator):
         return self._distribution(values).mean.view(values.shape[:3])
 
     def _distribution(self, values: Tensor) -> Any:
-        likelihood: Any = self._objective(self.spec_)
+        likelihood: Any = self._loss()
         return likelihood.likelihood.distribution(values.flatten(0, 2).double())
 
     def _quantile(self, values: Tensor, level: float) -> Tensor:

@@ -30,14 +30,10 @@ class RNNClassifier(ReadsSequences, Classifier, RecurrentEstimator):
 
     Parameters
     ----------
-    cell, hidden, depth, residual, dropout, without, truncate, memory
-        The recurrent layers.
     bidirectional
         Whether each layer also reads from the end.
     pool
         What is classified: the ``"last"`` state, or the ``"mean"`` or ``"max"`` over the steps.
-    categorical, missing
-        How channels are read.
     class_weight
         None, ``"balanced"`` or a dict from class to weight.
     calibrate
@@ -103,15 +99,11 @@ class RNNRegressor(ReadsSequences, Regressor, RecurrentEstimator):
 
     Parameters
     ----------
-    cell, hidden, depth, residual, dropout, without, truncate, memory
-        The recurrent layers.
     bidirectional
         Whether each layer also reads from the end; an answer then needs the steps after it too.
     pool
         What is answered from, where a sequence has one target: the ``"last"`` state, or the
         ``"mean"`` or ``"max"`` over the steps.
-    categorical, missing
-        How channels are read.
 
     Attributes
     ----------

@@ -79,10 +79,6 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
         ``"symbols"`` for one channel of categories, of which the end is one.
     components
         Normals of a mixture.
-    cell, hidden, depth, residual, dropout, without, truncate, memory
-        The recurrent layers.
-    categorical, missing
-        How channels are read.
 
     Attributes
     ----------

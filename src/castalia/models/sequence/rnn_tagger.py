@@ -57,8 +57,6 @@ class RNNTagger(ReadsSequences, RecurrentEstimator):
 
     Parameters
     ----------
-    cell, hidden, depth, residual, dropout, without, truncate, memory
-        The recurrent layers.
     bidirectional
         Whether each layer also reads from the end; False where tags are needed as steps arrive.
     dim
@@ -66,8 +64,6 @@ class RNNTagger(ReadsSequences, RecurrentEstimator):
     letters
         Letters of each word that are read beside the word, so that unknown words can be tagged by
         their spelling; 0: none.
-    categorical, missing
-        How channels are read.
 
     Attributes
     ----------

@@ -27,6 +27,7 @@ from castalia.models.strategies.strategy_base import Grouped, Strategy
 from castalia.models.strategies.training_changes import changed
 from castalia.models.strategies.untrained import untrained
 from castalia.objectives import Objective, Penalty
+from castalia.utils.process_lock import lent
 from castalia.utils.seeds import derive
 
 __all__ = ["FederatedAveraging", "NearShared", "mean_weights"]
@@ -139,10 +140,11 @@ class FederatedAveraging(Grouped, Strategy):
         self.rounds_: list[float] = []
         untrained(member, X, y, weight)
         for number in range(self.rounds):
-            found = Parallel(n_jobs=self.n_jobs)(
-                delayed(self._local)(member, take_rows(X, rows), y[rows], weight, rows, number)
-                for rows in parts
-            )
+            with lent():  # clients may train in threads
+                found = Parallel(n_jobs=self.n_jobs)(
+                    delayed(self._local)(member, take_rows(X, rows), y[rows], weight, rows, number)
+                    for rows in parts
+                )
             mean = mean_weights([one for one, _ in found], shares)
             member.module_.to(next(v for v in mean.values() if v.is_floating_point()))
             member.module_.load_state_dict(mean)

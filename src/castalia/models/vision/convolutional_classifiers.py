@@ -47,10 +47,6 @@ class ConvNetClassifier(Transferable, ImageClassifier):
         Widths of dense layers before the scores; empty: the last map is averaged over its places.
     dropout
         Probability of zeroing an input of each dense layer in training.
-    image_size, augment, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------
@@ -116,10 +112,6 @@ class LeNetClassifier(Transferable, ImageClassifier):
         Non-linearity, a name from ``castalia.nn.ACTIVATIONS``; the paper's is ``"tanh"``.
     partial
         Join the maps of the second convolution to the first by the paper's table.
-    image_size, augment, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------
@@ -180,10 +172,6 @@ class AlexNetClassifier(Transferable, ImageClassifier):
         Factor on all widths; below 1 for small problems.
     dropout
         Probability of zeroing an input of the hidden dense layers in training.
-    image_size, augment, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------
@@ -249,10 +237,6 @@ class VGGClassifier(Transferable, ImageClassifier):
         Factor on all widths; below 1 for small problems.
     dropout
         Probability of zeroing an output of the hidden dense layers in training.
-    image_size, augment, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------
@@ -316,10 +300,6 @@ class GoogLeNetClassifier(Transferable, ImageClassifier):
         Factor on all widths; below 1 for small problems.
     dropout
         Probability of zeroing an input of the last layer in training.
-    image_size, augment, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------
@@ -395,13 +375,6 @@ class ResNetClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore
     stem
         ``"imagenet"`` shrinks images by four at once, ``"small"`` does not, ``"auto"`` decides by
         their size: small up to 64 pixels.
-    epochs, batch_size, lr, training, augment
-        How it is trained; unset, by the number, size and colours of the images: see
-        ``castalia.models.vision.image_recipe``.
-    image_size, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------

@@ -72,8 +72,6 @@ class FastConvNetClassifier(ImageClassifier):
         None: a twenty-fifth of the images, 32 to 2,000.
     lr
         Rate of the filters at the start; biases and scores follow it at their own.
-    image_size, augment, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
 
     Attributes
     ----------

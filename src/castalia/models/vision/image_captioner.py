@@ -131,9 +131,6 @@ class ImageCaptioner(ImageEstimator):
         convolutions are taken over; None begins with random ones.
     train_body
         Whether those convolutions go on learning; False keeps every bit of them.
-    image_size
-        Height and width that images are brought to, or one number for both; None keeps the size
-        they have.
     augment
         Random changes of the training images; such as keep the captions true: flips undo left
         and right. None: none.

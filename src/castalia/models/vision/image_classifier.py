@@ -31,9 +31,6 @@ class ImageClassifier(Classifier, ImageEstimator):
 
     Parameters
     ----------
-    image_size
-        Height and width that images are brought to, or one number for both; None keeps the size
-        they have.
     augment
         Random changes of the training images, such as ``Flip() | Shift(0.1)``; None: none;
         ``"auto"``: by their number, size and colours (``castalia.models.vision.image_recipe``).

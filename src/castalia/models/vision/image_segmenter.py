@@ -32,8 +32,6 @@ class ImageSegmenter(Segmenter, ImageEstimator):
     class_weight
         None, ``"balanced"`` (inverse frequency of pixels), ``"median"`` (median frequency
         balancing) or a dict from class to weight; helps classes of few pixels.
-    void
-        Value of mask pixels that never count, such as 255; None: all count.
 
     Attributes
     ----------

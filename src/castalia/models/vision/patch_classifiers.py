@@ -39,13 +39,6 @@ class ViTClassifier(ByRecipe, Transferable, ImageClassifier):  # type: ignore[mi
         Width of the dense layers; None: four times ``dim``.
     dropout
         Probability of zeroing an output of each part in training.
-    epochs, batch_size, lr, training, augment
-        How it is trained; unset, by the number, size and colours of the images: see
-        ``castalia.models.vision.image_recipe``.
-    image_size, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------
@@ -109,13 +102,6 @@ class ConvNeXtClassifier(ByRecipe, Transferable, ImageClassifier):  # type: igno
         Blocks of each stage, as many as widths.
     patch
         Height and width of the first patches.
-    epochs, batch_size, lr, training, augment
-        How it is trained; unset, by the number, size and colours of the images: see
-        ``castalia.models.vision.image_recipe``.
-    image_size, label_smoothing, views, class_weight, calibrate
-        How images and labels are used; see ``ImageClassifier``.
-    start, train, lr_decay
-        Where the weights begin and which of them are trained; see ``Transferable``.
 
     Attributes
     ----------

@@ -36,8 +36,6 @@ class FCNSegmenter(ImageSegmenter):
         Channels of the two layers that were dense in the classifier; 4096 in the paper.
     dropout
         Probability of zeroing a map of those two layers in training.
-    image_size, augment, label_smoothing, class_weight, void
-        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------
@@ -99,8 +97,6 @@ class SegNetSegmenter(ImageSegmenter):
         Channels of the encoder's stages; each halves height and width.
     depths
         Convolutions of each stage; None: those of VGG-16 for five stages, two otherwise.
-    image_size, augment, label_smoothing, class_weight, void
-        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------
@@ -160,8 +156,6 @@ class UNetSegmenter(ImageSegmenter):
         Convolutions at each size, on each side.
     dropout
         Probability of zeroing a map at the two coarsest sizes in training.
-    image_size, augment, label_smoothing, class_weight, void
-        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------
@@ -229,8 +223,6 @@ class DilatedSegmenter(ImageSegmenter):
         Dilations of the context module, one convolution each.
     dropout
         Probability of zeroing a map before the scores in training.
-    image_size, augment, label_smoothing, class_weight, void
-        How images and masks are used; see ``ImageSegmenter``.
 
     Attributes
     ----------

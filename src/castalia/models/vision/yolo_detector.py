@@ -84,18 +84,9 @@ class YOLODetector(Detector, ImageEstimator):
         Residual (without anchors: plain) pairs of convolutions after each halving.
     positives
         Boxes that learn each true one; with anchors only.
-    image_size
-        Height and width that images are brought to, or one number for both; None keeps the size
-        they have.
     augment
         Random changes of the training images, such as ``Flip() | Zoom(0.8, 1.2)``; boxes move
         along. None: none.
-    threshold
-        Score from which ``predict`` gives a box, from 0 to 1; lower finds more, rightly and
-        wrongly.
-    overlap
-        Overlap above which the better of two boxes of a class removes the other. Crowded things
-        need a higher one.
 
     Attributes
     ----------

@@ -4,6 +4,7 @@ Shapes: N nodes, D inputs, K outputs.
 Reference: 2018, Veličković et al., Graph attention networks, arXiv 1710.10903.
 """
 
+from functools import partial
 from typing import ClassVar
 
 from castalia.nets.graphs.convolution_stack import ConvolutionStack
@@ -17,7 +18,7 @@ class GAT(ConvolutionStack):
 
     Parameters
     ----------
-    inputs, outputs, depth, activation
+    inputs, outputs, depth, activation, edges
         As for `GCN`.
     hidden
         Width of the states of all heads together.
@@ -27,6 +28,8 @@ class GAT(ConvolutionStack):
         Heads of the last layer of scores.
     dropout
         Of states and of attention.
+    message_dropout
+        Of what is passed on.
     """
 
     sparse: ClassVar[bool] = True
@@ -41,16 +44,17 @@ class GAT(ConvolutionStack):
         heads: int = 8,
         last_heads: int = 1,
         dropout: float = 0.0,
+        message_dropout: float = 0.0,
         activation: str = "elu",
+        edges: int = 0,
     ) -> None:
         part = max(1, hidden // heads)
         count = depth - (outputs is not None)
         sizes = [inputs, *[part * heads] * count]
-        layers = [GATConv(a, part, heads=heads, dropout=dropout) for a in sizes[:count]]
+        layer = partial(GATConv, dropout=dropout, message_dropout=message_dropout, edges=edges)
+        layers = [layer(a, part, heads=heads) for a in sizes[:count]]
         if outputs is not None:
-            layers.append(
-                GATConv(sizes[-1], outputs, heads=last_heads, join="mean", dropout=dropout)
-            )
+            layers.append(layer(sizes[-1], outputs, heads=last_heads, join="mean"))
         super().__init__(
             layers,
             outputs or part * heads,

@@ -26,14 +26,22 @@ class GatedGraphNetwork(nn.Module):
         Width of the states; wider features are first mapped to it.
     depth
         Steps, and so hops that a node sees; all share their weights.
+    edges
+        Width of the features of edges.
     """
 
     def __init__(
-        self, inputs: int, outputs: int | None = None, *, hidden: int = 64, depth: int = 4
+        self,
+        inputs: int,
+        outputs: int | None = None,
+        *,
+        hidden: int = 64,
+        depth: int = 4,
+        edges: int = 0,
     ) -> None:
         super().__init__()
         self.lift = nn.Linear(inputs, hidden) if inputs > hidden else nn.Identity()
-        self.recurrence = GatedGraphConv(hidden, steps=depth)
+        self.recurrence = GatedGraphConv(hidden, steps=depth, edges=edges)
         self.width = hidden if outputs is None else outputs
         self.head = None if outputs is None else nn.Linear(hidden + inputs, outputs)
 

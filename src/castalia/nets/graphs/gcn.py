@@ -30,6 +30,8 @@ class GCN(ConvolutionStack):
         Probability of zeroing what a layer is given, in training.
     activation
         Between the layers.
+    edges
+        Width of the features of edges.
 
     Examples
     --------
@@ -51,9 +53,10 @@ class GCN(ConvolutionStack):
         depth: int = 2,
         dropout: float = 0.0,
         activation: str = "relu",
+        edges: int = 0,
     ) -> None:
         super().__init__(
-            [GCNConv(a, b) for a, b in widths(inputs, outputs, hidden, depth)],
+            [GCNConv(a, b, edges=edges) for a, b in widths(inputs, outputs, hidden, depth)],
             outputs or hidden,
             activation=activation,
             dropout=dropout,

@@ -9,7 +9,7 @@ Reference: 2019, Xu, Hu, Leskovec, Jegelka, How powerful are graph neural networ
 import torch
 from torch import Tensor, nn
 
-from castalia.nn.graph import Adjacency, GINConv
+from castalia.nn.graph import Adjacency, GINConv, edge_map
 
 __all__ = ["GIN"]
 
@@ -29,6 +29,8 @@ class GIN(nn.Module):
         Layers, and so hops that a node sees.
     dropout
         Of the states that scores are made of.
+    edges
+        Width of the features of edges.
     """
 
     def __init__(
@@ -39,11 +41,13 @@ class GIN(nn.Module):
         hidden: int = 64,
         depth: int = 2,
         dropout: float = 0.0,
+        edges: int = 0,
     ) -> None:
         super().__init__()
         sizes = [inputs, *[hidden] * depth]
         self.layers = nn.ModuleList(
-            GINConv(_mlp(a, b)) for a, b in zip(sizes, sizes[1:], strict=False)
+            GINConv(_mlp(a, b), edge=edge_map(edges, a))
+            for a, b in zip(sizes, sizes[1:], strict=False)
         )
         states = inputs + hidden * depth
         self.width = states if outputs is None else outputs

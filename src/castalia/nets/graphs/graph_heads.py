@@ -85,6 +85,8 @@ class GraphHead(nn.Module):
         ``"sum"``, ``"mean"``, ``"max"``, ``"attention"`` or ``"universal"``.
     dropout
         Of what is read out.
+    size
+        Nodes of a usual graph, which sums are divided by: outputs begin as small as those of means.
     """
 
     def __init__(
@@ -95,11 +97,12 @@ class GraphHead(nn.Module):
         *,
         readout: str = "sum",
         dropout: float = 0.0,
+        size: float = 1.0,
     ) -> None:
         super().__init__()
         self.inputs, self.body = inputs, body
         width = int(body.width)  # type: ignore[arg-type]
-        self.readout = build_readout(readout, width)
+        self.readout = build_readout(readout, width, size=size)
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(width, outputs)
 
@@ -128,8 +131,8 @@ class LinkHead(nn.Module):
     body
         From features and edges to the states of all nodes.
     score
-        ``"dot"``: h_u . h_v; ``"bilinear"``: h_u . W h_v with W symmetric; ``"mlp"``: a dense
-        network on the product of the two.
+        ``"dot"``: h_u . h_v; ``"bilinear"``: h_u . W h_v with W symmetric; ``"mlp"``: the dot
+        product and a dense network on the products of the two, which it is the sum of.
     """
 
     def __init__(self, inputs: NodeInputs, body: nn.Module, *, score: str = "dot") -> None:
@@ -141,6 +144,8 @@ class LinkHead(nn.Module):
             self.weight = nn.Parameter(torch.eye(width))
         elif score == "mlp":
             self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+            nn.init.zeros_(self.mlp[2].weight)  # it begins as the dot product
+            nn.init.zeros_(self.mlp[2].bias)
 
     def encode(self, graph: PackedGraph) -> Tensor:
         """Return the states of all nodes, (N, F)."""
@@ -151,7 +156,7 @@ class LinkHead(nn.Module):
         """Return the score of each pair, (B,)."""
         u, v = h[pairs[:, 0]], h[pairs[:, 1]]
         if self.score == "mlp":
-            return self.mlp(u * v).squeeze(1) + self.bias
+            return (u * v).sum(dim=1) + self.mlp(u * v).squeeze(1) + self.bias
         if self.score == "bilinear":
             v = v @ (self.weight + self.weight.T) / 2
         return (u * v).sum(dim=1) + self.bias

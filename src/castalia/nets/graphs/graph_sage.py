@@ -27,9 +27,10 @@ class GraphSAGE(ConvolutionStack):
         depth: int = 2,
         dropout: float = 0.0,
         activation: str = "relu",
+        edges: int = 0,
     ) -> None:
         super().__init__(
-            [SAGEConv(a, b) for a, b in widths(inputs, outputs, hidden, depth)],
+            [SAGEConv(a, b, edges=edges) for a, b in widths(inputs, outputs, hidden, depth)],
             outputs or hidden,
             activation=activation,
             dropout=dropout,

@@ -34,6 +34,8 @@ class NN4G(nn.Module):
         Whether a layer sees the states of all layers before it; otherwise of the last only.
     activation
         Of the states.
+    edges
+        Width of the features of edges.
     """
 
     def __init__(
@@ -45,21 +47,26 @@ class NN4G(nn.Module):
         depth: int = 3,
         skip: bool = True,
         activation: str = "tanh",
+        edges: int = 0,
     ) -> None:
         super().__init__()
         self.skip, self.activation = skip, activation_layer(activation)
+        self.grown = depth  # layers there are by now, where they are added one by one
         seen = [i if skip else min(i, 1) for i in range(depth)]
-        self.layers = nn.ModuleList(NN4GConv(inputs, [hidden] * count, hidden) for count in seen)
+        self.layers = nn.ModuleList(
+            NN4GConv(inputs, [hidden] * count, hidden, edges=edges) for count in seen
+        )
         self.width = hidden * depth if outputs is None else outputs
         self.head = None if outputs is None else nn.Linear(hidden * depth, outputs)
 
     def encode(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the states of all layers side by side."""
         states: list[Tensor] = []
-        for layer in self.layers:
+        for layer in self.layers[: self.grown]:
             before = states if self.skip else states[-1:]
             states.append(self.activation(layer(x, before, adjacency)))
-        return torch.cat(states, dim=1)  # (N, L F)
+        missing = [torch.zeros_like(states[0])] * (len(self.layers) - len(states))
+        return torch.cat([*states, *missing], dim=1)  # (N, L F)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the scores of all nodes, or their states."""

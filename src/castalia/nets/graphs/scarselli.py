@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.autodiff import FixedPoint, fixed_point
-from castalia.nn.graph import Adjacency, GraphRecurrence
+from castalia.nn.graph import Adjacency, GraphRecurrence, edge_terms
 
 __all__ = ["ScarselliNetwork"]
 
@@ -37,6 +37,8 @@ class ScarselliNetwork(nn.Module):
         further and take more steps.
     tolerance
         Relative change at which states are at rest.
+    edges
+        Width of the features of edges.
     """
 
     def __init__(
@@ -47,10 +49,11 @@ class ScarselliNetwork(nn.Module):
         hidden: int = 32,
         contraction: float = 0.9,
         tolerance: float = 1e-5,
+        edges: int = 0,
     ) -> None:
         super().__init__()
         self.tolerance = tolerance
-        self.recurrence = GraphRecurrence(inputs, hidden, contraction=contraction)
+        self.recurrence = GraphRecurrence(inputs, hidden, contraction=contraction, edges=edges)
         self.width = hidden if outputs is None else outputs
         self.head = None if outputs is None else nn.Linear(hidden, outputs)
 
@@ -63,14 +66,17 @@ class ScarselliNetwork(nn.Module):
         acceleration: int = ACCELERATION,
     ) -> FixedPoint:
         """Return the states at rest, and how far each iteration moved them."""
-        w = self.recurrence.matrix(), self.recurrence.target(x), self.recurrence.source(x)
+        step = self.recurrence
+        w = [step.matrix(), step.target(x), step.source(x)]
+        if step.edge is not None:
+            w.append(edge_terms(step.edge, adjacency))
 
         def f(h: Tensor, w: Any) -> Tensor:
-            matrix, own, near = w
-            return GraphRecurrence.step(h, matrix, own, near, adjacency)
+            matrix, own, near, *edge = w
+            return GraphRecurrence.step(h, matrix, own, near, adjacency, *edge)
 
         h0 = torch.zeros_like(w[1]) if start is None else start
-        return fixed_point(f, h0, w, tolerance=self.tolerance, acceleration=acceleration)
+        return fixed_point(f, h0, tuple(w), tolerance=self.tolerance, acceleration=acceleration)
 
     def encode(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the states at rest, (N, F)."""

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from castalia.nets.probabilistic.discrete_states import DiscreteStates
+
 __all__ = ["PotentialNetwork"]
 
 
-class PotentialNetwork(nn.Module):
+class PotentialNetwork(DiscreteStates):
     """Energy, conditionals and Gibbs steps of an undirected model whose tables are learnt.
 
     Parameters
@@ -64,32 +66,3 @@ class PotentialNetwork(nn.Module):
             table = self.tables[f].movedim(axis, -1)
             parts.append(table[others] if others else table.expand(len(x), -1))
         return torch.stack(parts).sum(dim=0)
-
-    def log_pseudo(self, x: Tensor) -> Tensor:
-        """Return sum_i ln P(x_i | all others), (B,)."""
-        found = [
-            self.log_odds(x, i).log_softmax(dim=1).gather(1, x[:, i : i + 1].long())
-            for i in range(x.shape[1])
-        ]
-        return torch.cat(found, dim=1).sum(dim=1)
-
-    def contrast(self, x: Tensor, p: Tensor, drawn: Tensor, q: Tensor) -> Tensor:
-        """Return sum_i p_i F(x_i) - sum_j q_j F(drawn_j), ()."""
-        return q @ self(drawn) - p @ self(x)
-
-    def gibbs(self, x: Tensor, source: torch.Generator | None = None) -> Tensor:
-        """Draw every variable in turn given the others, (B, n)."""
-        x = x.clone()
-        for i in range(x.shape[1]):
-            p = self.log_odds(x, i).softmax(dim=1)
-            x[:, i] = torch.multinomial(p, 1, generator=source)[:, 0].to(x.dtype)
-        return x
-
-    def draw_hidden(self, x: Tensor, source: torch.Generator | None = None) -> Tensor:
-        """Return the variables as they are: none is hidden."""
-        return x
-
-    def reconstruct(self, x: Tensor) -> Tensor:
-        """Return the most probable state of each variable given the others, (B, n)."""
-        found = [self.log_odds(x, i).argmax(dim=1) for i in range(x.shape[1])]
-        return torch.stack(found, dim=1).to(x.dtype)

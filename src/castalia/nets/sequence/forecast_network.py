@@ -101,21 +101,29 @@ class ForecastNetwork(nn.Module):
     def forward(self, x: Any) -> Forecast:  # (B, L, C), or with the future beside it
         """Return the forecast of each window."""
         x = x[0] if isinstance(x, tuple) else x
-        shift, scale = self._level(x)  # (B, 1, C)
-        z = (x - shift) / scale
-        chosen: Any = self.targets
+        z, shift, scale = self.seen(x)
+        size = (self.horizon, shift.shape[2])
+        found = self.body(z)
         if self.shared:
-            alone = (
-                z.index_select(2, chosen).transpose(1, 2).flatten(0, 1)[..., None]
-            )  # (B K, L, 1)
-            found = self.body(alone).view(len(x), len(chosen), self.horizon, self.values)
-            found = found.transpose(1, 2)
+            found = found.view(len(x), *size[::-1], self.values).transpose(1, 2)
         else:
-            found = self.body(z).view(len(x), self.horizon, len(chosen), self.values)
+            found = found.view(len(x), *size, self.values)
         if self.units is not None:
             units: Any = self.units.to(x.dtype)
-            return Forecast(found, *units.expand(2, len(x), 1, len(chosen)).unbind(0))
-        return Forecast(found, shift.index_select(2, chosen), scale.index_select(2, chosen))
+            return Forecast(found, *units.expand(2, len(x), 1, size[1]).unbind(0))
+        return Forecast(found, shift, scale)
+
+    def seen(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # (B, L, C)
+        """Return what the body reads, and shift and scale of what is forecast, (B, 1, K).
+
+        The body reads (B, L, C), or where it is shared a row for each channel, (B K, L, 1).
+        """
+        chosen: Any = self.targets
+        shift, scale = self._level(x)  # (B, 1, C)
+        z = (x - shift) / scale
+        if self.shared:
+            z = z.index_select(2, chosen).transpose(1, 2).flatten(0, 1)[..., None]
+        return z, shift.index_select(2, chosen), scale.index_select(2, chosen)
 
     def _level(self, x: Tensor) -> tuple[Tensor, Tensor]:
         one = torch.ones_like(x[:, :1])

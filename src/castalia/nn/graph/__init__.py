@@ -2,6 +2,7 @@
 
 from castalia.nn.graph.adjacency import Adjacency
 from castalia.nn.graph.chebyshev_convolution import ChebyshevConv
+from castalia.nn.graph.edge_messages import edge_map, edge_terms, neighbour_sum
 from castalia.nn.graph.gated_graph import GatedGraphConv
 from castalia.nn.graph.gcn_convolution import GCNConv
 from castalia.nn.graph.gin_convolution import GINConv
@@ -47,11 +48,14 @@ __all__ = [
     "UniversalReadout",
     "dense_features",
     "dropped",
+    "edge_map",
     "edge_softmax",
+    "edge_terms",
     "fourier_basis",
     "graph_fourier",
     "laplacian",
     "linear",
+    "neighbour_sum",
     "readout",
     "walk_counts",
 ]

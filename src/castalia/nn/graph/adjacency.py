@@ -38,6 +38,8 @@ class Adjacency:
         Factor of each edge's message, (E,), which may ask for a gradient; None: ones.
     blocks
         Where the nodes of each graph begin, (B + 1,), when several are packed; None: one graph.
+    edge_x
+        Features of the edges, (E, K); None: there are none.
 
     Examples
     --------
@@ -57,9 +59,11 @@ class Adjacency:
         symmetric: bool = False,
         mask: Tensor | None = None,
         blocks: Tensor | None = None,
+        edge_x: Tensor | None = None,
     ) -> None:
         self.pointer, self.source, self.weight = pointer, source, weight
         self.symmetric, self.mask, self.blocks = symmetric, mask, blocks
+        self.edge_x = edge_x
         self.features: Tensor | None = None  # that come with it in every step of a training
         self._made: dict[Any, Any] = {}
 
@@ -72,6 +76,7 @@ class Adjacency:
         *,
         symmetric: bool | None = None,
         blocks: Tensor | None = None,
+        edge_x: Tensor | None = None,
     ) -> Self:
         """Make the matrix of a list of edges.
 
@@ -87,6 +92,8 @@ class Adjacency:
             Whether every edge has its reverse, of the same weight; None: find out.
         blocks
             Where the nodes of each graph begin, when several are packed.
+        edge_x
+            Features of the edges, (E, K), in the order of ``edges``.
         """
         if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < nodes:
             raise InvalidData(
@@ -94,9 +101,11 @@ class Adjacency:
                 f"{int(edges.min())} to {int(edges.max())}."
             )
         counts = torch.bincount(edges[1], minlength=nodes)
+        if edge_x is not None:
+            edge_x = edge_x[torch.argsort(edges[1] * nodes + edges[0])]
         source, weight = _by_target(edges, nodes, weight)
         pointer = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        made = cls(pointer, source, weight, blocks=blocks)
+        made = cls(pointer, source, weight, blocks=blocks, edge_x=edge_x)
         made.symmetric = made._is_symmetric() if symmetric is None else symmetric
         return made
 
@@ -151,6 +160,11 @@ class Adjacency:
             return torch.ones(self.edges, dtype=dtype, device=self.source.device)
         return self.weight.to(dtype)
 
+    def factors(self, dtype: torch.dtype) -> Tensor:
+        """Return what each edge's message is multiplied by, (E,): its weight and its mask."""
+        values = self.values(dtype)
+        return values if self.mask is None else values * self.mask.to(dtype)
+
     def matrix(self, dtype: torch.dtype) -> Tensor:
         """Return the matrix as torch's, kept for the next call."""
         return self._kept(("matrix", dtype), lambda: self.weighted_matrix(self.values(dtype)))
@@ -168,7 +182,7 @@ class Adjacency:
         """Return A x, (N, F), with the masks of the messages."""
         if self.mask is None:
             return product(self, x)
-        return weighted_product(self, self.values(x.dtype) * self.mask.to(x.dtype), x)
+        return weighted_product(self, self.factors(x.dtype), x)
 
     def beside(self, x: Any) -> Adjacency:
         """Return the same matrix for a training whose steps all have these features, (N, D)."""
@@ -208,15 +222,28 @@ class Adjacency:
         made.mask = mask
         return made
 
+    def described(self, edge_x: Tensor | None) -> Adjacency:
+        """Return the same edges with other features, (E, K)."""
+        made = self._like(self.weight)
+        made.edge_x = edge_x
+        return made
+
     def to(self, device: Any) -> Adjacency:
         """Return the same matrix on a device."""
         if self.pointer.device == torch.device(device):
             return self
         parts = [
             None if part is None else part.to(device)
-            for part in (self.pointer, self.source, self.weight, self.mask, self.blocks)
+            for part in (
+                self.pointer,
+                self.source,
+                self.weight,
+                self.mask,
+                self.blocks,
+                self.edge_x,
+            )
         ]
-        pointer, source, weight, mask, blocks = parts
+        pointer, source, weight, mask, blocks, edge_x = parts
         return Adjacency(
             pointer,  # type: ignore[arg-type]
             source,  # type: ignore[arg-type]
@@ -224,6 +251,7 @@ class Adjacency:
             symmetric=self.symmetric,
             mask=mask,
             blocks=blocks,
+            edge_x=edge_x,
         )
 
     def dense(self, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -245,6 +273,7 @@ class Adjacency:
             symmetric=self.symmetric if symmetric is None else symmetric,
             mask=self.mask,
             blocks=self.blocks,
+            edge_x=self.edge_x,
         )
         made.features = self.features
         for name in ("target", "turned", "offsets"):  # found once for all weights
@@ -274,9 +303,22 @@ class Adjacency:
             symmetric=self.symmetric,
             mask=mask,
             blocks=self.blocks,
+            edge_x=self._looped_features(own, order),
         )
         made.features = self.features
         return made
+
+    def _looped_features(self, own: Tensor, order: Tensor) -> Tensor | None:
+        """Return features of edges and new loops; a loop has the mean of those into its node."""
+        if self.edge_x is None:
+            return None
+        others = self.edge_x[~own]
+        total = others.new_zeros(self.nodes, others.shape[1])
+        total = total.index_add(0, self.target[~own], others)
+        count = torch.bincount(self.target[~own], minlength=self.nodes).clamp_min(1)
+        loop = total / count[:, None]
+        loop = loop.index_copy(0, self.source[own], self.edge_x[own])
+        return torch.cat([others, loop])[order]
 
     def _scaled(self) -> Adjacency:
         kind = torch.float64 if self.weight is None else self.weight.dtype

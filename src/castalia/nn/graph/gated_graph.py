@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.edge_messages import edge_map, neighbour_sum
 
 __all__ = ["GatedGraphConv"]
 
@@ -23,17 +24,20 @@ class GatedGraphConv(nn.Module):
         Width of the states; narrower inputs are filled up with zeros.
     steps
         How often states are passed on: how many hops a node sees.
+    edges
+        Width of the features of edges, which then make their messages (`neighbour_sum`).
     """
 
-    def __init__(self, dim: int, *, steps: int = 4) -> None:
+    def __init__(self, dim: int, *, steps: int = 4, edges: int = 0) -> None:
         super().__init__()
         self.dim, self.steps = dim, steps
         self.message = nn.Linear(dim, dim, bias=False)
+        self.edge = edge_map(edges, dim)
         self.cell = nn.GRUCell(dim, dim)
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, at most F)
         """Return the last states."""
         h = F.pad(x, (0, self.dim - x.shape[1]))
         for _ in range(self.steps):
-            h = self.cell(adjacency @ self.message(h), h)
+            h = self.cell(neighbour_sum(adjacency, self.message(h), self.edge), h)
         return h  # (N, F)

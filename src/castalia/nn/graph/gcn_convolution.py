@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.edge_messages import edge_map, neighbour_sum
 from castalia.nn.graph.sparse_features import SparseFeatures
 
 __all__ = ["GCNConv"]
@@ -23,6 +24,8 @@ class GCNConv(nn.Module):
         Widths.
     bias
         Whether b is learnt.
+    edges
+        Width of the features of edges, which then make their messages (`neighbour_sum`).
 
     Examples
     --------
@@ -31,17 +34,20 @@ class GCNConv(nn.Module):
     torch.Size([2, 4])
     """
 
-    def __init__(self, inputs: int, outputs: int, *, bias: bool = True) -> None:
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = True, edges: int = 0) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(inputs, outputs))
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        self.edge = edge_map(edges, outputs)
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the mixed features."""
         mixed = adjacency.normalised()
-        known = mixed.mixed(x)
-        if known is not None:
+        known = mixed.mixed(x) if self.edge is None else None
+        if self.edge is not None:
+            h = neighbour_sum(mixed, x @ self.weight, self.edge)
+        elif known is not None:
             h = known @ self.weight
         elif isinstance(x, Tensor) and x.shape[1] <= self.weight.shape[1]:
             h = (mixed @ x) @ self.weight  # the narrower side is mixed

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.edge_messages import neighbour_sum
 
 __all__ = ["GINConv"]
 
@@ -21,14 +22,16 @@ class GINConv(nn.Module):
     ----------
     mlp
         What the sums go through, (N, D) to (N, O).
+    edge
+        From features of edges to the width of the inputs, (E, K) to (E, D); None: they have none.
     """
 
-    def __init__(self, mlp: nn.Module) -> None:
+    def __init__(self, mlp: nn.Module, *, edge: nn.Module | None = None) -> None:
         super().__init__()
-        self.mlp = mlp
+        self.mlp, self.edge = mlp, edge
         self.eps = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the mixed features."""
-        found: Tensor = self.mlp((1 + self.eps) * x + adjacency @ x)
+        found: Tensor = self.mlp((1 + self.eps) * x + neighbour_sum(adjacency, x, self.edge))
         return found  # (N, O)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.edge_messages import edge_map, edge_terms
 from castalia.nn.graph.sparse_features import SparseFeatures
 from castalia.nn.graph.sparse_products import (
     edge_sources,
@@ -47,8 +48,12 @@ class GATConv(nn.Module):
         ``"concat"`` puts the heads side by side, ``"mean"`` averages them.
     dropout
         Probability that a weight of attention is set to zero in training.
+    message_dropout
+        Probability that a number which is passed on is set to zero in training.
     slope
         Of the negative part of LeakyReLU.
+    edges
+        Width of the features of edges, which then have a part in the scores.
     """
 
     def __init__(
@@ -59,14 +64,21 @@ class GATConv(nn.Module):
         heads: int = 1,
         join: str = "concat",
         dropout: float = 0.0,
+        message_dropout: float = 0.0,
         slope: float = 0.2,
+        edges: int = 0,
     ) -> None:
         super().__init__()
+        self.message_dropout = message_dropout
         self.heads, self.join, self.dropout, self.slope = heads, join, dropout, slope
         self.weight = nn.Parameter(torch.empty(inputs, heads * outputs))
         self.target_score = nn.Parameter(torch.empty(heads, outputs))  # a_1
         self.source_score = nn.Parameter(torch.empty(heads, outputs))  # a_2
         self.bias = nn.Parameter(torch.zeros(heads * outputs if join == "concat" else outputs))
+        self.edge = edge_map(edges, heads * outputs)
+        if self.edge is not None:
+            self.edge_score = nn.Parameter(torch.empty(heads, outputs))  # a_3
+            nn.init.xavier_uniform_(self.edge_score)
         for parameter in (self.weight, self.target_score, self.source_score):
             nn.init.xavier_uniform_(parameter)
 
@@ -74,7 +86,11 @@ class GATConv(nn.Module):
         """Return the weights of the edges, (E, H); those into a node sum to one."""
         source = edge_sources(adjacency, (h * self.source_score).sum(dim=2))
         target = edge_targets(adjacency, (h * self.target_score).sum(dim=2))
-        return edge_softmax(adjacency, F.leaky_relu(source + target, self.slope))
+        scores = source + target
+        terms = edge_terms(self.edge, adjacency)
+        if terms is not None:
+            scores = scores + (terms.unflatten(1, (self.heads, -1)) * self.edge_score).sum(dim=2)
+        return edge_softmax(adjacency, F.leaky_relu(scores, self.slope))
 
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the mixed features of all heads."""
@@ -83,6 +99,7 @@ class GATConv(nn.Module):
         alpha = F.dropout(self.attention(h, edges), self.dropout, self.training)
         if edges.mask is not None:
             alpha = alpha * edges.mask[:, None].to(alpha.dtype)
+        h = F.dropout(h, self.message_dropout, self.training)
         found = torch.stack(
             [
                 weighted_product(edges, a, part)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.edge_messages import edge_map, neighbour_sum
 
 __all__ = ["NN4GConv"]
 
@@ -28,12 +29,15 @@ class NN4GConv(nn.Module):
         Widths of the states of the layers before it; none: the first layer.
     outputs
         Width of its own states.
+    edges
+        Width of the features of edges, which then make their messages (`neighbour_sum`).
     """
 
-    def __init__(self, inputs: int, before: Sequence[int], outputs: int) -> None:
+    def __init__(self, inputs: int, before: Sequence[int], outputs: int, *, edges: int = 0) -> None:
         super().__init__()
         self.own = nn.Linear(inputs, outputs)  # Wbar
         self.near = nn.ModuleList(nn.Linear(width, outputs, bias=False) for width in before)
+        self.edge = edge_map(edges, outputs) if before else None
 
     def forward(self, x: Tensor, states: Sequence[Tensor], adjacency: Adjacency) -> Tensor:
         """Return the states before their activation."""
@@ -42,4 +46,5 @@ class NN4GConv(nn.Module):
             return found
         weights: list[Any] = [near.weight for near in self.near]
         weight = torch.cat(weights, dim=1)  # (F, all states)
-        return found + adjacency @ (torch.cat(list(states), dim=1) @ weight.T)
+        sent = torch.cat(list(states), dim=1) @ weight.T
+        return found + neighbour_sum(adjacency, sent, self.edge)

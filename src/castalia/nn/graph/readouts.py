@@ -27,6 +27,8 @@ class Readout(nn.Module):
     ----------
     kind
         ``"sum"``, ``"mean"`` or ``"max"``.
+    size
+        What sums are divided by, such as the nodes of a usual graph.
 
     Examples
     --------
@@ -35,13 +37,14 @@ class Readout(nn.Module):
             [5.]])
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *, size: float = 1.0) -> None:
         super().__init__()
-        self.kind = kind
+        self.kind, self.size = kind, size if kind == "sum" else 1.0
 
     def forward(self, h: Tensor, starts: Tensor) -> Tensor:  # (N, F), (B + 1,)
         """Return one vector a graph."""
-        return torch.segment_reduce(h.contiguous(), self.kind, offsets=starts)  # (B, F)
+        found = torch.segment_reduce(h.contiguous(), self.kind, offsets=starts)
+        return found if self.size == 1 else found / self.size  # (B, F)
 
 
 class AttentionReadout(nn.Module):
@@ -75,29 +78,32 @@ class UniversalReadout(nn.Module):
         Width of the states and of the result.
     hidden
         Width of phi's outputs; None: twice ``dim``.
+    size
+        What sums are divided by, such as the nodes of a usual graph.
 
     References
     ----------
     2017, Zaheer et al., Deep sets, arXiv 1703.06114.
     """
 
-    def __init__(self, dim: int, *, hidden: int | None = None) -> None:
+    def __init__(self, dim: int, *, hidden: int | None = None, size: float = 1.0) -> None:
         super().__init__()
+        self.size = size
         wide = 2 * dim if hidden is None else hidden
         self.phi = nn.Sequential(nn.Linear(dim, wide), nn.ReLU(), nn.Linear(wide, wide))
         self.rho = nn.Sequential(nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, dim))
 
     def forward(self, h: Tensor, starts: Tensor) -> Tensor:  # (N, F), (B + 1,)
         """Return one vector a graph."""
-        found: Tensor = self.rho(_sums(self.phi(h), starts))
+        found: Tensor = self.rho(_sums(self.phi(h), starts) / self.size)
         return found  # (B, F)
 
 
 READOUTS = ("sum", "mean", "max", "attention", "universal")
 
 
-def readout(kind: str, dim: int) -> nn.Module:
-    """Return the readout of a name, for states of a width.
+def readout(kind: str, dim: int, *, size: float = 1.0) -> nn.Module:
+    """Return the readout of a name, for states of a width and graphs of a usual size.
 
     >>> type(readout("universal", 4)).__name__
     'UniversalReadout'
@@ -109,4 +115,4 @@ def readout(kind: str, dim: int) -> nn.Module:
         )
     if kind == "attention":
         return AttentionReadout(dim)
-    return UniversalReadout(dim) if kind == "universal" else Readout(kind)
+    return UniversalReadout(dim, size=size) if kind == "universal" else Readout(kind, size=size)

@@ -8,6 +8,7 @@ arXiv 1706.02216.
 from torch import Tensor, nn
 
 from castalia.nn.graph.adjacency import Adjacency
+from castalia.nn.graph.edge_messages import edge_map, neighbour_sum
 from castalia.nn.graph.sparse_features import SparseFeatures, linear
 
 __all__ = ["SAGEConv"]
@@ -20,16 +21,21 @@ class SAGEConv(nn.Module):
     ----------
     inputs, outputs
         Widths.
+    edges
+        Width of the features of edges, which then make their messages (`neighbour_sum`).
     """
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, *, edges: int = 0) -> None:
         super().__init__()
         self.own = nn.Linear(inputs, outputs)
         self.near = nn.Linear(inputs, outputs, bias=False)
+        self.edge = edge_map(edges, outputs)
 
     def forward(self, x: Tensor | SparseFeatures, adjacency: Adjacency) -> Tensor:  # (N, D)
         """Return the mixed features."""
         mean = adjacency.averaged()
+        if self.edge is not None:
+            return linear(self.own, x) + neighbour_sum(mean, linear(self.near, x), self.edge)
         known = mean.mixed(x)
         if known is not None:
             return linear(self.own, x) + linear(self.near, known)

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from castalia.nn.graph.sparse_products import exactly
+
 __all__ = ["SparseFeatures", "dense_features", "dropped", "linear"]
 
 
@@ -33,12 +35,12 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: _Transposes) -> Tensor:
         ctx.x = x
-        return x.matrix() @ weight
+        return exactly(x.matrix(), weight)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return ctx.x.transpose() @ grad.contiguous(), None
+        return exactly(ctx.x.transpose(), grad.contiguous()), None
 
 
 class SparseFeatures:

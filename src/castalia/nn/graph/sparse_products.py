@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["edge_sources", "edge_targets", "product", "target_sum", "weighted_product"]
+__all__ = ["edge_sources", "edge_targets", "exactly", "product", "target_sum", "weighted_product"]
 
 
 class Edges(Protocol):
@@ -42,13 +42,27 @@ class Edges(Protocol):
         """Return torch's sparse matrix with other weights."""
 
 
+def exactly(matrix: Tensor, x: Tensor) -> Tensor:
+    """Return a sparse matrix times a dense one, in the matrix's format under autocast too.
+
+    Autocast would ask for the product in 16 bits, which sparse kernels do not have.
+    """
+    with torch.autocast(x.device.type, enabled=False):
+        return matrix @ x.to(matrix.dtype)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Return numbers in a format that sparse products have."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
 class _Product(torch.autograd.Function):
     """A x with the weights that the adjacency has."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, adjacency: Edges) -> Tensor:
         ctx.adjacency = adjacency
-        return adjacency.matrix(x.dtype) @ x
+        return exactly(adjacency.matrix(x.dtype), x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -62,7 +76,7 @@ class _WeightedProduct(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, x: Tensor, adjacency: Edges) -> Tensor:
         ctx.save_for_backward(weight, x)
         ctx.adjacency = adjacency
-        return adjacency.weighted_matrix(weight.to(x.dtype)) @ x
+        return exactly(adjacency.weighted_matrix(weight.to(x.dtype)), x)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -73,7 +87,7 @@ class _WeightedProduct(torch.autograd.Function):
             by_weight = (grad[edges.target] * x[edges.source]).sum(dim=1).to(weight.dtype)
         if ctx.needs_input_grad[1]:
             turned = weight[edges.turned].to(grad.dtype)
-            by_x = edges.transposed.weighted_matrix(turned) @ grad.contiguous()
+            by_x = exactly(edges.transposed.weighted_matrix(turned), grad.contiguous())
         return by_weight, by_x, None
 
 
@@ -119,13 +133,13 @@ class _SourceValues(torch.autograd.Function):
 
 def product(adjacency: Edges, x: Tensor) -> Tensor:  # (N, F)
     """Return A x, (N, F); the gradient needs no list of messages."""
-    found: Tensor = _Product.apply(x.contiguous(), adjacency)
+    found: Tensor = _Product.apply(_wide(x).contiguous(), adjacency)
     return found
 
 
 def weighted_product(adjacency: Edges, weight: Tensor, x: Tensor) -> Tensor:  # (E,), (N, F)
     """Return A x, (N, F), where A has these weights, which get a gradient too."""
-    found: Tensor = _WeightedProduct.apply(weight, x.contiguous(), adjacency)
+    found: Tensor = _WeightedProduct.apply(weight, _wide(x).contiguous(), adjacency)
     return found
 
 

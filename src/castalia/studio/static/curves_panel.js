@@ -5,9 +5,10 @@ import { h } from "./dom.js";
 import { metric } from "./words.js";
 
 const HIDDEN = new Set(["epoch", "seconds", "stage"]);
-const stem = (key) => key.replace(/^(val|valid|validation|train|test)[_/.]/, "");
+const LAYERS = /^(gradient_norm|update_over_weight)\/(.+)$/;
+const stem = (key) => key.match(LAYERS)?.[1] ?? key.replace(/^(batch|val|valid|validation|train|test|eval)[_/.]/, "");
 
-// Charts by stem: `loss` and `val_loss` share one.
+// Charts by stem: `loss` and `val_loss` share one, and so do the layers of a network.
 function grouped(sources) {
   const groups = new Map();
   for (const source of sources) {
@@ -22,8 +23,15 @@ function grouped(sources) {
 }
 
 function label(curve, runs, parts, keys) {
-  const words = [runs > 1 && curve.run, parts > 1 && (curve.part || curve.run), (keys > 1 || (runs === 1 && parts === 1)) && metric(curve.key)];
+  const words = [runs > 1 && curve.run, parts > 1 && (curve.part || curve.run), (keys > 1 || (runs === 1 && parts === 1)) && metric(curve.key.match(LAYERS)?.[2] ?? curve.key)];
   return words.filter(Boolean).join(" · ");
+}
+
+// Colour and dashes: runs differ by colour; of one run, layers do, and validation beside training.
+function look(curve, row, many, keys, name) {
+  const layer = LAYERS.test(curve.key);
+  const second = keys && !layer && curve.key !== name && row > 0;
+  return { place: many ? curve.place : layer ? row : second ? 1 : 0, dashed: second };
 }
 
 export class CurvesPanel {
@@ -69,9 +77,9 @@ export class CurvesPanel {
     const width = Math.max(Math.round(found.chart.place.clientWidth), 100);
     const span = found.span && this.axis.value === "step" ? { first: Math.max(Math.floor(found.span[0]), 0), last: Math.ceil(found.span[1]) } : {};
     const [runs, parts, keys] = ["run", "part", "key"].map((name) => new Set(found.curves.map((curve) => curve[name])).size);
-    const lines = await Promise.all(found.curves.map(async (curve) => {
+    const lines = await Promise.all(found.curves.map(async (curve, row) => {
       const points = await ask("curve", { run: curve.run, part: curve.part, key: curve.key, width, quick, ...span });
-      return { ...points, label: label(curve, runs, parts, keys), place: runs * parts > 1 ? curve.place : keys > 1 && curve.key !== found.name ? 1 : 0, dashed: keys > 1 && curve.key !== found.name };
+      return { ...points, label: label(curve, runs, parts, keys), ...look(curve, row, runs * parts > 1, keys > 1, found.name) };
     }));
     found.lines = lines;
     this.draw(found);

@@ -11,6 +11,7 @@ import { ago, bytes, date, duration, number, value } from "./words.js";
 
 const name = new URLSearchParams(location.search).get("run") ?? "";
 let curves = null;
+let found = "";
 
 function process(run) {
   if (run.status !== "running" || !run.process) return null;
@@ -63,6 +64,7 @@ function settings(run) {
 function page(run) {
   document.title = `${run.name} · Castalia Studio`;
   curves = new CurvesPanel(sourcesOf(run), mark(run));
+  found = JSON.stringify(run.doctor);
   show(head(run), marks(run), verdict(run), scores(run), section("Curves", curves.node), doctor(run), tryIt(run), mistakes(run), data(run), settings(run));
 }
 
@@ -70,7 +72,7 @@ async function refresh(names) {
   if (!names.has(name)) return;
   const run = await ask("run", { run: name });
   const before = document.querySelector(".title .status")?.textContent;
-  if (run.status !== before) page(run);
+  if (run.status !== before || JSON.stringify(run.doctor) !== found) page(run);
   else {
     document.querySelector(".head").replaceWith(head(run));
     await curves.refresh(sourcesOf(run));

@@ -6,6 +6,8 @@ that of the whole batch.
 
 from __future__ import annotations
 
+import time
+
 import torch
 from torch import Tensor
 
@@ -55,6 +57,7 @@ class MicroBatchStep(PlainStep):
         # of them.
         number = min(parts.micro, -(-len(draw.rows) // strategy.world))
         total: Terms = {}
+        begun = time.perf_counter()
         for index in mine.tensor_split(number) if number > 1 else (mine,):
             # Fewer rows than processes: join in with weight 0.
             idle = strategy.idle = len(index) == 0
@@ -66,6 +69,7 @@ class MicroBatchStep(PlainStep):
             share = scale / strategy.scale(1.0, 1.0)
             for name, value in terms.items():
                 total[name] = total.get(name, 0.0) + value.detach() * share
+        strategy.worked += time.perf_counter() - begun
         strategy.sync(phase.parameters)
         return total
 

@@ -173,10 +173,6 @@ class T5(Denoiser):
         Width of the vectors, blocks of each half, attention heads and the width of one.
     hidden
         Units of the position-wise networks.
-    dropout
-        Probability for embeddings, attention weights and the output of each part.
-    label_smoothing
-        Share of a token's mass that is spread over the vocabulary, when there is a y.
     start
         What to continue from: a fitted ``T5``, the folder of a saved one, or a Hugging Face folder;
         None: random weights.
@@ -305,8 +301,6 @@ class BART(Denoiser):
         Pieces after which a sentence is over; sentences then change places. Empty: they stay.
     context, beams, length_penalty, batch_tokens
         As for ``Transformer``.
-    dropout, label_smoothing
-        As for ``T5``.
 
     Attributes
     ----------

@@ -1,0 +1,182 @@
+"""A backend of joblib whose tasks are tasks of Ray.
+
+Ray's own backend makes a pool of new processes for every call, which import everything again, and
+loses the call with any of them. Tasks go to processes that stay, and begin again when the process
+or its machine is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib.parallel import AutoBatchingMixin, ParallelBackendBase, SequentialBackend
+
+from castalia.errors import CastaliaError, InvalidParameter
+from castalia.utils.imports import require
+from castalia.utils.text import shorten
+
+__all__ = ["RayTasks", "Stored"]
+
+AGAIN = 8  # times that a task begins again when its process is gone
+LARGE = 100_000  # bytes of an argument that is sent once for all tasks
+
+
+class Stored:
+    """A value in Ray's object store, whose arrays tasks read without copying them."""
+
+    def __init__(self, value: Any) -> None:
+        self.place = _ray().put(value)
+
+    def __call__(self) -> Any:
+        """Return the value."""
+        return _ray().get(self.place)
+
+
+class _Argument(Stored):
+    """A large argument, which a task gets as it was."""
+
+
+class RayTasks(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
+    """Runs the calls of ``joblib.Parallel`` on the Ray cluster that was joined.
+
+    Parameters
+    ----------
+    cpus, gpus
+        Cores and devices of a task; parts of one are allowed.
+    """
+
+    supports_retrieve_callback = True
+    default_n_jobs = -1
+
+    def __init__(self, cpus: float = 1, gpus: float = 0, **others: Any) -> None:
+        super().__init__(**others)
+        self.cpus, self.gpus = cpus, gpus
+        self.threads: ThreadPoolExecutor | None = None
+        self.running: set[Any] = set()
+        self.sent: dict[int, tuple[Any, _Argument]] = {}  # what is large, by its identity
+
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        """Return how many tasks run at a time."""
+        if n_jobs == 0:
+            raise ValueError("n_jobs == 0 has no meaning")
+        if n_jobs is None or n_jobs > 0:
+            return n_jobs or 1
+        return max(self.room() + 1 + n_jobs, 1)
+
+    def room(self) -> int:
+        """Return how many tasks the cluster has room for; one that has none is refused."""
+        there, rooms = _ray().cluster_resources(), []
+        for kind, share in {"CPU": self.cpus, "GPU": self.gpus}.items():
+            found = there.get(kind, 0)
+            if found < share:
+                raise InvalidParameter(
+                    f"cluster: the cluster has {found:g} {kind}, and a task needs {share:g}."
+                )
+            rooms += [int(found / share)] if share else []
+        return min(rooms)
+
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
+        """Make ready for a call, or for several."""
+        self.parallel, workers = parallel, self.effective_n_jobs(n_jobs)
+        self.threads = ThreadPoolExecutor(workers)  # each waits for a task
+        self.task = (
+            _ray()
+            .remote(_carry_out)
+            .options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=AGAIN)
+        )
+        return workers
+
+    def submit(self, func: Any, callback: Callable[..., Any] | None = None) -> Future[Any]:
+        """Send calls to a worker, and what is large among their arguments once."""
+        batch = copy(func)
+        batch.items = [
+            (call, [*map(self._light, words)], {n: self._light(v) for n, v in named.items()})
+            for call, words, named in func.items
+        ]
+        future = self.threads.submit(self._outcome, batch)  # type: ignore[union-attr]
+        if callback is not None:
+            future.add_done_callback(callback)
+        return future
+
+    def retrieve_result_callback(self, out: Future[Any]) -> Any:
+        """Return what the calls gave, or raise what they raised."""
+        return out.result()
+
+    def _light(self, value: Any) -> Any:
+        if _size(value) < LARGE:
+            return value
+        if id(value) not in self.sent:
+            self.sent[id(value)] = value, _Argument(value)
+        return self.sent[id(value)][1]
+
+    def _outcome(self, batch: Any) -> Any:
+        errors = _ray().exceptions
+        try:
+            place = self.task.remote(batch)
+        except TypeError as error:  # Ray's words for what pickle refuses
+            raise InvalidParameter(
+                f"cluster: what a task needs must be such that it can be sent; "
+                f"{error.__cause__ or error}."
+            ) from error
+        self.running.add(place)
+        try:
+            return _ray().get(place)
+        except errors.RayTaskError as error:
+            raise error.cause from error
+        except errors.RayError as error:
+            raise CastaliaError(
+                f"cluster: a task was lost: {shorten(' '.join(str(error).split()), 300)}"
+            ) from error
+        finally:
+            self.running.discard(place)
+
+    def stop_call(self) -> None:
+        """Let go of what was sent for a call."""
+        self.sent.clear()
+
+    def terminate(self) -> None:
+        """Let the threads end."""
+        if self.threads is not None:
+            self.threads.shutdown(wait=False, cancel_futures=True)
+            self.threads = None
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """Cancel what runs: one of the tasks has failed."""
+        self.terminate()
+        for place in list(self.running):
+            _ray().cancel(place)
+        if ensure_ready:
+            self.configure(self.parallel.n_jobs, self.parallel)
+
+    def get_nested_backend(self) -> tuple[Any, None]:
+        """Return what calls inside a task run by: one after the other."""
+        return SequentialBackend(nesting_level=(self.nesting_level or 0) + 1), None
+
+
+def _carry_out(batch: Any) -> Any:
+    """Call what a worker was sent."""
+    batch.items = [
+        (call, [*map(_opened, words)], {n: _opened(v) for n, v in named.items()})
+        for call, words, named in batch.items
+    ]
+    return batch()
+
+
+def _opened(value: Any) -> Any:
+    return value() if isinstance(value, _Argument) else value
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of an array or a table; of others, none."""
+    if isinstance(value, pd.DataFrame | pd.Series):
+        return int(np.sum(value.memory_usage(index=False)))
+    return value.nbytes if isinstance(value, np.ndarray) else 0
+
+
+def _ray() -> Any:
+    return require("ray", caller="cluster", extra="cluster")
