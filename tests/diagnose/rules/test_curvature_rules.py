@@ -15,6 +15,7 @@ from tests.diagnose.rules.records import (
     regression,
     set_rows,
     set_turning,
+    set_updates,
     standard,
 )
 
@@ -24,7 +25,8 @@ from castalia.diagnose.thresholds import limit
 
 
 def creeping():
-    return regression(0.7, list(np.linspace(1.4, 0.7, 200)))
+    record = regression(0.7, list(np.linspace(1.4, 0.7, 200)))
+    return set_updates(record, above("curvature.steps"))
 
 
 def stretched(ratio):
@@ -33,6 +35,12 @@ def stretched(ratio):
     correlation = np.full((COLUMNS, COLUMNS), r) + (1 - r) * np.eye(COLUMNS)
     x = standard(320, COLUMNS) @ np.linalg.cholesky(correlation).T
     return set_rows(creeping(), inputs=x)
+
+
+def test_steps_too_short_to_feel_a_steep_direction_do_not_zigzag():
+    record = stretched(above("curvature.ratio"))
+    assert only(zigzag, record).code == "CST114"
+    assert ask(zigzag, set_updates(record, below("curvature.steps"))) == []
 
 
 def test_gradients_that_turn_back_each_step_zigzag():

@@ -147,6 +147,19 @@ def test_a_loss_that_jumps_at_tiny_batches_is_noisy():
     assert found.remedy.changes == {"batch_size": 32}
 
 
+def test_single_rows_are_worth_a_remark_where_little_is_learnt():
+    found = only(noisy, jumping(above("noise.single"), size=1))
+    assert (found.code, found.severity) == ("CST113", "info")
+    assert ask(noisy, jumping(below("noise.single"), size=1)) == []
+    assert ask(noisy, jumping(above("noise.single"), size=2)) == []
+
+
+def test_a_loss_that_jumps_and_comes_down_all_the_time_is_not_noisy():
+    record = jumping(above("noise.loss"))
+    record.losses[:] = list(np.asarray(record.losses) * np.geomspace(1.0, 0.1, 200))
+    assert ask(noisy, record) == []
+
+
 def test_a_loss_that_jumps_less_or_at_larger_batches_or_learns_anyway_is_not_noisy():
     assert ask(noisy, jumping(below("noise.loss"))) == []
     assert ask(noisy, jumping(above("noise.loss"), size=8)) == []

@@ -245,6 +245,12 @@ def test_a_penalty_that_has_won_is_seen_where_it_began():
     assert only(over_regularised, record).code == "CST404"
 
 
+def test_a_loss_below_zero_is_not_held_against_guessing():
+    record = poor()
+    record.losses[:] = [-one for one in record.losses]
+    assert ask(no_better, record) == []
+
+
 def test_a_weighted_loss_is_not_held_against_guessing():
     assert only(no_better, poor()).code == "CST403"
     assert ask(no_better, set_head(poor(), weighted=True)) == []

@@ -132,10 +132,30 @@ def test_a_higher_rate_is_a_range_that_ends_at_ten_times_the_rate_at_most(ratio)
     assert 3 * LR < higher <= limit("rate.most_up") * LR
 
 
-def test_much_learnt_makes_a_low_rate_a_warning_and_enough_learnt_makes_it_none():
-    bar, ratio = limit("rate.slow_learnt"), below("rate.slow")
-    assert only(too_low, slow(ratio, 0.99 * bar)).severity == "warning"
-    assert ask(too_low, slow(ratio, 1.01 * bar)) == []
+def test_the_more_is_learnt_the_less_a_low_rate_matters():
+    ratio = below("rate.slow")
+    ends = {"error": "rate.slow_error", "warning": "rate.slow_remark", "info": "rate.slow_learnt"}
+    for severity, bar in ends.items():
+        assert only(too_low, slow(ratio, 0.99 * limit(bar))).severity == severity
+    assert ask(too_low, slow(ratio, 1.01 * limit("rate.slow_learnt"))) == []
+
+
+def test_steps_as_long_as_the_rate_need_no_higher_one_once_the_weights_go_far():
+    promise, bar = 0.5 * limit("rate.promise"), limit("rate.long_enough")
+    for kind, ratio, codes in (
+        ("AdamW", 1.1 * bar, []),
+        ("AdamW", 0.9 * bar, ["CST102"]),
+        ("SGD", 1.1 * bar, ["CST102"]),
+    ):
+        record = set_promise(slow(0.01), promise)
+        record.optimizers = [OptimizerFacts(kind, LR)]
+        assert [f.code for f in ask(too_low, set_updates(record, ratio))] == codes, (kind, ratio)
+
+
+def test_steps_that_promise_much_and_lead_down_all_the_time_are_not_too_long():
+    high = 1.1 * limit("rate.leap")
+    assert only(too_high, set_promise(poor([1.4] * 200), high)).code == "CST101"
+    assert ask(too_high, set_promise(poor(list(np.linspace(2.0, 1.0, 200))), high)) == []
 
 
 def test_weights_that_go_far_while_nothing_is_learnt_need_no_longer_steps():

@@ -227,3 +227,6 @@ def test_pictures_altered_in_training_may_differ_from_those_of_validation():
     assert ask(shifted, record) == []
     record.train.inputs[1][:12] = record.train.inputs[0][:12]  # a shift by nothing, now and then
     assert ask(shifted, record) == []
+    shift[:, 0] += 20.0
+    record.validation = batches(shift, None, None)
+    assert only(shifted, record).severity == "info"  # as borders of shifted pictures do

@@ -26,7 +26,9 @@ def zigzag(case: Case) -> Iterator[Finding]:
         what = "mean cosine of successive gradients"
         evidence.append(Evidence(what, case.turning, limit("turning.zigzag"), above=False))
     ratio = _curvature(case)
-    if ratio > limit("curvature.ratio"):
+    # No steep direction holds back steps that are short.
+    held = not np.fmax(case.ratio, case.early_ratio) < limit("curvature.steps")
+    if held and ratio > limit("curvature.ratio"):
         what = "largest over middling variance of the inputs' axes"
         evidence.append(Evidence(what, ratio, limit("curvature.ratio")))
     evidence += _short_of_the_best(case)

@@ -129,13 +129,20 @@ def noisy(case: Case) -> Iterator[Finding]:
     if not 0 < size <= 4 or not np.isfinite(case.noise):
         return
     nowhere = not np.isfinite(case.learnt) or case.learnt < limit("noise.learnt")
-    if case.noise > limit("noise.loss") and nowhere:
+    nowhere = nowhere and not case.descends
+    loud = case.noise > limit("noise.loss")
+    single = size == 1 and case.poor and case.noise > limit("noise.single")
+    if nowhere and (loud or single):
         yield finding(
             "CST113",
-            "warning",
-            0.75,
+            "warning" if loud else "info",
+            0.75 if loud else 0.6,
             f"Batches of {size} give gradients that are mostly noise: the loss changes by "
             f"{number(100 * case.noise, 2)} % from step to step.",
             Remedy(f"batch_size={size} → 32", {"batch_size": 32}),
-            Evidence("spread of the loss over its mean", case.noise, limit("noise.loss")),
+            Evidence(
+                "spread of the loss over its mean",
+                case.noise,
+                limit("noise.loss" if loud else "noise.single"),
+            ),
         )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
-from castalia.diagnose.rules.case import BINARY_LOSSES, LATE, Case
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case_objective import BINARY_LOSSES, LATE
 from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number

@@ -48,8 +48,8 @@ def too_high(case: Case) -> Iterator[Finding]:
         return
     if not harmed and (weight < 2 or case.computed or not _unsettled(case)):
         return  # what an agent reckons with never settles
-    if weight == 1 and large and case.falls and not broken:
-        return  # long steps that still lead down
+    if weight == 1 and large and not broken and (case.falls or case.descends or _settles(case)):
+        return  # long steps that lead down, or are long at the start only
     sure = min(0.97, 0.45 + 0.17 * weight + (0.1 if large and harmed else 0.0))
     severity = "error" if harmed else "warning"
     yield finding(
@@ -155,6 +155,12 @@ def _unsettled(case: Case) -> bool:
     return bool(case.noise > limit("rate.jumps") or above)
 
 
+def _settles(case: Case) -> bool:
+    """Whether steps that promise much come at the start only, and the loss comes to rest below."""
+    later = case.promise < limit("rate.leap") and case.final < case.start
+    return bool(later and not _unsettled(case))
+
+
 def _best(case: Case) -> float:
     """Return the least loss of any tenth of the training."""
     return min(case.level(i / 10, (i + 1) / 10) for i in range(10))
@@ -186,8 +192,8 @@ def too_low(case: Case) -> Iterator[Finding]:
     evidence, tiny = _short(case)
     if evidence is None or case.steps < 10:
         return
-    if case.stuck and case.ratio > limit("rate.long_enough"):
-        return  # the weights go far, and nothing comes of it: longer steps would not help
+    if (case.stuck or _rescaled(case)) and case.ratio > limit("rate.long_enough"):
+        return  # the weights go far, and little comes of it: longer steps would not help
     level = [case.level(i / 5, (i + 1) / 5) for i in range(5)]
     fallen = 1 - level[4] / level[0] if level[0] > 0 else np.nan
     learnt = case.learnt if np.isfinite(case.learnt) else fallen
@@ -204,7 +210,7 @@ def too_low(case: Case) -> Iterator[Finding]:
     higher = min(max(np.nan_to_num(higher, nan=10.0), 3.0), limit("rate.most_up"))
     yield finding(
         "CST102",
-        "warning" if learnt > limit("rate.slow_error") else "error",
+        _slow_severity(learnt),
         0.93 if tiny and falling else 0.88,
         f"{_rate(case)} is too low: {_words(evidence)}; the loss fell from "
         f"{number(case.initial, 3)} to {number(case.final, 3)}.",
@@ -212,6 +218,18 @@ def too_low(case: Case) -> Iterator[Finding]:
         evidence,
         Evidence("share of the loss taken away", learnt, limit("rate.slow_learnt"), above=False),
     )
+
+
+def _slow_severity(learnt: float) -> str:
+    """Return how bad it is to be slow; where much is learnt all the same it is a remark."""
+    if learnt > limit("rate.slow_remark"):
+        return "info"
+    return "warning" if learnt > limit("rate.slow_error") else "error"
+
+
+def _rescaled(case: Case) -> bool:
+    """Whether steps are as long as the rate, however small the gradients are."""
+    return bool(case.optimizer) and "adam" in case.optimizer.kind.lower()
 
 
 def _short(case: Case) -> tuple[Evidence | None, bool]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
-from castalia.diagnose.rules.case import BINARY_LOSSES, REGRESSIONS, Case
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case_objective import BINARY_LOSSES, REGRESSIONS
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.record import Activation
-from castalia.diagnose.rules.case import CROSS_ENTROPIES, REGRESSIONS, Case
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case_objective import CROSS_ENTROPIES, REGRESSIONS
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 

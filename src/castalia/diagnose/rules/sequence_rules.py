@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
-from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case_objective import REGRESSIONS
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, finding
-from castalia.diagnose.rules.case import REGRESSIONS, Case
+from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.case_objective import REGRESSIONS
 from castalia.diagnose.rules.distinct_rows import distinct_rows, distinct_values
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
@@ -212,6 +213,8 @@ def _grouped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def shifted(case: Case) -> Iterator[Finding]:
     """A simple classifier that separates training from validation rows."""
     yield from _new_tokens(case)
+    if case.adversarial:
+        return  # what a judge is shown without a loss is no validation
     train, held = case.inputs, case.gathered("inputs", case.record.validation)
     if train is None or held is None or held.dtype.kind != "f" or held.shape[1:] != train.shape[1:]:
         return
@@ -225,7 +228,7 @@ def shifted(case: Case) -> Iterator[Finding]:
     if area > bar:
         yield finding(
             "CST208",
-            "warning" if case.tabular or _harms(case) else "info",
+            "warning" if not case.altered and (case.tabular or _harms(case)) else "info",
             0.85 if area > limit("rows.shift_clear") else 0.75,
             f"Validation rows differ from training rows: a linear classifier separates them with "
             f"an area under the curve of {number(area, 3)}.",

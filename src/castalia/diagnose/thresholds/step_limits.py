@@ -43,12 +43,13 @@ STEPS = {
     "rate.jumps": Limit(0.15, "corpus", "spread of the late loss from step to step over its mean"),
     "rate.slow": Limit(3e-4, "corpus", "median ratio; healthy from 5e-3, too low to 3e-4"),
     "rate.long_enough": Limit(
-        2e-3, "corpus", "median ratio where nothing is learnt; too low to 9e-4, other causes 6e-3"
+        2e-3, "corpus", "median ratio; too low to 9e-4, other causes from 6e-3"
     ),
     "rate.conditioned": Limit(1e-3, "chosen", "promise of steps that steep directions do not hold"),
     "rate.tiny": Limit(0.1, "corpus", "times rate.slow: too slow even where the loss has stopped"),
     "rate.slow_learnt": Limit(0.8, "chosen", "share of the guessing loss taken away"),
     "rate.slow_error": Limit(0.3, "chosen", "the same, below which a low rate is an error"),
+    "rate.slow_remark": Limit(0.5, "corpus", "the same, a remark above; too low rates to 0.21"),
     "rate.slow_risen": Limit(1.2, "corpus", "last fifth of the loss over the first: not falling"),
     "rate.steady": Limit(0.2, "corpus", "fall of the last fifth over that of the first"),
     "rate.creeps_steps": Limit(0.7, "corpus", "share of validations below the one before"),
@@ -117,6 +118,7 @@ STEPS = {
     "steps.few": Limit(60, "corpus", "updates in all; healthy trainings make 90 and more"),
     # --- curvature and noise
     "curvature.ratio": Limit(100.0, "corpus", "healthy below 20, ill-conditioned 178 to 8e5"),
+    "curvature.steps": Limit(5e-3, "corpus", "update over weight; ill-conditioned from 0.02"),
     "curvature.fitted": Limit(0.97, "corpus", "training accuracy at which nothing creeps"),
     "curvature.creeps": Limit(0.98, "corpus", "last fifth of the loss over the one before"),
     "curvature.nearly_learnt": Limit(0.9, "corpus", "share taken away, above which it must creep"),
@@ -128,6 +130,7 @@ STEPS = {
         "spread of the loss over its mean; healthy up to 4 once nearly fitted, so only at tiny "
         "batches and a poor fit",
     ),
+    "noise.single": Limit(0.25, "chosen", "the same of single rows, worth a remark"),
     "noise.learnt": Limit(0.7, "corpus", "share of the guessing loss taken away in spite of it"),
     "turning.zigzag": Limit(-0.5, "corpus", "stability's limit gives -1; healthy above -0.16"),
     # --- batch statistics and modes

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from torch import nn
 
-from castalia.base import Interval, OneOf, Sizes
+from castalia.base import Estimator, Interval, OneOf, Sizes
 from castalia.errors import InvalidParameter
 from castalia.models.sequence.forecaster import Forecaster
 from castalia.models.sequence.window_ridge import ridge_stages
@@ -255,6 +255,16 @@ class WindowRegressor(Forecaster):
 
     def _objective(self, spec: Spec) -> ForecastLoss | Sequence[Stage]:
         return self._loss() if self.solver == "sgd" else ridge_stages(self)
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Estimator:
+        """Train for one epoch on some series, and go on from there in the next call."""
+        if self.solver != "sgd":
+            raise InvalidParameter(
+                "WindowRegressor: `solver` must be 'sgd' to go on from weights; got 'ridge'."
+            )
+        return super().partial_fit(X, y, classes, sample_weight)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -148,16 +148,6 @@ class Forecaster(ReadsSequences, Estimator):
         )
         return ForecastLikelihood(made)
 
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> Estimator:
-        """Train for one epoch on some series, and go on from there in the next call."""
-        if getattr(self, "solver", "sgd") != "sgd":
-            raise InvalidParameter(
-                f"{type(self).__name__}: `solver` must be 'sgd' to go on from weights; got 'ridge'."
-            )
-        return super().partial_fit(X, y, classes, sample_weight)
-
     # -- forecasts ------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
