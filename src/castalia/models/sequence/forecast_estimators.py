@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from torch import nn
 
-from castalia.base import Estimator, Interval, OneOf, Sizes
+from castalia.base import Estimator, Interval, OneOf, Sizes, fields_for
 from castalia.errors import InvalidParameter
 from castalia.models.sequence.forecaster import Forecaster
 from castalia.models.sequence.window_ridge import ridge_stages
@@ -167,13 +167,7 @@ class TemporalConvNet(Forecaster):
 
     def _body(self, spec: Spec) -> Callable[[int, int], nn.Module]:
         def make(channels: int, outputs: int) -> nn.Module:
-            steps = TCN(
-                channels,
-                hidden=self.hidden,
-                depth=self.depth,
-                kernel=self.kernel,
-                dropout=self.dropout,
-            )
+            steps = TCN(channels, **fields_for(self, TCN))
             return LastState(steps, outputs, self.dropout)
 
         return make
