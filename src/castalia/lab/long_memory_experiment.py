@@ -108,7 +108,7 @@ def counting(cell: str, sizes: Sizes, seed: int) -> float:
         X = [["a"] * n + ["b"] * n for n in numbers]
         return X, [["any"] * n + ["b"] * (n - 1) + ["end"] for n in numbers]
 
-    small = {"hidden": 12, "lr": 0.02, "epochs": sizes.counted, "batch_size": 50}
+    small: dict[str, Any] = {"hidden": 12, "lr": 0.02, "epochs": sizes.counted, "batch_size": 50}
     small |= {"cell": "peephole"} if cell == "lstm" else {}
     settings = {**_settings(cell, 10 * sizes.trained, sizes, seed), **small}
     model = RNNTagger(bidirectional=False, **settings)

@@ -14,7 +14,9 @@ from castalia.train import Training
 
 __all__ = ["CLIPPED", "ReadsSequences", "RecurrentEstimator"]
 
-CLIPPED = Training(clip=1.0, patience=20)  # steps after a steep place would end a training
+CLIPPED: Training = Training(
+    clip=1.0, patience=20
+)  # a steep place must not end it
 
 
 class ReadsSequences:

@@ -26,7 +26,7 @@ __all__ = [
     "image_augmentation",
 ]
 
-TRAINING = Training(optimizer="muon", schedule=one_cycle(), weight_decay=0.1)
+TRAINING: Training = Training(optimizer="muon", schedule=one_cycle(), weight_decay=0.1)
 FEW, MANY = 2_000, 20_000  # images
 STEPS, FEWEST, MOST = 1_500, 15, 100  # steps in all, epochs at least and at most
 PEAK, BATCH = 0.01, 512  # rate at its highest, with such batches; its square root follows theirs

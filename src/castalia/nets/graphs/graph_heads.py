@@ -143,9 +143,10 @@ class LinkHead(nn.Module):
         if score == "bilinear":
             self.weight = nn.Parameter(torch.eye(width))
         elif score == "mlp":
-            self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
-            nn.init.zeros_(self.mlp[2].weight)  # it begins as the dot product
-            nn.init.zeros_(self.mlp[2].bias)
+            last = nn.Linear(width, 1)
+            self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), last)
+            nn.init.zeros_(last.weight)  # it begins as the dot product
+            nn.init.zeros_(last.bias)
 
     def encode(self, graph: PackedGraph) -> Tensor:
         """Return the states of all nodes, (N, F)."""
