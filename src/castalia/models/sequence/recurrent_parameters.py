@@ -14,9 +14,7 @@ from castalia.train import Training
 
 __all__ = ["CLIPPED", "ReadsSequences", "RecurrentEstimator"]
 
-CLIPPED: Training = Training(
-    clip=1.0, patience=20
-)  # a steep place must not end it
+CLIPPED: Training = Training(clip=1.0, patience=20)  # a steep place must not end it
 
 
 class ReadsSequences:
