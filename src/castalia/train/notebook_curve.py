@@ -24,7 +24,7 @@ def curve_svg(curves: Mapping[str, Sequence[float]]) -> str:
 
     Examples
     --------
-    >>> curve_svg({"loss": [2.0, 1.0]}).count("polyline")
+    >>> curve_svg({"loss": [2.0, 1.0]}).count("<polyline")
     1
     """
     values = [v for curve in curves.values() for v in curve if math.isfinite(v)]

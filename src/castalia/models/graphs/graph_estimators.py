@@ -80,7 +80,7 @@ class GraphClassifier(GraphTask, Classifier, Estimator):
     --------
     >>> from castalia.testing import toy
     >>> X, y = toy("rings")
-    >>> model = GraphClassifier(hidden=8, depth=2, epochs=10, random_state=0).fit(X[:60], y[:60])
+    >>> model = GraphClassifier(hidden=8, depth=2, epochs=20, random_state=0).fit(X[:60], y[:60])
     >>> bool(model.score(X[60:], y[60:]) > 0.9)
     True
     """
