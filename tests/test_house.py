@@ -67,6 +67,7 @@ class Module:
     name: str
     tree: ast.Module
     package: bool = False
+    calls: bool = True  # whether it may import by a call
 
     @property
     def part(self) -> str:
@@ -108,12 +109,16 @@ FILES = files()
 def library() -> tuple[Module, ...]:
     """Parse every file of the library, when the first rule asks for it."""
     gc.disable()  # millions of nodes, none of them garbage
-    found = tuple(
-        Module(name, ast.parse(file.read_bytes(), filename=str(file)), file.stem == "__init__")
-        for name, file in FILES.items()
-    )
+    found = tuple(parsed(name, file) for name, file in FILES.items())
     gc.enable()
     return found
+
+
+def parsed(name: str, file: Path) -> Module:
+    """Parse a file."""
+    source = file.read_bytes()
+    tree = ast.parse(source, filename=str(file))
+    return Module(name, tree, file.stem == "__init__", b"import_module" in source)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,13 +135,24 @@ def called(call: ast.Call) -> str:
 
 def is_for_types(test: ast.expr) -> bool:
     """Whether a condition asks for ``TYPE_CHECKING``, which no program sees true."""
-    names = (getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(test))
-    return "TYPE_CHECKING" in names
+    if isinstance(test, ast.BoolOp):
+        return any(map(is_for_types, test.values))
+    return getattr(test, "id", getattr(test, "attr", "")) == "TYPE_CHECKING"
 
 
-def walk(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def statements(node: ast.AST) -> list[ast.AST]:
+    """List the statements right below a node."""
+    if isinstance(node, ast.expr):  # a lambda, whose body is an expression
+        return []
+    return [inner for name in BODIES for inner in getattr(node, name, ())]
+
+
+def walk(node, below=ast.iter_child_nodes) -> Iterator[tuple[ast.AST, bool]]:
     """Yield every node that runs, and whether it runs when the module is imported."""
-    todo = [(child, True) for child in ast.iter_child_nodes(node)][::-1]
+    todo = [(child, True) for child in below(node)][::-1]
     while todo:
         child, at_top = todo.pop()
         if isinstance(child, ast.If) and is_for_types(child.test):
@@ -146,7 +162,7 @@ def walk(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
         at_top = at_top and not isinstance(
             child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
         )
-        todo += [(inner, at_top) for inner in ast.iter_child_nodes(child)][::-1]
+        todo += [(inner, at_top) for inner in below(child)][::-1]
 
 
 @cache
@@ -156,7 +172,7 @@ def imports(module: Module) -> tuple[Import, ...]:
 
 
 def _imports(module: Module) -> Iterator[Import]:
-    for node, at_top in walk(module.tree):
+    for node, at_top in walk(module.tree, ast.iter_child_nodes if module.calls else statements):
         if isinstance(node, ast.Import):
             found = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
