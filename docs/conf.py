@@ -36,12 +36,16 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": []}
+html_sidebars = {
+    page: [] for page in ("index", "reference/models", "reference/gallery", "reference/course")
+}
 
 _SHAPES = re.compile(r"^Shapes\n-{3,}\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.M | re.S)
 
 
-def _shapes_as_notes(_app: Any, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+def _shapes_as_notes(
+    _app: Any, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]
+) -> None:
     """Put the section `Shapes`, which numpydoc does not know, at the start of the notes."""
     text = "\n".join(lines)
     found = _SHAPES.search(text)
