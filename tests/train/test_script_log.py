@@ -119,3 +119,9 @@ def test_a_tracker_gets_every_epoch_and_clones_send_to_the_same(tmp_path):
     assert all(isinstance(value, float) for _, value, _ in losses)
     with pytest.raises(InvalidParameter, match="TrackerCallback: the tracker must be"):
         TrackerCallback(json)
+
+
+def test_a_first_call_that_is_refused_leaves_no_run(tmp_path):
+    with pytest.raises(InvalidParameter, match="got str"):
+        castalia.log(loss="high", run=tmp_path / "runs" / "one")
+    assert not (tmp_path / "runs").exists()

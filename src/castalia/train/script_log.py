@@ -45,10 +45,9 @@ class ScriptLog:
         atexit.register(self.close)
 
     def write(
-        self, values: Mapping[str, Any], step: int | None = None, epoch: int | None = None
+        self, numbers: Mapping[str, float], step: int | None = None, epoch: int | None = None
     ) -> None:
         """Note numbers at a step; without one, at the next."""
-        numbers = {str(key): _number(key, value) for key, value in values.items()}
         if os.getpid() != self.process:  # a worker that was forked
             return
         with self._lock:
@@ -56,7 +55,7 @@ class ScriptLog:
             now = time.monotonic()
             self._spent = now - self._last + (self._spent if before == self.step else 0.0)
             self._last = now
-            self.run.log(self.step, int(epoch or 0), numbers | {"seconds": self._spent})
+            self.run.log(self.step, int(epoch or 0), {**numbers, "seconds": self._spent})
             if now - self._shown >= SHOWN:
                 self.run.flush()
                 self._shown = now
@@ -133,8 +132,10 @@ def log(
     >>> open_log().run.metric("loss")
     ([0, 1], [0.9, 0.5])
     """
+    given = {**(values or {}), **named}
+    numbers = {str(key): _number(key, value) for key, value in given.items()}
     if os.environ.get("RANK", "0") == "0":
-        open_log(run, settings).write({**(values or {}), **named}, step, epoch)
+        open_log(run, settings).write(numbers, step, epoch)
 
 
 def _number(key: Any, value: Any) -> float:

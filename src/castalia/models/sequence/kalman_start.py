@@ -1,7 +1,7 @@
 """Where EM for a linear system begins: states as the main directions of short stretches of series.
 
 The principal components of (y_t, …, y_{t+p-1}) over all t are a state from which the next p
-measurements can be foretold as well as linearly possible; regressions give the matrices.
+measurements can be predicted as well as linearly possible; regressions give the matrices.
 Shapes: T steps, N states, M channels, p steps of a stretch.
 Reference: 1966, Ho, Kálmán, Effective construction of linear state-variable models.
 """

@@ -61,7 +61,7 @@ class Reader(ABC):
                 stacklevel=5,
             )
 
-    def check_told_apart(self, row: Sequence[str], tokens: Sequence[Sequence[int]]) -> None:
+    def check_distinct(self, row: Sequence[str], tokens: Sequence[Sequence[int]]) -> None:
         """Refuse endings that are nothing, or the same, to the model."""
         if not all(tokens) or len(set(map(tuple, tokens))) < len(tokens):
             raise InvalidData(
@@ -108,7 +108,7 @@ class Continues(Reader):
         for own, row in zip(self._prompt_tokens(prompts), endings, strict=True):
             wholes = list(islice(read, len(row)))
             shared = min(_shared(own, whole) for whole in wholes)
-            self.check_told_apart(row, [whole[shared:] for whole in wholes])
+            self.check_distinct(row, [whole[shared:] for whole in wholes])
             sizes += [len(whole) - shared for whole in wholes]
         found = iter(self.last_logs(texts, sizes))
         return [list(islice(found, len(row))) for row in endings]
@@ -203,7 +203,7 @@ class TwoParts(Reader):
         """Return the ids of answers and of their ends."""
         texts = np.array([ending.strip() for ending in endings], dtype=object)
         rows = answer_rows(self.model, self.model.adapter_.tokenizer, texts)
-        self.check_told_apart(endings, [row[:-1] for row in rows])
+        self.check_distinct(endings, [row[:-1] for row in rows])
         return rows
 
     def _answer_logs(self, ids: Tensor, wanted: Tensor, counts: Tensor) -> np.ndarray:

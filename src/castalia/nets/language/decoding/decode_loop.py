@@ -88,7 +88,7 @@ class Loop:
     def run(self, tokens: int, pad: int = 0) -> Tensor:
         """Return the new tokens, (B, N); after the end of a row stands ``pad``."""
         if self.cache is None:
-            self.step_anew()
+            self.step_from_start()
         else:
             self._begin(self.cache)
         for count in range(1, tokens):
@@ -115,7 +115,7 @@ class Loop:
 
     def _next(self, count: int) -> None:
         if self.cache is None:
-            self.step_anew()
+            self.step_from_start()
         elif not self.records:
             self.step()
         elif self.graph is None and count <= WARM_UP:
@@ -131,7 +131,7 @@ class Loop:
         else:
             self.take(self.read(self.last, None, self.cache))
 
-    def step_anew(self) -> None:
+    def step_from_start(self) -> None:
         """Read the whole text and write the next token."""
         count = int(self.cursor)
         new, first = self.written[:count].T, self.read.first
