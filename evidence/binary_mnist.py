@@ -4,7 +4,8 @@ Pixels are drawn by their grey values: ten times for the training images, once f
 images. The VAE's likelihood is estimated with 5,000 importance samples, DRAW's is its bound.
 Published: 86.76 nats for a VAE with one stochastic layer of 50 units (2016, Burda, Grosse,
 Salakhutdinov, arXiv 1509.00519), at most 80.97 for DRAW with 64 steps (2015, Gregor et al., arXiv
-1502.04623). MINUTES is how long each is trained, two by default; PARTS=draw trains DRAW alone.
+1502.04623). MINUTES is how long each is trained, two by default; PARTS=draw trains DRAW alone,
+without the compiler where COMPILE=0.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ DRAWS = 10  # binary images of each grey one
 LABELS, TRIALS = 100, 10
 MINUTES = float(os.environ.get("MINUTES", 2))
 PARTS = os.environ.get("PARTS", "vae draw").split()
+COMPILED = bool(int(os.environ.get("COMPILE", 1)))  # DRAW's steps
 
 
 def run(quick: bool = False) -> None:
@@ -104,7 +106,7 @@ def draw(epochs: int, quick: bool) -> DRAW:
     """32 steps, 256 units a cell, windows of 5 x 5."""
     training = Training(
         schedule="warmup_cosine", average=("ema", 0.999), validation=0, clip=10.0,
-        compile="auto" if quick else True, precision="tf32",
+        compile=True if COMPILED and not quick else "auto", precision="tf32",
     )  # fmt: skip
     return DRAW(
         code=2 if quick else 50, steps=2 if quick else 32, hidden=16 if quick else 256, window=5,
