@@ -51,6 +51,7 @@ def keep(at, i, f, g, o, real, H: tl.constexpr):
 
 @triton.jit
 def tanh(x):
+    """Return the hyperbolic tangent."""
     return 2 * tl.sigmoid(2 * x) - 1
 
 

@@ -137,7 +137,7 @@ def _walk_backwards(
 def _walk(
     kernel: Any, take: Any, steps: int, batch: int, width: int, device: torch.device
 ) -> None:
-    """Launch a kernel for all steps, or once a step where its programs cannot wait for another."""
+    """Launch a kernel for all steps, or once a step where not all programs fit on the device."""
     rows, units, together = _tile(batch, width, device)
     grid = -(-width // units), -(-batch // rows)
     counters = torch.zeros(grid[1], dtype=torch.int32, device=device)
