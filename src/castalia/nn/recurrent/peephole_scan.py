@@ -134,9 +134,7 @@ def _walk_backwards(
     _walk(walk_backwards, take, len(gates), *dc.shape, dc.device)
 
 
-def _walk(
-    kernel: Any, take: Any, steps: int, batch: int, width: int, device: torch.device
-) -> None:
+def _walk(kernel: Any, take: Any, steps: int, batch: int, width: int, device: torch.device) -> None:
     """Launch a kernel for all steps, or once a step where not all programs fit on the device."""
     rows, units, together = _tile(batch, width, device)
     grid = -(-width // units), -(-batch // rows)
