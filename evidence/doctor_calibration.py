@@ -110,7 +110,9 @@ def _part(file: str) -> str:
 
 
 def _counts(outcomes: Sequence[Outcome]) -> list[int]:
-    return [sum(getattr(one, what) for one in outcomes) for what in ("first", "anywhere", "alarmed")]
+    return [
+        sum(getattr(one, what) for one in outcomes) for what in ("first", "anywhere", "alarmed")
+    ]
 
 
 def _row(part: str, outcomes: Sequence[Outcome], counts: Any) -> list[str]:

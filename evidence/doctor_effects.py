@@ -125,7 +125,7 @@ def effects(file: str) -> tuple[str, tuple[Outcome, list[tuple[str, float, Outco
     changes: list[tuple[str, float, Outcome]] = []
     for name in NAMES:
         ends = {f: _moved(line, watched, name, f) for f in (FACTORS[0], FACTORS[-1])}
-        if any(end != base for end in ends.values()):  # between ends that agree nothing is looked at
+        if any(end != base for end in ends.values()):  # else nothing between them does
             ends |= {f: _moved(line, watched, name, f) for f in FACTORS[1:-1] if f != 1}
         changes += [(name, f, end) for f, end in ends.items() if end != base]
     return file, (base, changes)

@@ -139,7 +139,9 @@ def degenerate(case: Case) -> Iterator[Finding]:
         yield _column(constant, "never change", "Drop them.", len(constant), severity, sure)
     elif len(twins) and not case.pixels and not (x.shape[1] >= 60 and len(twins) < 4):
         severity = "info" if to_be_made else "warning"
-        yield _column(twins, "repeat other columns", "Keep one of each.", len(twins), severity, 0.75)
+        yield _column(
+            twins, "repeat other columns", "Keep one of each.", len(twins), severity, 0.75
+        )
     elif len(constant):
         yield _column(
             constant,
