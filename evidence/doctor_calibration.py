@@ -162,7 +162,7 @@ def _ranges(gains: dict[str, np.ndarray]) -> dict[str, tuple[int, int]]:
 
 
 def _print_limits(measured: dict[str, Any], chosen: dict[str, Chosen]) -> None:
-    """Print each threshold that matters, the values that serve all parts, and those of the folds."""
+    """Print each threshold that matters, the values that serve all, and those of the folds."""
     rows = []
     for name, (low, high) in sorted(_ranges(_gains(measured)).items()):
         value = LIMITS[name].value
@@ -172,4 +172,4 @@ def _print_limits(measured: dict[str, Any], chosen: dict[str, Chosen]) -> None:
         rows.append([name, number(value, 3), " to ".join(best), " to ".join(ends)])
     columns = ["threshold", "value", "best on all parts", "chosen without one part"]
     print_table("Thresholds that change a diagnosis within a third and three times", columns, rows)
-    print(json.dumps({part: one for part, one in chosen.items()}))  # noqa: T201
+    print(json.dumps(chosen))  # noqa: T201

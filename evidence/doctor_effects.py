@@ -25,7 +25,7 @@ NAMES = tuple(name for name, one in thresholds.LIMITS.items() if one.origin == "
 
 
 class Outcome(NamedTuple):
-    """Whether a fault was planted, is named first and anywhere; whether a healthy one is alarmed."""
+    """Whether a fault was planted, is named first, and anywhere; or else is alarmed."""
 
     faulty: bool
     first: bool
