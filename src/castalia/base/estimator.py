@@ -346,6 +346,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _validation_outputs(self, held: Samples) -> tuple[Any, Tensor | None]:
         if not len(held) or not self.codec.judges:
             return None, None
+        enough = self.codec.most_judged or len(held)
+        if enough < len(held):
+            held = held.subset(np.linspace(0, len(held) - 1, enough).astype(np.int64))
         device = next(self.module_.parameters()).device
         most = evaluation_rows(self.adapter_.shape, 8192)
         size = self.recipe.amounts(self).batch_size
