@@ -126,8 +126,8 @@ def m2(epochs: int, seed: int) -> VariationalAutoencoder:
     """A semi-supervised one on codes."""
     training = Training(schedule="warmup_cosine", average=("ema", 0.999), validation=0)
     return VariationalAutoencoder(
-        code=50, hidden=(500,), activation="softplus", conditional=True, unlabelled=-1,
-        label_weight=10.0, epochs=epochs, batch_size=500, lr=1e-3, training=training,
+        code=8, hidden=(300, 300), conditional=True, unlabelled=-1, epochs=epochs,
+        batch_size=500, lr=1e-3, training=training,
         random_state=seed,
     )  # fmt: skip
 

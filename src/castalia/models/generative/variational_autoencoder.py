@@ -11,7 +11,7 @@ import torch
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
-from castalia.base import Constraint, Interval, OneOf, Sizes
+from castalia.base import Interval, OneOf, Sizes
 from castalia.errors import InvalidParameter
 from castalia.models.generative.anomaly_methods import Anomalies
 from castalia.models.generative.autoencoder_base import code_width
@@ -38,18 +38,6 @@ __all__ = ["VariationalAutoencoder"]
 DRAWS = 64  # importance samples by which rows are scored
 PART = 64  # of them decoded together
 STREAM = 2**22  # numbers the seeds of estimates apart from those of samples
-
-
-class Label(Constraint):
-    """A label, or None."""
-
-    def rule(self) -> str:
-        """Say so."""
-        return "a number or a word, or None"
-
-    def holds(self, value: Any) -> bool:
-        """Whether it is one."""
-        return value is None or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biufU")
 
 
 def _guesses(est: Any) -> bool:
@@ -93,7 +81,7 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
         Whether y is given, and the decoder draws rows of a class.
     unlabelled
         What stands in y where the class is unknown, such as -1; the classes of those rows are
-        learnt too (semi-supervised, "M2"), and ``predict`` tells them. None: all are known.
+        learnt too (semi-supervised, "M2"), and ``predict`` gives them. None: all are known.
     label_weight
         How much the labels that are known teach it, beside the bound.
 
@@ -154,7 +142,7 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
     warm_up: Annotated[float, Interval(0)] = 0.0
     bound_samples: Annotated[int, Interval(1, whole=True)] = 1
     conditional: Annotated[bool, OneOf(True, False)] = False
-    unlabelled: Annotated[Any, Label()] = None
+    unlabelled: Any = None
     label_weight: Annotated[float, Interval(0)] = 10.0
 
     @property
