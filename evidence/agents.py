@@ -50,7 +50,7 @@ def balanced(name: str, seed: int, quick: bool) -> dict[str, Any]:
 def played(quick: bool) -> dict[str, Any]:
     """Learn tic-tac-toe from self-play; count what is lost to chance, and meet minimax."""
     games = 200 if quick else GAMES
-    player = TDLearning(episodes=500 if quick else 12_000, lr=1.0, explore=0.6, random_state=0)
+    player = TDLearning(episodes=500 if quick else 10_000, lr=1.0, explore=0.8, random_state=0)
     player.fit(TicTacToe())
     random = np.random.default_rng(1)
     found = match(player, lambda moves: moves[random.integers(len(moves))], games)
