@@ -23,7 +23,7 @@ def results(zygote, tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
     done = run_code(zygote, folder, ALONE, SCRIPT, folder)
     assert done.returncode == 0, done.stderr[-3000:]
-    names = ("alone", 0, 1, "masks-0", "masks-1", "command-0", "command-1", "shrunk")
+    names = ("alone", 0, 1, "masks-0", "masks-1", "command-0", "command-1", "shrunk", "shards-0")
     return [json.loads((folder / f"{name}.json").read_text()) for name in names]
 
 
@@ -72,6 +72,16 @@ def test_a_run_goes_on_in_more_and_in_fewer_processes(results):
     assert "goes on with another number of processes, 1 instead of 2" in " ".join(warned)
     assert "2 instead of 1" in " ".join(results[5]["warned"])
     assert not results[6]["warned"]  # the first process says it
+
+
+def test_shards_of_four_processes_go_on_in_two_and_in_three_and_a_damaged_one_is_passed_over(
+    results,
+):
+    whole, (model, again, warned) = flat(results[0]["validation"]), results[8]
+    np.testing.assert_allclose(flat(model), whole, rtol=0, atol=1e-10)
+    assert flat(again).tolist() == flat(model).tolist()  # of a run that is finished
+    assert "step-00000005.safetensors` is damaged; the checkpoint before it is used" in warned[0]
+    assert "3 instead of 2" in warned[1]
 
 
 def test_the_command_line_prints_and_fits_baselines_once_and_divides_files(results):

@@ -45,6 +45,7 @@ class Single:
     """One process."""
 
     name, rank, world = "single", 0, 1
+    sharded = False  # whether each process holds a part of the weights
     idle = False  # whether this process has no row of the batch, and joins in with weight 0
     worked = 0.0  # seconds of this epoch before gradients were exchanged
 
@@ -70,7 +71,7 @@ class Single:
         return value
 
     def state_dict(self, net: nn.Module) -> dict[str, Tensor]:
-        """Return the whole network's weights."""
+        """Return the network's weights; of divided ones, this process's part."""
         return net.state_dict()
 
     def whole_weights(self, net: nn.Module) -> dict[str, Tensor] | None:
@@ -78,18 +79,18 @@ class Single:
         return None
 
     def load_state_dict(self, net: nn.Module, state: dict[str, Any]) -> None:
-        """Put the whole network's weights in place."""
+        """Put weights, as ``state_dict`` returns them, in place."""
         net.load_state_dict(state)
 
     def optimizer_state(self, net: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
-        """Return the whole optimizer's state."""
+        """Return the optimizer's state; of divided weights, this process's part."""
         with without_dynamo():
             return optimizer.state_dict()
 
     def load_optimizer_state(
         self, net: nn.Module, optimizer: Optimizer, state: dict[str, Any]
     ) -> None:
-        """Put the whole optimizer's state in place."""
+        """Put a state, as ``optimizer_state`` returns it, in place."""
         with without_dynamo():
             optimizer.load_state_dict(state)
 
@@ -191,7 +192,7 @@ class DataParallel(Single):
 class FullyShardedParallel(DataParallel):
     """Weights, gradients and optimizer state divided among the processes (FSDP2)."""
 
-    name = "fsdp"
+    name, sharded = "fsdp", True
 
     def prepare(self, net: nn.Module) -> None:
         """Shard the blocks that the network is a list of, each by itself, then the rest."""
@@ -217,46 +218,36 @@ class FullyShardedParallel(DataParallel):
         """Do nothing: FSDP has reduced the gradients in the backward pass."""
 
     def state_dict(self, net: nn.Module) -> dict[str, Tensor]:
-        """Gather the whole network's weights."""
-        from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
-
-        whole: Any = get_model_state_dict(net, options=StateDictOptions(full_state_dict=True))
-        return whole
+        """Return this process's part of the weights."""
+        found: Any = _states().get_model_state_dict(net)
+        return found
 
     def whole_weights(self, net: nn.Module) -> dict[str, Tensor] | None:
         """Gather the weights: what is left in this process is a shard."""
-        return self.state_dict(net)
+        options = _states().StateDictOptions(full_state_dict=True)
+        found: Any = _states().get_model_state_dict(net, options=options)
+        return found
 
     def load_state_dict(self, net: nn.Module, state: dict[str, Any]) -> None:
-        """Divide the whole network's weights among the processes."""
-        from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
-
-        # torch writes its shards into the dict it is given
-        set_model_state_dict(net, dict(state), options=StateDictOptions(full_state_dict=True))
+        """Put this process's part of the weights in place."""
+        _states().set_model_state_dict(net, dict(state))  # torch writes into the dict it is given
 
     def optimizer_state(self, net: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
-        """Gather the whole optimizer's state."""
-        from torch.distributed.checkpoint.state_dict import (
-            StateDictOptions,
-            get_optimizer_state_dict,
-        )
-
-        return get_optimizer_state_dict(
-            net, optimizer, options=StateDictOptions(full_state_dict=True)
-        )
+        """Return this process's part of the optimizer's state."""
+        return _states().get_optimizer_state_dict(net, optimizer)
 
     def load_optimizer_state(
         self, net: nn.Module, optimizer: Optimizer, state: dict[str, Any]
     ) -> None:
-        """Divide the whole optimizer's state among the processes."""
-        from torch.distributed.checkpoint.state_dict import (
-            StateDictOptions,
-            set_optimizer_state_dict,
-        )
+        """Put this process's part of the optimizer's state in place."""
+        _states().set_optimizer_state_dict(net, optimizer, state)
 
-        set_optimizer_state_dict(
-            net, optimizer, state, options=StateDictOptions(full_state_dict=True)
-        )
+
+def _states() -> Any:
+    """Return torch's functions for states of divided networks."""
+    from torch.distributed.checkpoint import state_dict
+
+    return state_dict
 
 
 def _blocks(net: nn.Module) -> Iterator[nn.Module]:

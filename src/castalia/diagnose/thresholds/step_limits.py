@@ -38,6 +38,7 @@ STEPS = {
     ),
     "rate.died": Limit(0.6, "chosen", "share of a layer alive at the start and dead at the end"),
     "rate.spike": Limit(5.0, "corpus", "highest early loss over the first; healthy at most 2.6"),
+    "rate.thrown": Limit(100.0, "chosen", "the same of steps that throw the network away"),
     "rate.had_learnt": Limit(0.7, "corpus", "last loss over the first where it learnt, then broke"),
     "rate.above_best": Limit(1.3, "corpus", "last loss over the least tenth of the training"),
     "rate.jumps": Limit(0.15, "corpus", "spread of the late loss from step to step over its mean"),
