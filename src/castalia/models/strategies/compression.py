@@ -73,7 +73,7 @@ class Compress(Strategy):
     The wrapped estimator is fitted, then every dense or convolutional layer's weights are
     factorised, pruned or rounded. Nothing is trained afterwards: what the network loses is the
     price of its size. ``compress`` takes an estimator that is fitted already, and ``tradeoff``
-    tells what several sizes cost.
+    shows what several sizes cost.
 
     Parameters
     ----------
