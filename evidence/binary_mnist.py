@@ -1,11 +1,13 @@
-"""Binarised MNIST: negative log-likelihoods of a dense VAE and of DRAW, and codes with few labels.
+"""Binarised MNIST: likelihoods of a dense VAE and of DRAW; classes from 100 labels by M1 and M2.
 
 Pixels are drawn by their grey values: ten times for the training images, once for the 10,000 test
 images. The VAE's likelihood is estimated with 5,000 importance samples, DRAW's is its bound.
 Published: 86.76 nats for a VAE with one stochastic layer of 50 units (2016, Burda, Grosse,
 Salakhutdinov, arXiv 1509.00519), at most 80.97 for DRAW with 64 steps (2015, Gregor et al., arXiv
-1502.04623). MINUTES is how long each is trained, two by default; PARTS=draw trains DRAW alone,
-without the compiler where COMPILE=0.
+1502.04623). M1 + M2: a semi-supervised VAE on the codes of a VAE, error with 100 labels 3.33 %
+(2014, Kingma et al., arXiv 1406.5298; of M2 on pixels 11.97 %). MINUTES is how long each is
+trained, two by default; PARTS names what is run, of ``vae draw m2``; DRAW without the compiler
+where COMPILE=0.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from castalia.objectives import SequentialELBO
 from castalia.protocols import Batch
 from castalia.train import Training
 from evidence.kept_figures import Kept, fit_within
-from evidence.rows import folder, print_table
+from evidence.rows import folder, print_table, spread
 
 DRAWS = 10  # binary images of each grey one
 LABELS, TRIALS = 100, 10
 MINUTES = float(os.environ.get("MINUTES", 2))
-PARTS = os.environ.get("PARTS", "vae draw").split()
+PARTS = os.environ.get("PARTS", "vae draw m2").split()
 COMPILED = bool(int(os.environ.get("COMPILE", 1)))  # DRAW's steps
 
 
@@ -72,9 +74,62 @@ def run(quick: bool = False) -> None:
             ["DRAW, 64 steps (published)", "", "80.97", "", ""],
             [f"DRAW, {f['steps']} steps", "", f"{f['bound']:.2f}", "", f"{f['seconds']:.0f}"],
         ]
+    if "m2" in PARTS:
+        _semi_supervised(kept, seconds, (X, train, labels), (test, truth), quick)
     columns = ["model", "test nats, 5,000 samples", "bound",
                "% right with 100 labels: codes / pixels", "s"]  # fmt: skip
-    print_table("Binarised MNIST", columns, rows)
+    if rows:
+        print_table("Binarised MNIST", columns, rows)
+
+
+def _semi_supervised(
+    kept: Kept, seconds: float, train: tuple[Any, Any, Any], test: tuple[Any, Any], quick: bool
+) -> None:
+    """Errors of M2 on the codes of a VAE, for three draws of the labelled images."""
+    coded: list[np.ndarray] = []
+
+    def codes() -> list[np.ndarray]:
+        if not coded:
+            model = fit_within(seconds, lambda n: vae(n, 0, quick), train[0])
+            found = [model.transform(images) for images in (train[1], test[0])]
+            used = found[0].std(axis=0) > 0.1  # the others say nothing
+            coded.extend(part[:, used] for part in found)
+        return coded
+
+    def error(seed: int) -> dict[str, Any]:
+        Z, held = codes()
+        y, random = np.asarray(train[2]), np.random.default_rng(seed)
+        rows = np.concatenate(
+            [random.choice(np.flatnonzero(y == c), LABELS // 10, False) for c in np.unique(y)]
+        )
+        few = np.full(len(y), -1)
+        few[rows] = y[rows]
+        again = np.repeat(rows, len(y) // (5 * len(rows)))  # a sixth of a batch has labels
+        Z, few = np.concatenate([Z, Z[again]]), np.concatenate([few, y[again]])
+        model = fit_within(seconds / 4, lambda n: m2(n, seed), Z, few)
+        line = LogisticRegression(max_iter=500).fit(codes()[0][rows], y[rows])
+        both = {"m2": model.predict(held), "line": line.predict(held)}
+        return {
+            name: 100 * float(np.mean(said != np.asarray(test[1]))) for name, said in both.items()
+        }
+
+    found = [kept.find(f"m2, {seed}", lambda s=seed: error(s)) for seed in range(1 if quick else 3)]
+    rows = [
+        ["M1 + M2 (published)", "3.33"],
+        ["VariationalAutoencoder(unlabelled=-1) on its codes", spread([f["m2"] for f in found], 2)],
+        ["logistic regression on its codes", spread([f["line"] for f in found], 2)],
+    ]
+    print_table("MNIST with 100 labels", ["model", "test error, %"], rows)
+
+
+def m2(epochs: int, seed: int) -> VariationalAutoencoder:
+    """A semi-supervised one on codes."""
+    training = Training(schedule="warmup_cosine", average=("ema", 0.999), validation=0)
+    return VariationalAutoencoder(
+        code=8, hidden=(300, 300), conditional=True, unlabelled=-1, epochs=epochs,
+        batch_size=500, lr=1e-3, training=training,
+        random_state=seed,
+    )  # fmt: skip
 
 
 @torch.inference_mode()
