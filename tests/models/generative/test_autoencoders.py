@@ -100,6 +100,8 @@ def test_a_wide_code_is_warned_of_and_copies_rows_it_has_never_seen():
     settings = {"code": 8, "hidden": (32,), "lr": 1e-2, "epochs": 40, "random_state": 0}
     with pytest.warns(TrainingWarning, match="a code of 8 for rows of 2 numbers can copy"):
         copies = Autoencoder(**settings).fit(X)
+    with pytest.warns(TrainingWarning, match="LinearAutoencoder: a code of 3 for rows of 2"):
+        LinearAutoencoder(code=3, epochs=1).fit(X[:9])
     learns = DenoisingAutoencoder(noise=0.5, **settings).fit(X)
     assert error(copies, X) < 1e-2
     assert error(learns, other) > 4 * error(copies, other)  # it pulls rows to the line
