@@ -18,6 +18,7 @@ from castalia import (
     Training,
 )
 from castalia.errors import InvalidData, InvalidParameter, TrainingWarning
+from castalia.models.generative.anomaly_methods import ScoredCodec
 from castalia.testing.toys import stripes
 
 ALL = Training(validation=0)
@@ -50,6 +51,19 @@ def test_rows_off_the_curve_are_detected(bent):
     strange = CURVE + np.array([0.0, 1.5, 0.0])
     assert bent.detect(strange).mean() > 0.9
     assert bent.detect(CURVE).mean() == pytest.approx(0.05, abs=0.02)
+
+
+def test_a_threshold_is_learnt_from_enough_rows_not_from_all(monkeypatch):
+    seen = []
+
+    class Counted(Autoencoder):
+        def _row_scores(self, x):
+            seen.append(len(x))
+            return super()._row_scores(x)
+
+    monkeypatch.setattr(ScoredCodec, "most_judged", 32)
+    Counted(code=1, hidden=(4,), epochs=1, training=ALL, random_state=0).fit(CURVE)
+    assert sum(seen) == 32
 
 
 def test_missing_cells_are_filled_from_the_others():
@@ -86,6 +100,8 @@ def test_a_wide_code_is_warned_of_and_copies_rows_it_has_never_seen():
     settings = {"code": 8, "hidden": (32,), "lr": 1e-2, "epochs": 20, "random_state": 0}
     with pytest.warns(TrainingWarning, match="a code of 8 for rows of 2 numbers can copy"):
         copies = Autoencoder(**settings).fit(X)
+    with pytest.warns(TrainingWarning, match="LinearAutoencoder: a code of 3 for rows of 2"):
+        LinearAutoencoder(code=3, epochs=1).fit(X[:9])
     learns = DenoisingAutoencoder(noise=0.5, **settings).fit(X)
     assert error(copies, X) < 1e-2
     assert error(learns, other) > 4 * error(copies, other)  # it pulls rows to the line
