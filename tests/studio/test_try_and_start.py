@@ -10,6 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import castalia
+from castalia.method.fit_result import FitResult
+from castalia.method.report import RunReport
 from castalia.studio import StudioSettings, make_studio
 from castalia.studio.fit_start import FitStart
 from castalia.train.runs import RunStore
@@ -64,6 +66,29 @@ def test_the_form_has_the_columns_of_the_model_and_answers_as_predict_does(clien
     assert found["classes"][0][0] == found["prediction"]
     missing = client.post("/api/predict", json={"run": "people", "row": {"age": ""}})
     assert missing.status_code == 200
+
+
+def test_reasons_add_up_and_come_with_training_rows_like_it(client, home, model):
+    folder, data = home / "runs" / "people", home / "data" / "people.csv"
+    castalia.save(model, folder / "model")
+    report = RunReport(
+        title="people", target="group", task="classification", metric="accuracy", contenders=[]
+    )
+    summary = {"metric": "accuracy", "contenders": [], "recommended": "model"}
+    FitResult(folder, report, summary | {"plan": {"data": str(data)}}).save()
+    assert client.get("/api/schema?run=people").json()["reasons"] is True
+    table = pd.read_csv(data)
+    cells = {"age": str(table["age"][3]), "city": table["city"][3]}
+    found = client.post("/api/why", json={"run": "people", "row": cells}).json()
+    effects = sum(each["effect"] for each in found["columns"])
+    assert effects == pytest.approx(found["output"] - found["background"], abs=1e-6)
+    assert found["output"] == pytest.approx(model.predict_proba(table[["age", "city"]])[3].max())
+    assert found["similar"]["columns"] == ["group", "age", "city"]
+    assert found["similar"]["rows"][0][1] == pytest.approx(table["age"][3])
+    assert found["similar"]["distances"] == sorted(found["similar"]["distances"])
+    data.unlink()
+    lost = client.post("/api/why", json={"run": "people", "row": cells})
+    assert (lost.status_code, "no longer" in lost.json()["error"]) == (422, True)
 
 
 def test_a_wrong_value_and_a_run_without_a_model_get_a_sentence(client, home, model):
