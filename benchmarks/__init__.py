@@ -12,6 +12,7 @@ NAMES = (
     "contention",
     "memory",
     "gpu_mlp",
+    "generative_steps",
     "odeint",
     "spectrum",
     "graph_bprop",

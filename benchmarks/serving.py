@@ -1,14 +1,14 @@
 """Requests a second of one small network behind three servers, 64 connections, one row each.
 
 ``python -m benchmarks.serving [--seconds 8] [--rounds 3]``. The servers run one after the other in
-processes of their own with one thread of torch, the client in this one; rounds take turns.
+processes of their own with one thread of torch; the client is ``wrk`` (of Debian); rounds take
+turns.
 Castalia batches what arrives together; FastAPI calls the model for each request; LitServe batches
 up to 64 rows within 5 ms. FastAPI and LitServe are of the ``bench`` extra; one that is absent is
 left out.
 """
 
 import argparse
-import asyncio
 import importlib.util
 import json
 import os
@@ -69,51 +69,26 @@ SERVERS = {"castalia serve": CASTALIA, "FastAPI": FASTAPI, "LitServe": LITSERVE}
 NEEDED = {"castalia serve": "starlette", "FastAPI": "fastapi", "LitServe": "litserve"}
 
 
-class Client(asyncio.Protocol):
-    """One connection that asks again as soon as it is answered."""
-
-    def __init__(self, request, counts, done):
-        self.request, self.counts, self.done, self.buffer = request, counts, done, b""
-
-    def connection_made(self, transport):
-        self.transport = transport
-        self._ask()
-
-    def _ask(self):
-        self.start = time.perf_counter()
-        self.transport.write(self.request)
-
-    def data_received(self, data):
-        self.buffer += data
-        head, found, body = self.buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        lower = head.lower()
-        size = int(lower.split(b"content-length:")[1].split(b"\r\n")[0])
-        if len(body) < size:
-            return
-        good = head.startswith(b"HTTP/1.1 200")
-        self.counts.append(time.perf_counter() - self.start if good else float("nan"))
-        self.buffer = b""
-        if time.perf_counter() < self.done[0]:
-            self._ask()
-        else:
-            self.transport.close()
+LUA = """
+wrk.method, wrk.body = "POST", [[BODY]]
+wrk.headers["Content-Type"] = "application/json"
+function done(summary, latency)
+  local bad = summary.errors
+  local wrong = bad.status + bad.read + bad.write + bad.timeout + bad.connect
+  local p50, p99 = latency:percentile(50), latency:percentile(99)
+  print(string.format("FOUND %d %d %d %d %d", summary.requests, summary.duration, p50, p99, wrong))
+end
+"""
 
 
-async def load(port, seconds):
-    """Return the time of every answer within so many seconds."""
-    body = json.dumps(ROW).encode()
-    head = "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-    counts, done, loop = [], [time.perf_counter() + seconds], asyncio.get_running_loop()
-    made = [
-        loop.create_connection(lambda: Client(request, counts, done), "127.0.0.1", port)
-        for _ in range(CONNECTIONS)
-    ]
-    await asyncio.gather(*made)
-    await asyncio.sleep(seconds + 0.5)
-    return counts
+def load(wrk, port, seconds, script):
+    """Ask over all connections for so many seconds; return what came of it."""
+    ask = [wrk, "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "-s", str(script)]
+    said = subprocess.check_output([*ask, f"http://127.0.0.1:{port}/predict"], text=True)
+    words = said.partition("FOUND ")[2].split()
+    requests, spent, p50, p99, wrong = (int(word) for word in words)
+    rate = (requests - wrong) / spent * 1e6
+    return {"rate": rate, "p50": p50 / 1e6, "p99": p99 / 1e6, "wrong": wrong}
 
 
 def free_port():
@@ -138,19 +113,17 @@ def started(name, folder, port):
     raise RuntimeError(f"{name} did not start")
 
 
-def measured(name, folder, seconds):
+def measured(name, folder, seconds, wrk):
     port = free_port()
+    script = Path(folder).parent / "row.lua"
+    script.write_text(LUA.replace("BODY", json.dumps(ROW)))
     process = started(name, folder, port)
     try:
-        asyncio.run(load(port, 2.0))  # warm-up, not counted
-        times = np.array(asyncio.run(load(port, seconds)))
+        load(wrk, port, 2.0, script)  # warm-up, not counted
+        return load(wrk, port, seconds, script)
     finally:
         os.killpg(process.pid, 15)
         process.wait(20)
-    wrong = int(np.isnan(times).sum())
-    good = times[~np.isnan(times)]
-    return {"rate": len(good) / seconds, "p50": np.median(good), "p99": np.quantile(good, 0.99),
-            "wrong": wrong}  # fmt: skip
 
 
 def small_model(folder):
@@ -170,6 +143,7 @@ def main(words=None):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--wrk", default="wrk", help="the program")
     asked = parser.parse_args(words)
     names = [name for name in SERVERS if importlib.util.find_spec(NEEDED[name])]
     found = {name: [] for name in names}
@@ -178,7 +152,7 @@ def main(words=None):
         small_model(folder)
         for turn in range(asked.rounds):
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                found[name].append(measured(name, folder, asked.seconds))
+                found[name].append(measured(name, folder, asked.seconds, asked.wrk))
                 print(turn, name, found[name][-1], file=sys.stderr, flush=True)
     print("| server | requests/s | p50, ms | p99, ms | refused |\n|---|---|---|---|---|")
     for name, rounds in found.items():

@@ -44,6 +44,8 @@ NAMES = (
     "exports",
     "serving_clients",
     "few_shot",
+    "few_labels",
+    "students",
     "agents",
     "paradigms",
 )
@@ -68,4 +70,6 @@ GPU = (
     "long_memory",
     "trees",
     "few_shot",
+    "few_labels",
+    "students",
 )

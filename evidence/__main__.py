@@ -6,7 +6,13 @@ import sys
 
 from evidence import GPU, NAMES
 
-OPTIONS = ("defaults", "noise_tables", "scripts", "small_texts")  # those with options of their own
+OPTIONS = (
+    "defaults",
+    "doctor_calibration",
+    "noise_tables",
+    "scripts",
+    "small_texts",
+)  # those with options of their own
 
 
 def main() -> None:

@@ -100,9 +100,9 @@ def diffusion(epochs: int, quick: bool) -> DiffusionModel:
 
 
 MAKERS = {
-    "VariationalAutoencoder": vae,
-    "GenerativeAdversarialNetwork": gan,
     "DiffusionModel": diffusion,
+    "GenerativeAdversarialNetwork": gan,
+    "VariationalAutoencoder": vae,
 }
 
 

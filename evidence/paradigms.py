@@ -344,9 +344,9 @@ def clients(quick: bool) -> dict[str, float]:
         groups[shards[shard]] = place // 2
     plain = net(hidden=(128,), epochs=2 if quick else 20, lr=1e-3, batch_size=64)
     central = clone(plain).set_params(random_state=0).fit(X, y)
-    model = FederatedAveraging(
-        plain, rounds=2 if quick else 60, local_epochs=1, proximal=0.0, random_state=0
-    )
+    steps = Training(optimizer="sgd", validation=0, device="cpu")
+    client = clone(plain).set_params(training=steps, lr=0.1, batch_size=100)
+    model = FederatedAveraging(client, rounds=2 if quick else 250, local_epochs=1, random_state=0)
     model.fit(X, y, groups=groups)
     return {"central": 100 * central.score(held, truth), "clients": 100 * model.score(held, truth)}
 

@@ -1,7 +1,7 @@
 """What grows with the data and with the machines: the constants behind ``docs/scale.md``.
 
-``python -m evidence.scale NAME…``, of the names of ``PARTS``; without one, all but ``ray``, which
-needs the extra ``cluster``.
+``python -m evidence.scale NAME…``, of the names of ``PARTS``; without one, all but those that
+need the extra ``cluster``, many cores, 20 GB of disk, or a GPU.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,12 @@ from evidence.rows import print_table
 
 GB = 1e9
 WORDS = 20_000
+LATE = ("ray", "processes", "rows", "shards")  # another package, many cores, 20 GB of disk, a GPU
 
 
 def run(quick: bool = False, names: tuple[str, ...] = ()) -> None:
     """Print a table a part."""
-    for name in names or [name for name in PARTS if name not in ("ray", "processes")]:
+    for name in names or [name for name in PARTS if name not in LATE]:
         PARTS[name](quick)
 
 
@@ -84,7 +87,7 @@ def write_text(path: Path, size: int) -> None:
             file.write(block[block.index(b"\n", start) + 1 :])
 
 
-def child(program: str, *words: str, **environment: str) -> str:
+def child(program: str, *words: str | Path, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", program, *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
@@ -130,13 +133,78 @@ class _Array:
     """An array that is read by spans, as a file is."""
 
     def __init__(self, array: np.ndarray) -> None:
-        self.array, self.shape = array, array.shape
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
 
     def __len__(self) -> int:
         return len(self.array)
 
-    def read(self, start: int, stop: int) -> np.ndarray:
-        return self.array[start:stop]
+    def fill(self, found: np.ndarray, start: int) -> None:
+        found[:] = self.array[start : start + len(found)]
+
+
+# ---- a table larger than memory ---------------------------------------------------------------
+
+TRAINED = """
+import resource, sys, time
+import torch
+import castalia
+from castalia import MLPClassifier, Training
+torch.set_num_threads(2)
+def memory():
+    words = next(line for line in open("/proc/self/status") if line.startswith("RssAnon")).split()
+    return int(words[1]) / 1024
+class Watch(castalia.Callback):
+    def on_epoch_start(self, state):
+        self.begun, self.seen = time.perf_counter(), []
+        print("ready", time.perf_counter() - begun, memory(), flush=True)
+    def on_batch_end(self, state):
+        if state.total % max(state.steps // 20, 1) == 0:
+            self.seen.append(memory())
+    def on_epoch_end(self, state):
+        rate = state.steps * 4096 / (time.perf_counter() - self.begun)
+        print("end", rate, min(self.seen), max(self.seen))
+begun = time.perf_counter()
+table = castalia.read(sys.argv[1], target="y", stream=sys.argv[2] == "disk")
+training = Training(callbacks=[Watch()], watch=False, verbose=False, validation=0, device="cpu")
+model = MLPClassifier(hidden=(64,), epochs=1, batch_size=4096, random_state=0, training=training)
+model.fit(table)
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def rows(quick: bool) -> None:
+    """Train an epoch on Parquet files, rows on disk and, of some of them, in memory."""
+    millions = int(os.environ.get("MILLIONS", 2 if quick else 100))
+    with tempfile.TemporaryDirectory() as home:
+        many, few = Path(home) / "many", Path(home) / "few"
+        for folder in (many, few):
+            folder.mkdir()
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            list(pool.map(write_rows, [many / f"{i:03d}.parquet" for i in range(millions)]))
+        for i in range(min(2, millions)):
+            os.link(many / f"{i:03d}.parquet", few / f"{i:03d}.parquet")
+        found = []
+        for name, folder in (("disk", many), ("memory", few)):
+            lines = map(str.split, child(TRAINED, folder, name).splitlines())
+            said = {line[0]: [float(word) for word in line[1:]] for line in lines}
+            (until, start), (rate, least, most), (peak,) = said.values()
+            spread = f"{least:,.0f} – {most:,.0f} MB"
+            count = f"{len(list(folder.iterdir()))} M"
+            memory = (f"{start:,.0f} MB", spread, f"{peak:,.0f} MB")
+            found.append([name, count, f"{until:.0f} s", *memory, f"{rate:,.0f}"])
+    columns = ("rows in", "rows", "until the first step", "own memory then", "while training")
+    columns += ("peak with libraries", "rows a second")
+    print_table("An epoch of many rows", columns, found)
+
+
+def write_rows(path: Path, count: int = 1_000_000) -> None:
+    """Write a Parquet file of 20 numbers and a class."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    x = np.random.default_rng(int(path.stem)).standard_normal((20, count), dtype=np.float32)
+    table = {f"x{j}": column for j, column in enumerate(x)} | {"y": x[0] * x[1] > 0}
+    pq.write_table(pa.table(table), path, compression="none", use_dictionary=False)
 
 
 # ---- checkpoints -----------------------------------------------------------------------------
@@ -164,6 +232,58 @@ def checkpoints(quick: bool) -> None:
     print_table(
         "Checkpoints", ("parameters", "GB", "s to write", "GB/s written", "GB/s read"), rows
     )
+
+
+# ---- memory of a process that trains with others ----------------------------------------------
+
+SHARED = """
+import os, resource, sys
+from pathlib import Path
+import torch
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+import castalia
+from castalia import Training
+from castalia.models.language import GPTLanguageModel
+path, strategy, world, ways, dim, depth = sys.argv[1:]
+world, gpu = int(world), torch.cuda.is_available()
+os.environ |= {"RANK": "0", "WORLD_SIZE": str(world)}
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=world)
+def peak():
+    if gpu:
+        return torch.cuda.max_memory_allocated()
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+class Few(castalia.Callback):
+    def on_batch_end(self, state):
+        if state.total == 1:
+            self.first = peak()
+            torch.cuda.reset_peak_memory_stats() if gpu else None
+        if state.total == 3:
+            count = sum(p.numel() for p in state.net.parameters())
+            raise SystemExit(print(count, self.first, peak()))
+training = Training(callbacks=[Few()], watch=False, verbose=False, validation=0, strategy=strategy,
+    compile=False, **dict.fromkeys(ways.split(), True))
+GPTLanguageModel(context=512, dim=int(dim), depth=int(depth), heads=16, batch_size=4 * world,
+    random_state=0, training=training).fit(Path(path))
+"""
+
+
+def shards(quick: bool) -> None:
+    """Measure the peak memory of one of N processes; nobody answers it (torch's fake group)."""
+    sizes = ("64", "2") if quick else ("2048", "24")
+    found = []
+    with tempfile.TemporaryDirectory() as home:
+        path = Path(home) / "corpus.txt"
+        write_text(path, 3_000_000)
+        ways = (("ddp", 2, ""), ("fsdp", 2, ""), ("fsdp", 8, ""), ("fsdp", 8, "recompute"))
+        for strategy, world, way in (*ways, ("fsdp", 8, "recompute offload")):
+            said = child(SHARED, path, strategy, str(world), way, *sizes, CASTALIA_DATA=home)
+            count, first, later = map(float, said.split()[-3:])
+            peaks = (f"{first / GB:.2f} GB", f"{later / GB:.2f} GB")
+            found.append([f"{strategy}, {way}" if way else strategy, str(world), *peaks])
+            print(found[-1], f"{count / 1e9:.3f} B parameters", file=sys.stderr, flush=True)
+    columns = ("strategy", "processes", "peak with the first step", "peak of later steps")
+    print_table(f"Memory of a process at {count / 1e9:.2f} B parameters", columns, found)
 
 
 # ---- batch prediction that is killed ---------------------------------------------------------
@@ -358,7 +478,9 @@ def _segments(
 PARTS: dict[str, Callable[[bool], None]] = {
     "texts": texts,
     "order": order,
+    "rows": rows,
     "checkpoints": checkpoints,
+    "shards": shards,
     "kills": kills,
     "processes": processes,
     "ray": ray,

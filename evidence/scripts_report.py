@@ -109,10 +109,8 @@ def _done(runs: dict[str, Any]) -> list[str]:
 def _is_harmless(name: str, runs: dict[str, Any]) -> bool:
     """Whether the script trains the very same numbers with the fault, or as low a loss."""
     fine, faulty = runs["scan"], runs[name]
-    if name != "leak" and faulty["code"] == 0:
-        same_words = TIME.sub("", faulty["out"]) == TIME.sub("", fine["out"][-len(faulty["out"]) :])
-        if same_words and faulty.get("weights") == fine.get("weights"):
-            return True
+    if name != "leak" and faulty["code"] == 0 and faulty.get("weights") == fine.get("weights"):
+        return True
     ends = [_end(one.get("losses", [])) for one in (fine, faulty)]
     return name in OF_THE_LOSS and ends[0] > 0 and ends[1] <= AS_GOOD * ends[0]
 
@@ -125,12 +123,17 @@ def _end(losses: list[float]) -> float:
 
 def is_first(script: Script, name: str, results: Results) -> bool:
     """Whether the diagnosis leads with a planted fault."""
-    return first_of(script, results[script.name][name]) in _right(script, name)
+    return first_of(script, name, results[script.name][name]) in _right(script, name)
 
 
-def first_of(script: Script, run: dict[str, Any]) -> str:
-    """Return what a diagnosis leads with, faults that the script itself has set aside."""
-    return next((code for code in run["codes"] if code not in script.fine), "nothing")
+def first_of(script: Script, name: str, run: dict[str, Any]) -> str:
+    """Return what a diagnosis leads with, faults that the script itself has set aside.
+
+    Causes come before what is a symptom of the script's own faults.
+    """
+    own = set(script.fine) - set(_right(script, name))
+    causes = [f["code"] for f in run["findings"] if f["severity"] != "info"]
+    return next((code for code in (*causes, *run["codes"]) if code not in own), "nothing")
 
 
 def is_anywhere(script: Script, name: str, results: Results) -> bool:
@@ -147,7 +150,7 @@ def _row(script: Script, runs: dict[str, Any]) -> list[str]:
     plain, doctor = runs["plain"], runs["doctor"]
     same = ("yes" if is_same(runs) else "no") if _is_repeatable(runs) else "—"
     said = [
-        f"{name}: {first_of(script, runs[name])}"
+        f"{name}: {first_of(script, name, runs[name])}"
         + ("" if is_first(script, name, {script.name: runs}) else " ✗")
         for name in _planted(script, runs)
     ]
@@ -169,7 +172,7 @@ def _by_fault(half: str, planted: list[tuple[Script, str]], results: Results) ->
         if mine:
             first = sum(is_first(*pair, results) for pair in mine)
             missed = [(s, n) for s, n in mine if not is_first(s, n, results)]
-            wrong = [first_of(s, results[s.name][n]) for s, n in missed]
+            wrong = [first_of(s, n, results[s.name][n]) for s, n in missed]
             any_rank = sum(is_anywhere(*pair, results) for pair in mine)
             row = [fault.words, str(len(mine)), str(first), str(any_rank), ", ".join(wrong)]
             rows.append(row)

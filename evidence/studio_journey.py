@@ -21,8 +21,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from benchmarks.studio import long_curve, many_runs, questions
+from PIL import Image
 
 import castalia
+import castalia.testing.toys
 from castalia.diagnose import Diagnosis, Evidence, finding
 from castalia.diagnose.finding_record import Remedy
 from castalia.train.runs import RunStore
@@ -89,6 +91,41 @@ def furnish(root, runs, points):
         model = castalia.MLPClassifier(hidden=(8,), epochs=30, random_state=0).fit(X, y)
         castalia.save(model, root / "mlp-lr-0.1" / "model")
         long_curve(store, points)
+        tried(store, root.parent)
+
+
+def tried(store, home):
+    """Make a run for each kind of thing that a model takes, and files to give them."""
+    X, y = castalia.testing.toys.toy("shapes")
+    small = {"epochs": 40, "batch_size": 8, "lr": 0.02, "random_state": 0, "image_size": 24}
+    wave = np.sin(np.arange(400) / 4)[:, None] + 0.1 * np.random.default_rng(0).normal(
+        size=(400, 1)
+    )
+    scenes, boxes = castalia.testing.toys.toy("scenes")
+    texts = ["the spring of castalia is near delphi. "] * 60
+    models = {
+        "try-masks": castalia.UNetSegmenter(widths=(8, 16), **small).fit(X, y),
+        "try-classes": castalia.ConvNetClassifier(widths=(8, 16), **small).fit(
+            X, np.where(y.mean(axis=(1, 2)) > np.median(y.mean(axis=(1, 2))), "full", "empty")
+        ),
+        "try-boxes": castalia.YOLODetector(
+            strides=(8,), width=8, lr=0.01, epochs=60, random_state=0, image_size=32
+        ).fit(scenes, boxes),
+        "try-steps": castalia.WindowRegressor(
+            context=32, horizon=16, epochs=30, random_state=0, output="quantile"
+        ).fit(wave),
+        "try-tokens": castalia.RNNLanguageModel(
+            hidden=32, context=32, tokenizer="characters", epochs=30, random_state=0
+        ).fit(texts),
+    }
+    for name, model in models.items():
+        run = store.open_run(name, name, {"estimator": type(model).__name__})
+        castalia.save(model, run.folder / "model")
+        run.finish()
+    for name, picture in (("shape", X[0]), ("scene", scenes[1])):
+        large = Image.fromarray(picture).resize((480, 480), Image.Resampling.NEAREST)
+        large.save(home / f"{name}.png")
+    (home / "wave.txt").write_text("\n".join(f"{step:.3f}" for step in wave[:120, 0]))
 
 
 # ---- the way through ----
@@ -184,12 +221,37 @@ def journey(page, base, shots):
     shots("start")
 
 
-def started(page, base):
+def answers(page, base, home, shots):
+    """Try a picture, a series and a prompt."""
+    files = {"try-classes": "shape", "try-masks": "shape", "try-boxes": "scene"}
+    for name in (*files, "try-steps", "try-tokens"):
+        page.goto(f"{base}/run?run={name}")
+        page.get_by_role("button", name="Load the model").click()
+        if name in files:
+            page.locator("input[type=file]").set_input_files(home / f"{files[name]}.png")
+            page.locator(".view img").first.wait_for()
+        elif name == "try-steps":
+            page.locator("[name=steps]").fill((home / "wave.txt").read_text())
+            page.get_by_role("button", name="Forecast").click()
+            page.wait_for_selector(".result .chart canvas")
+        else:
+            page.locator("[name=prompt]").fill("the spring")
+            page.get_by_role("button", name="Go on").click()
+            page.locator(".token").first.wait_for()
+        shots(name)
+
+
+def started(page, base, shots):
     """Start a real fit and follow it to its run."""
     page.get_by_role("button", name="Fit", exact=True).click()
     page.get_by_text("Finished.").wait_for(timeout=300_000)
     page.goto(f"{base}/run?run=people-group")
     page.get_by_text("Verdict").wait_for()
+    page.get_by_role("button", name="Load the model").click()
+    page.get_by_role("button", name="Predict").click()
+    page.get_by_role("button", name="Why?").click()
+    page.get_by_text("Training rows like it").wait_for()
+    shots("why")
 
 
 def zoomed(page, base, shots):
@@ -253,8 +315,9 @@ def main():
 
             begin = time.perf_counter()
             journey(page, base, shots)
+            answers(page, base, home, shots)
             if view == "desktop":
-                started(page, base)
+                started(page, base, shots)
                 measured = times(page, base, runs, points)
                 zoomed(page, base, shots)
                 hostile(page, base)

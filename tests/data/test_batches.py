@@ -14,14 +14,15 @@ class Matrix:
     """A matrix that is read by spans, as one on disk is, and notes how long they are."""
 
     def __init__(self, array):
-        self.array, self.shape, self.longest = array, array.shape, 0
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.longest = 0
 
     def __len__(self):
         return len(self.array)
 
-    def read(self, start, stop):
-        self.longest = max(self.longest, stop - start)
-        return self.array[start:stop]
+    def fill(self, found, start):
+        self.longest = max(self.longest, len(found))
+        found[:] = self.array[start : start + len(found)]
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """The form of a model, and fits that are started from the page."""
 
 import os
+import sys
 import time
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import castalia
+from castalia.method.fit_result import FitResult
+from castalia.method.report import RunReport
 from castalia.studio import StudioSettings, make_studio
 from castalia.studio.fit_start import FitStart
 from castalia.train.runs import RunStore
@@ -65,6 +68,29 @@ def test_the_form_has_the_columns_of_the_model_and_answers_as_predict_does(clien
     assert missing.status_code == 200
 
 
+def test_reasons_add_up_and_come_with_training_rows_like_it(client, home, model):
+    folder, data = home / "runs" / "people", home / "data" / "people.csv"
+    castalia.save(model, folder / "model")
+    report = RunReport(
+        title="people", target="group", task="classification", metric="accuracy", contenders=[]
+    )
+    summary = {"metric": "accuracy", "contenders": [], "recommended": "model"}
+    FitResult(folder, report, summary | {"plan": {"data": str(data)}}).save()
+    assert client.get("/api/schema?run=people").json()["reasons"] is True
+    table = pd.read_csv(data)
+    cells = {"age": str(table["age"][3]), "city": table["city"][3]}
+    found = client.post("/api/why", json={"run": "people", "row": cells}).json()
+    effects = sum(each["effect"] for each in found["columns"])
+    assert effects == pytest.approx(found["output"] - found["background"], abs=1e-6)
+    assert found["output"] == pytest.approx(model.predict_proba(table[["age", "city"]])[3].max())
+    assert found["similar"]["columns"] == ["group", "age", "city"]
+    assert found["similar"]["rows"][0][1] == pytest.approx(table["age"][3])
+    assert found["similar"]["distances"] == sorted(found["similar"]["distances"])
+    data.unlink()
+    lost = client.post("/api/why", json={"run": "people", "row": cells})
+    assert (lost.status_code, "no longer" in lost.json()["error"]) == (422, True)
+
+
 def test_a_wrong_value_and_a_run_without_a_model_get_a_sentence(client, home, model):
     answer = client.get("/api/schema?run=people")
     assert answer.status_code == 422
@@ -93,7 +119,11 @@ def test_options_that_are_no_numbers_start_nothing(client, home, more):
     assert not (home / "runs" / ".studio").exists()
 
 
-def test_a_fit_is_a_process_of_its_own_and_says_how_it_ends(client, home):
+def test_a_fit_is_a_process_of_its_own_and_says_how_it_ends(client, home, monkeypatch):
+    python = home / "python"  # says what it was asked for, and fails
+    python.write_text('#!/bin/sh\necho "$*" in $PWD\necho no >&2\nexit 2\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
     body = {"path": "data/people.csv", "target": "grup"}
     started = client.post("/api/start", json=body).json()
     assert os.getsid(started["pid"]) == started["pid"]  # closing the studio does not end it
@@ -101,7 +131,8 @@ def test_a_fit_is_a_process_of_its_own_and_says_how_it_ends(client, home):
     while state["code"] is None and time.monotonic() < deadline:
         time.sleep(0.1)
         state = client.get("/api/started", params={"number": started["number"]}).json()
-    assert (state["code"], "`group`" in state["said"]) == (2, True), state
+    words = FitStart(home, home / "runs").command(body)
+    assert state == {"code": 2, "said": f"-m castalia {' '.join(words)} in {home}\nno\n"}
     assert client.get("/api/started?number=7").status_code == 422
 
 

@@ -58,10 +58,13 @@ SHARDED = [case for case in CASES if case != "average"]
 
 
 class Interrupt(Callback):
-    """Ctrl-C in the middle of the second epoch."""
+    """Ctrl-C, by default in the middle of the second epoch."""
+
+    def __init__(self, step=6):
+        self.step = step
 
     def on_batch_end(self, state):
-        if state.total == 6:
+        if state.total == self.step:
             raise KeyboardInterrupt
 
 
@@ -129,6 +132,39 @@ def elastic(folder, name, begun):
     return record(model), words
 
 
+def shards(folder, rank, step):
+    """Go on with a run of divided weights up to a step, or to its end."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    settings = {"run": folder / "shards", "checkpoint_every": 1, "callbacks": [Interrupt(step)]}
+    with warnings.catch_warnings(record=True) as seen, suppress(KeyboardInterrupt):
+        warnings.simplefilter("always")
+        model = fit("validation", "fsdp", **settings)
+        again = fit("validation", "fsdp", **{**settings, "callbacks": []})  # it is finished
+        words = [str(w.message) for w in seen if issubclass(w.category, TrainingWarning)]
+        found = [record(model), record(again), words]
+        (folder / f"shards-{rank}.json").write_text(json.dumps(found))
+
+
+def fields(folder, rank):
+    """Train in four processes with each way to save memory."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    settings = [{"shard": 2}, {"offload": True}, {"shard": 2, "offload": True, "recompute": True}]
+    found = [record(fit("decay", "fsdp", **each)) for each in settings]
+    try:
+        fit("decay", "fsdp", shard=3)
+    except InvalidParameter as error:
+        (folder / f"fields-{rank}.json").write_text(json.dumps([*found, str(error)]))
+
+
+def damage(folder):
+    """Change a byte of the newest shards, of which each process has written a file."""
+    newest = max(folder.glob("shards/checkpoints/*.shards"), key=lambda path: path.stat().st_mtime)
+    first, _ = sorted(newest.iterdir())
+    raw = bytearray(first.read_bytes())
+    raw[-1] ^= 1
+    first.write_bytes(raw)
+
+
 def faults(rank):
     """Return what is said of a process that has a NaN, and of one that is slow."""
     model = MLPRegressor(hidden=(4,), epochs=1, batch_size=16, random_state=0)
@@ -191,8 +227,6 @@ def normalised():
 
 def together(folder, rank):
     faulthandler.dump_traceback_later(240, exit=True)  # a lost process must not hang the test
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2"}
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     found = {f"ddp {case}": record(fit(case, "ddp")) for case in CASES}
     found |= {f"fsdp {case}": record(fit(case, "fsdp")) for case in SHARDED}
     found["ddp resumed"] = record(resumed("validation", "ddp", folder))
@@ -215,7 +249,31 @@ def together(folder, rank):
     MLPRegressor(hidden=(64,), dropout=0.5, epochs=1, random_state=0, training=settings).fit(X, Y)
     (folder / f"masks-{rank}.json").write_text(json.dumps(masks.drawn))
     (folder / f"{rank}.json").write_text(json.dumps(found))
-    dist.destroy_process_group()
+
+
+def forked(folder, processes, work, *words):
+    """Run some work in processes that meet; return their exit code."""
+    children = []
+    for rank in range(processes):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(processes)}
+                meeting = f"file://{folder}/meeting-{work.__name__}-{processes}"
+                dist.init_process_group(
+                    "gloo", init_method=meeting, rank=rank, world_size=processes
+                )
+                work(folder, rank, *words)
+                dist.destroy_process_group()
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        children.append(child)
+    return max(os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children)
 
 
 def main(folder):
@@ -228,22 +286,12 @@ def main(folder):
     for i, part in enumerate(np.array_split(np.column_stack([X, Y]), 3)):
         pd.DataFrame(part, columns=[*"abc", "y"]).to_csv(folder / f"parts/{i}.csv", index=False)
     (folder / "alone.json").write_text(json.dumps(alone))
-    children = []
-    for rank in range(2):
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                together(folder, rank)
-                code = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        children.append(child)
-    code = max(os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children)
+    code = forked(folder, 2, together)
     if code == 0:
+        code = forked(folder, 4, fields)
+        for processes, step in ((4, 3), (2, 6), (3, None)):
+            code = max(code, forked(folder, processes, shards, step))
+            damage(folder) if processes == 2 else None
         (folder / "shrunk.json").write_text(json.dumps(elastic(folder, "shrunk", begun=True)))
     raise SystemExit(code)
 

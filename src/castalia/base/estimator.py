@@ -29,7 +29,7 @@ from castalia.base.run_recorder import open_recorder
 from castalia.base.sklearn_callbacks import CallbackSupportMixin, SklearnCallbacks, with_callbacks
 from castalia.base.targets import Target, TargetCodec
 from castalia.base.watched import Watched, remember, watchers, without_record
-from castalia.data.batches import Samples
+from castalia.data.batches import DiskRows, Samples, wide
 from castalia.data.table_adapter import TableAdapter
 from castalia.protocols import Batch, Objective, Spec, Stage
 from castalia.train import (
@@ -327,9 +327,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def _samples(self, X: Any, target: Target, dtype: torch.dtype) -> Samples:
         """Return checked rows and encoded targets as the loop wants them."""
-        y = map_tree(lambda leaf: _cast(leaf, dtype), target.y)
-        weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
         rows = self.adapter_.rows(X, _NUMPY[dtype])
+        y = map_tree(lambda leaf: _cast(leaf, dtype, isinstance(rows, DiskRows)), target.y)
+        weight = None if target.weight is None else torch.from_numpy(target.weight).to(dtype)
         samples = Samples(rows, y, weight, tokens=self.batch_tokens)
         check_tokens(self, samples.lengths, self.batch_tokens)
         return samples
@@ -346,6 +346,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     def _validation_outputs(self, held: Samples) -> tuple[Any, Tensor | None]:
         if not len(held) or not self.codec.judges:
             return None, None
+        enough = self.codec.most_judged or len(held)
+        if enough < len(held):
+            held = held.subset(np.linspace(0, len(held) - 1, enough).astype(np.int64))
         device = next(self.module_.parameters()).device
         most = evaluation_rows(self.adapter_.shape, 8192)
         size = self.recipe.amounts(self).batch_size
@@ -411,6 +414,10 @@ def _stages(objective: Objective | Sequence[Stage]) -> Sequence[Stage]:
     return objective if isinstance(objective, Sequence) else [Stage("train", objective)]
 
 
-def _cast(leaf: Any, dtype: torch.dtype) -> Any:
-    """Return a tensor of fractions in the format of the training; anything else as it is."""
-    return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
+def _cast(leaf: Any, dtype: torch.dtype, on_disk: bool) -> Any:
+    """Return fractions in the format of the training, class numbers as losses want them."""
+    if not isinstance(leaf, Tensor):
+        return leaf
+    if leaf.is_floating_point():
+        return leaf.to(dtype)
+    return leaf if on_disk else wide(leaf)  # of rows on disk, a window at a time

@@ -10,7 +10,9 @@ exactly the batches of an in-memory one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +25,7 @@ from castalia.protocols import Batch, Rows
 from castalia.utils.seeds import generator
 from castalia.utils.tensor_trees import leaves, map_tree, move, take
 
-__all__ = ["DiskRows", "Samples", "SparseRows", "TensorRows"]
+__all__ = ["DiskRows", "Samples", "SparseRows", "TensorRows", "wide"]
 
 BLOCK = 64  # rows: the fewer, the nearer a window is to a sample of rows
 WINDOW = 16_384  # blocks
@@ -123,11 +125,19 @@ class DiskRows(Rows):
         return len(self.matrix)
 
     def take(self, index: Tensor, width: int | None = None) -> Tensor:
-        """Return the rows at these positions, which must ascend; reads the span they cover."""
+        """Return the rows at these positions, which must ascend; a run without gaps is one read."""
         rows = index.cpu().numpy()
-        start = int(rows[0])
-        span = self.matrix.read(start, int(rows[-1]) + 1)
-        return torch.from_numpy(span[rows - start])
+        cuts = np.flatnonzero(np.diff(rows) > GAP) + 1
+        starts, stops = rows[np.append(0, cuts)], rows[np.append(cuts, 0) - 1] + 1
+        ends = np.cumsum(stops - starts)  # of the runs, one after the other
+        found = np.empty((ends[-1], *self.shape), self.matrix.dtype)
+        for start, stop, end in zip(starts.tolist(), stops.tolist(), ends.tolist(), strict=True):
+            self.matrix.fill(found[end - (stop - start) : end], start)
+        if len(found) > len(rows):
+            found = found[
+                rows + np.repeat(ends - stops, np.diff(cuts, prepend=0, append=len(rows)))
+            ]
+        return torch.from_numpy(found)
 
 
 @dataclass(frozen=True)
@@ -279,15 +289,15 @@ class Samples:
             order = _order(len(self), source, device)
             yield self, order if self.rows is None else self.rows.to(order.device)[order]
             return
-        for blocks in _windows(len(self), self.x.window, source, device):
-            found = blocks if self.rows is None else self.rows[blocks]
-            yield self._load(found, device), _order(len(found), source, device)
+        blocks = _windows(len(self), self.x.window, source, device)
+        for samples in _ahead(lambda found: self._load(found, device), blocks):
+            yield samples, _order(len(samples), source, device)
 
     def _load(self, positions: Tensor, device: Any) -> Samples:
-        """Read a window from disk, each run of rows at once."""
-        parts = [self.x.take(run) for run in _runs(positions)]
-        y, weight = map_tree(lambda t: t[positions.to(t.device)], (self.y, self.weight))
-        return Samples(TensorRows(torch.cat(parts)), y, weight).to(device)
+        """Read a window from disk."""
+        found = positions if self.rows is None else self.rows[positions]
+        y, weight = map_tree(lambda t: wide(t[found.to(t.device)]), (self.y, self.weight))
+        return Samples(TensorRows(self.x.take(found)), y, weight).to(device)
 
 
 def _order(size: int, source: torch.Generator | None, device: Any) -> Tensor:
@@ -310,7 +320,17 @@ def _windows(n: int, window: int, source: torch.Generator | None, device: Any) -
         yield positions.flatten()[positions.flatten() < n]
 
 
-def _runs(positions: Tensor) -> list[Tensor]:
-    """Cut ascending positions into runs without wide gaps, so that each is one short read."""
-    cuts = (positions.diff() > GAP).nonzero().flatten() + 1
-    return list(positions.tensor_split(cuts))
+def _ahead(load: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
+    """Yield what is loaded of each item; the next one is loaded meanwhile."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = [reader.submit(load, item) for item in islice(items, 1)]
+        while coming:
+            found = coming.pop().result()
+            coming += [reader.submit(load, item) for item in islice(items, 1)]
+            yield found
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """Return class numbers, which long tables hold in a few bytes, as losses want them."""
+    small = not tensor.is_floating_point() and tensor.dtype not in (torch.bool, torch.int64)
+    return tensor.long() if small else tensor

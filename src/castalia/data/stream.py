@@ -48,6 +48,7 @@ class DiskMatrix:
     def __init__(self, file: BinaryIO, rows: int, columns: int, dtype: DTypeLike) -> None:
         self.file, self.dtype = file, np.dtype(dtype)
         self.shape = (rows, columns)
+        self._raw: Any = getattr(file, "raw", file)  # a buffer would be read in vain
         self._place = threading.Lock()  # of the file's position
         weakref.finalize(self, file.close)
 
@@ -95,14 +96,19 @@ class DiskMatrix:
         """Return the rows from ``start`` up to ``stop``, (stop - start, columns)."""
         rows, columns = self.shape
         start, stop = min(max(start, 0), rows), min(max(stop, start, 0), rows)
+        return self.fill(np.empty((stop - start, columns), self.dtype), start)
+
+    def fill(self, found: NDArray[Any], start: int) -> NDArray[Any]:
+        """Fill an array with the rows from ``start``, and return it."""
         if self.file.closed:
             raise InvalidData("DiskMatrix.read: the matrix must be open; it was closed.")
-        found = np.empty((stop - start, columns), self.dtype)
         with self._place:
-            self.file.seek(start * columns * self.dtype.itemsize)
-            got = self.file.readinto(found.data.cast("B")) if found.size else 0  # type: ignore[attr-defined]
+            self._raw.seek(start * self.shape[1] * self.dtype.itemsize)
+            got = self._raw.readinto(found.data.cast("B")) if found.size else 0
         if got != found.nbytes:
-            raise InvalidData(f"DiskMatrix.read: the file must hold {rows} rows; it was cut off.")
+            raise InvalidData(
+                f"DiskMatrix.read: the file must hold {self.shape[0]} rows; it was cut off."
+            )
         return found
 
     def close(self) -> None:

@@ -32,6 +32,8 @@ from castalia.method.run_context import opened_run
 from castalia.method.train_test_split import same_rows
 from castalia.method.tune_plan import SEARCHES, TunePlan, TuneResult, settings_words
 from castalia.tune import Choice, SearchSpace
+from castalia.tune.search_record import SearchRecord
+from castalia.tune.space import as_domain
 from castalia.utils.text import plural
 
 __all__ = ["Search", "folds", "pose_search", "tune"]
@@ -149,6 +151,8 @@ def _usual_space(plan: TunePlan, model: Any) -> dict[str, Any]:
 def _run_trials(search: Search, folder: Path, narrator: Narrator) -> Any:
     """Run the trials that are not done yet and return the search of ``castalia.tune``."""
     plan, problem = search.plan, search.problem
+    space = {name: as_domain("tune", name, domain) for name, domain in search.space.items()}
+    SearchRecord(problem.metric, higher_is_better(problem.metric), space).write(folder)
     X, y = problem.kind.rows(search.train)
     rows: Any = (
         X if problem.network or problem.kind.direct is None else TableAdapter().fit(X).matrix(X)

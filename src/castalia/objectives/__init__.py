@@ -17,6 +17,7 @@ from castalia.objectives.denoising_loss import Denoising
 from castalia.objectives.detection import AnchorYOLOLoss, YOLOLoss
 from castalia.objectives.elbo import (
     ELBO,
+    PartlyLabelledELBO,
     SequentialELBO,
     evidence_lower_bound,
     gaussian_kl,
@@ -105,6 +106,7 @@ __all__ = [
     "evidence_lower_bound",
     "optimal_posterior",
     "optimal_discriminator",
+    "PartlyLabelledELBO",
     "SequentialELBO",
     "MMD",
     "AdversarialGame",

@@ -23,6 +23,7 @@ from castalia.protocols import Batch, StepPlan
 
 __all__ = [
     "ELBO",
+    "PartlyLabelledELBO",
     "SequentialELBO",
     "evidence_lower_bound",
     "optimal_posterior",
@@ -183,6 +184,52 @@ class ELBO(Objective):
             "loss": -weighted_mean(bound, batch.weight),
             "elbo": weighted_mean(weights.mean(dim=0), batch.weight),
         }
+
+
+class PartlyLabelledELBO(Objective):
+    """Negative bound of rows of which some have a class: the semi-supervised model M2.
+
+    With L(x, y) the negative bound of log p(x, y), rows of a class pay L(x, y), others
+    sum_y q(y | x) (L(x, y) + log q(y | x)), a bound of -log p(x); and those of a class teach
+    q(y | x) by a cross-entropy beside. Targets are class numbers, -1 where they are unknown.
+    Reference: 2014, Kingma, Rezende, Mohamed, Welling, arXiv 1406.5298.
+
+    Parameters
+    ----------
+    likelihood
+        Distribution of a row given the decoder's outputs.
+    beta
+        Weight of the divergence.
+    label_weight
+        Of the mean cross-entropy of the rows that have a class.
+    """
+
+    def __init__(
+        self, likelihood: RowLikelihood, *, beta: float = 1.0, label_weight: float = 10.0
+    ) -> None:
+        self.likelihood, self.beta, self.label_weight = likelihood, beta, label_weight
+
+    def terms(self, net: Any, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Return the loss, the bound, and the cross-entropy of the labels."""
+        log_q = net.log_classes(batch.x)  # (B, Y)
+        each = self.bounds(net, batch.x)  # (B, Y)
+        known, own = batch.y >= 0, batch.y.clamp_min(0)[:, None]
+        unknown = (log_q.exp() * (each + log_q)).sum(dim=1)
+        rows = torch.where(known, each.gather(1, own)[:, 0], unknown)
+        weight = known.to(rows) if batch.weight is None else known * batch.weight
+        wrong = -(weight * log_q.gather(1, own)[:, 0]).sum() / weight.sum().clamp_min(1e-6)
+        bound = weighted_mean(rows, batch.weight)
+        return {"loss": bound + self.label_weight * wrong, "elbo": -bound, "labels": wrong}
+
+    def bounds(self, net: Any, x: Tensor) -> Tensor:
+        """Return L(x, y) of every class, (B, Y), classes alike beforehand."""
+        again = x.repeat(net.classes, *[1] * (x.ndim - 1))
+        y = torch.arange(net.classes, device=x.device).repeat_interleave(len(x))
+        mean, log_variance = net.posterior(again, y)
+        outputs = net.decode(reparametrise(mean, log_variance), y)
+        fit = self.likelihood.rows(outputs, again.flatten(1))
+        kl = gaussian_kl(mean, log_variance).sum(dim=1)
+        return (fit + self.beta * kl).view(net.classes, -1).T + math.log(net.classes)
 
 
 class SequentialELBO(Objective):

@@ -13,7 +13,7 @@ from castalia.method.saved_model import load_model
 from castalia.serve.drift_counters import DriftCounters
 from castalia.serve.predictors import predictor_of
 
-__all__ = ["LoadedModel", "ServedModel", "version_of"]
+__all__ = ["LoadedModel", "ServedModel", "system_name", "version_of", "writes_texts"]
 
 WARM = (1, 64)  # rows of the calls that warm a model up
 
@@ -26,6 +26,18 @@ def version_of(folder: str | os.PathLike[str]) -> str:
             facts = file.stat()
             found.update(f"{file.name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return found.hexdigest()[:12]
+
+
+def system_name(model: Any) -> str:
+    """Return what kind of model it is."""
+    inner = getattr(model, "estimator", None)
+    steps = getattr(inner, "steps", None) or [("", model if inner is None else inner)]
+    return type(steps[-1][1]).__name__
+
+
+def writes_texts(model: Any) -> bool:
+    """Whether a model goes on with texts."""
+    return hasattr(model, "generate") and hasattr(model, "token_log_probabilities")
 
 
 class LoadedModel:
@@ -41,9 +53,7 @@ class LoadedModel:
 
     def __init__(self, folder: str | os.PathLike[str], contender: str | None = None) -> None:
         self.version, self.model = version_of(folder), load_model(folder, contender)
-        self.writes = hasattr(self.model, "generate") and hasattr(
-            self.model, "token_log_probabilities"
-        )
+        self.writes = writes_texts(self.model)
         self.embeds = hasattr(self.model, "transform") and hasattr(self.model, "module_")
         self.predictor: Any = None
         try:
@@ -57,9 +67,7 @@ class LoadedModel:
     @property
     def system(self) -> str:
         """What kind of model it is."""
-        inner = getattr(self.model, "estimator", None)
-        steps = getattr(inner, "steps", None) or [("", self.model if inner is None else inner)]
-        return type(steps[-1][1]).__name__
+        return system_name(self.model)
 
     def _warmed(self) -> float:
         """Answer made-up rows; return how long the last, full call took."""

@@ -15,6 +15,7 @@ from castalia.method.model_settings import written
 from castalia.studio.curve_envelope import CurveViews, elapsed
 from castalia.studio.run_files import diagnosis_of, result_of
 from castalia.studio.run_index import RunIndex, RunRow
+from castalia.studio.search_trials import searched
 from castalia.train.runs import Run, RunStore
 from castalia.utils.file_locks import FolderLock
 from castalia.utils.imports import require
@@ -66,6 +67,7 @@ class RunDetails:
             "command": str(row.config.get("command") or report.get("reproduce") or ""),
             "settings": flattened(report.get("settings") or row.config),
             "trainings": trainings,
+            "search": searched(row.folder),
             "process": _process(row),
             "doctor": _doctor(row, trainings),
             "report": (row.folder / PAGE).is_file(),

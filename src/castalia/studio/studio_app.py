@@ -26,6 +26,7 @@ from castalia.studio.run_details import RunDetails
 from castalia.studio.run_index import RunIndex
 from castalia.studio.run_marks import Marks
 from castalia.studio.try_form import TryForm
+from castalia.studio.uploaded_file import MOST_UPLOADED
 from castalia.train.runs import RunStore
 from castalia.utils.imports import require
 from castalia.utils.regular_files import read_regular
@@ -35,6 +36,7 @@ __all__ = ["StudioSettings", "make_studio", "open_studio"]
 STATIC = resources.files("castalia.studio") / "static"
 PAGES = {"/": "runs", "/run": "run", "/compare": "compare", "/start": "start"}
 MOST_BYTES = 1_000_000  # of what a page sends
+MOST_SENT = MOST_BYTES + 4 * MOST_UPLOADED // 3  # with a file, as base64
 MOST_ROWS = 200  # of one page of the table
 # The report of a run brings its own styles; it may show, and do nothing.
 _REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -132,8 +134,12 @@ class Studio:
         return self.index.shown(row)
 
     def predict(self, body: Any) -> dict[str, Any]:
-        """Answer a row or a prompt with the model of a run."""
+        """Answer a row, a text, an image or a series with the model of a run."""
         return self.form.answer(self.index.find(str(body.get("run", ""))), body)
+
+    def why(self, body: Any) -> dict[str, Any]:
+        """Say why a model answers as it does."""
+        return self.form.why(self.index.find(str(body.get("run", ""))), body)
 
     def start(self, body: Any) -> dict[str, Any]:
         """Start a fit."""
@@ -187,11 +193,12 @@ def make_studio(
         studio.runs, studio.run, studio.curve, studio.compare,
         studio.schema, studio.files, studio.profile, studio.started,
     )  # fmt: skip
-    posts = (studio.mark, studio.predict, studio.start)
+    posts = (studio.mark, studio.why, studio.start)
     routes = [
         *(Route(path, page) for path in PAGES),
         *(Route(f"/api/{work.__name__}", _reader(work)) for work in gets),
         *(Route(f"/api/{work.__name__}", _writer(work), methods=["POST"]) for work in posts),
+        Route("/api/predict", _writer(studio.predict, MOST_SENT), methods=["POST"]),
         Route("/api/live", live),
         Route("/report", _guarded(report)),
         Mount("/static", StaticFiles(directory=str(STATIC))),
@@ -227,7 +234,7 @@ def _reader(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return _guarded(lambda request: _answer(work(request.query_params)))
 
 
-def _writer(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _writer(work: Callable[[Any], Any], most: int = MOST_BYTES) -> Callable[[Any], Any]:
     """Read a body of JSON and do what it asks, in a thread of its own."""
 
     async def written(request: Any) -> Any:
@@ -236,8 +243,8 @@ def _writer(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
-            if size > MOST_BYTES:
-                return _answer({"error": f"studio: at most {MOST_BYTES:,} bytes."}, 413)
+            if size > most:
+                return _answer({"error": f"studio: at most {most:,} bytes."}, 413)
             parts.append(part)
         try:
             body = json.loads(b"".join(parts))

@@ -2,7 +2,8 @@
 
 A checkpoint is a safetensors file. Its metadata hold the state as JSON and a SHA-256 over the whole
 file (taken while the digest itself reads as zeros), so a flipped bit anywhere is found. Nothing
-here knows the loop.
+here knows the loop. Where processes divide the weights, the file holds the rest of the state and
+names the folder of their shards.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from castalia.errors import CheckpointMismatch, DamagedFile, InvalidParameter, TrainingWarning
+from castalia.errors import (
+    CastaliaError,
+    CheckpointMismatch,
+    DamagedFile,
+    InvalidParameter,
+    TrainingWarning,
+)
 from castalia.train.tensorfile import parts, read_header, unpack
 from castalia.utils.atomic_files import atomic_write, writing
 from castalia.utils.regular_files import parse_json, read_regular
@@ -106,9 +114,23 @@ def _prune(written: Path, keep: int) -> None:
     for path in _checkpoints(written.parent):
         with suppress(OSError):
             aged.append((path == written, path.stat().st_mtime_ns, path))
-    for _, _, path in sorted(aged, reverse=True)[keep:]:
+    ordered = [path for _, _, path in sorted(aged, reverse=True)]
+    for path in ordered[keep:]:
         with suppress(OSError):
             path.unlink()
+    _drop_shards(written.parent, ordered[:keep])
+
+
+def _drop_shards(folder: Path, kept: list[Path]) -> None:
+    """Delete the shards that none of these checkpoints refers to."""
+    found = list(folder.glob("*.shards"))
+    needed = set()
+    for path in kept if found else []:
+        with suppress(CastaliaError, OSError):
+            needed.add(read_checkpoint(path)[1]["shards"]["folder"])
+    for place in found:
+        if place.name not in needed:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _checkpoints(folder: str | Path) -> list[Path]:
@@ -171,7 +193,10 @@ def _opened(raw: bytes, path: str | Path) -> tuple[dict[str, Tensor], Any]:
 
 
 def latest_checkpoint(
-    folder: str | Path, *, clean: bool = True
+    folder: str | Path,
+    *,
+    clean: bool = True,
+    shards_are_whole: Callable[[Path, dict[str, str]], bool] | None = None,
 ) -> tuple[dict[str, Tensor], Any] | None:
     """Return the newest whole checkpoint of a folder, or None.
 
@@ -184,14 +209,22 @@ def latest_checkpoint(
     clean
         Whether to delete what interrupted writes left behind. Pass False when another process may
         be writing there.
+    shards_are_whole
+        Says whether the files of a folder, with their digests, are there and unaltered; None:
+        checkpoints that are divided among processes are not expected.
     """
     if clean:
         for leftover in Path(folder).glob(".step-*.safetensors.*"):
             with suppress(OSError):
                 leftover.unlink()
+        _drop_shards(Path(folder), _checkpoints(folder))
     for path in _checkpoints(folder):
         try:
-            return read_checkpoint(path)
+            tensors, state = read_checkpoint(path)
+            shards = state.get("shards") if isinstance(state, dict) else None
+            if shards and not _whole(Path(folder), shards, shards_are_whole):
+                raise DamagedFile(f"latest_checkpoint: shards of `{path}` are damaged.")
+            return tensors, state
         except FileNotFoundError:  # the training just replaced it
             continue
         except DamagedFile:
@@ -201,3 +234,9 @@ def latest_checkpoint(
                 stacklevel=2,
             )
     return None
+
+
+def _whole(
+    folder: Path, shards: dict[str, Any], check: Callable[[Path, dict[str, str]], bool] | None
+) -> bool:
+    return check is not None and check(folder / shards["folder"], shards["digests"])

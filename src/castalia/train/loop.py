@@ -163,12 +163,13 @@ class _Loop:
             if saved is not None:
                 self._return_to(saved)
                 if saved["finished"]:
-                    return self._end(saved["net"])
+                    held = {"net": place.strategy.state_dict(place.net)}
+                    return self._end(self.recorder.fetch(saved, held, ("net",))["net"])
             self.dispatch("on_fit_start", state)
             try:
                 self._stages(legs, saved, optimizers)
             except BaseException:
-                place.strategy.release(place.net)
+                place.release()
                 self.dispatch("on_failure", state)
                 raise
             place.net._compiled_call_impl = None  # else predictions would compile it once more
@@ -212,7 +213,9 @@ class _Loop:
         self.average = build_average(self.training.average, [*trained, *self.statistics])
         self.order_seed = derive(self.seed, number)
         self.rate = LearningRate(self.stepper.parts, self.training.schedule, state)
-        self.point = ResumePoint(place, self.stepper, self.average, self.terms, self.best)
+        self.point = ResumePoint(
+            place, self.stepper, self.average, self.terms, self.best, self.recorder
+        )
 
     def _parts(self, leg: _Leg) -> StepParts:
         place, listeners = self.place, {}
@@ -225,6 +228,7 @@ class _Loop:
             and place.home == place.device
             and place.strategy.world == 1
             and not listeners
+            and not self.training.recompute
             and closure_kind(optimizer_class(self.training.optimizer)) is None
         )
         parts = StepParts(
@@ -324,7 +328,6 @@ class _Loop:
         if self.validation is not None:
             with _swapped(self.average):
                 line["val_loss"] = loss = self.validation(self.stepper.parts)
-                # Sharded weights are kept whole.
                 parts = self.validation.parts if self.place.strategy.world == 1 else [loss]
                 self.best.watch(parts, state, lambda: self.place.strategy.state_dict(state.net))
         line |= {"lr": state.lr, "seconds": seconds}
@@ -358,7 +361,8 @@ class _Loop:
         place = self.place
         if weights is not None:
             place.strategy.load_state_dict(place.net, weights)
-        place.strategy.release(place.net.eval())
+        place.net.eval()
+        place.release()
         self.state.weights = place.strategy.whole_weights(place.net)
         return self.state
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from castalia.errors import DamagedFile, WriteFailed
 from castalia.train.checkpoint import latest_checkpoint, write_checkpoint
 from castalia.train.checkpoint_pace import CheckpointPace
 from castalia.train.runs import Run, RunStore
+from castalia.train.shard_files import read_shards, shards_are_whole, write_shards
 from castalia.train.state import TrainState
 from castalia.train.state_trees import flatten, unflatten
 from castalia.train.strategy import Single
@@ -24,6 +26,7 @@ __all__ = ["Recorder"]
 
 CLOCKED = 50  # steps after which the clock is asked
 SHOWN = 1.0  # seconds after which an epoch's line is there for others to read
+SHARDED = ("net", "optimizers", "objective", "average", "best", "random")  # of a checkpoint
 POSITION = ("stage", "stage_index", "epoch", "step", "total", "lr", "history", "best", "stopped")
 
 
@@ -75,7 +78,9 @@ class Recorder:
         if self.run is None or self.folder is None:
             return None
         self._begin(self.run)
-        found = latest_checkpoint(self.folder, clean=self.strategy.rank == 0)
+        found = latest_checkpoint(
+            self.folder, clean=self.strategy.rank == 0, shards_are_whole=self._whole
+        )
         if found is None:
             return None
         tensors, state = found
@@ -98,15 +103,46 @@ class Recorder:
             raise WriteFailed("Training: the first process could not use the run's folder.")
 
     def save(self, state: TrainState, payload: dict[str, Any]) -> None:
-        """Write a checkpoint, from the first process only."""
-        if self.run is None or self.folder is None or self.strategy.rank > 0 or self.run.gone:
+        """Write a checkpoint, from the first process; where they divide weights, from all."""
+        if self.run is None or self.folder is None:
             return
-        position = {name: getattr(state, name) for name in POSITION}
+        here = self.strategy.rank == 0 and not self.run.gone
+        if not (self.strategy.agree(int(here)) if self.strategy.sharded else here):
+            return
         with self.pace.writing():
-            tensors, tree = flatten({"position": position, **payload})
-            self.run.flush()  # a resumed run has every point up to here
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_checkpoint(self.folder, state.total, tensors, tree)
+            if here:
+                self.run.flush()  # a resumed run has every point up to here
+                self.folder.mkdir(parents=True, exist_ok=True)
+            if self.strategy.sharded:
+                payload = self._divided(self.folder, payload)
+            if here:
+                position = {name: getattr(state, name) for name in POSITION}
+                tensors, tree = flatten({"position": position, **payload})
+                write_checkpoint(self.folder, state.total, tensors, tree)
+
+    def _divided(self, folder: Path, payload: dict[str, Any]) -> dict[str, Any]:
+        """Write the tensors of all processes as shards; return the rest, which names them."""
+        tensors, tree = flatten({name: payload.pop(name) for name in SHARDED})
+        name = f"{self.strategy.agree(secrets.randbits(31)):08x}.shards"
+        digests = write_shards(folder / name, tensors)
+        return {**payload, "shards": {"folder": name, "digests": digests, "tree": tree}}
+
+    def _whole(self, folder: Path, digests: dict[str, str]) -> bool:
+        """Whether shards are as they were written; each process checks some."""
+        rank, world = self.strategy.rank, self.strategy.world
+        bad = torch.tensor(float(not shards_are_whole(folder, digests, rank, world)))
+        return not any(map(bool, self.strategy.gather(bad)))
+
+    def fetch(
+        self, saved: dict[str, Any], template: dict[str, Any], kinds: tuple[str, ...] = SHARDED
+    ) -> dict[str, Any]:
+        """Return a checkpoint with what it keeps in shards: as ``template``, or else whole."""
+        shards = saved.get("shards")
+        if shards is None or self.folder is None:
+            return saved
+        tree = {name: shards["tree"][name] for name in kinds}
+        tensors = read_shards(self.folder / shards["folder"], flatten(template)[0], kinds)
+        return {**saved, **unflatten(tensors, tree)}
 
     def is_due(self, every: int | None = None, step: int = 0) -> bool:
         """Whether a checkpoint is due: after so many steps, or by the first process's clock."""

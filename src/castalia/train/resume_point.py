@@ -13,6 +13,7 @@ from castalia.errors import CheckpointMismatch, TrainingWarning
 from castalia.optim import Average
 from castalia.train.best_weights import BestWeights
 from castalia.train.placement import Placement
+from castalia.train.recorder import Recorder
 from castalia.train.step_terms import StepTerms
 from castalia.train.stepper import Stepper
 
@@ -25,9 +26,9 @@ class ResumePoint:
 
     Parameters
     ----------
-    place, stepper, average, terms, best
-        Network and processes, optimizers and objective, averaged weights, terms of the epoch, and
-        the best weights.
+    place, stepper, average, terms, best, recorder
+        Network and processes, optimizers and objective, averaged weights, terms of the epoch, the
+        best weights, and where checkpoints are.
     """
 
     place: Placement
@@ -35,6 +36,7 @@ class ResumePoint:
     average: Average | None
     terms: StepTerms
     best: BestWeights
+    recorder: Recorder
 
     def save(self, finished: bool) -> dict[str, Any]:
         """Return everything that the rest of the training depends on, but for its position."""
@@ -57,6 +59,8 @@ class ResumePoint:
     def load(self, saved: dict[str, Any]) -> None:
         """Put back weights, optimizers, averages and random states as they were."""
         place, stepper, rank = self.place, self.stepper, self.place.strategy.rank
+        if place.strategy.sharded:
+            saved = self.recorder.fetch(saved, self._template())
         carried = saved.get("objective", {})  # checkpoints of earlier versions have none
         same = self._as_many(len(saved["random"][0]), carried)
         place.strategy.load_state_dict(place.net, saved["net"])
@@ -72,6 +76,12 @@ class ResumePoint:
         torch.set_rng_state(random[0])
         if place.device.type == "cuda" and len(random) > 1:
             torch.cuda.set_rng_state(random[1], place.device)
+
+    def _template(self) -> dict[str, Any]:
+        """Return what is divided among processes, as this one holds it."""
+        weights = self.place.strategy.state_dict(self.place.net)
+        optimizers = self.stepper.parts.optimizer_states()
+        return {"net": weights, "best": weights, "optimizers": optimizers}
 
     def _as_many(self, before: int, carried: dict[str, Any]) -> bool:
         """Whether as many processes go on; others can, unless the objective has state in each."""

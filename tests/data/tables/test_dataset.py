@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pacsv
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
@@ -146,3 +147,14 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
     path.write_text("a,b\nx,2\n")
     with pytest.raises(InvalidData, match="must not change while it is read"):
         data.table()
+
+
+def test_the_mark_of_a_streamed_folder_and_data_set_follows_their_files(tmp_path):
+    for i in range(2):
+        pq.write_table(pa.table({"a": [1.0, 2.0], "y": [i, 1]}), tmp_path / f"{i}.parquet")
+    sources = [tmp_path, pads.dataset(tmp_path)]
+    before = [read(source, stream=True).fingerprint() for source in sources]
+    assert before == [read(source, stream=True).fingerprint() for source in sources]
+    pq.write_table(pa.table({"a": [1.0, 3.0], "y": [1, 1]}), tmp_path / "1.parquet")
+    after = [read(source, stream=True).fingerprint() for source in sources]
+    assert all(one != other for one, other in zip(before, after, strict=True))

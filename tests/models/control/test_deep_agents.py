@@ -67,6 +67,13 @@ def test_what_comes_next_is_chosen_by_the_new_network_and_valued_by_the_old_one(
     assert not torch.equal(net(after), net.target(after))
     loss.after_step(net)
     assert torch.equal(net(after), net.target(after))
+    with torch.no_grad():
+        before = [p.add_(1).clone() for p in net.target.parameters()]
+    QLoss(0.9, renew=1, blend=0.25).after_step(net)
+    for old, new, mixed in zip(
+        before, net.online.parameters(), net.target.parameters(), strict=True
+    ):
+        assert_close(mixed, 0.75 * old + 0.25 * new)
 
 
 def test_a_final_state_is_worth_what_it_pays():

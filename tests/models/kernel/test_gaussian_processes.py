@@ -12,6 +12,7 @@ from sklearn.gaussian_process import kernels as sk
 from castalia import (
     GaussianProcessClassifier,
     GaussianProcessRegressor,
+    KernelRidge,
     SparseGaussianProcess,
 )
 from castalia.errors import InvalidData, InvalidParameter, ShapeMismatch, TrainingWarning
@@ -296,6 +297,13 @@ def test_bad_kernels_and_rows_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fixed(RBF(1.0) + White(0.1), twins, [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("kind", [GaussianProcessRegressor, GaussianProcessClassifier, KernelRidge])
+def test_more_rows_than_memory_holds_are_refused_before_anything_is_tried(kind, monkeypatch):
+    monkeypatch.setattr(kernel_matrix, "_memory", lambda: 1000)
+    with pytest.raises(InvalidData, match="rows need matrices of .* Use SparseGaussianProcess"):
+        kind(device="cpu").fit(np.eye(8), np.arange(8) % 2)
 
 
 def test_a_kernel_reads_as_it_is_written_and_can_be_searched():

@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 from torch.testing import assert_close
 
-from castalia import MLPRegressor, Training
+import castalia
+from castalia import ConvNetClassifier, MLPClassifier, MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
-from castalia.models.meta.maml import MetaLoss
+from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates
 from castalia.models.meta.starting_weights import adapted
-from castalia.objectives import SquaredError
+from castalia.objectives import CrossEntropy, SquaredError
 from castalia.protocols import Batch
 
 HALF = SquaredError(scale="half")
@@ -47,6 +49,62 @@ def test_tasks_side_by_side_are_tasks_one_by_one():
         outputs = torch.func.functional_call(net, fast, (task_x[outside],))
         losses.append(HALF.rows(outputs, task_y[outside]).mean())
     assert_close(together, torch.stack(losses).mean())
+
+
+def test_tasks_are_drawn_from_classes_and_new_ones_are_learnt_from_two_rows_each(tmp_path):
+    def angles(classes, seed):
+        random = np.random.default_rng(seed)
+        angle = np.repeat(random.uniform(0, 2 * np.pi, classes), 10)
+        X = np.c_[np.cos(angle), np.sin(angle), random.normal(size=(len(angle), 2))]
+        X[:, :2] += 0.05 * random.normal(size=(len(angle), 2))
+        return X, np.repeat(np.arange(classes), 10)
+
+    net = MLPClassifier(hidden=(32,), training=Training(validation=0))
+    model = MAML(net, ways=3, shots=2, inner_lr=0.5, tasks=10, lr=1e-2, random_state=0)
+    fresh = clone(model).set_params(epochs=1, lr=1e-9).fit(*angles(60, 0))
+    model.set_params(epochs=30).fit(*angles(60, 0))
+    X, y = angles(30, 1)
+    found = model.score(X, y, groups=y // 3)
+    assert found > fresh.score(X, y, groups=y // 3) + 0.05
+    known = np.flatnonzero((y < 3) & (np.arange(300) % 10 < 2))
+    named = model.adapt(X[known], np.array(["c", "a", "b"])[y[known]])
+    assert named.classes_.tolist() == ["a", "b", "c"]
+    castalia.save(model, tmp_path / "model")
+    assert castalia.load(tmp_path / "model").score(X, y, groups=y // 3) == found
+    with pytest.raises(InvalidData, match="as many classes as `ways`, 3; got 2"):
+        model.adapt(X[:20], y[:20])
+    with pytest.raises(InvalidData, match="3 classes or more, with 3 rows or more each; got 2"):
+        clone(model).fit(X[:20], y[:20])
+    with pytest.raises(InvalidParameter, match="must be a classifier where `ways` is set"):
+        MAML(ways=3).fit(X, y)
+    with pytest.raises(InvalidParameter, match="must not normalise over batches"):
+        MAML(ConvNetClassifier(widths=(2,)), ways=2).fit(np.zeros((20, 8, 8)), y[:20])
+
+
+def test_an_episode_is_its_task_with_as_many_known_rows_of_each_class():
+    net = nn.Sequential(nn.Linear(2, 3)).double()
+    x = torch.randn(6, 1, 2, dtype=torch.float64).expand(6, 5, 2)  # rows of a class are alike
+    settings = (CrossEntropy(), 2, 0.3, 1)
+    found = EpisodeLoss(*settings, ways=3, queries=3).terms(net, Batch(x), "train")["loss"]
+    weights, losses = dict(net.named_parameters()), []
+    for task in x.split(3):
+        truth = torch.arange(3)
+        fast = adapted(net, weights, CrossEntropy(), task[:, 0], truth, 0.3, 1)
+        outputs = torch.func.functional_call(net, fast, (task[:, 0],))
+        losses.append(CrossEntropy().rows(outputs, truth).mean())
+    assert_close(found, torch.stack(losses).mean())
+
+
+def test_learnt_rates_step_where_the_gradient_of_the_query_says():
+    net = nn.Linear(1, 1, bias=False).double()
+    net.weight.data.fill_(0.7)
+    both = StartAndRates(net, 0.1)
+    x = torch.full((1, 2, 1), 2.0, dtype=torch.float64)
+    y = torch.ones(1, 2, 1, dtype=torch.float64)
+    MetaLoss(HALF, 1, 0.0, 1).terms(both, Batch(x, y), "train")["loss"].backward()
+    slope = 2.0 * (0.7 * 2.0 - 1.0)
+    fast = 0.7 - 0.1 * slope
+    assert both.values[0].grad.item() == pytest.approx(-slope * 2.0 * (fast * 2.0 - 1.0))
 
 
 def sines(tasks, points, seed):

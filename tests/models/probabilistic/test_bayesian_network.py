@@ -384,6 +384,8 @@ def test_evidence_that_makes_no_sense_is_refused():
         net.marginals({last: "p"})
     with pytest.raises(InvalidData, match="must be a variable `V0`.*Did you mean `v0`"):
         net.marginals({"V0": "p"})
+    with pytest.raises(InvalidData, match=r"named one by one, such as query.*got \['v0', 'v1'\]"):
+        net.query(["v0", "v1"])
     with pytest.raises(InvalidData, match="`w`, which is continuous, must be a finite number"):
         mixed_network().marginals({"w": "high"})
     with pytest.raises(InvalidParameter, match="`u` is continuous and has no probabilities"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
 
 import castalia
 from castalia import (
@@ -102,8 +103,13 @@ def test_the_error_of_a_factorised_layer_is_the_energy_that_is_left_out():
 
 @pytest.mark.parametrize(
     "settings, times",
-    [({"method": "int8"}, 3.2), ({"method": "prune", "keep": 0.5}, 1.2), ({"keep": 0.9}, 1.2)],
-    ids=["int8", "prune", "svd"],
+    [
+        ({"method": "int8"}, 3.2),
+        ({"method": "prune", "keep": 0.5}, 1.2),
+        ({"keep": 0.9}, 1.2),
+        ({"method": "filters", "keep": 0.9}, 1.05),
+    ],
+    ids=["int8", "prune", "svd", "filters"],
 )
 def test_a_compressed_network_is_smaller_and_nearly_as_good(tmp_path, settings, times):
     X, y = sine(200)
@@ -116,6 +122,24 @@ def test_a_compressed_network_is_smaller_and_nearly_as_good(tmp_path, settings, 
     np.testing.assert_array_equal(castalia.load(tmp_path / "model").predict(X), model.predict(X))
     file = (tmp_path / "model" / "weights.safetensors").stat().st_size
     assert file < model.sizes_["after"] + 6000
+
+
+def test_a_fitted_network_is_compressed_as_it_is_and_each_share_has_its_price():
+    X, y = sine(200)
+    net = MLPRegressor(hidden=(32, 32), epochs=20, lr=0.01, training=Training(validation=0))
+    net.fit(X, y)
+    before = net.predict(X)
+    same = Compress(method="prune", keep=1.0).compress(net)
+    np.testing.assert_array_equal(same.predict(X), before)
+    half = Compress(method="filters", keep=0.5).compress(net)
+    weights = [w for w in half.module_.parameters() if w.ndim == 2]
+    assert [(w == 0).all(dim=1).sum().item() for w in weights] == [16, 16, 0]
+    np.testing.assert_array_equal(net.predict(X), before)  # it stays as it is
+    lines = Compress(method="prune").tradeoff(net, X, y, keep=(0.1, 1.0))
+    assert lines[0]["smaller"] > lines[1]["smaller"]
+    assert lines[0]["score"] < lines[1]["score"] == net.score(X, y)
+    with pytest.raises(InvalidParameter, match="`model` must be one of ours that is trained by"):
+        Compress().compress(DecisionTreeRegressor())
 
 
 def test_whole_numbers_are_within_half_a_step_of_the_weights():

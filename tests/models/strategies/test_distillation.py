@@ -9,12 +9,13 @@ from sklearn.svm import LinearSVC
 from torch import nn
 from torch.testing import assert_close
 
-from castalia import Distill, MLPClassifier, MLPRegressor, Training
+from castalia import ConvNetClassifier, Distill, MLPClassifier, MLPRegressor, Training
+from castalia.data.augment import Flip
 from castalia.errors import InvalidParameter
 from castalia.models.strategies.distillation import Distillation
 from castalia.objectives import CrossEntropy
 from castalia.protocols import Batch
-from castalia.testing.toys import moons, sine
+from castalia.testing.toys import moons, sine, stripes
 
 NET = MLPClassifier(hidden=(16,), epochs=60, lr=0.03, training=Training(validation=0))
 
@@ -71,3 +72,13 @@ def test_a_teacher_of_other_classes_or_without_probabilities_is_refused(teacher)
         InvalidParameter, match=r"`teacher` must have `predict_proba` and the class"
     ):
         Distill(NET, teacher=teacher.fit(X, y + 1)).fit(X, y)
+
+
+def test_a_student_of_changed_images_is_held_against_its_teacher_too():
+    X, y = stripes(60)
+    plain = ConvNetClassifier(widths=(8,), epochs=12, lr=0.01, training=Training(validation=0))
+    teacher = clone(plain).set_params(random_state=1).fit(X, y)
+    student = plain.set_params(augment=Flip())
+    model = Distill(student, teacher=teacher, share=1.0, random_state=0).fit(X, y[::-1])
+    assert "teacher" in model.history_[-1]
+    assert model.score(X, y) > 0.9  # what it is told, not the labels it was given

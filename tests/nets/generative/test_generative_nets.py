@@ -13,6 +13,7 @@ from castalia.nets.generative import (
 )
 from castalia.nets.generative.coupling_flow import spline
 from castalia.nets.generative.draw_network import filters, window
+from castalia.nn import uncompiled
 
 
 def test_a_tied_decoder_is_the_encoder_transposed():
@@ -91,6 +92,28 @@ def test_windows_get_gradients_and_the_canvas_adds_up():
     assert_close(shown[:, -1], found.canvas)
     assert_close(windows, found.windows)
     assert_close(net.decode(found.z.flatten(1)), found.canvas)
+
+
+def test_one_step_of_draw_is_compiled_and_bf16_does_not_reach_its_windows(monkeypatch):
+    calls = []
+
+    def compiled(step, **options):
+        return lambda *given: calls.append(options) or step(*given)
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    torch.manual_seed(0)
+    net, x = DRAWNetwork(1, (8, 6), code=3, steps=4, hidden=8, window=3), torch.rand(2, 1, 8, 6)
+    noise = torch.randn(2, 4, 3)
+    plain = net(x, noise)
+    net.compile(mode="default")
+    with torch.autocast("cpu", torch.bfloat16):
+        found = net(x, noise)
+    assert calls == [{"mode": "default"}] * 4
+    for one, other in zip(found, plain, strict=True):
+        assert_close(one, other, atol=0, rtol=0)
+    with uncompiled(net):
+        net(x)
+    assert len(calls) == 4
 
 
 def test_windows_begin_in_the_middle_without_gaps_and_write_what_the_patch_says():

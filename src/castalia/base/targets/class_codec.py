@@ -38,7 +38,7 @@ class ClassCodec(TargetCodec):
             _check_labels(est, y)
             est.classes_ = np.arange(y.shape[1])
             return Target(torch.from_numpy(y.astype(np.float64)), y.shape[1], weight)
-        est.classes_, codes = encode_classes(est, y)
+        est.classes_, codes = encode_classes(est, y, narrow=getattr(X, "streaming", False))
         return self.coded(est, codes, weight)
 
     def coded(self, est: Any, codes: np.ndarray, weight: np.ndarray | None) -> Target:
@@ -174,11 +174,16 @@ def _given_weights(owner: str, setting: dict[Any, Any], classes: np.ndarray) -> 
     return np.array(found, dtype=np.float64)
 
 
-def encode_classes(owner: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes of exclusive labels, two or more, and each row's class number."""
+def encode_classes(
+    owner: Any, y: np.ndarray, *, narrow: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes of exclusive labels, two or more, and each row's class number.
+
+    ``narrow`` numbers take as few bytes as they can, instead of eight.
+    """
     labels = column_or_1d(y, warn=True)
     try:
-        classes, codes = _class_codes(labels)
+        classes, codes = _class_codes(labels, narrow)
     except TypeError as error:
         kinds = " and ".join(sorted({type(label).__name__ for label in labels}))
         raise InvalidData(
@@ -193,12 +198,12 @@ def encode_classes(owner: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def _class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _class_codes(y: np.ndarray, narrow: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes and each row's class number, a chunk at a time: y may be very long."""
     chunks = [y[span] for span in spans(len(y))]
     classes = np.unique(np.concatenate([np.unique(chunk) for chunk in chunks]))
     check_classification_targets(classes if y.dtype.kind == "f" else y[: len(chunks[0])])
-    codes = np.empty(len(y), dtype=np.int64)
+    codes = np.empty(len(y), np.min_scalar_type(-len(classes)) if narrow else np.int64)
     for span, chunk in zip(spans(len(y)), chunks, strict=True):
         codes[span] = np.searchsorted(classes, chunk)
     return classes, codes

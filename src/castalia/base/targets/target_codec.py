@@ -46,7 +46,8 @@ class TargetCodec:
 
     required: ClassVar[bool] = True  # whether ``fit`` needs a y
     judges: ClassVar[bool] = False  # whether ``conclude`` wants outputs of the validation rows,
-    judges_training: ClassVar[bool] = False  # and without any, those of the rows trained on
+    judges_training: ClassVar[bool] = False  # and without any, those of the rows trained on,
+    most_judged: ClassVar[int | None] = None  # of which so many will do
 
     def check(self, est: Any, adapter: Any, X: Any, y: Any) -> Any:
         """Return y checked against the rows X, which the adapter has checked already."""

@@ -33,6 +33,7 @@ class ArrowSource:
 
     def __init__(self, dataset: Any, text: str = "the pyarrow data set") -> None:
         self.dataset, self.text = dataset, text
+        self.files = getattr(dataset, "files", []) or [text]
         self.names = list(dataset.schema.names)
         check_names(self.names, text)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,8 @@ class Dataset:
                 f"Dataset.labels: {self.source} must have a target. Read it with `target=...`."
             )
         found = self.column(self.target)
+        if found.dtype.kind in "biu":
+            return found
         absent = (
             np.array([v is None for v in found])
             if found.dtype == object
@@ -273,14 +276,23 @@ class Dataset:
         """Return a hash of the content; of path, size, time and types for a streaming one."""
         found = hashlib.sha256(f"{len(self)} {self._columns} {self.arrow_schema}".encode())
         if self.streaming:
-            path = self._origin.path
-            state = path.stat()
-            found.update(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}".encode())
+            for part in getattr(self._origin, "parts", [self._origin]):
+                for path in getattr(part, "files", None) or [part.path]:
+                    found.update(_state(path).encode())
         else:
             for chunk in self.chunks():
                 for column in chunk.columns:
                     _hash(found, column.combine_chunks())
         return found.hexdigest()
+
+
+def _state(path: Any) -> str:
+    """Return name, size and time of a file; of one that is elsewhere, its name."""
+    place = Path(path)
+    if not place.exists():
+        return str(path)
+    state = place.stat()
+    return f"{place.resolve()} {state.st_size} {state.st_mtime_ns}"
 
 
 def _hash(found: Any, column: Any) -> None:

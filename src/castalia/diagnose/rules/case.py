@@ -10,6 +10,7 @@ import numpy as np
 from castalia.diagnose.record import Record
 from castalia.diagnose.rules.case_objective import BINARY_LOSSES, FEW, LATE, Objective, single
 from castalia.diagnose.rules.distinct_rows import distinct_rows
+from castalia.diagnose.rules.simple_models import best_of_simple, projected
 from castalia.diagnose.thresholds import limit
 
 __all__ = ["Case"]
@@ -17,6 +18,7 @@ __all__ = ["Case"]
 LEAST_ROWS = 16  # in a loss that says something about the network rather than about its rows
 TRIFLE = limit("case.trifle")
 THRIVES = 20  # steps
+BARREN, MOST_ROWS = 150, 1500  # rows in which a simple model would find something
 MEDIAN = 1.25  # standard error of a median over that of a mean
 SAME_GAP = limit("case.same_gap")
 NEVER_NEGATIVE = ("mse", "l1", "bce", "bce_logits", "cross_entropy")
@@ -131,11 +133,18 @@ class Case(Objective):
     @cached_property
     def left(self) -> float:
         """Loss of the data at the end, that can be held against guessing; NaN where unknown."""
-        if self.pooled > 1 and self.comparable:  # the losses are of more rows than were kept
+        if (self.pooled > 1 or self._kept_in_part) and self.comparable:
+            # The losses are of more rows than were kept.
             return float(self.finite[-max(5, len(self.finite) // 4) :].mean())
         if np.isfinite(self.fit_loss):
             return self.fit_loss
         return self.final if self.comparable else np.nan
+
+    @cached_property
+    def _kept_in_part(self) -> bool:
+        """Whether only the first answers of a batch were kept: of texts, those of few sentences."""
+        kept = zip(self.record.train.outputs, self.record.train.targets, strict=True)
+        return any(o is not None and t is not None and len(o) < len(t) for o, t in kept)
 
     @cached_property
     def stuck(self) -> bool:
@@ -245,6 +254,26 @@ class Case(Objective):
         steady = len(shares) > 3 and float(np.std(shares)) < limit("case.smoothing_spread")
         any_at_all = steady and np.mean(shares) > limit("case.smoothing_least")
         return float(np.mean(shares)) if any_at_all else 0.0
+
+    @cached_property
+    def barren(self) -> bool:
+        """Whether nothing is learnt of classes, and simple models find nothing in the rows either.
+
+        Then the labels are not those of the rows, or the rows say nothing about them.
+        """
+        if self.labels is None or self.pairs is None or self.shifted:
+            return False
+        if not self.stuck or self.falls:
+            return False
+        x, first = np.unique(self.pairs[0].astype(float), axis=0, return_index=True)
+        some = np.random.default_rng(0).permutation(len(x))[:MOST_ROWS]
+        x, y = x[some], self.pairs[1][first][some]
+        counts = np.unique(y, return_counts=True)[1]
+        if len(x) < BARREN or len(counts) < 2 or not np.isfinite(x).all():
+            return False
+        often = float(counts.max() / len(y))
+        by_chance = 2 * np.sqrt(often * (1 - often) / len(y))
+        return bool(best_of_simple(projected(x), y, classes=True)[1] < often + by_chance)
 
     # ------------------------------------------------------------------ outputs
 

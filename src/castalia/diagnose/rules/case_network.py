@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +13,7 @@ from castalia.diagnose.thresholds import limit
 
 __all__ = ["Network"]
 
+UNROLLED = 8  # calls in one pass
 TINY = 200  # numbers in all weights of a network
 NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
 
@@ -34,6 +36,12 @@ class Network:
                 if matrix and kind not in ("Embedding", "EmbeddingBag") and name not in order:
                     order.append(name)
         return order
+
+    @cached_property
+    def unrolled(self) -> dict[str, int]:
+        """Layers that one pass applies over and over, as a recurrence does, and how often."""
+        calls = Counter(layer for look in self.looks[:1] for layer, _, _ in look.structure)
+        return {layer: n for layer, n in calls.items() if n >= UNROLLED}
 
     @cached_property
     def narrow(self) -> bool:
@@ -146,12 +154,11 @@ class Network:
             if weight.radius is None:
                 continue
             layer = weight.name.rpartition(".")[0]
-            calls = [sum(n == layer for n, _, _ in look.structure) for look in self.looks[:1]]
-            unrolled = max(calls, default=0)
             cell = weight.kind in ("RNN", "RNNCell")
-            if not cell and unrolled < 8:
+            if not cell and layer not in self.unrolled:
                 continue
-            return layer, weight.radius * self._slope, max(steps if cell else 0, unrolled)
+            calls = max(steps if cell else 0, self.unrolled.get(layer, 0))
+            return layer, weight.radius * self._slope, calls
         return None
 
     @cached_property

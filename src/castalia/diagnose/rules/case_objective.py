@@ -156,21 +156,30 @@ class Objective(Network, Kept):
     def computed(self) -> bool:
         """Whether the numbers to learn are no data, as returns that an agent reckons with.
 
-        They differ where a row comes again; or none of the first half of the training does in the
-        second, as each rollout of an agent is left behind, and nobody validates.
+        None of the first half of the training comes in the second, as each rollout of an agent is
+        left behind, and nobody validates; or they are reckoned.
         """
         if self.labels is not None or self.pairs is None:
             return False
+        which = np.unique(self.pairs[0], axis=0, return_inverse=True)[1].reshape(-1)
+        half = len(which) // 2
+        if not np.isin(which[half:], which[:half]).any():
+            return not self.record.evaluations
+        return self.reckons
+
+    @cached_property
+    def reckons(self) -> bool:
+        """Whether the numbers to learn differ where a row comes again, or the network acts."""
+        if self.labels is not None or self.pairs is None:
+            return self.acts
         x, y = self.pairs
         _, which, counts = np.unique(x, axis=0, return_inverse=True, return_counts=True)
         which = which.reshape(-1)
         low, high = np.full(len(counts), np.inf), np.full(len(counts), -np.inf)
         np.minimum.at(low, which, y)
         np.maximum.at(high, which, y)
-        half = len(which) // 2
-        if not np.isin(which[half:], which[:half]).any():
-            return not self.record.evaluations
-        return float((high > low)[counts > 1].mean()) > limit("targets.computed")
+        differ = (high > low)[counts > 1]  # of rows that come again
+        return self.acts or bool(differ.sum() > limit("targets.computed") * max(len(differ), 1))
 
     @cached_property
     def guess(self) -> float:

@@ -14,6 +14,8 @@ __all__ = ["holds", "softened"]
 # What may be odd and do no harm: a remark where the loss falls all the time.
 WHATEVER_ELSE = ("CST108", "CST110", "CST112", "CST301", "CST302", "CST304", "CST305")
 OF_STEPS = ("CST101", "CST103", "CST104", "CST107", "CST113", "CST114", "CST503")
+# What a network shows whose rows say nothing about their targets.
+BY_NOTHING = {f"CST{n}" for n in (101, 102, 103, 104, 106, 107, 111, 113, 114, 401, 402, 404)}
 BY_HARM = ("CST101", "CST103", "CST104", "CST107", "CST306", "CST406")
 
 
@@ -26,6 +28,8 @@ def softened(case: Case, found: Finding) -> Finding:
 
 def holds(case: Case, cause: str, symptom: str) -> bool:
     """Whether a cause may explain a symptom in this case, by their codes."""
+    if "CST403" in (cause, symptom) and {cause, symptom} & BY_NOTHING:
+        return case.barren == (cause == "CST403")
     if cause == "CST201" and symptom == "CST102":
         return False
     if cause == "CST201" and symptom == "CST301":

@@ -117,23 +117,24 @@ def _score_gap(case: Case) -> list[Evidence]:
 
 def over_regularised(case: Case) -> Iterator[Finding]:
     """A network held back by dropout or decay."""
-    if case.broken or case.adversarial or not case.steps_seen or not len(case.finite):
+    if case.broken or not case.steps_seen or not len(case.finite):
         return
+    if case.adversarial and not case.smothered:
+        return  # how low the loss of a game can go is not known
     if case.head.dropped and not case.learnt > limit("fit.learnt"):
         yield _outputs_dropped(case)
         return
-    if (
-        not _still_poor(case)
-        and not _penalty(case) > limit("fit.penalty")
-        and not _far_too_strong(case)
-    ):
-        return
     (layer, p), penalty = case.dropout, _penalty(case)
+    harmed = _still_poor(case) or penalty > limit("fit.penalty") or _far_too_strong(case)
+    odd = case.adversarial or (case.weight_decay > 1 and not case.well)
+    if not harmed and not odd:
+        return
+    severity = "warning" if harmed or case.adversarial else "info"  # unusual, and it learns
     if p > limit("dropout.strong"):
         inside = f" in `{layer}`" if layer else ""
         yield finding(
             "CST404",
-            "warning",
+            severity,
             0.85,
             f"Dropout of {number(p)}{inside} leaves too little to learn with.",
             Remedy(f"dropout={number(p)} → 0.2", {"dropout": 0.2}),
@@ -144,8 +145,8 @@ def over_regularised(case: Case) -> Iterator[Finding]:
         decay = case.optimizer.weight_decay
         yield finding(
             "CST404",
-            "warning",
-            0.87,
+            severity,
+            0.87 if severity == "warning" else 0.5,
             f"A weight decay of {number(decay)} pulls the weights to zero faster than the data "
             "push them.",
             Remedy(f"weight_decay={number(decay)} → 1e-4", {"training__weight_decay": 1e-4}),
@@ -177,7 +178,8 @@ def _outputs_dropped(case: Case) -> Finding:
 def _far_too_strong(case: Case) -> bool:
     """Whether dropout or decay is beyond all custom and the loss levelled off too high."""
     flat = case.level(0.7, 1.0) > limit("fit.flat") * case.level(0.4, 0.7)
-    return bool(flat and case.learnt < limit("fit.far_learnt") and case.smothered)
+    learnt = case.learnt if np.isfinite(case.learnt) else 1 - case.final / case.initial
+    return bool(flat and learnt < limit("fit.far_learnt") and case.smothered)
 
 
 def _still_poor(case: Case) -> bool:
@@ -227,9 +229,10 @@ def underfits(case: Case) -> Iterator[Finding]:
     least = limit("fit.simple_least")
     if simple is not None and simple[1] > max(simple[2] + limit("fit.simple"), least):
         name, theirs, ours = simple
+        going = case.descends and not flat  # it has not come to rest: more steps, not more room
         yield finding(
             "CST402",
-            "warning",
+            "info" if going else "warning",
             0.75 if flat else 0.6,
             f"The network underfits: on the training rows it explains {number(ours, 2)}, a {name} "
             f"{number(theirs, 2)} on rows it has not seen.",
@@ -311,13 +314,17 @@ def no_better(case: Case) -> Iterator[Finding]:
     enough = case.steps >= limit("steps.few") and not case.falls and not _one_of_many(case)
     clear = ratio > limit("fit.guess") and enough
     if ratio > limit("fit.hardly") and np.isfinite(ratio):
+        clear, also = clear or case.barren, " Simple models find nothing in the rows either."
         yield finding(
             "CST403",
             "warning" if clear else "info",
-            0.6 if clear else 0.4,
+            0.9 if case.barren else 0.6 if clear else 0.4,
             f"The loss ends at {number(loss, 3)}; always giving the same answer would cost "
-            f"{number(case.guess, 3)}.",
-            "See the other findings; without any, the inputs may say nothing about the targets.",
+            f"{number(case.guess, 3)}.{also * case.barren}",
+            "Look whether inputs and targets belong together: they may have been shuffled apart."
+            if case.barren
+            else "See the other findings; without any, the inputs may say nothing about the "
+            "targets.",
             Evidence(
                 "final loss over that of guessing",
                 ratio,

@@ -17,7 +17,7 @@ LEAST_ROWS = 48
 MOST_ROWS = 512
 NEIGHBOURS = 5
 PARTS = 3  # of a training, the last of which is judged
-LEAST_STEPS = 60
+LEAST_STEPS = 200  # before, a generator makes the same blur whatever it is given
 
 
 def collapsed_modes(case: Case) -> Iterator[Finding]:

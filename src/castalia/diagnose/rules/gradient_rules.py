@@ -19,9 +19,12 @@ PLURAL = {"weight": "weights", "bias": "biases"}
 
 
 def by_depth(case: Case, look: Look, suffix: str = "weight") -> np.ndarray:
-    """Root mean square of the gradient of each layer in the order of computation."""
+    """Root mean square of the gradient of each layer in the order of computation.
+
+    What is applied over and over in time, such as the gates of a cell, is no matter of depth.
+    """
     found = []
-    for name in case.depth:
+    for name in (one for one in case.depth if one.rpartition(".")[0] not in case.unrolled):
         own = name.rpartition("weight")[0] + suffix
         norm = look.gradients.get(own)
         if norm is not None and own in case.weights:

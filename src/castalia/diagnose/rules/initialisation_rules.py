@@ -9,6 +9,7 @@ import numpy as np
 from castalia.diagnose.finding_record import Evidence, Finding, finding
 from castalia.diagnose.rules.case import Case
 from castalia.diagnose.rules.case_objective import BINARY_LOSSES
+from castalia.diagnose.rules.input_rules import inputs_unscaled
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
@@ -24,9 +25,10 @@ def poor_start(case: Case) -> Iterator[Finding]:
         evidence = [*_loss(case), *_depth(case), *evidence]
     if not evidence:
         return
+    passed = case.well and any(inputs_unscaled(case))  # large inputs, large answers, and it learnt
     yield finding(
         "CST109",
-        "warning",
+        "info" if passed else "warning",
         min(0.9, 0.6 + 0.15 * len(evidence)),
         f"The network starts badly: {evidence[0].what} is {number(evidence[0].value, 3)}.",
         "Use an initialisation that keeps the spread: He for ReLU, Glorot for tanh and sigmoid.",

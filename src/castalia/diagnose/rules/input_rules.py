@@ -75,6 +75,8 @@ def targets_unscaled(case: Case) -> Iterator[Finding]:
     y = case.targets
     if y is None or case.head.loss not in REGRESSIONS or case.adversarial or len(y) < LEAST_ROWS:
         return
+    if case.reckons:
+        return  # what an agent reckons with follows from its own answers
     flat = y.reshape(len(y), -1).astype(float)
     flat = flat[np.isfinite(flat).all(axis=1)]
     if not len(flat):
@@ -119,6 +121,7 @@ def degenerate(case: Case) -> Iterator[Finding]:
     constant = np.asarray([c for c in constant if c not in missing or np.isnan(mean[c])])
     if _one_of_many(x):
         constant = constant[:0]  # a state or a category that was not met
+    to_be_made = case.adversarial or case.copies  # columns that are the answer cannot be dropped
     serial = np.asarray([j for j in _serial(x) if not _informative(case, j)], dtype=int)
     twins = _twins(x, std)
     if len(missing):
@@ -131,23 +134,13 @@ def degenerate(case: Case) -> Iterator[Finding]:
         and not case.pixels
         and not (x.shape[1] >= 60 and len(constant) < limit("columns.constant_share") * x.shape[1])
     ):
-        share = len(constant) / x.shape[1]
-        yield _column(
-            constant,
-            "never change",
-            "Drop them.",
-            len(constant),
-            "warning",
-            0.7 + 0.2 * (share > limit("columns.many")),
-        )
+        severity = "info" if to_be_made else "warning"
+        sure = 0.7 + 0.2 * (len(constant) / x.shape[1] > limit("columns.many"))
+        yield _column(constant, "never change", "Drop them.", len(constant), severity, sure)
     elif len(twins) and not case.pixels and not (x.shape[1] >= 60 and len(twins) < 4):
+        severity = "info" if to_be_made else "warning"
         yield _column(
-            twins,
-            "repeat other columns",
-            "Keep one of each.",
-            len(twins),
-            "warning",
-            0.75,
+            twins, "repeat other columns", "Keep one of each.", len(twins), severity, 0.75
         )
     elif len(constant):
         yield _column(

@@ -15,7 +15,8 @@ def linear_in_a_row(case: Case) -> Iterator[Finding]:
     if not case.looks:
         return
     structure = case.looks[0].structure
-    wider = {layer for layer, kind, _ in structure if kind.startswith("ConvTranspose")}
+    known = case.record.layers
+    wider = {layer.name for layer in known if layer.kind.startswith("ConvTranspose")}
     layers = {layer for layer, kind, _ in structure if kind not in ("Embedding", "EmbeddingBag")}
     pairs = [
         (below, layer)

@@ -36,7 +36,8 @@ def too_high(case: Case) -> Iterator[Finding]:
     broken = case.broken and not had_learnt
     # How low the loss of a code, or of numbers drawn in every step, can go is not known.
     poor = case.poor and case.task != "vae" and not case.computed
-    harmed = poor or broken or case.stuck
+    thrown = any(one.value > limit("rate.thrown") for one in _leapt(case)) and not tries
+    harmed = poor or broken or case.stuck or thrown
     if case.well:
         return
     if not harmed and not large and case.level(0.1, 0.3) < case.start:
@@ -44,7 +45,7 @@ def too_high(case: Case) -> Iterator[Finding]:
         passing = [*_leapt(case), *died]
         evidence = [one for one in evidence if one not in passing]
     weight = len(evidence)
-    if weight == 0 or (weight == 1 and not (harmed and (large or died or broken))):
+    if weight == 0 or (weight == 1 and not (harmed and (large or died or broken or thrown))):
         return
     if not harmed and (weight < 2 or case.computed or not _unsettled(case)):
         return  # what an agent reckons with never settles

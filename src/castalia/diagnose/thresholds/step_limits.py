@@ -38,6 +38,7 @@ STEPS = {
     ),
     "rate.died": Limit(0.6, "chosen", "share of a layer alive at the start and dead at the end"),
     "rate.spike": Limit(5.0, "corpus", "highest early loss over the first; healthy at most 2.6"),
+    "rate.thrown": Limit(100.0, "chosen", "the same of steps that throw the network away"),
     "rate.had_learnt": Limit(0.7, "corpus", "last loss over the first where it learnt, then broke"),
     "rate.above_best": Limit(1.3, "corpus", "last loss over the least tenth of the training"),
     "rate.jumps": Limit(0.15, "corpus", "spread of the late loss from step to step over its mean"),
@@ -76,7 +77,9 @@ STEPS = {
     "recurrence.amplifies": Limit(1.2, "corpus", "spectral radius of the recurrent weights"),
     "fresh.even": Limit(1.6, "definition", "fourth moment over the squared second; even 1.8"),
     "fresh.normal": Limit(3.4, "definition", "the same; normal 3, cut off at two spreads 2.4"),
-    "fresh.errors": Limit(3.0, "definition", "standard errors of the spread of rows' lengths"),
+    "fresh.errors": Limit(
+        4.5, "definition", "standard errors of the spread of rows' lengths, of many matrices"
+    ),
     "fresh.edge": Limit(1.1, "published", "largest singular value over that of chance"),
     "weights.few": Limit(0.02, "chosen", "share of the parameters that never change"),
     # --- units

@@ -23,12 +23,12 @@ CLASSES, OF_EACH = 12, 8
 LAYERS, MAPS, MAP_SIDE = 2, 16, 32
 
 
-def thumbnail(images: Images, row: int) -> str:
-    """Return an image as a data URI of a few kilobytes."""
+def thumbnail(images: Images, row: int, side: int = SIDE) -> str:
+    """Return an image as a data URI, small by default."""
     from PIL import Image
 
     height, width = images.take([row]).sizes[0]
-    scale = min(1.0, SIDE / max(height, width))
+    scale = min(1.0, side / max(height, width))
     size = max(1, round(height * scale)), max(1, round(width * scale))
     x = images.pixels([row], size, 1 if images.channels == 1 else 3)[0]  # (C, H, W)
     if x.is_floating_point():

@@ -347,7 +347,9 @@ class SeriesForecast(Kind):
     def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
         """Return the forecast of each series, step after step, with its interval."""
         found = {"prediction": np.asarray(model.predict(X))[..., 0].ravel()}
-        if hasattr(model, "predict_interval") and getattr(model, "spread_", 0) is not None:
+        of_mean = getattr(model, "output", "mean") == "mean"
+        known = not of_mean or getattr(model, "spread_", 0) is not None
+        if hasattr(model, "predict_interval") and known:
             low, high = model.predict_interval(X, COVERAGE)
             found |= {"low": low[..., 0].ravel(), "high": high[..., 0].ravel()}
         return found

@@ -37,12 +37,14 @@ class QLoss(Objective):
         g.
     double
         Whether the new network chooses the action that the old one values.
-    renew
-        Steps after which the old network becomes the new one.
+    renew, blend
+        Steps after which the old network becomes the new one, or takes this share of it.
     """
 
-    def __init__(self, discount: float, *, double: bool = True, renew: int = 100) -> None:
-        self.discount, self.double, self.every = discount, double, renew
+    def __init__(
+        self, discount: float, *, double: bool = True, renew: int = 100, blend: float = 1.0
+    ) -> None:
+        self.discount, self.double, self.every, self.blend = discount, double, renew, blend
         self.done = 0
 
     def ahead(self, net: Any, after: Tensor) -> Tensor:
@@ -65,7 +67,7 @@ class QLoss(Objective):
         """Renew the old network now and then."""
         self.done += 1
         if self.done % self.every == 0:
-            net.renew()
+            net.renew(self.blend)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return how many steps were done."""
@@ -153,7 +155,10 @@ class DQN(Agent):
     memory
         Steps of the world that are remembered.
     renew
-        Training steps after which the older copy is made again.
+        Training steps after which the older copy is renewed.
+    blend
+        Share of the new weights in a renewed copy; 1 replaces it, little of it with ``renew=1``
+        lets it follow slowly.
     explore
         Chance of a random action in the end.
     ramp
@@ -205,6 +210,7 @@ class DQN(Agent):
     updates: Annotated[int, Interval(1, whole=True)] = 128
     memory: Annotated[int, Interval(1, whole=True)] = 50_000
     renew: Annotated[int, Interval(1, whole=True)] = 100
+    blend: Annotated[float, Interval(0, 1, closed="right")] = 1.0
     explore: Annotated[float, Interval(0, 1)] = 0.04
     ramp: Annotated[float, Interval(0, 1)] = 0.16
     double: Annotated[bool, OneOf(True, False)] = True
@@ -213,7 +219,7 @@ class DQN(Agent):
         return OnlineAndTarget(spec.inputs, spec.outputs, hidden=self.hidden)
 
     def _loss(self) -> QLoss:
-        return QLoss(self.discount, double=self.double, renew=self.renew)
+        return QLoss(self.discount, double=self.double, renew=self.renew, blend=self.blend)
 
     def _rows(self) -> int:
         return self.updates * self.batch_size

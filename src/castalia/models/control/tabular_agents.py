@@ -9,6 +9,7 @@ methods of temporal differences. 1995, Tesauro, Temporal difference learning and
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -159,7 +160,7 @@ class TDLearning(DirectEstimator):
     trace
         lambda: how far back a difference is felt, 0 one step, 1 to the beginning.
     explore
-        Chance of a random move in a game.
+        Chance that a move in a game is not the best known one but the one tried least.
 
     Attributes
     ----------
@@ -228,21 +229,25 @@ class TDLearning(DirectEstimator):
 
     def _self_play(self, game: Any, random: np.random.Generator) -> dict[Any, float]:
         v: dict[Any, float] = {}
+        tried: Counter[Any] = Counter()
 
         def value(position: Any) -> float:
             if position not in v:
                 v[position] = game.result(position) or 0.0
             return v[position]
 
+        def choose(replies: list[Any]) -> Any:
+            if random.random() >= self.explore:
+                return max(replies, key=value)
+            order = [replies[i] for i in random.permutation(len(replies))]
+            return min(order, key=lambda reply: tried[reply])
+
         for _ in range(self.episodes):
             position, path = game.start, []
             while game.result(position) is None:
                 path.append(position)
-                replies = game.moves(position)
-                if random.random() < self.explore:
-                    position = replies[random.integers(len(replies))]
-                else:
-                    position = max(replies, key=value)
+                position = choose(game.moves(position))
+                tried[position] += 1
             for position in reversed(path):  # the end of a game reaches its beginning at once
                 ahead = -max(map(value, game.moves(position)))
                 v[position] = value(position) + self.lr * (ahead - value(position))

@@ -22,6 +22,7 @@ class ScoredCodec(RowCodec):
     """No targets; learns ``threshold_`` from the scores of rows that are held out."""
 
     judges = judges_training = True
+    most_judged = 8192  # a share of 0.05 is then known to 0.0025
 
     def judged(self, est: Any, batch: Batch) -> Tensor:
         """Return the scores of a batch."""

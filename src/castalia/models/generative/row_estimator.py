@@ -87,6 +87,11 @@ class RowCodec(TargetCodec):
         if isinstance(X, Images):
             _check_values(est, X, name)
         if not getattr(est, "conditional", False):
+            if getattr(est, "unlabelled", None) is not None:
+                raise InvalidParameter(
+                    f"{name}: `unlabelled` must be None without conditional=True; got "
+                    f"{est.unlabelled!r}."
+                )
             return NoTarget().check(est, adapter, X, y)
         if y is None:
             raise InvalidData(
@@ -100,14 +105,31 @@ class RowCodec(TargetCodec):
     ) -> Target:
         """Learn the classes."""
         if getattr(est, "conditional", False):
-            est.classes_ = np.unique(y)
+            est.classes_ = np.unique(y[known_labels(est, y)])
+            if not len(est.classes_):
+                raise InvalidData(
+                    f"{type(est).__name__}: some rows must have a class; all labels are "
+                    f"{est.unlabelled!r}, which means that they are unknown."
+                )
         return super().fit(est, adapter, X, y, weight)
 
     def encode(self, est: Any, y: Any) -> Target:
         """Return class numbers."""
         if not getattr(est, "conditional", False):
             return Target(torch.from_numpy(np.asarray(y)), 0)
-        return Target(class_numbers(est, y), len(est.classes_))
+        known, labels = known_labels(est, y), np.asarray(y).reshape(-1)
+        numbers = torch.full((len(labels),), -1)
+        numbers[torch.from_numpy(known)] = class_numbers(est, labels[known])
+        return Target(numbers, len(est.classes_))
+
+
+def known_labels(est: Any, y: Any) -> np.ndarray:
+    """Return which labels are classes, (n,): those that are not ``unlabelled``."""
+    labels, unknown = np.asarray(y).reshape(-1), getattr(est, "unlabelled", None)
+    if unknown is None:
+        return np.ones(len(labels), dtype=bool)
+    found: np.ndarray = labels != unknown
+    return found
 
 
 def class_numbers(est: Any, y: Any) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
 from castalia.base import Interval, OneOf, Sizes
@@ -19,7 +20,14 @@ from castalia.models.generative.row_estimator import LIKELIHOODS, RowEstimator, 
 from castalia.models.generative.sample_methods import Samples
 from castalia.nets.generative import VariationalNetwork, decoder, encoder
 from castalia.nn import ACTIVATIONS
-from castalia.objectives import ELBO, Objective, RowLikelihood, log_normal, reparametrise
+from castalia.objectives import (
+    ELBO,
+    Objective,
+    PartlyLabelledELBO,
+    RowLikelihood,
+    log_normal,
+    reparametrise,
+)
 from castalia.protocols import Spec
 from castalia.train import Training
 from castalia.utils.row_noise import BLOCK, RowNoise
@@ -30,6 +38,10 @@ __all__ = ["VariationalAutoencoder"]
 DRAWS = 64  # importance samples by which rows are scored
 PART = 64  # of them decoded together
 STREAM = 2**22  # numbers the seeds of estimates apart from those of samples
+
+
+def _guesses(est: Any) -> bool:
+    return est.unlabelled is not None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,6 +79,11 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
         Above 1: the importance-weighted bound with as many draws, which is tighter and slower.
     conditional
         Whether y is given, and the decoder draws rows of a class.
+    unlabelled
+        What stands in y where the class is unknown, such as -1; the classes of those rows are
+        learnt too (semi-supervised, "M2"), and ``predict`` gives them. None: all are known.
+    label_weight
+        How much the labels that are known teach it, beside the bound.
 
     Attributes
     ----------
@@ -95,7 +112,8 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
     ----------
     2014, Kingma, Welling, Auto-encoding variational Bayes, arXiv 1312.6114. 2014, Rezende, Mohamed,
     Wierstra, Stochastic backpropagation, arXiv 1401.4082. 2016, Burda, Grosse, Salakhutdinov,
-    Importance weighted autoencoders, arXiv 1509.00519.
+    Importance weighted autoencoders, arXiv 1509.00519. 2014, Kingma, Rezende, Mohamed, Welling,
+    Semi-supervised learning with deep generative models, arXiv 1406.5298.
 
     See Also
     --------
@@ -124,6 +142,8 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
     warm_up: Annotated[float, Interval(0)] = 0.0
     bound_samples: Annotated[int, Interval(1, whole=True)] = 1
     conditional: Annotated[bool, OneOf(True, False)] = False
+    unlabelled: Any = None
+    label_weight: Annotated[float, Interval(0)] = 10.0
 
     @property
     def code_(self) -> int:
@@ -151,9 +171,16 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
             spreads=likelihood.spreads,
             shared=self.spread == "one",
             classes=spec.outputs,
+            classifier=None if self.unlabelled is None else self._classifier(spec, shape),
         )
 
+    def _classifier(self, spec: Spec, shape: dict[str, Any]) -> nn.Module:
+        return encoder(spec.inputs, spec.outputs, categories=spec.categories, **shape)
+
     def _objective(self, spec: Spec) -> Objective:
+        if self.unlabelled is not None:
+            likelihood = self._row_likelihood(spec)
+            return PartlyLabelledELBO(likelihood, beta=self.beta, label_weight=self.label_weight)
         return ELBO(
             self._row_likelihood(spec),
             beta=self.beta,
@@ -183,6 +210,18 @@ class VariationalAutoencoder(Samples, Anomalies, Codes, RowEstimator):
         found = self._each(X, lambda x: torch.stack(self.module_.posterior(x), dim=1))  # type: ignore[operator]
         both = torch.cat(list(found)).numpy()
         return both[:, 0], np.exp(both[:, 1] / 2)
+
+    @available_if(_guesses)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return q(y | x) of each row, (n, classes): there with ``unlabelled`` only."""
+        found = self._each(X, lambda x: self.module_.log_classes(x).exp())  # type: ignore[operator]
+        return torch.cat(list(found)).numpy()
+
+    @available_if(_guesses)
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the likeliest class of each row, (n,): there with ``unlabelled`` only."""
+        chosen: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return chosen
 
     def _row_scores(self, x: Tensor) -> Tensor:
         """Return log p(x) of each row, (B,), estimated from below with 64 draws."""

@@ -17,7 +17,7 @@ from castalia.models.kernel.covariance_kernels import RBF
 from castalia.models.kernel.evidence_maximiser import BOUNDS, climb
 from castalia.models.kernel.gaussian_process_regressor import IsKernel, kept_rows, spreads
 from castalia.models.kernel.kernel_algebra import Constant, Kernel
-from castalia.models.kernel.kernel_matrix import cross_matrix
+from castalia.models.kernel.kernel_matrix import check_room, cross_matrix
 from castalia.models.kernel.laplace_evidence import LaplaceEvidence, Mode
 from castalia.utils.seeds import generator, seed_from
 
@@ -102,6 +102,7 @@ class GaussianProcessClassifier(ClassifierMixin, DirectEstimator):
         self.__dict__.pop("_modes", None)
         self.classes_, codes = encode_classes(self, y)
         X, Y, weight = kept_rows(X, class_columns(codes, len(self.classes_)), sample_weight)
+        check_room(type(self).__name__, len(X), self._tensor(Y).device)
         self.X_train_, self.y_train_ = X, Y
         self.weight_ = np.ones(len(X)) if weight is None else weight
         kernel = smooth_kernel(X, weight) if self.kernel is None else self.kernel

@@ -20,7 +20,7 @@ from castalia.models.kernel.covariance_kernels import RBF, White
 from castalia.models.kernel.evidence_maximiser import BOUNDS, best_start, climb, random_starts
 from castalia.models.kernel.gaussian_evidence import GaussianEvidence, GaussianFit
 from castalia.models.kernel.kernel_algebra import Constant, Kernel
-from castalia.models.kernel.kernel_matrix import cross_matrix, noise_variance
+from castalia.models.kernel.kernel_matrix import check_room, cross_matrix, noise_variance
 from castalia.utils.seeds import generator, seed_from
 
 __all__ = [
@@ -136,6 +136,7 @@ class GaussianProcessRegressor(RegressorMixin, DirectEstimator):
         self.__dict__.pop("_fit", None)
         Y = numeric_target(self, y).astype(np.float64).reshape(len(y), -1)
         X, Y, weight = kept_rows(X, Y, sample_weight)
+        check_room(type(self).__name__, len(X), self._tensor(Y).device)
         self.multi_ = y.ndim == 2
         self._standardise(Y, weight)
         self.X_train_, self.y_train_ = X, (Y - self.y_mean_) / self.y_scale_

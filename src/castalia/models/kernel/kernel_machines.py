@@ -19,7 +19,7 @@ from castalia.models.kernel.covariance_kernels import RBF
 from castalia.models.kernel.gaussian_process_classifier import class_columns
 from castalia.models.kernel.gaussian_process_regressor import IsKernel, kept_rows, spreads
 from castalia.models.kernel.kernel_algebra import Kernel
-from castalia.models.kernel.kernel_matrix import cross_matrix, gram_matrix
+from castalia.models.kernel.kernel_matrix import check_room, cross_matrix, gram_matrix
 from castalia.models.kernel.laplace_evidence import posterior_mode
 
 __all__ = ["KernelRidge", "LogisticKernelMachine", "SupportVectorMachine"]
@@ -38,6 +38,7 @@ class _KernelMachine(DirectEstimator):
         wide = float(np.linalg.norm(spreads(X, weight)))
         self.kernel_: Kernel = RBF(wide / 2**0.5) if self.kernel is None else self.kernel
         self.X_train_ = X
+        check_room(type(self).__name__, len(X), self._tensor(X).device)
         return gram_matrix(self.kernel_, self._theta(), self._tensor(X))
 
     def _theta(self) -> Tensor:

@@ -7,12 +7,22 @@ diagonal are computed. A row of weight w has its noise divided by w, as w equal 
 
 from __future__ import annotations
 
+import os
+
 import torch
 from torch import Tensor
 
+from castalia.errors import InvalidData
 from castalia.models.kernel.kernel_algebra import Kernel, Pull
 
-__all__ = ["cross_matrix", "diagonal_and_pull", "gram_and_pull", "gram_matrix", "noise_variance"]
+__all__ = [
+    "check_room",
+    "cross_matrix",
+    "diagonal_and_pull",
+    "gram_and_pull",
+    "gram_matrix",
+    "noise_variance",
+]
 
 ENTRIES = 2**24  # of a block: 128 MB in float64
 
@@ -21,6 +31,29 @@ def blocks(n: int) -> list[tuple[int, int]]:
     """Return the ends of blocks of rows, each row N entries long."""
     size = max(64, ENTRIES // max(n, 1))
     return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def check_room(owner: str, rows: int, device: torch.device) -> None:
+    """Refuse more rows than the matrix, its factor and a gradient have memory for."""
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = _memory()
+    needed = 3 * 8 * rows**2
+    if needed > free:
+        raise InvalidData(
+            f"{owner}: {rows:,} rows need matrices of {needed / 2**30:,.0f} GiB; there are "
+            f"{free / 2**30:,.0f} GiB. Use SparseGaussianProcess or RandomFeaturesRegressor, or "
+            "fewer rows."
+        )
+
+
+def _memory() -> int:
+    """Return how many bytes the machine has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return 16 << 30
 
 
 def noise_variance(kernel: Kernel, theta: Tensor, X: Tensor) -> Tensor:

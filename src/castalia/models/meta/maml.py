@@ -12,16 +12,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
 import torch
+from sklearn.base import is_classifier
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from castalia.base import Interval, OneOf
+from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted
+from castalia.models.meta.task_arrays import class_rows
 from castalia.objectives import Objective, weighted_mean
 from castalia.protocols import Batch
 
-__all__ = ["MAML", "MetaLoss"]
+__all__ = ["MAML", "EpisodeLoss", "MetaLoss", "StartAndRates"]
+
+
+class StartAndRates(nn.Module):
+    """A network, and a learnt rate for each of its weights.
+
+    Parameters
+    ----------
+    net
+        The network.
+    rate
+        What every rate begins at.
+    """
+
+    def __init__(self, net: nn.Module, rate: float) -> None:
+        super().__init__()
+        self.net, self.names = net, [name for name, _ in net.named_parameters()]
+        self.values = nn.ParameterList(torch.full_like(w, rate) for w in net.parameters())
+
+    def rates(self) -> Weights:
+        """Return the rate of each weight, by the weight's name."""
+        return dict(zip(self.names, self.values, strict=True))
 
 
 class MetaLoss(Objective):
@@ -34,7 +59,7 @@ class MetaLoss(Objective):
     shots
         Rows of the support; the others are the query. Which is which is drawn at every step.
     lr, steps
-        Rate and number of the inner steps.
+        Rate and number of the inner steps; a ``StartAndRates`` has rates of its own.
     second_order
         Whether the inner steps are differentiated.
     """
@@ -47,19 +72,57 @@ class MetaLoss(Objective):
 
     def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
         """Return the mean over tasks."""
-        weights: Weights = dict(net.named_parameters())
         order = torch.randperm(batch.x.shape[1], device=batch.x.device)
-        inside, outside = order[: self.shots], order[self.shots :]
+        parts = order[: self.shots], order[self.shots :]
+        rows = self.task_losses(net, *(a[:, part] for part in parts for a in (batch.x, batch.y)))
+        return {"loss": weighted_mean(rows, batch.weight)}
 
-        def query_loss(x: Tensor, y: Tensor) -> Tensor:  # of one task, (n, …)
-            fast = adapted(net, weights, self.loss, x[inside], y[inside], self.lr, self.steps)
+    def task_losses(self, net: nn.Module, *rows: Tensor) -> Tensor:
+        """Return the loss of every task, (T,), from x and y of its support and of its query."""
+        lr: float | Weights = self.lr
+        if isinstance(net, StartAndRates):
+            lr, net = net.rates(), net.net
+        weights: Weights = dict(net.named_parameters())
+
+        def query_loss(x: Tensor, y: Tensor, query: Tensor, truth: Tensor) -> Tensor:
+            fast = adapted(net, weights, self.loss, x, y, lr, self.steps)
             if not self.second_order:  # the same numbers, but d w'/d w = I
                 fast = {k: w + (fast[k] - w).detach() for k, w in weights.items()}
-            outputs = functional_call(net, fast, (x[outside],))
-            return torch.as_tensor(self.loss.rows(outputs, y[outside]).mean())
+            outputs = functional_call(net, fast, (query,))
+            return torch.as_tensor(self.loss.rows(outputs, truth).mean())
 
-        rows = vmap(query_loss, randomness="different")(batch.x, batch.y)
-        return {"loss": weighted_mean(rows, batch.weight)}
+        found: Tensor = vmap(query_loss, randomness="different")(*rows)
+        return found
+
+
+class EpisodeLoss(MetaLoss):
+    """The same over episodes: a row of the batch is a class, and every W classes are a task.
+
+    Parameters
+    ----------
+    loss, shots, lr, steps, second_order
+        As for ``MetaLoss``; shots are rows of each class.
+    ways, queries
+        W, and the rows of each class that are asked for; rows are drawn at every step.
+    """
+
+    def __init__(self, *args: Any, ways: int, queries: int, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.ways, self.queries = ways, queries
+
+    def terms(self, net: nn.Module, batch: Batch, phase: str) -> dict[str, Tensor]:
+        """Return the mean over tasks; a last batch of fewer classes is one task."""
+        x = batch.x  # (classes, n, …)
+        ways = min(self.ways, len(x))
+        x = x[: len(x) // ways * ways]
+        drawn = torch.rand(x.shape[:2], device=x.device).argsort(dim=1)
+        x = x[torch.arange(len(x), device=x.device)[:, None], drawn[:, : self.shots + self.queries]]
+        x = x.unflatten(0, (-1, ways))  # (T, W, S + Q, …)
+        rows: list[Tensor] = []
+        for part in x.split([self.shots, x.shape[2] - self.shots], dim=2):
+            truth = torch.arange(ways, device=x.device).repeat_interleave(part.shape[2])
+            rows += [part.flatten(1, 2), truth.expand(len(x), -1)]
+        return {"loss": self.task_losses(net, *rows).mean()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -91,6 +154,14 @@ class MAML(StartingWeights):
     order
         ``"second"`` differentiates through the inner steps; ``"first"`` is cheaper and nearly as
         good.
+    rates
+        ``"given"``, or ``"learnt"``: every weight has an inner rate of its own, which begins at
+        ``inner_lr`` (second order only).
+    ways
+        Classes of a task: tasks are then drawn from the classes of y, so that labelled rows without
+        ``groups`` are enough, and ``shots`` are rows of each class. None: tasks are the groups.
+    queries
+        Rows of each class that a drawn task asks for.
 
     Attributes
     ----------
@@ -99,16 +170,19 @@ class MAML(StartingWeights):
 
     Shapes
     ------
-    X: (N, D) with ``groups`` (N,), or tasks side by side, (T, n, D) with y (T, n).
+    X: (N, D) with ``groups`` (N,), or tasks side by side, (T, n, D) with y (T, n); with ``ways`` as
+    the wrapped classifier takes it, and y its labels.
 
     Notes
     -----
     Tasks side by side cost one pass of T times the rows (``torch.func.vmap``); second order costs
-    about twice as much as first.
+    about twice as much as first. Networks with batch norm are refused. A rate that is right for
+    ``inner_steps`` steps may be too long for many more of them.
 
     References
     ----------
-    2017, Finn, Abbeel, Levine, Model-agnostic meta-learning, arXiv 1703.03400.
+    2017, Finn, Abbeel, Levine, Model-agnostic meta-learning, arXiv 1703.03400. 2017, Li, Zhou,
+    Chen, Li, Meta-SGD: learning to learn quickly for few-shot learning, arXiv 1707.09835 (rates).
 
     See Also
     --------
@@ -126,8 +200,69 @@ class MAML(StartingWeights):
     """
 
     order: Annotated[str, OneOf("second", "first")] = "second"
+    rates: Annotated[str, OneOf("given", "learnt")] = "given"
     shots: Annotated[int, Interval(1, whole=True)] = 5
+    ways: Annotated[int | None, Interval(2, whole=True, optional=True)] = None
+    queries: Annotated[int, Interval(1, whole=True)] = 5
 
     def _task_loss(self, loss: Any) -> MetaLoss:
+        settings = (loss, self.shots, self.inner_lr, self.inner_steps)
         second = self.order == "second"
-        return MetaLoss(loss, self.shots, self.inner_lr, self.inner_steps, second_order=second)
+        if self.ways is None:
+            return MetaLoss(*settings, second_order=second)
+        return EpisodeLoss(*settings, second_order=second, ways=self.ways, queries=self.queries)
+
+    def _started(self, net: nn.Module) -> nn.Module:
+        if self.rates == "given":
+            return net
+        if self.order == "first":
+            raise InvalidParameter("MAML: `order` must be 'second' where rates are learnt.")
+        self._learnt = StartAndRates(net, self.inner_lr)
+        return self._learnt
+
+    def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        if self.ways is not None and not is_classifier(self._base()):
+            raise InvalidParameter(
+                "MAML: `estimator` must be a classifier where `ways` is set; got "
+                f"{type(self._base()).__name__}."
+            )
+        super()._solve(X, y, sample_weight)
+        if self.rates == "learnt":
+            found = vars(self).pop("_learnt").rates()
+            self.rates_ = {name: rate.detach() for name, rate in found.items()}
+
+    def _rate(self) -> float | Weights:
+        return self.inner_lr if self.rates == "given" else self.rates_
+
+    def _step_rows(self) -> int:
+        return self.tasks * (self.ways or 1)
+
+    def _first_targets(self, y: np.ndarray) -> np.ndarray:
+        return y if self.ways is None else np.arange(len(y)) % self.ways
+
+    def _task_rows(self, member: Any, X: Any, y: Any) -> tuple[Tensor, Tensor]:
+        if self.ways is None:
+            return super()._task_rows(member, X, y)
+        x = torch.cat(list(member.adapter_.blocks(X, np.float32)))
+        found = class_rows("MAML", x, y, self.ways, self.shots + 1)
+        return found, torch.zeros(len(found))
+
+    def _named(self, found: Any, X: Any, y: Any) -> Any:
+        y = super()._named(found, X, y)
+        if self.ways is None:
+            return y
+        found.classes_ = np.unique(y)
+        if len(found.classes_) != self.ways:
+            raise InvalidData(
+                f"MAML: a new task must have as many classes as `ways`, {self.ways}; got "
+                f"{len(found.classes_)}."
+            )
+        return y
+
+    def _split(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.ways is None:
+            return super()._split(rows, y)
+        parts = [rows[y[rows] == label] for label in np.unique(y[rows])]
+        known, other = ([part[place] for part in parts] for place in
+                        (slice(self.shots), slice(self.shots, None)))  # fmt: skip
+        return np.concatenate(known), np.concatenate(other)

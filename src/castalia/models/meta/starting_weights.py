@@ -11,9 +11,12 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.func import functional_call, grad
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from castalia.base import Interval, OneOf
 from castalia.base.direct_descent import descend
+from castalia.base.input_checks import same_rows
+from castalia.errors import InvalidParameter
 from castalia.models.ensemble.averaged import default_member
 from castalia.models.ensemble.ensemble import Ensemble
 from castalia.models.meta.task_arrays import as_rows, flat_tasks, task_rows
@@ -30,9 +33,17 @@ Weights = dict[str, Tensor]
 
 
 def adapted(
-    net: nn.Module, weights: Weights, loss: Any, x: Tensor, y: Tensor, lr: float, steps: int
+    net: nn.Module,
+    weights: Weights,
+    loss: Any,
+    x: Tensor,
+    y: Tensor,
+    lr: float | Weights,
+    steps: int,
 ) -> Weights:
     """Return weights after some gradient steps on a task; differentiable by those before.
+
+    ``lr`` is one rate, or one for each weight.
 
     Examples
     --------
@@ -47,9 +58,10 @@ def adapted(
         outputs = functional_call(net, now, (x,))
         return torch.as_tensor(loss.rows(outputs, y).mean())
 
+    rates = lr if isinstance(lr, dict) else dict.fromkeys(weights, lr)
     for _ in range(steps):
         slopes = grad(task_loss)(weights)
-        weights = {name: w - lr * slopes[name] for name, w in weights.items()}
+        weights = {name: w - rates[name] * slopes[name] for name, w in weights.items()}
     return weights
 
 
@@ -94,25 +106,50 @@ class StartingWeights(Grouped, Neural, Ensemble):
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         name, member = type(self).__name__, self._neural(seed_from(self.random_state))
-        untrained(member, X, y)
-        loss = require_rows(name, member._objective(member.spec_))
-        x, targets = self._as_tensors(member, X, y)
-        tasks_x, tasks_y = task_rows(name, x, targets, self._groups, self.shots + 1)
+        untrained(member, X, self._first_targets(y))
+        if any(isinstance(layer, _BatchNorm) for layer in member.module_.modules()):
+            raise InvalidParameter(
+                f"{name}: `estimator` must not normalise over batches, since every task has "
+                f"weights of its own; got {type(member).__name__}. Set its `batch_norm` to False."
+            )
+        loss = self._task_loss(require_rows(name, member._objective(member.spec_)))
+        tasks_x, tasks_y = self._task_rows(member, X, y)
         training = member.training if member.training is not None else Training()
         state = descend(
             member,
-            member.module_,
-            self._task_loss(loss),
+            self._started(member.module_),
+            loss,
             tasks_x,
             tasks_y,
             training=replace(training, validation=0, step="plain"),  # draws on the host
             epochs=self.epochs,
-            batch_size=self.tasks,
+            batch_size=self._step_rows(),
             lr=self.lr,
         )
         member.module_.eval()
         member.codec.conclude(member, None, None)
         member.history_, self.estimator_ = state.history, member
+
+    def _first_targets(self, y: np.ndarray) -> np.ndarray:
+        """Return targets that the estimator learns its classes and scales from."""
+        return y
+
+    def _started(self, net: nn.Module) -> nn.Module:
+        """Return what is trained: the estimator's network, or something that holds it."""
+        return net
+
+    def _step_rows(self) -> int:
+        """Return the rows of a step: a row is a task."""
+        return self.tasks
+
+    def _task_rows(self, member: Any, X: Any, y: Any) -> tuple[Tensor, Tensor]:
+        """Return the rows of every task side by side, (T, n, …)."""
+        x, targets = self._as_tensors(member, X, y)
+        return task_rows(type(self).__name__, x, targets, self._groups, self.shots + 1)
+
+    def _rate(self) -> float | Weights:
+        """Return the rate of the steps within a task."""
+        return self.inner_lr
 
     def _as_tensors(self, member: Any, X: Any, y: Any) -> tuple[Tensor, Tensor]:
         """Return inputs and targets as the network takes them."""
@@ -133,13 +170,18 @@ class StartingWeights(Grouped, Neural, Ensemble):
         check_is_fitted(self, "estimator_")
         found = copy.copy(self.estimator_)
         found.module_ = copy.deepcopy(self.estimator_.module_)
-        x, targets = self._as_tensors(found, found._checked(X), y)
+        x, targets = self._as_tensors(found, found._checked(X), self._named(found, X, y))
         loss = require_rows(type(self).__name__, found._objective(found.spec_))
         weights = {k: w.detach() for k, w in found.module_.named_parameters()}
         count = self.inner_steps if steps is None else steps
-        fast = adapted(found.module_, weights, loss, x, targets, self.inner_lr, count)
+        fast = adapted(found.module_, weights, loss, x, targets, self._rate(), count)
         found.module_.load_state_dict({**found.module_.state_dict(), **fast})
         return found
+
+    def _named(self, found: Any, X: Any, y: Any) -> Any:
+        """Return the targets of a new task, whose classes may have other names."""
+        same_rows(type(self).__name__, X, y)
+        return y
 
     def predict(self, X: Any) -> np.ndarray:
         """Return what the starting weights predict, before any task is known."""
@@ -154,6 +196,10 @@ class StartingWeights(Grouped, Neural, Ensemble):
         found = []
         for name in np.unique(groups):
             rows = np.flatnonzero(groups == name)
-            known, other = rows[: self.shots], rows[self.shots :]
+            known, other = self._split(rows, y)
             found.append(self.adapt(X[known], y[known]).score(X[other], y[other]))
         return float(np.mean(found))
+
+    def _split(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of a task that are known, and the others."""
+        return rows[: self.shots], rows[self.shots :]

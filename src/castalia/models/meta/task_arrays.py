@@ -11,7 +11,7 @@ from torch import Tensor
 from castalia.base.input_checks import n_rows, same_rows
 from castalia.errors import InvalidData
 
-__all__ = ["as_rows", "flat_tasks", "task_rows"]
+__all__ = ["as_rows", "class_rows", "flat_tasks", "task_rows"]
 
 
 def flat_tasks(owner: str, X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
@@ -80,3 +80,32 @@ def task_rows(owner: str, x: Tensor, y: Tensor, groups: Any, least: int) -> tupl
         )
     index = torch.from_numpy(np.stack([part[:n] for part in parts]))
     return x[index], y[index]
+
+
+def class_rows(owner: str, x: Tensor, y: Any, ways: int, least: int) -> Tensor:
+    """Return the rows of each class side by side, (K, n, …), n those of the smallest class.
+
+    Parameters
+    ----------
+    owner
+        Whose data it is, for messages.
+    x, y
+        Inputs (N, …) and labels (N,).
+    ways, least
+        Classes that there must be, and rows of each.
+
+    Examples
+    --------
+    >>> class_rows("MAML", torch.arange(4.0), ["a", "b", "b", "a"], 2, 2)
+    tensor([[0., 3.],
+            [1., 2.]])
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    parts = [np.flatnonzero(codes == k) for k in range(len(classes))]
+    n = min(map(len, parts))
+    if n < least or len(parts) < ways:
+        raise InvalidData(
+            f"{owner}: there must be {ways} classes or more, with {least} rows or more each; got "
+            f"{len(parts)} with as few as {n}."
+        )
+    return x[torch.from_numpy(np.stack([part[:n] for part in parts]))]

@@ -42,6 +42,11 @@ class NetworkQueries:
     random_state: Any
 
     def _node(self, name: str) -> Node:
+        if isinstance(name, list | tuple | set | dict):
+            raise InvalidData(
+                f"BayesianNetwork: variables must be named one by one, such as query('a', 'b', "
+                f"evidence={{…}}); got {name!r}."
+            )
         if name not in self.nodes_:
             raise InvalidData(
                 f"BayesianNetwork: there must be a variable `{name}`; there are "

@@ -286,7 +286,7 @@ class _Running:
         self.reservoirs = model._reservoirs[: model.depth]
         self.steppers = [reservoir.stepper(device) for reservoir in self.reservoirs]
         self.weights = torch.from_numpy(model.coef_).to(device)
-        shape = rows, model.units
+        shape = model.units, rows
         self.states = [
             torch.zeros(shape, dtype=torch.float64, device=device) for _ in self.steppers
         ]
@@ -298,10 +298,10 @@ class _Running:
         below, layers = x, zip(self.reservoirs, self.steppers, strict=True)
         for layer, (reservoir, step) in enumerate(layers):
             drive = reservoir.drive(below, self.output if self.fed and not layer else None)
-            self.states[layer] = step(drive, self.states[layer])
-            below = self.states[layer]
-        one = torch.ones_like(x[:, :1])
-        self.output = torch.cat([one, x, *self.states], dim=1) @ self.weights
+            self.states[layer] = step(drive.T, self.states[layer])
+            below = self.states[layer].T
+        one, states = torch.ones_like(x[:, :1]), [state.T for state in self.states]
+        self.output = torch.cat([one, x, *states], dim=1) @ self.weights
         return self.output
 
 

@@ -35,15 +35,21 @@ class RidgeSums:
         """
         sides = [part.numpy() if part.device.type == "cpu" else part for part in parts]
         wanted = y.numpy() if y.device.type == "cpu" else y
-        gram = np.block([[_plain(a.T @ b) for b in sides] for a in sides])
-        return cls(gram, np.concatenate([_plain(a.T @ wanted) for a in sides]))
+        found = [[_between(a, b) for b in sides[i:]] for i, a in enumerate(sides)]
+        below = [[found[j][i - j].T for j in range(i)] for i in range(len(sides))]
+        gram = np.block([[*left, *right] for left, right in zip(below, found, strict=True)])
+        return cls(gram, np.concatenate([_between(a, wanted) for a in sides]))
 
     def __add__(self, other: RidgeSums) -> RidgeSums:
         """Add more rows."""
         return RidgeSums(self.gram + other.gram, self.cross + other.cross)
 
 
-def _plain(found: Any) -> np.ndarray:
+def _between(a: Any, b: Any) -> np.ndarray:
+    """Return a^T b; products are quicker with the narrow side on the left."""
+    if b.shape[1] < a.shape[1]:
+        return _between(b, a).T
+    found = a.T @ b
     return found if isinstance(found, np.ndarray) else found.cpu().numpy()
 
 
@@ -52,7 +58,8 @@ def ridge(sums: RidgeSums, alpha: float | np.ndarray) -> np.ndarray:
 
     ``alpha`` may be one for each feature, (F,).
     """
-    square = sums.gram + alpha * np.eye(len(sums.gram))
+    square = sums.gram.copy()
+    square[np.diag_indices_from(square)] += alpha
     try:
         return cho_solve(cho_factor(square), sums.cross)
     except np.linalg.LinAlgError:

@@ -11,7 +11,8 @@ networks; 2007, Jaeger et al., echo state networks with leaky-integrator neurons
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigs
 from torch import Tensor
 
 from castalia.errors import InvalidParameter
+from castalia.nn.graph.sparse_features import csr_tensor
 
 __all__ = ["ACTIVATIONS", "TOPOLOGIES", "Reservoir", "random_reservoir", "spectral_radius"]
 
@@ -101,37 +103,51 @@ class Reservoir:
         noise
             Added to the state of each step, (B, T, N).
         """
-        x = x.double()
-        states = x.new_empty(*x.shape[:2], self.units)
-        step = self.stepper(x.device)
-        h = x.new_zeros(len(x), self.units) if state is None else state.double()
-        block = max(1, ROWS // len(x))
-        for start in range(0, x.shape[1], block):
-            some = slice(start, start + block)
-            states[:, some] = self.drive(x[:, some], None if fed is None else fed[:, some])
-            for t, drive in enumerate(states[:, some].unbind(dim=1), start):
-                h = step(drive, h)
-                if noise is not None:
-                    h = h.add_(noise[:, t])
+        states = x.new_empty(*x.shape[:2], self.units, dtype=torch.float64)
+        for some, found in self._blocks(x.double(), fed, state, noise):
+            states[:, some] = found
         return states
 
+    def end(self, x: Tensor, **parts: Any) -> Tensor:
+        """Return the last state of ``run``, (B, N); the others are not kept."""
+        given = (parts.get(name) for name in ("fed", "state", "noise"))
+        ((_, found),) = deque(self._blocks(x.double(), *given), maxlen=1)
+        return found[:, -1]
+
+    def _blocks(
+        self, x: Tensor, fed: Tensor | None, state: Tensor | None, noise: Tensor | None
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the states of some steps after others, (B, t, N), and where they belong."""
+        step, block = self.stepper(x.device), max(1, ROWS // len(x))
+        h = x.new_zeros(self.units, len(x)) if state is None else state.double().T.contiguous()
+        for start in range(0, x.shape[1], block):
+            some = slice(start, start + block)
+            drives = self.drive(x[:, some], None if fed is None else fed[:, some])
+            for t, drive in enumerate(drives.unbind(dim=1), start):
+                h = step(drive.T, h)
+                if noise is not None:
+                    h.add_(noise[:, t].T)
+            yield some, drives  # which are states now
+
     def drive(self, x: Tensor, fed: Tensor | None = None) -> Tensor:
-        """Return U x + V y + c of all steps, (..., N)."""
+        """Return U x + V y + c of all steps, (B, …, N), whose sequences lie side by side."""
         inputs, bias = torch.from_numpy(self.inputs).to(x), torch.from_numpy(self.bias).to(x)
-        found = torch.nn.functional.linear(x, inputs, bias)
+        found = (inputs @ x.movedim(0, -1)).add_(bias[:, None])
         if fed is not None:
-            found += fed.to(x) @ torch.from_numpy(self.feedback.T).to(x)
-        return found
+            found += torch.from_numpy(self.feedback).to(x) @ fed.to(x).movedim(0, -1)
+        return found.movedim(-1, 0)
 
     def stepper(self, device: torch.device) -> Callable[[Tensor, Tensor], Tensor]:
-        """Return one step: from a drive, (B, N), which becomes the new state, and the old one."""
-        product = _product(self.weights, device)
-        gain, threshold = (torch.from_numpy(a).to(device) for a in (self.gain, self.threshold))
+        """Return one step: from a drive, (N, B), which becomes the new state, and the old one."""
+        weights = _matrix(self.weights, device)
+        gain, threshold = (
+            torch.from_numpy(a).to(device)[:, None] for a in (self.gain, self.threshold)
+        )
         tuned = bool((self.gain != 1).any() or (self.threshold != 0).any())
         squash, leak = ACTIVATIONS[self.activation], self.leak
 
         def step(drive: Tensor, before: Tensor) -> Tensor:
-            drive += product(before)
+            torch.addmm(drive, weights, before, out=drive)
             if tuned:
                 drive.mul_(gain).add_(threshold)
             squash(drive, out=drive)
@@ -146,20 +162,12 @@ class Reservoir:
         return replace(self, gain=gain, threshold=threshold)
 
 
-def _product(weights: sp.csr_array, device: torch.device) -> Callable[[Tensor], Tensor]:
-    """Return h -> h W^T for (B, N), the quickest way there is on the device."""
-    n = weights.shape[0]
-    if weights.nnz > 0.25 * n * n:
-        dense = torch.from_numpy(weights.toarray().T).to(device)
-        return lambda h: h @ dense
-    if device.type == "cpu":
-        return lambda h: torch.from_numpy(
-            (weights @ h[0].numpy())[None] if len(h) == 1 else (weights @ h.numpy().T).T
-        )
-    parts = (weights.indptr.astype(np.int64), weights.indices.astype(np.int64), weights.data)
-    rows, columns, values = (torch.from_numpy(part) for part in parts)
-    sparse = torch.sparse_csr_tensor(rows, columns, values, (n, n), device=device)
-    return lambda h: (sparse @ h.T).T
+def _matrix(weights: sp.csr_array, device: torch.device) -> Tensor:
+    """Return W as a tensor, sparse where few units are connected."""
+    if weights.nnz > 0.25 * weights.shape[0] ** 2:
+        return torch.from_numpy(weights.toarray()).to(device)
+    parts = (weights.indptr.astype(np.int32), weights.indices.astype(np.int32), weights.data)
+    return csr_tensor(*(torch.from_numpy(part).to(device) for part in parts), weights.shape)
 
 
 def random_reservoir(
@@ -244,7 +252,7 @@ def spectral_radius(weights: Any) -> float:
     if n > DENSE and sp.issparse(weights):
         try:
             start = np.random.default_rng(0).normal(size=n)
-            found = eigs(weights, k=6, which="LM", v0=start, tol=1e-9, return_eigenvectors=False)
+            found = eigs(weights, k=6, ncv=40, v0=start, tol=1e-6, return_eigenvectors=False)
             return float(np.abs(found).max())
         except ArpackNoConvergence:
             pass

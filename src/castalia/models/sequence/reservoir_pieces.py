@@ -18,7 +18,7 @@ __all__ = ["run_in_pieces"]
 
 FORGOTTEN, MEETS = 1e-13, 1e-11  # distances, relative to the largest state
 CHUNK = 128  # steps between checks of what is forgotten
-MOST, FEWEST = 32, 4  # pieces side by side
+MOST, FEWEST = 16, 4  # pieces side by side
 
 
 def run_in_pieces(
@@ -56,7 +56,7 @@ def _lead(reservoir: Reservoir, given: dict[str, Tensor]) -> int:
     state = torch.stack([torch.zeros(reservoir.units), torch.ones(reservoir.units)]).to(x)
     for start in range(0, x.shape[1] // (3 * FEWEST), CHUNK):
         some = {k: v[:1, start : start + CHUNK].expand(2, -1, -1) for k, v in given.items()}
-        state = reservoir.run(**some, state=state)[:, -1]
+        state = reservoir.end(**some, state=state)
         if float((state[0] - state[1]).abs().max()) <= FORGOTTEN * float(state.abs().max()):
             return start + CHUNK
     return 0
@@ -68,7 +68,7 @@ def _joined(
     """Run all pieces side by side; None where their ends do not meet."""
     rows, steps = given["x"].shape[:2]
     cut = {name: _cut(part, pieces) for name, part in given.items()}
-    led = reservoir.run(**{name: part[:, -lead:] for name, part in cut.items()})[:, -1]
+    led = reservoir.end(**{name: part[:, -lead:] for name, part in cut.items()})
     led = led.unflatten(0, (rows, pieces))
     begin = torch.cat([torch.zeros_like(led[:, :1]), led[:, :-1]], dim=1)  # (B, K, N)
     states = reservoir.run(**cut, state=begin.flatten(0, 1)).unflatten(0, (rows, pieces))

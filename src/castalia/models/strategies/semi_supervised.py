@@ -110,6 +110,9 @@ class SemiSupervised(WithUnlabelled, Strategy):
         Standard deviation of the views' noise, in units of the encoded columns.
     share
         Share of a row's inputs that views take from other rows when a representation is learnt.
+    view
+        Another way to draw views: a transform of ``castalia.data.augment``. For images
+        ``Crop(4) | Flip()``, say.
 
     Attributes
     ----------
@@ -124,7 +127,8 @@ class SemiSupervised(WithUnlabelled, Strategy):
 
     Notes
     -----
-    An epoch goes over all rows, labelled or not.
+    An epoch goes over all rows, labelled or not. Where batches hold hardly any label, repeat the
+    labelled rows: ``fit(np.tile(X, …), …)``.
 
     References
     ----------
@@ -152,6 +156,7 @@ class SemiSupervised(WithUnlabelled, Strategy):
     factor: Annotated[float, Interval(0)] = 0.3
     noise: Annotated[float, Interval(0)] = 0.1
     share: Annotated[float, Interval(0, 1, closed="neither")] = 0.3
+    view: Any = None
 
     def _learn(self, member: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
         every, n = self._all_rows(X), len(y)
@@ -176,14 +181,23 @@ class SemiSupervised(WithUnlabelled, Strategy):
         return JointReconstruction(own, self.factor)
 
     def _consistent(self, own: Objective) -> Objective:
-        return Consistency(own, self.factor, lambda x: x + self.noise * torch.randn_like(x))
+        view = self.view
+        draw = (lambda x: view(x, None)[0]) if view is not None else self._noisy
+        return Consistency(own, self.factor, draw)
+
+    def _noisy(self, x: Tensor) -> Tensor:
+        return x + self.noise * torch.randn_like(x)
 
     def _represented(
         self, member: Any, every: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
     ) -> Any:
         """Fit the last layer to the labels, on a trunk that was learnt from all rows."""
         learnt = SelfSupervised(
-            member, method="contrastive", share=self.share, random_state=member.random_state
+            member,
+            method="contrastive",
+            share=self.share,
+            view=self.view,
+            random_state=member.random_state,
         ).fit(every)
         trunk = learnt.module_
         with changed(member, network=lambda net: copy_trunk(net, trunk, freeze=True)):

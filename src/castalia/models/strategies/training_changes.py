@@ -17,7 +17,7 @@ from torch import nn
 
 from castalia.base import Estimator, Target
 from castalia.errors import InvalidParameter
-from castalia.objectives import Objective
+from castalia.objectives import Augmented, Objective
 
 __all__ = ["Beside", "changed", "require_rows"]
 
@@ -63,9 +63,11 @@ def changed(
 
 
 def _each(own: Any, change: Callable[[Any], Objective]) -> Any:
-    """Change an objective, or that of every stage."""
+    """Change an objective, that of every stage, or the one that random views are taken for."""
     if isinstance(own, Sequence):
-        return [replace(stage, objective=change(stage.objective)) for stage in own]
+        return [replace(stage, objective=_each(stage.objective, change)) for stage in own]
+    if isinstance(own, Augmented):
+        return Augmented(_each(own.objective, change), own.transform)
     return change(own)
 
 

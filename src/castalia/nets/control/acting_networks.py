@@ -75,6 +75,7 @@ class OnlineAndTarget(nn.Module):
         return self.online(x)
 
     @torch.no_grad()
-    def renew(self) -> None:
-        """Let the target be what is online now."""
-        self.target.load_state_dict(self.online.state_dict())
+    def renew(self, blend: float = 1.0) -> None:
+        """Let the target be what is online now, or a blend of what it was and that."""
+        for old, new in zip(self.target.parameters(), self.online.parameters(), strict=True):
+            old.lerp_(new, blend)

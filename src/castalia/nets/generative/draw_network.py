@@ -12,8 +12,9 @@ Reference: 2015, Gregor, Danihelka, Graves, Rezende, Wierstra, DRAW, arXiv 1502.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,8 @@ __all__ = ["DRAWNetwork", "Painted", "filters", "window"]
 
 TINY = 1e-8
 SMALL = 0.1  # of the usual weights by which windows begin to move
+State = tuple[Tensor, Tensor]  # of a cell, (B, hidden) each
+Step = Callable[..., tuple[Tensor, State, State, tuple[Tensor, ...]]]
 
 
 class Painted(NamedTuple):
@@ -39,11 +42,10 @@ def filters(centre: Tensor, stride: Tensor, variance: Tensor, n: int, size: int)
 
     mu_i = centre + (i - N/2 - 1/2) stride, F[i, a] ~ exp(-(a - mu_i)^2 / 2 variance), i from 1.
     """
-    place = torch.arange(1, n + 1, dtype=centre.dtype, device=centre.device) - n / 2 - 0.5
-    mean = centre[:, None] + place * stride[:, None]  # (B, N)
+    place = torch.arange(n, dtype=centre.dtype, device=centre.device) - (n - 1) / 2
+    mean = torch.addcmul(centre[:, None], place, stride[:, None])  # (B, N)
     a = torch.arange(size, dtype=centre.dtype, device=centre.device)
-    weight = (-(a - mean[..., None]).square() / (2 * variance[:, None, None])).exp()
-    return weight / weight.sum(dim=2, keepdim=True).clamp_min(TINY)
+    return ((a - mean[..., None]).square() * (-0.5 / variance[:, None, None])).softmax(dim=2)
 
 
 def window(
@@ -54,14 +56,13 @@ def window(
     gx = (W + 1) (gx~ + 1) / 2, gy likewise, stride = (max(H, W) - 1) / (N - 1) e^stride~. There
     pixels are counted from 1, here from 0.
     """
-    x, y, log_variance, log_stride, log_intensity = parameters.unbind(dim=1)
-    height, width = size
-    x, y = (width + 1) * (x + 1) / 2 - 1, (height + 1) * (y + 1) / 2 - 1
-    stride = (max(height, width) - 1) / max(1, n - 1) * log_stride.exp()
-    variance = log_variance.exp() + TINY
+    (height, width), (x, y) = size, parameters[:, :2].unbind(dim=1)
+    x, y = (x + 1) * ((width + 1) / 2) - 1, (y + 1) * ((height + 1) / 2) - 1
+    variance, stride, intensity = (parameters[:, 2:].exp() + TINY).unbind(dim=1)
+    stride = stride * ((max(height, width) - 1) / max(1, n - 1))
     across = filters(x, stride, variance, n, width)  # (B, N, W)
     down = filters(y, stride, variance, n, height)  # (B, N, H)
-    return down, across, log_intensity.exp(), torch.stack([x, y, stride, variance.sqrt()], dim=1)
+    return down, across, intensity, torch.stack([x, y, stride, variance.sqrt()], dim=1)
 
 
 class DRAWNetwork(nn.Module):
@@ -114,7 +115,7 @@ class DRAWNetwork(nn.Module):
             head.weight.mul_(SMALL)
             head.bias.copy_(torch.tensor([0, 0, 2 * math.log(stride / 2), 0, log_intensity]))
 
-    def _start(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    def _start(self, x: Tensor) -> tuple[Tensor, State, State]:
         zero = x.new_zeros(len(x), self.hidden)
         canvas = self.canvas.expand(len(x), -1, -1, -1)
         return canvas, (zero, zero), (zero, zero)
@@ -135,20 +136,35 @@ class DRAWNetwork(nn.Module):
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Painted:
         """Encode and paint images (B, C, H, W); noise (B, T, K) of the draws, random where None."""
-        canvas, enc, dec = self._start(x)
-        kept: list[tuple[Tensor, ...]] = []
-        for t in range(self.steps):
-            seen = self.read(x, x - canvas.sigmoid(), dec[0])
-            enc = self.encoder(torch.cat([seen, dec[0]], dim=1), enc)
-            mean, log_variance = self.posterior_head(enc[0]).chunk(2, dim=1)  # (B, K) each
-            draw = torch.randn_like(mean) if noise is None else noise[:, t]
-            z = mean + (log_variance / 2).exp() * draw
-            dec = self.decoder(z, dec)
-            added, place = self.write(dec[0])
-            canvas = canvas + added
-            kept.append((mean, log_variance, z, place))
-        stacked = [torch.stack(each, dim=1) for each in zip(*kept, strict=True)]
-        return Painted(canvas.flatten(1), *stacked)
+        return self._painted(self._step, x, noise)
+
+    def compile(self, **options: Any) -> None:
+        """Compile one step, which all share: unrolled, they would take minutes to compile."""
+        self._compiled_call_impl = partial(self._painted, torch.compile(self._step, **options))
+
+    def _painted(self, step: Step, x: Tensor, noise: Tensor | None = None) -> Painted:
+        """Take all steps, in single precision: a window may move by less than bf16 can say."""
+        with torch.autocast(x.device.type, enabled=False):
+            canvas, enc, dec = self._start(x)
+            draws = x.new_empty(len(x), self.steps, self.code).normal_() if noise is None else noise
+            kept: list[tuple[Tensor, ...]] = []
+            for draw in draws.unbind(dim=1):
+                canvas, enc, dec, found = step(x, draw, canvas, enc, dec)
+                kept.append(found)
+            stacked = [torch.stack(each, dim=1) for each in zip(*kept, strict=True)]
+            return Painted(canvas.flatten(1), *stacked)
+
+    def _step(
+        self, x: Tensor, draw: Tensor, canvas: Tensor, enc: State, dec: State
+    ) -> tuple[Tensor, State, State, tuple[Tensor, ...]]:
+        """Read, code, draw and write once; also return mean, log-variance, z and window."""
+        seen = self.read(x, x - canvas.sigmoid(), dec[0])
+        enc = self.encoder(torch.cat([seen, dec[0]], dim=1), enc)
+        mean, log_variance = self.posterior_head(enc[0]).chunk(2, dim=1)  # (B, K) each
+        z = mean + (log_variance / 2).exp() * draw
+        dec = self.decoder(z, dec)
+        added, place = self.write(dec[0])
+        return canvas + added, enc, dec, (mean, log_variance, z, place)
 
     def paint(self, z: Tensor) -> tuple[Tensor, Tensor]:  # (B, T, K)
         """Return the canvas after each step of codes, (B, T, C H W), and the windows, (B, T, 4)."""

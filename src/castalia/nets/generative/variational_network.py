@@ -2,7 +2,8 @@
 
 Shapes: B batch, K code, P outputs for a row, S of them spreads that all rows share, Y classes.
 Reference: 2014, Kingma, Welling, Auto-encoding variational Bayes, arXiv 1312.6114.
-Conditional: 2015, Sohn, Lee, Yan, NIPS 28; encoder and decoder also see the class.
+Conditional: 2015, Sohn, Lee, Yan, NIPS 28; encoder and decoder also see the class. Where it may be
+unknown, q(y | x) is a network of its own: 2014, Kingma, Rezende, Mohamed, Welling, arXiv 1406.5298.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class VariationalNetwork(nn.Module):
         Whether they are all the same.
     classes
         Number Y of classes, as Y columns or planes before those of a row; 0: none.
+    classifier
+        From rows to the log-odds of their classes; None: classes are given.
     """
 
     def __init__(
@@ -37,9 +40,10 @@ class VariationalNetwork(nn.Module):
         spreads: int = 0,
         shared: bool = False,
         classes: int = 0,
+        classifier: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        self.encoder, self.decoder = encoder, decoder
+        self.encoder, self.decoder, self.classifier = encoder, decoder, classifier
         self.spreads, self.classes = spreads, classes
         self.spread = nn.Parameter(torch.zeros(1 if shared else spreads)) if spreads else None
 
@@ -53,6 +57,12 @@ class VariationalNetwork(nn.Module):
         found = self.encoder(x)
         mean, log_variance = found.chunk(2, dim=1)
         return mean, log_variance
+
+    def log_classes(self, x: Tensor) -> Tensor:
+        """Return log q(y | x) of rows, (B, Y)."""
+        if self.classifier is None:
+            raise ValueError("VariationalNetwork.log_classes: there is no classifier.")
+        return self.classifier(x).log_softmax(dim=1)
 
     def encode(self, x: Tensor) -> Tensor:
         """Return the means, (B, K)."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from castalia.nn.graph.sparse_products import exactly
 
-__all__ = ["SparseFeatures", "dense_features", "dropped", "linear"]
+__all__ = ["SparseFeatures", "csr_tensor", "dense_features", "dropped", "linear"]
 
 
 class _Transposes(Protocol):
@@ -129,15 +129,16 @@ class SparseFeatures:
 
     def matrix(self) -> Tensor:
         """Return X as torch's sparse matrix."""
-        return _csr(self.pointer, self.columns, self.values, tuple(self.shape))
+        return csr_tensor(self.pointer, self.columns, self.values, tuple(self.shape))
 
     def transpose(self) -> Tensor:
         """Return X^T as torch's sparse matrix."""
         pointer, rows, order = self._turned
-        return _csr(pointer, rows, self.values[order], (self.width, len(self)))
+        return csr_tensor(pointer, rows, self.values[order], (self.width, len(self)))
 
 
-def _csr(pointer: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+def csr_tensor(pointer: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return torch's sparse matrix of these rows, unchecked."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         return torch.sparse_csr_tensor(pointer, columns, values, size=shape, check_invariants=False)

@@ -26,3 +26,10 @@ export function bar(share, threshold = null) {
     svg("rect", { width: 100, height: 8, class: "whole" }), svg("rect", { width, height: 8, class: "part" }),
     threshold === null ? null : svg("rect", { x: threshold * 100 - 0.5, width: 1.2, height: 8, class: "limit" }));
 }
+
+// An effect between -1 and 1, to the left or to the right of the middle.
+export function signed(share) {
+  const width = 50 * Math.min(Math.abs(share), 1);
+  return svg("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", class: "share", "aria-hidden": "true" },
+    svg("rect", { width: 100, height: 8, class: "whole" }), svg("rect", { x: share < 0 ? 50 - width : 50, width, height: 8, class: share < 0 ? "less" : "part" }));
+}

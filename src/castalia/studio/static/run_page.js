@@ -5,6 +5,7 @@ import { CurvesPanel, sourcesOf } from "./curves_panel.js";
 import { copyable, h, link, section, show, table } from "./dom.js";
 import { doctor } from "./doctor_view.js";
 import { marks } from "./marks_view.js";
+import { searchView } from "./search_view.js";
 import { scores } from "./scores_view.js";
 import { tryIt } from "./try_view.js";
 import { ago, bytes, date, duration, number, value } from "./words.js";
@@ -65,7 +66,7 @@ function page(run) {
   document.title = `${run.name} · Castalia Studio`;
   curves = new CurvesPanel(sourcesOf(run), mark(run));
   found = JSON.stringify(run.doctor);
-  show(head(run), marks(run), verdict(run), scores(run), section("Curves", curves.node), doctor(run), tryIt(run), mistakes(run), data(run), settings(run));
+  show(head(run), marks(run), verdict(run), scores(run), searchView(run), section("Curves", curves.node), doctor(run), tryIt(run), mistakes(run), data(run), settings(run));
 }
 
 async function refresh(names) {

@@ -1,42 +1,64 @@
-// A form made from the columns of the model, and its answer with confidence.
+// A form for what the model takes: a row, a text, an image, the steps of a series, a prompt.
 import { ask, send } from "./api.js";
-import { bar } from "./badges.js";
+import { answered, reasons } from "./answer_view.js";
 import { h, section } from "./dom.js";
-import { number, value } from "./words.js";
 
 function field(each) {
   const id = `try-${each.name}`;
   const kept = each.example ?? "";
-  if (each.kind === "text") return h("label", { class: "full" }, each.name, h("textarea", { name: each.name, rows: "4" }));
   const input = each.choices.length
     ? h("select", { name: each.name, id }, ["", ...each.choices].map((word) => h("option", { value: word, selected: word === String(kept) }, word || "missing")))
     : h("input", { name: each.name, id, type: "text", inputmode: each.kind === "numeric" ? "decimal" : null, placeholder: each.kind === "date" ? "YYYY-MM-DD" : "missing", value: String(kept) });
   return h("label", null, each.name, input, each.kind === "numeric" && each.detail && h("span", { class: "soft small" }, each.detail));
 }
 
-function shown(found) {
-  if (found.text !== undefined) return [h("p", { class: "generated" }, found.text)];
-  const classes = (found.classes ?? []).map(([name, share]) => h("tr", null, h("th", { scope: "row" }, name), h("td", null, bar(share)), h("td", { class: "num" }, `${(100 * share).toFixed(1)} %`)));
-  const more = Object.entries(found.more ?? {}).map(([key, each]) => h("p", { class: "soft" }, `${key}: ${value(each)}`));
-  const answer = typeof found.prediction === "number" ? number(found.prediction, 5) : value(found.prediction);
-  return [h("p", { class: "prediction" }, answer), classes.length ? h("table", { class: "shares" }, h("tbody", null, classes)) : null, ...more].filter(Boolean);
+const area = (name, label, rows, text = "") => h("label", { class: "full" }, label, h("textarea", { name, rows, value: text }));
+const upload = (label, accept) => h("label", { class: "full" }, label, h("input", { type: "file", name: "file", accept }));
+
+// What each kind of model is asked for: the fields, and the word on the button.
+const KINDS = {
+  row: (schema) => [schema.fields.map(field), "Predict"],
+  text: (schema) => [area("text", "Text", "6", schema.example), "Predict"],
+  prompt: () => [area("prompt", "Prompt", "3"), "Go on"],
+  image: () => [upload("Image", "image/*"), "Predict"],
+  series: (schema) => [[area("steps", `The last steps of ${schema.target}, at least ${schema.least}, one number a line`, "8", schema.example.join("\n")), upload("or a table with the columns of the training", ".csv,.parquet")], "Forecast"],
+};
+
+const inBase64 = (file) => new Promise((resolve, reject) => {
+  const reader = new FileReader();
+  reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+  reader.onerror = () => reject(reader.error);
+  reader.readAsDataURL(file);
+});
+
+async function body(run, schema, form) {
+  const { file, ...typed } = Object.fromEntries(new FormData(form));
+  if (schema.takes === "row") return { run, row: typed };
+  return file?.size ? { run, ...typed, name: file.name, file: await inBase64(file) } : { run, ...typed };
 }
 
 function form(run, schema) {
   const result = h("div", { class: "result", role: "status" });
-  const prompt = schema.writes && h("label", { class: "full" }, "Prompt", h("textarea", { name: "prompt", rows: "3" }));
-  const fields = schema.writes ? [prompt] : schema.fields.map(field);
-  const answer = async (event) => {
-    event.preventDefault();
-    const typed = Object.fromEntries(new FormData(event.target));
+  const [fields, word] = KINDS[schema.takes](schema);
+  const said = async (work) => {
     result.replaceChildren(h("p", { class: "soft" }, "…"));
     try {
-      result.replaceChildren(...shown(await send("predict", schema.writes ? { run, prompt: typed.prompt } : { run, row: typed })));
+      result.replaceChildren(...(await work()));
     } catch (error) {
       result.replaceChildren(h("p", { class: "bad", role: "alert" }, error.message));
     }
   };
-  return h("div", { class: "try" }, h("form", { class: "fields", onsubmit: answer }, fields, h("div", { class: "full" }, h("button", null, schema.writes ? "Go on" : "Predict"))), result);
+  const answer = (event) => {
+    event.preventDefault();
+    said(async () => {
+      const asked = await body(run, schema, event.target);
+      const found = answered(await send("predict", asked));
+      return schema.reasons ? [...found, reasons(() => send("why", asked))] : found;
+    });
+  };
+  const node = h("form", { class: "fields", onsubmit: answer }, fields, h("div", { class: "full" }, h("button", null, word)));
+  if (schema.takes === "image") node.addEventListener("change", () => node.requestSubmit());
+  return h("div", { class: schema.takes === "row" || schema.takes === "text" ? "try" : "try below" }, node, result);
 }
 
 export function tryIt(run) {

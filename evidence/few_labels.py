@@ -1,0 +1,106 @@
+"""Fashion-MNIST with 600 of its 60,000 labels: what the other images are worth.
+
+Five seeds draw the labelled images, sixty of each class. supervised: the network on those alone,
+with the same random changes of the images; self-supervised: features by two views of every image,
+then a logistic regression; semi-supervised: two views of every image get the same answer. The test
+images decide nothing. CASTALIA_JOBS seeds are fitted side by side.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from castalia.data.augment import Crop, Cutout, Flip, Recolor, Zoom
+from castalia.data.images import load_images
+from castalia.models.strategies import SelfSupervised, SemiSupervised
+from castalia.models.vision import ConvNetClassifier
+from castalia.train import Training
+from evidence.kept_figures import Kept
+from evidence.rows import folder, print_table, spread
+
+SEEDS, EACH, REPEAT = range(5), 60, 25
+STRONG = Crop(4) | Flip() | Zoom(0.75, 1.2) | Recolor(0.4, 0.4) | Cutout(0.3)
+Images = tuple[np.ndarray, np.ndarray]
+
+
+def network(seed: int, epochs: int, batch_size: int, lr: float) -> ConvNetClassifier:
+    """Six convolutions, the same for all; the strategies change the images themselves."""
+    training = Training(
+        optimizer="adamw", weight_decay=0.02, schedule="warmup_cosine", validation=0
+    )
+    return ConvNetClassifier(
+        widths=(48, 96, 192), epochs=epochs, batch_size=batch_size, lr=lr, training=training,
+        random_state=seed,
+    )  # fmt: skip
+
+
+def drawn(seed: int, quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Images]:
+    """Return labelled images and labels, all images, and the test images with theirs."""
+    (X, y), test = load_images("fashion-mnist"), load_images("fashion-mnist", "test")
+    random = np.random.default_rng(seed)
+    rows = np.concatenate(
+        [random.permutation(np.flatnonzero(y == k))[: 6 if quick else EACH] for k in range(10)]
+    )
+    some = (test[0][:200], test[1][:200]) if quick else test
+    return X[rows], y[rows], X[:300] if quick else X, some
+
+
+def supervised(seed: int, quick: bool) -> float:
+    """The labelled images alone."""
+    X, y, _, test = drawn(seed, quick)
+    model = network(seed, 1 if quick else 200, 64, 2e-3).set_params(augment=Crop(2) | Flip())
+    return float(model.fit(X, y).score(*test))
+
+
+def self_supervised(seed: int, quick: bool) -> float:
+    """Features of all images without labels, then a line."""
+    X, y, every, (held, truth) = drawn(seed, quick)
+    net = network(seed, 1 if quick else 25, 512, 2e-3)
+    model = SelfSupervised(net, view=STRONG, dim=64, temperature=0.2, random_state=seed).fit(every)
+    line = make_pipeline(StandardScaler(), LogisticRegression(C=0.03, max_iter=2000))
+    return float(line.fit(model.transform(X), y).score(model.transform(held), truth))
+
+
+def semi_supervised(seed: int, quick: bool) -> float:
+    """Labels, repeated so that every batch has some, and agreement on all images."""
+    X, y, every, test = drawn(seed, quick)
+    net = network(seed, 1 if quick else 20, 512, 2e-3)
+    model = SemiSupervised(
+        net,
+        method="consistency",
+        factor=5.0,
+        view=Crop(3) | Flip() | Cutout(0.3),
+        random_state=seed,
+    )
+    n = 2 if quick else REPEAT
+    model.fit(np.tile(X, (n, 1, 1)), np.tile(y, n), unlabelled=every)
+    return float(model.score(*test))
+
+
+ARMS: tuple[Callable[[int, bool], float], ...] = (supervised, self_supervised, semi_supervised)
+
+
+def run(quick: bool = False) -> None:
+    """Print the accuracy of each, over seeds."""
+    folder()
+    kept, rows, jobs = Kept("few_labels"), [], int(os.environ.get("CASTALIA_JOBS", 1))
+    seeds = SEEDS[:1] if quick else SEEDS
+    for arm in ARMS:
+        found = kept.find(
+            arm.__name__,
+            lambda arm=arm: {
+                "right": Parallel(n_jobs=jobs)(delayed(arm)(seed, quick) for seed in seeds)
+            },
+        )
+        right = [100 * share for share in found["right"]]
+        rows.append([arm.__name__.replace("_", "-"), spread(right, 1), f"{min(right):.1f}",
+                     f"{found['seconds']:.0f}"])  # fmt: skip
+    columns = ["600 labels", "test accuracy %", "worst seed", "s, all seeds"]
+    print_table("Fashion-MNIST, one label in a hundred", columns, rows)
