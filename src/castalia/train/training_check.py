@@ -40,6 +40,7 @@ def check_training(training: Training) -> None:
     _at_least("weight_decay", training.weight_decay, 0)
     _at_least("accumulate", training.accumulate, 1, whole=True)
     _at_least("patience", training.patience, 1, whole=True, optional=True)
+    _at_least("shard", training.shard, 1, whole=True, optional=True)
     _at_least("checkpoint_every", training.checkpoint_every, 1, whole=True, optional=True)
     _check_clip(training.clip)
     if not isinstance(training.compile, bool) and training.compile not in ("auto", *COMPILE_MODES):
@@ -98,6 +99,11 @@ def check_closure(training: Training, optimizer: type | None) -> None:
         )
     if kind == "gradients":
         return
+    if training.recompute:
+        raise InvalidParameter(
+            f"Training: `recompute` must be False with optimizer {name!r}, which takes second "
+            "derivatives."
+        )
     if training.accumulate > 1:
         raise InvalidParameter(
             f"Training: `accumulate` must be 1 with optimizer {name!r}; got {training.accumulate}. "
@@ -154,6 +160,11 @@ def _check_strategy(training: Training) -> None:
             f"Training: `strategy={training.strategy!r}` needs several processes; start the "
             "script with torchrun."
         )
+    for name, given in (("shard", training.shard), ("offload", training.offload)):
+        if given and training.strategy != "fsdp":
+            raise InvalidParameter(
+                f"Training: `{name}={given}` needs strategy 'fsdp'; got {training.strategy!r}."
+            )
     if training.strategy == "fsdp" and training.average is not None:
         raise InvalidParameter(
             f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use "
