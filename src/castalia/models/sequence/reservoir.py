@@ -167,7 +167,8 @@ def _matrix(weights: sp.csr_array, device: torch.device) -> Tensor:
     if weights.nnz > 0.25 * weights.shape[0] ** 2:
         return torch.from_numpy(weights.toarray()).to(device)
     parts = (weights.indptr.astype(np.int32), weights.indices.astype(np.int32), weights.data)
-    return csr_tensor(*(torch.from_numpy(part).to(device) for part in parts), weights.shape)
+    rows, columns, values = (torch.from_numpy(part).to(device) for part in parts)
+    return csr_tensor(rows, columns, values, weights.shape)
 
 
 def random_reservoir(
