@@ -116,7 +116,8 @@ def test_an_empty_schema_still_prints():
 
 
 def test_a_notebook_shows_every_column_and_no_markup_of_the_file():
-    schema = read({"<b>age</b>": [1.0, None], "city": ["Pisa", "Bern"]}).schema
+    frame = pd.DataFrame({"<b>age</b>": [1.0, None], "city": ["Pisa", "Bern"]})
+    schema = read(frame).schema
     shown = schema._repr_html_()
     assert "&lt;b&gt;age&lt;/b&gt;" in shown
     assert "<b>" not in shown
