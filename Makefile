@@ -40,7 +40,9 @@ style: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
+# The first run compiles every test, which two workers would do twice.
 suite: $(VENV)/.test
+	@$(BIN)/python -m pytest --collect-only -qq > $(VENV)/.collected || { cat $(VENV)/.collected; exit 1; }
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # mypy has one core for a minute: the tests need not wait for it.

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.serving [--seconds 8] [--rounds 3]``. The servers run one after the other in
 processes of their own with one thread of torch; the client is ``wrk`` (of Debian); rounds take
-turns.
+turns. Beside the rate, the CPU time a request, of all processes of a server together.
 Castalia batches what arrives together; FastAPI calls the model for each request; LitServe batches
 up to 64 rows within 5 ms. FastAPI and LitServe are of the ``bench`` extra; one that is absent is
 left out.
@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 CONNECTIONS, COLUMNS = 64, 10
 ROW = {f"x{i}": round(0.1 * i, 1) for i in range(COLUMNS)}
@@ -113,6 +114,13 @@ def started(name, folder, port):
     raise RuntimeError(f"{name} did not start")
 
 
+def cpu_seconds(pid):
+    """Return the CPU time of a server and its processes: it does not depend on who else works."""
+    main = psutil.Process(pid)
+    times = [each.cpu_times() for each in (main, *main.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
+
+
 def measured(name, folder, seconds, wrk):
     port = free_port()
     script = Path(folder).parent / "row.lua"
@@ -120,7 +128,10 @@ def measured(name, folder, seconds, wrk):
     process = started(name, folder, port)
     try:
         load(wrk, port, 2.0, script)  # warm-up, not counted
-        return load(wrk, port, seconds, script)
+        before = cpu_seconds(process.pid)
+        found = load(wrk, port, seconds, script)
+        spent = cpu_seconds(process.pid) - before
+        return found | {"cpu": spent / (found["rate"] * seconds)}
     finally:
         os.killpg(process.pid, 15)
         process.wait(20)
@@ -154,13 +165,15 @@ def main(words=None):
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
                 found[name].append(measured(name, folder, asked.seconds, asked.wrk))
                 print(turn, name, found[name][-1], file=sys.stderr, flush=True)
-    print("| server | requests/s | p50, ms | p99, ms | refused |\n|---|---|---|---|---|")
+    print("| server | requests/s | p50, ms | p99, ms | CPU, ms | refused |\n"
+          "|---|---|---|---|---|---|")  # fmt: skip
     for name, rounds in found.items():
         rates = sorted(each["rate"] for each in rounds)
-        cells = [statistics.median(each[key] for each in rounds) for key in ("p50", "p99")]
+        cells = [statistics.median(each[key] for each in rounds) for key in ("p50", "p99", "cpu")]
         wrong = sum(each["wrong"] for each in rounds)
         spread = f"{statistics.median(rates):,.0f} ({rates[0]:,.0f} to {rates[-1]:,.0f})"
-        print(f"| {name} | {spread} | {1e3 * cells[0]:.1f} | {1e3 * cells[1]:.1f} | {wrong} |")
+        shown = " | ".join(f"{1e3 * cell:.2f}" for cell in cells)
+        print(f"| {name} | {spread} | {shown} | {wrong} |")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What grows with the data and with the machines: the constants behind ``docs/scale.md``.
 
 ``python -m evidence.scale NAME…``, of the names of ``PARTS``; without one, all but those that
-need the extra ``cluster``, many cores, or 20 GB of disk.
+need the extra ``cluster``, many cores, 20 GB of disk, or a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from evidence.rows import print_table
 
 GB = 1e9
 WORDS = 20_000
-LATE = ("ray", "processes", "rows")  # another package, many cores, 20 GB of disk
+LATE = ("ray", "processes", "rows", "shards")  # another package, many cores, 20 GB of disk, a GPU
 
 
 def run(quick: bool = False, names: tuple[str, ...] = ()) -> None:
@@ -234,6 +234,58 @@ def checkpoints(quick: bool) -> None:
     )
 
 
+# ---- memory of a process that trains with others ----------------------------------------------
+
+SHARED = """
+import os, resource, sys
+from pathlib import Path
+import torch
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+import castalia
+from castalia import Training
+from castalia.models.language import GPTLanguageModel
+path, strategy, world, ways, dim, depth = sys.argv[1:]
+world, gpu = int(world), torch.cuda.is_available()
+os.environ |= {"RANK": "0", "WORLD_SIZE": str(world)}
+dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=world)
+def peak():
+    if gpu:
+        return torch.cuda.max_memory_allocated()
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+class Few(castalia.Callback):
+    def on_batch_end(self, state):
+        if state.total == 1:
+            self.first = peak()
+            torch.cuda.reset_peak_memory_stats() if gpu else None
+        if state.total == 3:
+            count = sum(p.numel() for p in state.net.parameters())
+            raise SystemExit(print(count, self.first, peak()))
+training = Training(callbacks=[Few()], watch=False, verbose=False, validation=0, strategy=strategy,
+    compile=False, **dict.fromkeys(ways.split(), True))
+GPTLanguageModel(context=512, dim=int(dim), depth=int(depth), heads=16, batch_size=4 * world,
+    random_state=0, training=training).fit(Path(path))
+"""
+
+
+def shards(quick: bool) -> None:
+    """Measure the peak memory of one of N processes; nobody answers it (torch's fake group)."""
+    sizes = ("64", "2") if quick else ("2048", "24")
+    found = []
+    with tempfile.TemporaryDirectory() as home:
+        path = Path(home) / "corpus.txt"
+        write_text(path, 3_000_000)
+        ways = (("ddp", 2, ""), ("fsdp", 2, ""), ("fsdp", 8, ""), ("fsdp", 8, "recompute"))
+        for strategy, world, way in (*ways, ("fsdp", 8, "recompute offload")):
+            said = child(SHARED, path, strategy, str(world), way, *sizes, CASTALIA_DATA=home)
+            count, first, later = map(float, said.split()[-3:])
+            peaks = (f"{first / GB:.2f} GB", f"{later / GB:.2f} GB")
+            found.append([f"{strategy}, {way}" if way else strategy, str(world), *peaks])
+            print(found[-1], f"{count / 1e9:.3f} B parameters", file=sys.stderr, flush=True)
+    columns = ("strategy", "processes", "peak with the first step", "peak of later steps")
+    print_table(f"Memory of a process at {count / 1e9:.2f} B parameters", columns, found)
+
+
 # ---- batch prediction that is killed ---------------------------------------------------------
 
 
@@ -428,6 +480,7 @@ PARTS: dict[str, Callable[[bool], None]] = {
     "order": order,
     "rows": rows,
     "checkpoints": checkpoints,
+    "shards": shards,
     "kills": kills,
     "processes": processes,
     "ray": ray,

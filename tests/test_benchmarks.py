@@ -1,11 +1,13 @@
 """Each benchmark runs in its tiniest setting; how fast it was there is not judged."""
 
+import json
 from importlib import import_module
 from math import isfinite
 
 import pytest
-from benchmarks import NAMES
+from benchmarks import NAMES, memory
 from benchmarks.harness import Bar, Contender, Report, Result, Spread, race, ratio, table
+from tests.processes import run_code
 
 IN_CHILDREN = ("memory",)  # each child imports torch again
 BUSY = ("contention",)  # keeps a core busy in every round: too dear to try here
@@ -49,13 +51,17 @@ def test_a_benchmark_times_every_contender_and_its_answers_agree_at_any_size(nam
     judge(import_module(f"benchmarks.{name}").run("tiny"), name)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", IN_CHILDREN)
-def test_a_benchmark_with_child_processes_reports_what_it_measured(name):
-    report = import_module(f"benchmarks.{name}").run("tiny")
-    judge(report, name)
-    assert report.bars
-    assert all(isfinite(bar.value) and bar.value > 0 for bar in report.bars)
+def test_the_benchmark_of_memory_reports_what_its_processes_measured(monkeypatch, zygote, tmp_path):
+    def train(path, how, batch_size):
+        done = run_code(zygote, tmp_path, memory.TRAIN, path, how, batch_size)
+        return json.loads(done.stdout)
+
+    monkeypatch.setattr(memory, "train", train)
+    report = memory.run("tiny")
+    judge(report, "memory")
+    peak, equal = (bar.value for bar in report.bars)
+    assert 0 < peak < 16
+    assert equal == 1
 
 
 def test_a_report_whose_contender_did_not_run_or_disagrees_is_found():

@@ -1,7 +1,5 @@
 """Fits beside each other, in other processes and inside the caller's contexts."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 import torch
 from joblib import parallel_backend
 from sklearn.model_selection import cross_val_score
+from tests.processes import run_code
 
 from castalia import (
     Callback,
@@ -89,9 +88,9 @@ FORK = """
 import multiprocessing, sys, torch
 torch.set_num_threads(2)
 sys.path.insert(0, {folder!r})
-from test_concurrent_fits import X, Y, classifier
+from tests.base.test_concurrent_fits import X, Y, classifier
 import numpy as np
-rows, labels = np.tile(X, (60, 1)), np.tile(Y, 60)
+rows, labels = np.tile(X, (20, 1)), np.tile(Y, 20)
 classifier(epochs=1, hidden=(64, 64)).fit(rows, labels)
 child = multiprocessing.get_context("fork").Process(
     target=classifier(epochs=1, hidden=(64, 64)).fit, args=(rows, labels)
@@ -101,9 +100,10 @@ sys.exit(child.exitcode if child.exitcode is not None else 9)
 """
 
 
-def test_a_process_forked_after_a_fit_fits_too():
-    code = FORK.format(folder=str(Path(__file__).parent))
-    assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 0
+def test_a_process_forked_after_a_fit_fits_too(zygote, tmp_path):
+    code = FORK.format(folder=str(Path(__file__).parents[2]))
+    done = run_code(zygote, tmp_path, code)
+    assert done.returncode == 0, done.stderr
 
 
 CONTEXTS = {

@@ -9,7 +9,7 @@ from castalia.cli.app import app
 from castalia.cli.local_processes import in_processes
 
 
-@pytest.mark.parametrize("code", [0, 2, 75])
+@pytest.mark.parametrize("code", [0, 75])
 def test_the_command_runs_once_a_rank_and_gives_its_exit_code(tmp_path, monkeypatch, code):
     child = tmp_path / "child"
     child.write_text(f'#!/bin/sh\necho "$WORLD_SIZE $*" > {tmp_path}/rank-$RANK\nexit {code}\n')
@@ -22,6 +22,14 @@ def test_the_command_runs_once_a_rank_and_gives_its_exit_code(tmp_path, monkeypa
     for rank in range(0 if code else 2):  # the first failure ends the others
         said = (tmp_path / f"rank-{rank}").read_text()
         assert said == "2 -m castalia fit t.csv --workers 2\n"
+
+
+def test_a_mistake_of_all_processes_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CASTALIA_SAID", str(tmp_path))
+    found = [CliRunner().invoke(app, ["fit", f"{tmp_path}/none.csv"]) for _ in range(2)]
+    assert [done.exit_code for done in found] == [2, 2]
+    assert "none.csv" in found[0].output
+    assert found[1].output == ""
 
 
 def test_one_of_the_processes_goes_on_by_itself(monkeypatch):

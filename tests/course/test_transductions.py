@@ -48,7 +48,7 @@ def test_texts_are_told_again_from_the_number_of_their_kind():
 def test_eight_layers_learn_to_turn_words_round_only_where_each_adds_to_its_input():
     random = np.random.default_rng(0)
     texts = [" ".join(random.choice(list("abcd"), 3)) for _ in range(256)]
-    deep = {"tokenizer": "whitespace", "dim": 48, "hidden": 48, "depth": 8, "attention": "none"}
+    deep = {"tokenizer": "whitespace", "dim": 32, "hidden": 32, "depth": 8, "attention": "none"}
     settings = {"dropout": 0.0, "epochs": 6, "batch_size": 32, "lr": 8e-3, "random_state": 0}
 
     def loss(residual):

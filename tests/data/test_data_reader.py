@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from castalia.data import Dataset, read
+from castalia.data.tables import csv_source
 from castalia.errors import DataWarning, InvalidData, InvalidParameter
 
 ROWS = {
@@ -112,12 +113,13 @@ def test_the_usual_markers_are_missing_values(write):
     assert data.table().to_pydict() == {"a": [1, *[None] * 4, 2], "b": ["x", *[None] * 4, "y"]}
 
 
-def test_a_type_is_decided_by_the_whole_column_not_by_its_first_lines(write):
-    path = write("a,b\n" + "1,2\n" * 700_000 + "1.5,x\n")
+def test_a_type_is_decided_by_the_whole_column_not_by_its_first_lines(write, monkeypatch):
+    monkeypatch.setattr(csv_source, "_BLOCK", 1 << 14)  # bytes: the file has some blocks
+    path = write("a,b\n" + "1,2\n" * 20_000 + "1.5,x\n")
     for stream in (False, True):
         data = read(path, stream=stream)
         assert [str(f.type) for f in data.arrow_schema] == ["double", "string"]
-    assert data.schema["b"].note == "1 of 700,001 values is not a number, first at line 700002: 'x'"
+    assert data.schema["b"].note == "1 of 20,001 values is not a number, first at line 20002: 'x'"
 
 
 def test_dates_with_and_without_zone_become_timestamps(write):

@@ -1,5 +1,6 @@
 """The list of public scripts, and its runner on a script written here."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ from evidence.scripts_list import HALVES, SOURCE_FAULTS, Script, prepare, script
 from evidence.scripts_packages import PACKAGES
 from evidence.scripts_records import judged, record_name
 from evidence.scripts_report import is_first, is_same
+from tests.processes import run_code
 
 from castalia.diagnose import NAMES
 
+ROOT = Path(__file__).parents[2]
 WITHOUT = ("scan", "plain")
 SCRIPT = """
 import torch
@@ -20,7 +23,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 x = torch.randn(256, 8)
 y = (x[:, 0] * x[:, 1] > 0).long()
-loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True, num_workers=2)
+loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
 model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 2))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for epoch in range(EPOCHS):
@@ -39,7 +42,7 @@ def own(tmp_path):
     folder = tmp_path / "clones" / "somebody" / "something"
     folder.mkdir(parents=True)
     (folder / "train.py").write_text(SCRIPT)
-    edits = (("EPOCHS", "20"),)
+    edits = (("EPOCHS", "12"),)
     script = Script("own", "somebody/something", "", "train.py", "tune", "tables", "", edits=edits)
     return script, tmp_path / "clones", tmp_path / "out"
 
@@ -93,9 +96,28 @@ def test_times_are_not_compared_and_other_words_are():
     assert not is_same({**runs, "doctor": {**runs["plain"], "weights": "v"}})
 
 
-def test_the_runner_compares_and_plants(own):
+ORDER = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from evidence.scripts_start import Run
+child = os.fork()
+if child == 0:
+    sys.exit(Run(json.loads(sys.argv[2])).run())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+class Forked(Runner):
+    """Lets the tests' own warm process run the orders."""
+
+    def _ordered(self, order):
+        return {"code": self.fork(json.dumps(order)).returncode}
+
+
+def test_the_runner_compares_and_plants(own, zygote, tmp_path):
     script, clones, out = own
-    runner = Runner(Path(clones), Path(out), 100)
+    runner = Forked(Path(clones), Path(out), 100)
+    runner.fork = lambda *words: run_code(zygote, tmp_path, ORDER, ROOT, *words)
     runner.all([Job(script, what) for what in ("scan", "doctor", "other_parameters")])
     runner.close()
     runs = runner.results["own"]

@@ -16,21 +16,11 @@ from castalia.train import Training
 
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.quick], ids=lambda f: f.name)
 def test_a_planted_fault_is_found_and_repaired(fault):
+    """Those that train quickly; ``python -m evidence doctor_repair`` treats them all."""
     healthy, spoilt, repaired, found = fault.treat()
     assert spoilt < ENOUGH * healthy
     assert found
     assert repaired >= ENOUGH * healthy
-
-
-@pytest.mark.slow
-def test_most_planted_faults_are_repaired():
-    """Every twentieth is enough here; ``python -m evidence doctor_repair`` treats them all."""
-    repaired = []
-    for fault in FAULTS[::20]:
-        healthy, _, treated, _ = fault.treat()
-        repaired.append(treated >= ENOUGH * healthy)
-    assert len(FAULTS) >= 24
-    assert all(repaired)
 
 
 def test_apply_leaves_the_estimator_as_it_was():

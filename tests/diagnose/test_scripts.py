@@ -2,12 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.processes import ENVIRONMENT
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -16,13 +13,9 @@ SCRIPTS = Path(__file__).parent / "scripts"
 def diagnose(zygote, tmp_path):
     """Run a script under the doctor; return its exit code and the findings' codes."""
 
-    def run(script, fresh=False):
-        words = ["--quiet", "-o", str(tmp_path), str(SCRIPTS / f"{script}.py")]
-        if fresh:  # as its user would, with nothing imported
-            command = [sys.executable, "-m", "castalia.doctor", *words]
-            code = subprocess.run(command, capture_output=True, env=ENVIRONMENT).returncode
-        else:
-            code = zygote(["doctor", *words], tmp_path, os.devnull, os.devnull)
+    def run(script):
+        words = ["doctor", "--quiet", "-o", str(tmp_path), str(SCRIPTS / f"{script}.py")]
+        code = zygote(words, tmp_path, os.devnull, os.devnull)
         found = json.loads((tmp_path / "diagnosis.json").read_text())["findings"]
         return code, [f["code"] for f in found if f["severity"] != "info"]
 
@@ -38,7 +31,7 @@ def diagnose(zygote, tmp_path):
     ],
 )
 def test_the_fault_of_a_script_is_named_first(diagnose, script, code):
-    exit_code, codes = diagnose(script, fresh=script == "softmax_twice")
+    exit_code, codes = diagnose(script)
     assert (exit_code, codes[0]) == (0, code)
 
 

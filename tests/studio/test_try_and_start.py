@@ -1,6 +1,7 @@
 """The form of a model, and fits that are started from the page."""
 
 import os
+import sys
 import time
 
 import numpy as np
@@ -118,7 +119,11 @@ def test_options_that_are_no_numbers_start_nothing(client, home, more):
     assert not (home / "runs" / ".studio").exists()
 
 
-def test_a_fit_is_a_process_of_its_own_and_says_how_it_ends(client, home):
+def test_a_fit_is_a_process_of_its_own_and_says_how_it_ends(client, home, monkeypatch):
+    python = home / "python"  # says what it was asked for, and fails
+    python.write_text('#!/bin/sh\necho "$*" in $PWD\necho no >&2\nexit 2\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
     body = {"path": "data/people.csv", "target": "grup"}
     started = client.post("/api/start", json=body).json()
     assert os.getsid(started["pid"]) == started["pid"]  # closing the studio does not end it
@@ -126,7 +131,8 @@ def test_a_fit_is_a_process_of_its_own_and_says_how_it_ends(client, home):
     while state["code"] is None and time.monotonic() < deadline:
         time.sleep(0.1)
         state = client.get("/api/started", params={"number": started["number"]}).json()
-    assert (state["code"], "`group`" in state["said"]) == (2, True), state
+    words = FitStart(home, home / "runs").command(body)
+    assert state == {"code": 2, "said": f"-m castalia {' '.join(words)} in {home}\nno\n"}
     assert client.get("/api/started?number=7").status_code == 422
 
 

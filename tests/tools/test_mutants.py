@@ -3,11 +3,10 @@
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import run_code
 from tools.course_code import functions_of
 from tools.mutants import CourseRow, Proof, Settings, report, run, wilson
 from tools.mutations import mutations_of, tables_of
@@ -132,6 +131,13 @@ def test_weak():
 def test_elsewhere():
     assert L2 is not None
 """
+TOOL = """
+import os, runpy, sys
+os.chdir(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+sys.argv = sys.argv[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 COURSE = """
 [rows.A-{number}]
 name = "{test}"
@@ -141,7 +147,7 @@ tests = ["{file}::test_{test}"]
 """
 
 
-def test_a_planted_weak_test_survives_and_a_strong_one_does_not(tmp_path):
+def test_a_planted_weak_test_survives_and_a_strong_one_does_not(zygote, tmp_path):
     file, course = tmp_path / "test_planted.py", tmp_path / "course.toml"
     file.write_text(TESTS)
     names = ("strong", "weak", "elsewhere", "missing")
@@ -150,8 +156,9 @@ def test_a_planted_weak_test_survives_and_a_strong_one_does_not(tmp_path):
     course.write_text("\n".join(rows))
     places = {"json": "found.json", "kept": "kept.json", "markdown": "PROOFS.md"}
     outs = [f"--{option}={tmp_path / name}" for option, name in places.items()]
-    command = [sys.executable, "tools/mutants.py", f"--course={course}", *outs]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_code(
+        zygote, tmp_path, TOOL, ROOT, ROOT / "tools" / "mutants.py", f"--course={course}", *outs
+    )
     found = json.loads((tmp_path / "found.json").read_text())
     status = {row["tests"][0].split("_")[-1]: row["status"] for row in found if row["tests"]}
     assert status == {"strong": "killed", "weak": "survives", "elsewhere": "survives"}, done

@@ -1,23 +1,24 @@
 """A few seconds of ``make torture``: processes are killed, and nothing is lost."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from evidence.torture import LOSSES, mutated_files
+from tests.processes import run_code
 
 ROOT = Path(__file__).parents[2]
+TORTURE = """
+import os, sys
+os.environ |= {"CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
+sys.path.insert(0, sys.argv.pop(1))
+from evidence.torture.__main__ import main
+sys.exit(main())
+"""
 
 
-def test_some_seconds_of_kills_lose_nothing():
-    words = ["-m", "evidence.torture", "--minutes", "0.05", "--only", "process_kills"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    environment |= {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
+def test_some_seconds_of_kills_lose_nothing(zygote, tmp_path):
+    words = ["--minutes", "0.03", "--only", "process_kills"]
+    done = run_code(zygote, tmp_path, TORTURE, ROOT, *words)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     counts = dict(re.findall(r"^\| (.+) \| ([\d,]+) \|$", done.stdout, re.MULTILINE))
     assert counts["lost"] == "0"

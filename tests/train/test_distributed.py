@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.processes import ALONE, run_code
 
 from castalia import MLPRegressor, Training
@@ -23,7 +24,18 @@ def results(zygote, tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
     done = run_code(zygote, folder, ALONE, SCRIPT, folder)
     assert done.returncode == 0, done.stderr[-3000:]
-    names = ("alone", 0, 1, "masks-0", "masks-1", "command-0", "command-1", "shrunk", "shards-0")
+    names = (
+        "alone",
+        0,
+        1,
+        "masks-0",
+        "masks-1",
+        "command-0",
+        "command-1",
+        "shrunk",
+        "shards-0",
+        "fields-0",
+    )
     return [json.loads((folder / f"{name}.json").read_text()) for name in names]
 
 
@@ -84,6 +96,29 @@ def test_shards_of_four_processes_go_on_in_two_and_in_three_and_a_damaged_one_is
     assert "3 instead of 2" in warned[1]
 
 
+def test_hybrid_shards_offloaded_weights_and_recomputed_blocks_change_no_weight(results):
+    *found, refused = results[9]
+    for model in found:
+        np.testing.assert_allclose(flat(model), flat(results[0]["decay"]), rtol=0, atol=1e-10)
+    assert refused == "Training: `shard=3` must divide the number of processes, 4."
+
+
+def test_recomputed_blocks_keep_less_and_end_at_the_same_weights():
+    X = np.random.default_rng(0).normal(size=(64, 4))
+    kept = {}
+    for again in (False, True):
+        sizes = []
+        training = Training(recompute=again, step="auto" if again else "plain", validation=0)
+        model = MLPRegressor(hidden=(32, 32), epochs=2, random_state=0, training=training)
+        keep = lambda x, sizes=sizes: sizes.append(x.numel()) or x  # noqa: E731
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+            model.fit(X, X[:, 0])
+        kept[again] = sum(sizes), [p.detach() for p in model.module_.parameters()]
+        assert not any("forward" in vars(module) for module in model.module_.modules())
+    torch.testing.assert_close(kept[True][1], kept[False][1])
+    assert kept[True][0] < kept[False][0]
+
+
 def test_the_command_line_prints_and_fits_baselines_once_and_divides_files(results):
     first, second = results[5:7]
     assert first["code"] == second["code"] == 0, first["printed"]
@@ -121,6 +156,8 @@ def test_a_strategy_of_several_processes_asks_for_torchrun(strategy):
     "settings, message",
     [
         ({"strategy": "fsdp", "average": "ema"}, "`average='ema'` is not available with .*fsdp"),
+        ({"strategy": "ddp", "offload": True}, "`offload=True` needs strategy 'fsdp'; got 'ddp'"),
+        ({"recompute": True, "optimizer": "newton", "strategy": "single"}, "second derivatives"),
         ({"strategy": "ddp", "optimizer": "lbfgs"}, "'lbfgs' runs in one process only"),
     ],
 )

@@ -145,6 +145,17 @@ def shards(folder, rank, step):
         (folder / f"shards-{rank}.json").write_text(json.dumps(found))
 
 
+def fields(folder, rank):
+    """Train in four processes with each way to save memory."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    settings = [{"shard": 2}, {"offload": True}, {"shard": 2, "offload": True, "recompute": True}]
+    found = [record(fit("decay", "fsdp", **each)) for each in settings]
+    try:
+        fit("decay", "fsdp", shard=3)
+    except InvalidParameter as error:
+        (folder / f"fields-{rank}.json").write_text(json.dumps([*found, str(error)]))
+
+
 def damage(folder):
     """Change a byte of the newest shards, of which each process has written a file."""
     newest = max(folder.glob("shards/checkpoints/*.shards"), key=lambda path: path.stat().st_mtime)
@@ -277,6 +288,7 @@ def main(folder):
     (folder / "alone.json").write_text(json.dumps(alone))
     code = forked(folder, 2, together)
     if code == 0:
+        code = forked(folder, 4, fields)
         for processes, step in ((4, 3), (2, 6), (3, None)):
             code = max(code, forked(folder, processes, shards, step))
             damage(folder) if processes == 2 else None

@@ -20,7 +20,8 @@ from castalia.utils.tensor_trees import leaves
 __all__ = ["content", "described", "open_recorder"]
 
 # Settings that do not change the weights a training ends with, so a run is resumed across them.
-_NOT_FINGERPRINTED = ("run", "verbose", "callbacks", "checkpoint_every", "watch")
+_NOT_FINGERPRINTED = {"run", "verbose", "callbacks", "checkpoint_every", "watch"}
+_NOT_FINGERPRINTED |= {"shard", "offload", "recompute"}
 
 
 def open_recorder(

@@ -40,7 +40,7 @@ CONTROL = (
         summary="A network of what each action is worth, learnt from remembered steps",
         reference="2015, Mnih et al., Human-level control, Nature 518",
         small={
-            "epochs": 25,
+            "epochs": 12,
             "steps": 16,
             "copies": 4,
             "updates": 20,
@@ -64,7 +64,7 @@ CONTROL = (
         data="world",
         summary="An agent that does more of what went better than expected: REINFORCE, A2C, PPO",
         reference="2017, Schulman et al., Proximal policy optimization, arXiv 1707.06347",
-        small={"epochs": 25, "steps": 16, "hidden": (16,), "lr": 1e-2},
+        small={"epochs": 12, "steps": 16, "hidden": (16,), "lr": 1e-2},
         toy="grid",
         pass_mark=0.9,
         rows=("PAR-05",),

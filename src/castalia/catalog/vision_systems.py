@@ -67,7 +67,7 @@ VISION = (
             "widths": (16,),
             "blocks": (1,),
             "patch": 2,
-            "epochs": 16,
+            "epochs": 11,
             "batch_size": 16,
             "lr": 2e-2,
             "augment": None,
@@ -162,7 +162,7 @@ VISION = (
             "width": 0.06,
             "dropout": 0.0,
             "image_size": 40,
-            "epochs": 10,
+            "epochs": 7,
             "lr": 1e-2,
             "batch_size": 40,
         },
@@ -185,7 +185,7 @@ VISION = (
             "2015, He, Zhang, Ren, Sun, Deep residual learning for image recognition, arXiv "
             "1512.03385"
         ),
-        small={"depth": 8, "width": 8, "epochs": 8, "lr": 1e-2, "batch_size": 24},
+        small={"depth": 8, "width": 8, "epochs": 6, "lr": 1e-2, "batch_size": 24},
         toy="stripes",
         pass_mark=0.9,
         sizes={

@@ -29,7 +29,7 @@ VISION_TOOLS = (
             "2016, Gatys, Ecker, Bethge, Image style transfer using convolutional neural networks,"
             " CVPR, arXiv 1508.06576"
         ),
-        small={"steps": 20, "device": "cpu"},
+        small={"steps": 14, "device": "cpu"},
         toy="textures",
         pass_mark=0.7,
         rows=("VIS-13", "VIS-14", "VIS-15"),
@@ -47,7 +47,7 @@ VISION_TOOLS = (
             "convs": 1,
             "dim": 16,
             "hidden": 32,
-            "epochs": 7,
+            "epochs": 5,
             "batch_size": 20,
             "lr": 1e-2,
         },

@@ -81,7 +81,7 @@ def network(epochs: int) -> ConvNetClassifier:
 
 def run(*, quick: bool = False) -> Outcome:
     """Train a network on digits and look inside it."""
-    data = digits(1200, 300, small=True)
+    data = digits(800 if quick else 1200, 300, small=True)
     X, shown = (
         part.reshape(-1, data.side, data.side).astype(np.float32) for part in (data.x, data.x_test)
     )

@@ -59,7 +59,7 @@ def length_of(step: int, steps: int, longest: int) -> int:
     return round(6 * (longest / 6) ** (step / steps))
 
 
-def train(task: Task, attention: str, *, steps: int, longest: int = LENGTHS[-1]) -> Seq2Seq:
+def train(task: Task, attention: str, *, steps: int, longest: int) -> Seq2Seq:
     """Train on sentences that get longer; the learning rate falls in the last third."""
     with seed_scope(0):
         net = Seq2Seq(SYMBOLS + 1, dim=32, hidden=64, cell="gru", attention=attention)
@@ -100,16 +100,18 @@ def slope(weights: Tensor) -> float:
 def run(*, quick: bool = False) -> Outcome:
     """Train three translators, and draw accuracy by length and alignments."""
     copy, reverse = Task(), Task(backwards=True)
-    steps = 120 if quick else 600
-    looking, fixed = (train(copy, kind, steps=steps) for kind in ("additive", "none"))
+    steps, lengths = (110, LENGTHS[:-1]) if quick else (600, LENGTHS)
+    looking, fixed = (
+        train(copy, kind, steps=steps, longest=lengths[-1]) for kind in ("additive", "none")
+    )
     turning = train(reverse, "additive", steps=steps // 2, longest=ALIGNED)
     figure, (left, *maps) = panels(3, (11, 3.4))
     numbers: dict[str, float] = {}
     for name, net, colour in (("attention", looking, COLOURS[0]), ("fixed", fixed, COLOURS[1])):
-        forced, free = zip(*(accuracies(net, copy, n) for n in LENGTHS), strict=True)
-        left.plot(LENGTHS, forced, "o-", ms=3.5, color=colour, label=name)
-        left.plot(LENGTHS, free, "o--", ms=3.5, color=colour)
-        for length, a, b in zip(LENGTHS, forced, free, strict=True):
+        forced, free = zip(*(accuracies(net, copy, n) for n in lengths), strict=True)
+        left.plot(lengths, forced, "o-", ms=3.5, color=colour, label=name)
+        left.plot(lengths, free, "o--", ms=3.5, color=colour)
+        for length, a, b in zip(lengths, forced, free, strict=True):
             numbers[f"{name}, length {length}"] = a
             numbers[f"{name}, length {length}, own answers"] = b
     left.set(xlabel="symbols", ylabel="right (dashed: own answers)", ylim=(0, 1.03))
@@ -122,7 +124,7 @@ def run(*, quick: bool = False) -> Outcome:
         ax.imshow(weights.numpy(), cmap=heat())
         ax.set(title=name, xlabel="place in the source", ylabel="place in the answer")
         ax.grid(False)
-    long = LENGTHS[-1]
+    long = lengths[-1]
     said = (
         f"Of {long} symbols, {numbers[f'attention, length {long}']:.0%} are right with attention "
         f"and {numbers[f'fixed, length {long}']:.0%} from one vector."

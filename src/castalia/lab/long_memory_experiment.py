@@ -23,7 +23,7 @@ from castalia.models.sequence import RNNRegressor, RNNTagger
 from castalia.train import Training
 from castalia.utils.figure_style import COLOURS, caption
 
-__all__ = ["Sizes", "adding", "compare", "copying", "counting", "run"]
+__all__ = ["CELLS", "TASKS", "Sizes", "adding", "copying", "counting", "drawn", "run"]
 
 CELLS = ("lstm", "elman")
 KINDS = 4  # of symbols to copy
@@ -127,11 +127,19 @@ TASKS: dict[str, Callable[[str, Sizes, int], float]] = {
 
 def run(*, quick: bool = False) -> Outcome:
     """Train both networks on the three tasks, with several seeds."""
-    return compare(QUICK if quick else Sizes())
+    sizes = QUICK if quick else Sizes()
+    return drawn(
+        {
+            (name, cell): [task(cell, sizes, seed) for seed in range(sizes.seeds)]
+            for name, task in TASKS.items()
+            for cell in CELLS
+        },
+        sizes,
+    )
 
 
-def compare(sizes: Sizes, **own: Sizes) -> Outcome:
-    """Train on tasks of some sizes, or of their own, and draw what each network reaches."""
+def drawn(scores: Mapping[tuple[str, str], list[float]], sizes: Sizes) -> Outcome:
+    """Draw what each network reaches in each task, seed by seed."""
     figure, axes = panels(3, (10, 3.4))
     titles = {
         "adding": (f"adding, T = {sizes.adding}", "squared error of the sum"),
@@ -139,9 +147,9 @@ def compare(sizes: Sizes, **own: Sizes) -> Outcome:
         "counting": (f"counting, trained to {sizes.trained}", "counts right up to"),
     }
     numbers: dict[str, float] = {}
-    for ax, (name, task) in zip(axes, TASKS.items(), strict=True):
+    for ax, name in zip(axes, TASKS, strict=True):
         for place, (cell, colour) in enumerate(zip(CELLS, COLOURS, strict=False)):
-            found = [task(cell, own.get(name, sizes), seed) for seed in range(sizes.seeds)]
+            found = scores[name, cell]
             numbers[f"{name}: {cell}"] = float(np.median(found))
             across = place + np.linspace(-0.1, 0.1, len(found)) * (len(found) > 1)
             ax.plot(across, found, "o", color=colour, ms=5)

@@ -60,8 +60,8 @@ def rugged(loss: np.ndarray) -> float:
 
 def run(*, quick: bool = False) -> Outcome:
     """Train both networks on scikit-learn's digits and measure the loss around their weights."""
-    depth, epochs, points = (14, 12, 7) if quick else (32, 20, 17)
-    data = digits(500 if quick else 1000, 200, small=True)
+    depth, epochs, points = (14, 10, 5) if quick else (32, 20, 17)
+    data = digits(400 if quick else 1000, 200, small=True)
     found: dict[str, LossLandscape] = {}
     numbers: dict[str, float] = {}
     for name, shortcut in (("with shortcuts", True), ("without", False)):

@@ -169,7 +169,7 @@ class _Loop:
             try:
                 self._stages(legs, saved, optimizers)
             except BaseException:
-                place.strategy.release(place.net)
+                place.release()
                 self.dispatch("on_failure", state)
                 raise
             place.net._compiled_call_impl = None  # else predictions would compile it once more
@@ -228,6 +228,7 @@ class _Loop:
             and place.home == place.device
             and place.strategy.world == 1
             and not listeners
+            and not self.training.recompute
             and closure_kind(optimizer_class(self.training.optimizer)) is None
         )
         parts = StepParts(
@@ -360,7 +361,8 @@ class _Loop:
         place = self.place
         if weights is not None:
             place.strategy.load_state_dict(place.net, weights)
-        place.strategy.release(place.net.eval())
+        place.net.eval()
+        place.release()
         self.state.weights = place.strategy.whole_weights(place.net)
         return self.state
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from castalia.data.batches import Samples
+from castalia.train.network_blocks import recompute, remember
 from castalia.train.precision import Precision
 from castalia.train.strategy import build_strategy
 from castalia.train.training import Training
@@ -26,7 +27,7 @@ class Placement:
     data
         Training samples.
     training
-        Settings; ``strategy`` and ``compile`` count here.
+        Settings; ``strategy``, ``recompute`` and ``compile`` count here.
     device, precision
         Where and in which format.
     seed
@@ -52,6 +53,8 @@ class Placement:
         self.net, self.device, self.precision = net.to(device, precision.dtype), device, precision
         if device.type == "cuda" and len(data.x.shape) == 3:  # images, (C, H, W)
             net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if training.recompute:
+            recompute(net)
         self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
         if self.strategy.world > 1:  # dropout differs between processes
@@ -59,6 +62,11 @@ class Placement:
         if training.compile not in ("auto", False):
             net.compile(mode=None if training.compile is True else training.compile)
         self.home = device if _fits(data, device) else torch.device("cpu")
+
+    def release(self) -> None:
+        """Leave the network as other code expects it; called at the end, also of a failure."""
+        remember(self.net)
+        self.strategy.release(self.net)
 
     @property
     def exact(self) -> torch.dtype:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from inspect import isfunction
 from typing import Any
@@ -22,6 +21,7 @@ from torch.optim import Optimizer
 
 from castalia.errors import InvalidParameter
 from castalia.optim import without_dynamo
+from castalia.train.network_blocks import blocks
 from castalia.train.shared_moments import ordinary_moments, shared_moments
 from castalia.train.training import Training
 from castalia.utils.process_ranks import rank_and_world
@@ -38,7 +38,6 @@ __all__ = [
 BUCKET = 25 * 2**20  # bytes of gradient sent at a time
 PATIENCE = timedelta(days=1)  # of processes for the one that fits baselines, say
 SLOW = 1.5  # times as long as the usual process: worth a word
-LISTS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 
 
 class Single:
@@ -194,6 +193,14 @@ class FullyShardedParallel(DataParallel):
 
     name, sharded = "fsdp", True
 
+    def __init__(self, shard: int | None = None, offload: bool = False) -> None:
+        super().__init__()
+        self.shard, self.offload = shard, offload
+        if shard is not None and self.world % shard:
+            raise InvalidParameter(
+                f"Training: `shard={shard}` must divide the number of processes, {self.world}."
+            )
+
     def prepare(self, net: nn.Module) -> None:
         """Shard the blocks that the network is a list of, each by itself, then the rest."""
         from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
@@ -205,10 +212,24 @@ class FullyShardedParallel(DataParallel):
                 "single number. Use 'ddp'."
             )
         super().prepare(net)
-        for part in [*_blocks(net), net]:
-            fully_shard(part)
+        options = self._options(net)
+        for part in [*blocks(net), net]:
+            fully_shard(part, **options)
             for name in _methods(type(part)):  # more than `forward` is called
                 register_fsdp_forward_method(part, name)
+
+    def _options(self, net: nn.Module) -> dict[str, Any]:
+        """Return among which processes weights are divided, and where they are kept."""
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import CPUOffloadPolicy
+
+        device, found = next(net.parameters()).device.type, dict[str, Any]()
+        if self.shard is not None:
+            shape = (self.world // self.shard, self.shard)
+            found["mesh"] = init_device_mesh(device, shape, mesh_dim_names=("copies", "shards"))
+        if self.offload:
+            found["offload_policy"] = CPUOffloadPolicy(pin_memory=device == "cuda")
+        return found
 
     def scale(self, part: Any, whole: Any) -> Any:
         """Undo the mean over processes that FSDP takes when it reduces gradients."""
@@ -250,24 +271,6 @@ def _states() -> Any:
     return state_dict
 
 
-def _blocks(net: nn.Module) -> Iterator[nn.Module]:
-    """Yield what stands in lists of modules and has weights that nothing outside it uses."""
-    users: dict[int, int] = {}
-    for module in net.modules():
-        for parameter in module.parameters(recurse=False):
-            users[id(parameter)] = users.get(id(parameter), 0) + 1
-
-    def found(module: nn.Module, listed: bool) -> Iterator[nn.Module]:
-        own = list(module.parameters())
-        if isinstance(module, LISTS) or not listed:
-            for child in module.children():
-                yield from found(child, isinstance(module, LISTS))
-        elif own and all(users[id(p)] == 1 for p in own) and any(p.requires_grad for p in own):
-            yield module
-
-    yield from found(net, False)
-
-
 def _methods(kind: type) -> list[str]:
     """Return the methods that a network offers beside those of any module."""
     known = set(dir(nn.Module))
@@ -302,20 +305,24 @@ def _leave() -> None:
 
 def build_strategy(training: Training, device: torch.device) -> Single:
     """Return the strategy of a training; joins the process group under ``torchrun``."""
-    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    launched = rank_and_world()[1] > 1
     name = training.strategy
     if name == "auto":
         name = "ddp" if launched else "single"
     if name == "single":
         return Single()
-    join_processes(device)
-    return DataParallel() if name == "ddp" else FullyShardedParallel()
+    join_processes(device, offload=training.offload)
+    if name == "ddp":
+        return DataParallel()
+    return FullyShardedParallel(training.shard, training.offload)
 
 
-def join_processes(device: torch.device) -> None:
+def join_processes(device: torch.device, *, offload: bool = False) -> None:
     """Meet the processes that ``torchrun`` started, unless that was done before."""
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+        name = "nccl" if device.type == "cuda" else "gloo"
+        name = "cpu:gloo,cuda:nccl" if offload and name == "nccl" else name
+        dist.init_process_group(name, timeout=PATIENCE)
         atexit.register(_leave)
 
 

@@ -61,6 +61,14 @@ class Training:
         same.
     strategy
         ``"single"``, ``"ddp"``, ``"fsdp"``; ``"auto"`` is ddp under ``torchrun``, single otherwise.
+    shard
+        With ``"fsdp"``: how many processes divide the weights; groups of so many hold copies
+        (hybrid sharding). None: all of them.
+    offload
+        With ``"fsdp"``: keep weights, gradients and optimizer in the memory of the CPU.
+    recompute
+        Compute what is inside each block (layer of a list, such as those of a transformer) again
+        for its gradient instead of keeping it: less memory, a third more time, the same weights.
     callbacks
         ``castalia.Callback`` objects.
     run
@@ -96,6 +104,9 @@ class Training:
     compile: Any = "auto"
     step: str = "auto"
     strategy: str = "auto"
+    shard: int | None = None
+    offload: bool = False
+    recompute: bool = False
     callbacks: Sequence[Any] = ()
     run: Any = None
     checkpoint_every: int | None = None

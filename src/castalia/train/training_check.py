@@ -16,6 +16,7 @@ from castalia.optim import (
 from castalia.train.callbacks import Callback
 from castalia.train.training import Training
 from castalia.utils.devices import resolve_device
+from castalia.utils.process_ranks import rank_and_world
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["check_closure", "check_training"]
@@ -40,6 +41,7 @@ def check_training(training: Training) -> None:
     _at_least("weight_decay", training.weight_decay, 0)
     _at_least("accumulate", training.accumulate, 1, whole=True)
     _at_least("patience", training.patience, 1, whole=True, optional=True)
+    _at_least("shard", training.shard, 1, whole=True, optional=True)
     _at_least("checkpoint_every", training.checkpoint_every, 1, whole=True, optional=True)
     _check_clip(training.clip)
     if not isinstance(training.compile, bool) and training.compile not in ("auto", *COMPILE_MODES):
@@ -76,7 +78,7 @@ def check_closure(training: Training, optimizer: type | None) -> None:
             f"Training: `step` must be 'auto' with optimizer {name!r}, which evaluates a batch "
             "more than once; got 'plain'."
         )
-    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1 and training.strategy == "auto"
+    launched = rank_and_world()[1] > 1 and training.strategy == "auto"
     if training.strategy in ("ddp", "fsdp") or launched:
         raise InvalidParameter(
             f"Training: optimizer {name!r} runs in one process only; use strategy='single'."
@@ -98,6 +100,11 @@ def check_closure(training: Training, optimizer: type | None) -> None:
         )
     if kind == "gradients":
         return
+    if training.recompute:
+        raise InvalidParameter(
+            f"Training: `recompute` must be False with optimizer {name!r}, which takes second "
+            "derivatives."
+        )
     if training.accumulate > 1:
         raise InvalidParameter(
             f"Training: `accumulate` must be 1 with optimizer {name!r}; got {training.accumulate}. "
@@ -139,7 +146,7 @@ def _check_validation(training: Training) -> None:
 
 
 def _check_step(training: Training) -> None:
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 and training.strategy != "single"
+    several = rank_and_world()[1] > 1 and training.strategy != "single"
     if training.step == "plain" and (training.accumulate > 1 or several):
         got = "several processes" if several else f"`accumulate={training.accumulate}`"
         raise InvalidParameter(
@@ -154,6 +161,11 @@ def _check_strategy(training: Training) -> None:
             f"Training: `strategy={training.strategy!r}` needs several processes; start the "
             "script with torchrun."
         )
+    for name, given in (("shard", training.shard), ("offload", training.offload)):
+        if given and training.strategy != "fsdp":
+            raise InvalidParameter(
+                f"Training: `{name}={given}` needs strategy 'fsdp'; got {training.strategy!r}."
+            )
     if training.strategy == "fsdp" and training.average is not None:
         raise InvalidParameter(
             f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use "

@@ -1,6 +1,7 @@
 """Images of graphs: what is folded, where it stands, and what is written."""
 
 import re
+from functools import cache
 
 import pytest
 import torch
@@ -33,6 +34,7 @@ class Recurrent(nn.Module):
         return self.head(self.lstm(x)[0][:, -1]).square().mean()
 
 
+@cache
 def lstm():
     with torch.random.fork_rng():
         torch.manual_seed(0)

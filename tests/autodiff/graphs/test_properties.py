@@ -21,7 +21,7 @@ steps = st.lists(
     min_size=1,
     max_size=6,
 )
-calm = settings(max_examples=12, deadline=None, derandomize=True)
+calm = settings(max_examples=8, deadline=None, derandomize=True)
 
 
 def program(plan):
@@ -69,7 +69,7 @@ def test_the_graph_of_the_gradient_equals_autograd_before_and_after_simplificati
     assert len(short) <= len(graph)
 
 
-@settings(calm, max_examples=6)
+@settings(calm, max_examples=4)
 @given(steps, st.integers(0, 99))
 def test_the_gradient_of_the_gradient_is_symmetric_and_equals_autograd(plan, seed):
     fn, (x, y, u, v) = program(plan), matrices(seed)

@@ -107,7 +107,7 @@ def test_five_equal_eigenvalues_are_five():
 
 @pytest.mark.parametrize("k", [3, 5])
 def test_no_eigenvalue_is_skipped(k):
-    for seed in range(16):
+    for seed in range(6):
         a = draw(60, 60, number=seed)
         a = a @ a.T + 0.01 * torch.eye(60)
         fn = lambda x, a=a: x @ a @ x / 2  # noqa: E731
@@ -118,9 +118,8 @@ def test_no_eigenvalue_is_skipped(k):
         assert (found.smallest - truth[:k]).abs().max() <= 1e-3 * truth[-1]
 
 
-@pytest.mark.parametrize("seeds", [range(0, 16), range(700, 716)], ids=["first", "later"])
-def test_what_converged_is_never_wrong(seeds):
-    found = [spectra.outcome(spectra.trial(seed), seed) for seed in seeds]
+def test_what_converged_is_never_wrong():
+    found = [spectra.outcome(spectra.trial(seed), seed) for seed in range(700, 716)]
     assert not any(one.wrong for one in found)
     assert sum(one.converged for one in found) >= 7
 

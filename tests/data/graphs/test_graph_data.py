@@ -48,8 +48,11 @@ def test_edges_given_twice_are_said_and_counted_once():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Graph([(0, 5)], [[1.0], [2.0]]), "nodes 0 to 1.*got 5 and 0 other unknown .* 1 e"),
-        (lambda: Graph([("a", "x")], nodes=["a", "b"]), "got 'x' and 0 other unknown nodes in 1"),
+        (
+            lambda: Graph([(0, 5)], [[1.0], [2.0]]),
+            "nodes 0 to 1.*got 1 unknown node, first 5, in 1 edge",
+        ),
+        (lambda: Graph([("a", "x")], nodes=["a", "b"]), "got 1 unknown node, first 'x', in 1 edge"),
         (lambda: Graph([(0, -1)]), "must be at least 0; got -1"),
         (lambda: Graph([]), "must have a node; got none"),
         (lambda: Graph([(0, 1)], nodes=[0, 1, 1]), "name each node once; got 1 more than once"),

@@ -44,7 +44,7 @@ def test_faults_of_files_are_named(files, tmp_path):
     with pytest.raises(InvalidData, match="NAME_graph_indicator"):
         read_graphs(tmp_path)
     (files / "edges.csv").write_text("source,target\na,z\n")
-    with pytest.raises(InvalidData, match="got 'z' and 0 other unknown nodes in 1 edges"):
+    with pytest.raises(InvalidData, match="got 1 unknown node, first 'z', in 1 edge"):
         read_graph(files / "edges.csv", files / "nodes.csv")
 
 

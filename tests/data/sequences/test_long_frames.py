@@ -82,7 +82,11 @@ def test_mixed_frequencies_are_said():
 @pytest.mark.parametrize(
     "columns, how, words",
     [
-        ({"t": [1, 1], "v": [0.0, 1.0]}, {"time": "t"}, "`t` must be different.*1 comes twice"),
+        (
+            {"t": [1, 1], "v": [0.0, 1.0]},
+            {"time": "t"},
+            "twice in 1 place, first 1",
+        ),
         ({"t": ["noon", "one"], "v": [0.0, 1.0]}, {"time": "t"}, "dates or numbers; got 'noon'"),
         ({"t": [1.0, None], "v": [0.0, 1.0]}, {"time": "t"}, "first in row 1"),
         ({"g": ["a", None], "v": [0.0, 1.0]}, {"group": "g"}, "`g` must name .* first in row 1"),

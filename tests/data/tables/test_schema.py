@@ -113,3 +113,13 @@ def test_the_summary_is_aligned_and_says_what_matters():
 
 def test_an_empty_schema_still_prints():
     assert Schema(0, ()).summary().startswith("column")
+
+
+def test_a_notebook_shows_every_column_and_no_markup_of_the_file():
+    frame = pd.DataFrame({"<b>age</b>": [1.0, None], "city": ["Pisa", "Bern"]})
+    schema = read(frame).schema
+    shown = schema._repr_html_()
+    assert "&lt;b&gt;age&lt;/b&gt;" in shown
+    assert "<b>" not in shown
+    assert shown.count("<tr>") == 3
+    assert "50.0 %" in shown

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castalia.data.text import LanguageAdapter, cut_blocks, read_text
+from castalia.data.text import LanguageAdapter, cut_blocks, named_tokenizers, read_text
 from castalia.data.tokenizers import ByteBPETokenizer, CharTokenizer, WhitespaceTokenizer
 from castalia.errors import InvalidData, InvalidParameter
 
@@ -45,10 +45,11 @@ def test_a_path_is_read_as_one_text(tmp_path):
     assert adapter.tokenizer.decode(block) == "one\r\ntwo\n"
 
 
-def test_small_texts_are_read_by_characters_and_long_ones_by_pieces():
+def test_small_texts_are_read_by_characters_and_long_ones_by_pieces(monkeypatch):
+    monkeypatch.setattr(named_tokenizers, "SMALL", 100_000)  # characters
     small, long = LanguageAdapter(), LanguageAdapter()
     small.check(["some text"], "fit")
-    long.check(["some words and others, again and again. " * 60_000], "fit")
+    long.check(["some words and others, again and again. " * 3_000], "fit")
     assert isinstance(small.tokenizer, CharTokenizer)
     assert isinstance(long.tokenizer, ByteBPETokenizer)
 

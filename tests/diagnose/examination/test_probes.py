@@ -131,16 +131,12 @@ def test_the_layer_where_numbers_break_is_named():
     "make, code",
     [
         (lambda p: torch.optim.SGD(p, lr=100.0), "CST101"),
-        (lambda p: torch.optim.Adam(p, lr=3.0), "CST101"),
         (lambda p: torch.optim.Adam(p, lr=1e-6), "CST102"),
-        (lambda p: torch.optim.SGD(p, lr=1e-5), "CST102"),
         (lambda p: torch.optim.SGD(p, lr=0.0), "CST102"),
         (lambda p: torch.optim.Adam(p, lr=1e-3), None),
         (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9), None),
-        (lambda p: torch.optim.AdamW(p, lr=3e-3), None),
-        (lambda p: torch.optim.RMSprop(p, lr=1e-2), None),
     ],
-    ids=["sgd-100", "adam-3", "adam-1e-6", "sgd-1e-5", "sgd-0", "adam", "momentum", "adamw", "rms"],
+    ids=["sgd-100", "adam-1e-6", "sgd-0", "adam", "momentum"],
 )
 def test_the_rate_is_judged_by_what_other_rates_do(make, code):
     X, y, _ = table()
@@ -335,17 +331,17 @@ def test_targets_of_another_scale_are_told_with_their_numbers():
 
 
 def test_rare_classes_that_are_passed_over_are_told():
-    X, _, score = table(1500, noise=2.0)
+    X, _, score = table(800, noise=2.0)
     rare = (score[:, 0] > 5.5).long()
     assert 0.005 < rare.float().mean() < 0.03
     assert alarms(probe("imbalance", mlp(), CE, (X, rare))) == ["CST204"]
-    X, _, score = table(1500, noise=0.0)
+    X, _, score = table(800, noise=0.0)
     found = probe("imbalance", mlp(), CE, (X, (score[:, 0] > 3.2).long()), optimizer=_quick)
     assert [f.severity for f in found.findings] == ["info"]
 
 
 def _quick(parameters):
-    return torch.optim.Adam(parameters, lr=1e-2)
+    return torch.optim.Adam(parameters, lr=1e-2, fused=True)
 
 
 # ---- label noise ----
@@ -370,7 +366,7 @@ def test_wrong_labels_are_told_and_listed():
     assert {int(row) for row in listed.split(", ")} <= set(wrong.tolist())
 
 
-@pytest.mark.parametrize("distance", [0.5, 1.0, 1.5, 2.0, 3.0, 6.0])
+@pytest.mark.parametrize("distance", [0.5, 1.5, 6.0])
 def test_hard_but_clean_data_have_no_wrong_labels(distance):
     assert alarms(probe("label-noise", mlp(4), CE, gaussians(distance))) == []
 
@@ -544,7 +540,7 @@ def test_dropout_that_forbids_learning_is_told(rate, codes):
 
 
 def test_weight_decay_that_forbids_learning_is_told():
-    train, held = halves(*table(800)[:2])
+    train, held = halves(*table(400)[:2])
     strong = lambda p: torch.optim.Adam(p, lr=1e-2, weight_decay=1.0)  # noqa: E731
     usual = lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=1e-2)  # noqa: E731
     found = probe("regularisation", mlp(), CE, train, held, optimizer=strong, seconds=60)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from tests.diagnose.healthy.loops import blobs, low_rank, mlp, trained
+from tests.diagnose.healthy.loops import MANY, blobs, low_rank, mlp, trained
 from torch import nn
 from torch.nn import functional as F
 
@@ -31,7 +31,7 @@ def angular_margin() -> Diagnosis:
         hot = F.one_hot(y[index], 6)
         return F.cross_entropy(30 * torch.cos(angle + 0.3 * hot), y[index])
 
-    return trained(net, loss, len(x), lr=1e-2)
+    return trained(net, loss, len(x), lr=1e-2, steps=MANY)
 
 
 def discs(rows: int, size: int = 16) -> tuple[torch.Tensor, torch.Tensor]:
@@ -51,7 +51,7 @@ def overlap_of_regions() -> Diagnosis:
         p, t = net(x[index]).sigmoid().flatten(1), y[index].flatten(1)
         return (1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1)).mean()
 
-    return trained(net, loss, len(x), batch=16, steps=150, lr=1e-2)
+    return trained(net, loss, len(x), batch=16, steps=75, lr=1e-2)
 
 
 def pictures_through_tanh() -> Diagnosis:
@@ -76,7 +76,7 @@ def amounts_by_a_softplus() -> Diagnosis:
     x = torch.rand(600, 4)
     y = x.sum(1, keepdim=True) * (1 + 0.1 * torch.randn(600, 1))
     net = mlp(4, 32, 1, last=nn.Softplus())
-    return trained(net, lambda i: F.mse_loss(net(x[i]), y[i]), len(x))
+    return trained(net, lambda i: F.mse_loss(net(x[i]), y[i]), len(x), steps=MANY)
 
 
 def series_between_zero_and_one() -> Diagnosis:
@@ -142,7 +142,7 @@ def neighbours_in_a_graph() -> Diagnosis:
 
     net = Graph()
     loss = lambda _: F.cross_entropy(net(x)[labelled], y[labelled])  # noqa: E731
-    return trained(net, loss, 120, lr=1e-2, steps=150)
+    return trained(net, loss, 120, lr=1e-2, steps=75)
 
 
 def judged_by_a_frozen_network() -> Diagnosis:
@@ -166,7 +166,7 @@ def sharpness_aware() -> Diagnosis:
     net = mlp(8, 32, 4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     doctor = watch(net, optimizer)
-    for _ in range(200):
+    for _ in range(100):
         index = torch.randint(0, len(x), (32,))
         F.cross_entropy(net(x[index]), y[index]).backward()
         with torch.no_grad():
@@ -248,7 +248,7 @@ def letters_without_places() -> Diagnosis:
         lengths = torch.full((32,), 9), torch.full((32,), 3)
         return F.ctc_loss(net(x[index]), words[index], *lengths)
 
-    return trained(net, loss, len(x), lr=1e-2, steps=200)
+    return trained(net, loss, len(x), lr=1e-2, steps=100)
 
 
 HEADS = {

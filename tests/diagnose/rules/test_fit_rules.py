@@ -331,6 +331,8 @@ def test_a_training_that_is_short_or_still_falls_is_not_yet_held_against_guessin
         record = classification(1 - above("fit.guess"), losses)
         record.evaluations = []
         record.validation.select([])
+        for x, y in zip(record.train.inputs, record.train.targets, strict=True):
+            x[:, 0] = y  # else simple models would find nothing either
         assert only(no_better, record).severity == severity
 
 
@@ -357,3 +359,31 @@ def test_dropout_beyond_all_custom_is_no_symptom_of_the_steps_it_spoils():
     assert holds(far, "CST301", "CST404")
     assert holds(usual, "CST101", "CST404")
     assert not holds(usual, "CST404", "CST101")
+
+
+def test_labels_of_other_rows_are_a_cause_and_labels_of_these_rows_a_symptom():
+    record = poor()
+    found = only(no_better, record)
+    assert "Simple models" in found.summary
+    assert holds(Case(record), "CST403", "CST101")
+    assert not holds(Case(record), "CST101", "CST403")
+    labels = np.concatenate(record.train.targets)
+    inputs = np.concatenate(record.train.inputs)
+    inputs[:, 0] = labels
+    telling = set_rows(record, inputs)
+    assert not Case(telling).barren
+    assert holds(Case(telling), "CST101", "CST403")
+
+
+def test_decay_beyond_custom_is_a_remark_while_it_learns_and_a_finding_in_a_game():
+    record = held_back(0.8, decay=2 * limit("decay.strong"))
+    assert only(over_regularised, record).severity == "info"
+    record = held_back(0.8, decay=2 * limit("decay.far") * limit("decay.strong"))
+    record.optimizers *= 2
+    assert only(over_regularised, record).severity == "warning"
+
+
+def test_a_loss_that_still_falls_has_not_shown_that_the_network_is_too_small():
+    record = linear(0.3)
+    record.losses = stairs(1.0, 0.8, 0.65, 0.5, 0.4)
+    assert only(underfits, record).severity == "info"

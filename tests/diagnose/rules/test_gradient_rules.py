@@ -166,3 +166,11 @@ def test_sigmoids_in_a_recurrence_forget_though_its_weights_do_not(kind, seen):
     record = recurrent(poor(), 1.0, steps=16)
     set_units(record, units("rnn", kind, std=0.01))
     assert len(ask(vanishes, record)) == seen
+
+
+def test_the_gates_of_a_recurrence_are_no_depth():
+    record = deep(poor(), below("gradient.shrinks"))
+    assert only(vanishes, record).code == "CST103"
+    for look in record.looks:
+        look.structure = look.structure * 8
+    assert ask(vanishes, record) == []

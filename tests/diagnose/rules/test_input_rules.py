@@ -195,3 +195,21 @@ def test_a_state_that_is_never_met_is_no_degenerate_column():
     assert ask(degenerate, set_rows(record, inputs=states)) == []
     states[0, 0] = 2.0
     assert only(degenerate, set_rows(record, inputs=states)).where == "column 4"
+
+
+def test_columns_that_are_to_be_made_cannot_be_dropped():
+    record = with_column(0.0)
+    x = np.concatenate(record.train.inputs)
+    x[:, 1] = 2 * x[:, 0]
+    assert only(degenerate, set_rows(record, x)).severity == "warning"
+    record.optimizers *= 2  # a game
+    assert only(degenerate, record).severity == "info"
+
+
+def test_targets_that_differ_where_a_row_comes_again_are_reckoned():
+    record = aiming(above("targets.large"))
+    half = np.concatenate(record.train.inputs)
+    half[len(half) // 2 :] = half[: len(half) // 2]
+    y = np.concatenate(record.train.targets)
+    y[len(y) // 2 :] += 1
+    assert ask(targets_unscaled, set_rows(record, half, targets=y)) == []

@@ -3,6 +3,7 @@
 import pytest
 from tests.diagnose.rules.records import ask, classification, only
 
+from castalia.diagnose.record import Layer
 from castalia.diagnose.rules.layer_rules import linear_in_a_row
 
 
@@ -44,3 +45,11 @@ def test_a_factorised_layer_narrower_than_both_sides_is_meant(width):
 
 def test_layers_with_activations_between_are_left_alone():
     assert ask(linear_in_a_row, feeding()) == []
+
+
+def test_a_transposed_convolution_that_widens_may_feed_another_layer():
+    record = feeding(("2", "4"), kind="Convolution")  # as the graph names both kinds
+    record.layers = [Layer("2", "ConvTranspose2d"), Layer("4", "Conv2d")]
+    assert ask(linear_in_a_row, record) == []
+    record.layers = [Layer("2", "Conv2d"), Layer("4", "Conv2d")]
+    assert only(linear_in_a_row, record).where == "4"

@@ -285,3 +285,9 @@ def test_a_network_that_learnt_all_or_recovered_at_once_has_no_rate_too_high():
     assert ask(too_high, leapt(2.0, 0.95, 0.5)) == []
     assert only(too_high, leapt(1.0, 0.8, 0.5)).code == "CST101"
     assert ask(too_high, leapt(1.0, 0.8, 0.01)) == []
+
+
+def test_a_loss_that_is_thrown_beyond_all_measure_is_a_rate_too_high():
+    losses = [1.4, 2 * 1.4 * limit("rate.thrown"), *stairs(1.4, 0.8, steps=198)]
+    found = only(too_high, classification(0.6, losses))
+    assert (found.code, found.severity) == ("CST101", "error")

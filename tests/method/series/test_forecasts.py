@@ -128,7 +128,7 @@ def test_a_forecast_is_made_where_it_is_asked_for(columns, how, kind):
     [
         (daily(), {"horizon": 400}, InvalidData, "the longest has 244. Give a shorter --horizon"),
         (daily(), {"horizon": 7, "cv": 3}, InvalidParameter, "`cv` must be None"),
-        (daily(DAYS[[0, 1, 1, 2]]), {"horizon": 1, "time": "day"}, InvalidData, "comes twice"),
+        (daily(DAYS[[0, 1, 1, 2]]), {"horizon": 1, "time": "day"}, InvalidData, "twice in 1 place"),
         (
             pa.table({"t": [1, 2, 3], "sales": ["a", "b", "c"]}),
             {"horizon": 1},

@@ -26,7 +26,7 @@ def test_the_game_ends_at_the_normal_that_the_data_are():
         schedule="cosine",
     )  # fmt: skip
     model = GenerativeAdversarialNetwork(
-        loss="minimax", lr=4e-3, epochs=60, batch_size=200, training=training, **SMALL
+        loss="minimax", lr=4e-3, epochs=45, batch_size=200, training=training, **SMALL
     ).fit(X)
     drawn = model.sample(5000)
     assert drawn.mean() == pytest.approx(X.mean(), rel=0.05)
@@ -76,7 +76,7 @@ def test_other_games_also_learn(loss):
 def test_a_conditional_one_draws_the_class_it_is_asked_for():
     X, y = blobs()
     model = GenerativeAdversarialNetwork(
-        lr=5e-3, epochs=60, batch_size=60, conditional=True, **SMALL
+        lr=5e-3, epochs=40, batch_size=60, conditional=True, **SMALL
     ).fit(X, y)  # fmt: skip
     for label in range(3):
         drawn = model.sample(300, label)

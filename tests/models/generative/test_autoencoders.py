@@ -34,7 +34,7 @@ def error(model, X):
 @pytest.fixture(scope="module")
 def bent():
     """A deep autoencoder of a curve, with one number as its code."""
-    model = Autoencoder(code=1, hidden=(32, 16), lr=1e-2, epochs=80, training=ALL, random_state=0)
+    model = Autoencoder(code=1, hidden=(32, 16), lr=1e-2, epochs=30, training=ALL, random_state=0)
     return model.fit(CURVE)
 
 
@@ -67,10 +67,10 @@ def test_a_threshold_is_learnt_from_enough_rows_not_from_all(monkeypatch):
 
 
 def test_missing_cells_are_filled_from_the_others():
-    X = RANDOM.normal(size=(600, 1)) @ np.ones((1, 4)) + 0.05 * RANDOM.normal(size=(600, 4))
+    X = RANDOM.normal(size=(300, 1)) @ np.ones((1, 4)) + 0.05 * RANDOM.normal(size=(300, 4))
     holed = X.copy()
     holed[RANDOM.random(X.shape) < 0.1] = np.nan
-    model = Autoencoder(code=1, hidden=(16,), lr=1e-2, epochs=60, random_state=0).fit(holed)
+    model = Autoencoder(code=1, hidden=(16,), lr=2e-2, epochs=40, random_state=0).fit(holed)
     gap = np.isnan(holed)
     filled = model.impute(holed)
     assert np.array_equal(filled[~gap], holed[~gap])
@@ -97,9 +97,11 @@ def test_gradients_find_the_space_of_the_principal_components():
 def test_a_wide_code_is_warned_of_and_copies_rows_it_has_never_seen():
     X = RANDOM.normal(size=(400, 1)) @ [[1.0, 1.0]] + 0.2 * RANDOM.normal(size=(400, 2))
     other = 0.5 * RANDOM.normal(size=(50, 2))
-    settings = {"code": 8, "hidden": (32,), "lr": 1e-2, "epochs": 40, "random_state": 0}
+    settings = {"code": 8, "hidden": (32,), "lr": 1e-2, "epochs": 20, "random_state": 0}
     with pytest.warns(TrainingWarning, match="a code of 8 for rows of 2 numbers can copy"):
         copies = Autoencoder(**settings).fit(X)
+    with pytest.warns(TrainingWarning, match="LinearAutoencoder: a code of 3 for rows of 2"):
+        LinearAutoencoder(code=3, epochs=1).fit(X[:9])
     learns = DenoisingAutoencoder(noise=0.5, **settings).fit(X)
     assert error(copies, X) < 1e-2
     assert error(learns, other) > 4 * error(copies, other)  # it pulls rows to the line
@@ -107,9 +109,9 @@ def test_a_wide_code_is_warned_of_and_copies_rows_it_has_never_seen():
 
 def test_kl_sparsity_brings_units_to_their_target():
     X = RANDOM.normal(size=(400, 6))
-    settings = {"code": 12, "hidden": (), "lr": 1e-2, "epochs": 60, "random_state": 0}
-    sparse = SparseAutoencoder(penalty="kl", sparsity=30.0, target=0.1, **settings).fit(X)
-    free = SparseAutoencoder(penalty="kl", sparsity=0.0, **settings).fit(X)
+    settings = {"code": 12, "hidden": (), "penalty": "kl", "lr": 3e-2, "random_state": 0}
+    sparse = SparseAutoencoder(sparsity=30.0, target=0.1, epochs=30, **settings).fit(X)
+    free = SparseAutoencoder(sparsity=0.0, epochs=5, **settings).fit(X)
     assert sparse.transform(X).mean() == pytest.approx(0.1, abs=0.04)
     assert free.transform(X).mean() > 0.2
 
@@ -119,8 +121,9 @@ def test_l1_sparsity_finds_the_parts_that_rows_are_made_of():
     used = RANDOM.exponential(size=(1500, 8)) * (RANDOM.random((1500, 8)) < 0.15)
     X = used @ parts
     model = SparseAutoencoder(
-        code=16, hidden=(), sparsity=0.3, lr=1e-2, epochs=60, training=ALL, random_state=0
-    ).fit(X)
+        code=16, hidden=(), sparsity=0.3, lr=2e-2, epochs=50, batch_size=100, training=ALL,
+        random_state=0,
+    ).fit(X)  # fmt: skip
     scale = model.adapter_.encoder.state()["scale"]
     columns = model.module_.decoder.layers[-1].weight.detach().numpy().T * scale  # (code, D)
     columns /= np.linalg.norm(columns, axis=1, keepdims=True)
@@ -140,7 +143,8 @@ def test_noise_is_taken_out_again():
     angle = RANDOM.uniform(0, 2 * np.pi, 1000)
     clean = np.column_stack([np.cos(angle), np.sin(angle)])
     noisy = clean + 0.2 * RANDOM.normal(size=clean.shape)
-    model = DenoisingAutoencoder(hidden=(64,), noise=0.28, lr=5e-3, epochs=30, random_state=0)
+    settings = {"lr": 1e-2, "epochs": 20, "batch_size": 64, "random_state": 0}
+    model = DenoisingAutoencoder(hidden=(64,), noise=0.28, **settings)
     back = model.fit(clean).reconstruct(noisy)
     assert np.square(back - clean).mean() < 0.7 * np.square(noisy - clean).mean()
 
@@ -159,10 +163,10 @@ def test_the_step_of_a_denoiser_is_the_score_of_gaussian_data():
 
 
 def test_the_score_field_points_to_the_circle():
-    angle = RANDOM.uniform(0, 2 * np.pi, 2000)
+    angle = RANDOM.uniform(0, 2 * np.pi, 1000)
     X = np.column_stack([np.cos(angle), np.sin(angle)])
-    model = DenoisingAutoencoder(hidden=(64, 64), noise=0.2, lr=3e-3, epochs=40, random_state=0)
-    model.fit(X)
+    settings = {"lr": 5e-3, "epochs": 40, "batch_size": 64, "random_state": 0}
+    model = DenoisingAutoencoder(hidden=(64, 64), noise=0.2, **settings).fit(X)
     spots = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     points = np.concatenate(
         [r * np.column_stack([np.cos(spots), np.sin(spots)]) for r in (0.75, 1.25)]
@@ -177,7 +181,7 @@ def test_the_score_field_points_to_the_circle():
 
 def test_contraction_shrinks_the_slopes_of_the_code_off_the_data():
     X = np.column_stack([T, 0.02 * RANDOM.normal(size=len(T))])
-    settings = {"code": 2, "hidden": (16,), "lr": 1e-2, "epochs": 25, "random_state": 0}
+    settings = {"code": 2, "hidden": (16,), "lr": 2e-2, "epochs": 12, "random_state": 0}
 
     def slopes(model):
         x = torch.zeros(1, 2, dtype=next(model.module_.parameters()).dtype)
@@ -209,7 +213,7 @@ def test_a_pretrained_start_beats_a_random_one_with_few_labels():
     X, y = load_digits(return_X_y=True)
     X, y = X[:800] / 16, y[:800]
     shape = {"hidden": (64, 32, 16), "activation": "sigmoid", "random_state": 0}
-    stack = StackedAutoencoder(pretraining=8, epochs=8, lr=1e-2, noise=0.3, **shape).fit(X)
+    stack = StackedAutoencoder(pretraining=5, epochs=5, lr=1e-2, noise=0.3, **shape).fit(X)
 
     def accuracy(start):
         model = MLPClassifier(epochs=1, lr=1e-8, warm_start=True, training=ALL, **shape)
@@ -227,7 +231,9 @@ def test_codes_serve_a_linear_classifier_better_than_rows_when_labels_are_few():
     factor = random.normal(size=(800, 2))
     X = np.tanh(2 * factor @ random.normal(size=(2, 100))) + 2 * random.normal(size=(800, 100))
     y = (factor[:, 0] > 0).astype(int)
-    model = Autoencoder(code=2, hidden=(32,), lr=5e-3, epochs=25, random_state=0).fit(X)
+    model = Autoencoder(
+        code=2, hidden=(32,), lr=1e-2, epochs=20, batch_size=80, random_state=0
+    ).fit(X)
 
     def accuracy(rows):
         parts = [slice(start, start + 10) for start in range(0, 100, 10)]

@@ -157,7 +157,7 @@ def test_the_contrast_has_the_gradient_of_free_energies():
 
 def test_sparse_units_are_on_as_seldom_as_was_asked():
     X = np.tile(bars(), (8, 1))
-    settings = {"hidden": 12, "epochs": 60, "lr": 0.1, "random_state": 0}
+    settings = {"hidden": 12, "epochs": 25, "lr": 0.1, "random_state": 0}
     free = RestrictedBoltzmannMachine(**settings).fit(X).transform(X).mean()
     few = RestrictedBoltzmannMachine(sparsity=0.1, sparsity_weight=1.0, **settings).fit(X)
     assert few.transform(X).mean() < 0.2 < free

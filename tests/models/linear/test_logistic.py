@@ -219,11 +219,11 @@ def test_softmax_regression_is_at_least_as_good_as_one_against_all_on_the_digits
 
 
 @pytest.mark.parametrize("model", [LogisticRegression, SoftmaxRegression])
-@pytest.mark.parametrize("solver, lr", [("gd", 0.5), ("sgd", 0.05)])
-def test_descent_by_the_loop_comes_to_the_same_boundary(model, solver, lr):
+@pytest.mark.parametrize("solver, lr, epochs", [("gd", 0.5, 200), ("sgd", 0.05, 50)])
+def test_descent_by_the_loop_comes_to_the_same_boundary(model, solver, lr, epochs):
     X, y = problem(400)
     direct = model().fit(X, y)
-    trained = model(solver=solver, lr=lr, epochs=200, random_state=0).fit(X, y)
+    trained = model(solver=solver, lr=lr, epochs=epochs, random_state=0).fit(X, y)
     atol = 0.01 if solver == "gd" else 0.1
     np.testing.assert_allclose(trained.predict_proba(X), direct.predict_proba(X), atol=atol)
 

@@ -160,9 +160,9 @@ def test_descent_on_the_perceptron_criterion_gives_the_weight_sequence():
     assert model.mistakes_[0] > 3
 
 
-def test_corrections_stay_within_novikoffs_bound_over_100_separable_sets():
+def test_corrections_stay_within_novikoffs_bound_over_20_separable_sets():
     loose = tight = 0
-    for seed in range(100):
+    for seed in range(20):
         X, y = separable(40, margin=0.1 + 0.01 * (seed % 20), seed=seed)
         model = Perceptron(margin="best", epochs=10_000, patience=None).fit(X, y)
         learnt = Perceptron(epochs=10_000, patience=None).fit(X, y)
@@ -186,7 +186,7 @@ def test_from_zero_the_bound_holds_and_from_large_random_weights_it_can_be_excee
     X, y = separable(60, margin=0.4, seed=3)
     zero = Perceptron(margin="best").fit(X, y)
     assert zero.mistakes_[0] <= zero.novikoff_bound_[0]
-    far = [Perceptron(init=50.0, random_state=seed).fit(X, y) for seed in range(20)]
+    far = [Perceptron(init=50.0, random_state=seed).fit(X, y) for seed in range(8)]
     assert max(model.mistakes_[0] for model in far) > zero.novikoff_bound_[0]
     assert all(np.isinf(model.novikoff_bound_[0]) and model.separated_ for model in far)
 
@@ -201,10 +201,10 @@ def test_aizermans_numbers_are_those_of_the_notes():
     assert total / risk == pytest.approx(np.pi**2 / 6 / np.e, abs=1e-4)
 
 
-def test_aizermans_rule_keeps_its_promise_over_500_runs():
+def test_aizermans_rule_keeps_its_promise_over_200_runs():
     eps, risk, rho, failures = 0.1, 0.1, 0.05, 0
     w = np.array([2.0, 1.0]) / np.sqrt(5)
-    for seed in range(500):
+    for seed in range(200):
         X = np.random.default_rng(seed).uniform(-1, 1, size=(5000, 2))
         X = X[abs(X @ w) > rho]
         model = Perceptron(stop="aizerman", eps=eps, risk=risk, fit_intercept=False)
@@ -215,7 +215,7 @@ def test_aizermans_rule_keeps_its_promise_over_500_runs():
         stated = (1 + 4 * np.log(ratio) - np.log(risk)) / -np.log(1 - eps) * ratio**2
         assert model.seen_ <= stated
         failures += 1 - model.score(X[2000:], X[2000:] @ w > 0) > eps
-    assert failures <= risk * 500
+    assert failures <= risk * 200
 
 
 def test_aizermans_rule_stops_at_the_very_example():
@@ -370,7 +370,7 @@ def test_a_weighted_multiclass_mistake_moves_both_classes_by_the_weight():
 
 def test_weighted_corrections_stay_within_the_bound_that_knows_their_spread():
     exceeded = 0
-    for seed in range(25):
+    for seed in range(8):
         X, y = separable(40, margin=0.1, seed=seed)
         weight = np.random.default_rng(seed).uniform(0.05, 1, 40)
         model = Perceptron(margin="best", epochs=10_000, patience=None).fit(X, y, weight)

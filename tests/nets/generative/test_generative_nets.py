@@ -94,6 +94,14 @@ def test_windows_get_gradients_and_the_canvas_adds_up():
     assert_close(net.decode(found.z.flatten(1)), found.canvas)
 
 
+def test_a_density_is_the_same_where_products_are_bf16():
+    torch.manual_seed(0)
+    flow, x = CouplingFlow(3, depth=2, hidden=(8,)), torch.randn(5, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = flow.log_prob(x)
+    assert_close(found, flow.log_prob(x), atol=0, rtol=0)
+
+
 def test_one_step_of_draw_is_compiled_and_bf16_does_not_reach_its_windows(monkeypatch):
     calls = []
 

@@ -127,8 +127,8 @@ def test_timm_writes_the_dense_layers_of_vgg_as_convolutions(tmp_path):
 
 def test_auxiliary_heads_counters_and_wrappers_are_no_obstacle(tmp_path):
     first, second = made("googlenet", 0), made("googlenet", 1)
-    theirs = {names(first)[k]: v for k, v in first.state_dict().items()}
-    theirs = {k: v for k, v in theirs.items() if "num_batches" not in k}
+    name = names(first)
+    theirs = {name[k]: v for k, v in first.state_dict().items() if "num_batches" not in k}
     theirs |= {"aux1.fc1.weight": torch.zeros(2, 2), "aux2.conv.bn.bias": torch.zeros(3)}
     save_file({f"module.{k}": v for k, v in theirs.items()}, tmp_path / "g.safetensors")
     assert same(first, load_weights(second, tmp_path / "g.safetensors"))
@@ -136,7 +136,8 @@ def test_auxiliary_heads_counters_and_wrappers_are_no_obstacle(tmp_path):
 
 def test_half_precision_becomes_the_precision_of_the_network(tmp_path):
     first, second = made("resnet18", 0), made("resnet18", 1)
-    half = {names(first)[k]: v.half() if v.is_floating_point() else v
+    name = names(first)
+    half = {name[k]: v.half() if v.is_floating_point() else v
             for k, v in first.state_dict().items()}  # fmt: skip
     load_weights(second, half)
     assert second.head.classes.weight.dtype == torch.float32
@@ -161,11 +162,11 @@ def test_a_head_for_other_classes_stays_as_it_is():
 
 def test_what_does_not_fit_is_named_in_one_sentence_and_nothing_is_changed():
     net, deeper = made("resnet18", 0), ResNet(3, 7, depth=34, width=4, stem="imagenet")
-    before = {k: v.clone() for k, v in net.state_dict().items()}
+    name, before = names(deeper), {k: v.clone() for k, v in net.state_dict().items()}
     with pytest.raises(
         CheckpointMismatch, match="of this ResNet; .*layer1.2.* is not in it; .*more"
     ):
-        load_weights(net, {names(deeper)[k]: v for k, v in deeper.state_dict().items()})
+        load_weights(net, {name[k]: v for k, v in deeper.state_dict().items()})
     grey = ResNet(1, 7, width=4, stem="imagenet")
     with pytest.raises(
         CheckpointMismatch, match=r"conv.weight` must be \(4, 1, 7, 7\), got \(4, 3"

@@ -56,8 +56,7 @@ def table(classes):
     return X, (y > 0).astype(int) if classes else y
 
 
-@pytest.mark.parametrize("batch_size", [120, 40])
-@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("classes, batch_size", [(False, 40), (True, 120)])
 @pytest.mark.parametrize("name", NEW)
 def test_estimators_train_with_it_on_whole_and_mini_batches(name, classes, batch_size):
     estimator = MLPClassifier if classes else MLPRegressor

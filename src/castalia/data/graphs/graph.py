@@ -19,6 +19,7 @@ from castalia.data.tables.dataset import Dataset
 from castalia.data.tables.table_reader import read_table
 from castalia.errors import DataWarning, InvalidData
 from castalia.nn.graph import Adjacency
+from castalia.utils.text import plural
 
 __all__ = ["Graph"]
 
@@ -286,8 +287,7 @@ def _positions(pairs: np.ndarray, nodes: Any, rows: int | None) -> tuple[np.ndar
         unknown = np.unique(pairs[pairs >= count])
         raise InvalidData(
             f"Graph: edges must join nodes 0 to {count - 1}, as there are {count:,} rows; got "
-            f"{unknown.tolist()[0]} and {len(unknown) - 1:,} other unknown nodes in "
-            f"{int((pairs >= count).any(axis=1).sum()):,} edges."
+            f"{_strangers(unknown, pairs >= count)}."
         )
     return np.arange(count), pairs.astype(np.int64)
 
@@ -311,11 +311,16 @@ def _named(pairs: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not known.all():
         unknown = np.unique(pairs[~known])
         raise InvalidData(
-            f"Graph: edges must join nodes that are named; got {unknown.tolist()[0]!r} and "
-            f"{len(unknown) - 1:,} other unknown nodes in {int((~known).any(axis=1).sum()):,} "
-            "edges. Add them to the nodes or drop those edges."
+            f"Graph: edges must join nodes that are named; got {_strangers(unknown, ~known)}. Add "
+            "them to the nodes or drop those edges."
         )
     return ids, order[place] if pairs.size else np.zeros((0, 2), dtype=np.int64)
+
+
+def _strangers(unknown: np.ndarray, where: np.ndarray) -> str:
+    """Return how many nodes are unknown, one of them, and in how many edges."""
+    edges = plural(int(where.any(axis=1).sum()), "edge")
+    return f"{plural(len(unknown), 'unknown node')}, first {unknown.tolist()[0]!r}, in {edges}"
 
 
 def _keys(pairs: np.ndarray) -> np.ndarray:

@@ -155,8 +155,9 @@ def _ordered(
             other = f" of `{who}`" if len(ids) > 1 else ""
             raise InvalidData(
                 f"read_sequences: `{name}` must be different in all rows of a sequence; "
-                f"{when[rows][twice[0]]}{other} comes twice, as do {len(twice) - 1:,} others. Name "
-                "the column of the sequences (group), or keep one row a time."
+                f"times come twice in {plural(len(twice), 'place')}, first "
+                f"{when[rows][twice[0]]}{other}. Name the column of the sequences (group), or keep "
+                "one row a time."
             )
         found.append(rows)
     words = [f"Rows were not in the order of `{name}`; they are sorted."] if shuffled else []

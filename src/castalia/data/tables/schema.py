@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = ["KINDS", "UNUSED", "Column", "Schema"]
 KINDS = ("numeric", "categorical", "boolean", "date", "text", "identifier", "constant")
 UNUSED = ("text", "identifier", "constant")  # kinds that are reported and not encoded
 
+HEAD = ("column", "kind", "missing", "distinct", "values", "note")
 _VALUES = 44  # characters of the values column of a summary
 
 
@@ -115,10 +117,16 @@ class Schema:
 
     def summary(self) -> str:
         """Return the columns as a table to read."""
-        head = ("column", "kind", "missing", "distinct", "values", "note")
-        lines = [head, *(self._line(column) for column in self.columns)]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        lines = [HEAD, *(self._line(column) for column in self.columns)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
         return "\n".join(_aligned(line, widths) for line in lines)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a row for each column."""
+        cells = [f"<th>{word}</th>" for word in HEAD]
+        rows = ["".join(f"<td>{escape(c)}</td>" for c in self._line(each)) for each in self.columns]
+        body = "".join(f"<tr>{row}</tr>" for row in ("".join(cells), *rows))
+        return f"<table><caption>{self.rows:,} rows</caption>{body}</table>"
 
     def _line(self, column: Column) -> tuple[str, ...]:
         missing = f"{100 * column.missing / max(self.rows, 1):.1f} %" if column.missing else "·"

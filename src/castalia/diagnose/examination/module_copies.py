@@ -15,8 +15,18 @@ from torch.optim import Optimizer
 
 from castalia.diagnose.thresholds import limit
 
-__all__ = ["Copy", "bare", "copied", "peak_rates", "reinitialised", "scalar", "without_dropout"]
+__all__ = [
+    "Copy",
+    "adam",
+    "bare",
+    "copied",
+    "peak_rates",
+    "reinitialised",
+    "scalar",
+    "without_dropout",
+]
 
+FUSED = ("cpu", "cuda")
 HOOKS = (
     "_forward_hooks",
     "_forward_pre_hooks",
@@ -98,8 +108,14 @@ def _optimizer(net: nn.Module, optimizer: Any, memo: dict[int, Any]) -> Optimize
     if not parameters:  # optimizers insist on one; nothing will be trained
         parameters, optimizer = [nn.Parameter(torch.zeros(1))], None
     if optimizer is None:
-        return torch.optim.Adam(parameters, lr=1e-3)
+        return adam(parameters, 1e-3)
     return optimizer(parameters)  # type: ignore[no-any-return]
+
+
+def adam(parameters: list[nn.Parameter], lr: float) -> Optimizer:
+    """Return Adam, in one kernel a step where torch has it for all of the parameters."""
+    fused = all(p.is_floating_point() and p.device.type in FUSED for p in parameters)
+    return torch.optim.Adam(parameters, lr=lr, fused=fused)
 
 
 def peak_rates(optimizer: Optimizer) -> list[Any]:

@@ -34,6 +34,7 @@ __all__ = [
 
 SAMPLED = 4096  # numbers of a parameter that are compared before and after a step
 MOST_ROWS = 256  # of a matrix that are compared with one another
+FEWEST = 100  # numbers of a matrix that looks drawn
 FIRST = 16  # numbers of such a row that are compared first
 HALF = (torch.float16, torch.bfloat16)
 COMPARED = 64  # numbers of a parameter's gradient kept to compare with other steps
@@ -185,7 +186,7 @@ def looks_fresh(weight: Tensor) -> bool:
     False
     """
     weight = _local(weight)
-    if weight.ndim < 2 or weight.numel() < 200 or not weight.is_floating_point():
+    if weight.ndim < 2 or weight.numel() < FEWEST or not weight.is_floating_point():
         return False
     matrix = weight.flatten(1)[:MOST_ROWS, :SAMPLED].double()
     size = matrix.square().mean()

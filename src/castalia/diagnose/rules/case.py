@@ -261,7 +261,9 @@ class Case(Objective):
 
         Then the labels are not those of the rows, or the rows say nothing about them.
         """
-        if self.labels is None or self.pairs is None or not self.stuck or self.shifted:
+        if self.labels is None or self.pairs is None or self.shifted:
+            return False
+        if not self.stuck or self.falls:
             return False
         x, first = np.unique(self.pairs[0].astype(float), axis=0, return_index=True)
         some = np.random.default_rng(0).permutation(len(x))[:MOST_ROWS]

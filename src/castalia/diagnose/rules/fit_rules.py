@@ -321,7 +321,7 @@ def no_better(case: Case) -> Iterator[Finding]:
             0.9 if case.barren else 0.6 if clear else 0.4,
             f"The loss ends at {number(loss, 3)}; always giving the same answer would cost "
             f"{number(case.guess, 3)}.{also * case.barren}",
-            "Look whether rows and targets belong together."
+            "Look whether inputs and targets belong together: they may have been shuffled apart."
             if case.barren
             else "See the other findings; without any, the inputs may say nothing about the "
             "targets.",

@@ -81,8 +81,13 @@ def _as_drawn(still: list[Weight]) -> list[Weight]:
     """
     cold = [w for w in still if not w.trainable and len(w.shape) >= 2]
     drawn = [w for w in cold if w.fresh]
-    judged = [w for w in cold if _size(w) >= LEAST and w.kind != "Embedding"]
+    judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding"]
     return drawn if all(w.fresh for w in judged) else []
+
+
+def _is_telling(weight: Weight) -> bool:
+    """Whether a matrix has enough rows and columns to tell chance from learning."""
+    return _size(weight) >= LEAST and 1 < weight.shape[0] < _size(weight)
 
 
 def _nothing_moves(case: Case) -> Finding:

@@ -77,7 +77,9 @@ STEPS = {
     "recurrence.amplifies": Limit(1.2, "corpus", "spectral radius of the recurrent weights"),
     "fresh.even": Limit(1.6, "definition", "fourth moment over the squared second; even 1.8"),
     "fresh.normal": Limit(3.4, "definition", "the same; normal 3, cut off at two spreads 2.4"),
-    "fresh.errors": Limit(3.0, "definition", "standard errors of the spread of rows' lengths"),
+    "fresh.errors": Limit(
+        4.5, "definition", "standard errors of the spread of rows' lengths, of many matrices"
+    ),
     "fresh.edge": Limit(1.1, "published", "largest singular value over that of chance"),
     "weights.few": Limit(0.02, "chosen", "share of the parameters that never change"),
     # --- units

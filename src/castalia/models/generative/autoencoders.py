@@ -113,15 +113,19 @@ class Autoencoder(AutoencoderBase):
     def _objective(self, spec: Spec) -> Objective:
         code, width = code_width(self.code, spec), row_width(spec)
         if self.code is not None and code >= width > 1 and not (self.dropout or self.code_norm):
-            warnings.warn(
-                f"Autoencoder: a code of {code} for rows of {width} numbers can copy them and "
-                "learn nothing. Lower `code`, or use `dropout`, `code_norm`, SparseAutoencoder or "
-                "DenoisingAutoencoder.",
-                TrainingWarning,
-                stacklevel=2,
-            )
+            _warn_of_copies("Autoencoder", code, width)
         objective = Reconstruction(self._row_likelihood(spec))
         return objective + CodeNorm(self.code_norm) if self.code_norm else objective
+
+
+def _warn_of_copies(owner: str, code: int, width: int) -> None:
+    warnings.warn(
+        f"{owner}: a code of {code} for rows of {width} numbers can copy them and learn nothing. "
+        "Lower `code`, or use `dropout` or `code_norm` of Autoencoder, SparseAutoencoder or "
+        "DenoisingAutoencoder.",
+        TrainingWarning,
+        stacklevel=3,
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -181,6 +185,8 @@ class LinearAutoencoder(AutoencoderBase):
         return _tied(self, spec) if self.tied and not spec.categories else self._pair(spec)
 
     def _objective(self, spec: Spec) -> Objective:
+        if self.code is not None and self.code > row_width(spec):
+            _warn_of_copies("LinearAutoencoder", self.code, row_width(spec))
         return Reconstruction(self._row_likelihood(spec))
 
 

@@ -152,9 +152,10 @@ class CouplingFlow(nn.Module):
 
     def _flow(self, x: Tensor) -> tuple[Tensor, Tensor]:
         total = x.new_zeros(len(x))
-        for coupling in self.couplings:
-            x, log = coupling(x)
-            total = total + log
+        with torch.autocast(x.device.type, enabled=False):  # bf16 would not be the same map
+            for coupling in self.couplings:
+                x, log = coupling(x)
+                total = total + log
         return (x - self.shift) * (-self.scale).exp(), total - self.scale.sum()
 
     def decode(self, z: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ function forecast(found) {
   requestAnimationFrame(() => chart.draw(lines, { weight: 0, log: false, xLabel: "step" }));
   const names = [ahead.time ? "Time" : "Step", "Forecast", ...(ahead.low ? ["Low, 90 %", "High, 90 %"] : [])];
   const rows = ahead.prediction.map((mean, place) => [ahead.time?.[place] ?? place + 1, number(mean, 5), ...(ahead.low ? [number(ahead.low[place], 5), number(ahead.high[place], 5)] : [])]);
-  return [chart.node, ...notes.map((words) => h("p", { class: "soft" }, words)), h("details", null, h("summary", null, "Numbers"), table(names, rows, { label: "Forecast" }))];
+  return [chart.node, ...notes.map((words) => h("p", { class: "soft" }, words)), h("details", null, h("summary", null, "Numbers"), table(names, rows, { label: "Forecast", class: "tight" }))];
 }
 
 export function answered(found) {
@@ -99,7 +99,7 @@ function why(found) {
     h("p", { class: "soft small" }, `${what} is ${number(found.output, 3)} here and ${number(found.background, 3)} over the training table; its columns make up the difference (Shapley values).`),
     shares(rows),
     h("h3", null, "Training rows like it"),
-    table(columns, like.map((cells) => cells.map((cell, place) => (place ? value(cell) : h("th", { scope: "row" }, value(cell))))), { label: "Training rows like it" }),
+    table(columns, like.map((cells) => cells.map((cell, place) => (place ? value(cell) : h("th", { scope: "row" }, value(cell))))), { label: "Training rows like it", class: "tight" }),
   ];
 }
 

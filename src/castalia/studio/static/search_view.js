@@ -71,7 +71,7 @@ function best(search, done, node) {
     const cells = [number(trial.score), `${trial.number}`, ...search.axes.map((axis, place) => String(shown(axis, trial.values[place])))];
     return h("tr", { tabindex: "0", onmouseenter: light(true), onmouseleave: light(false), onfocus: light(true), onblur: light(false) }, h("th", { scope: "row" }, cells[0]), cells.slice(1).map((cell) => h("td", null, cell)));
   });
-  return table([metric(search.metric), "Trial", ...search.axes.map((axis) => axis.label)], rows, { label: "Best trials" });
+  return table([metric(search.metric), "Trial", ...search.axes.map((axis) => axis.label)], rows, { label: "Best trials", class: "tight" });
 }
 
 export function searchView(run) {

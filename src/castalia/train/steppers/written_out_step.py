@@ -35,6 +35,7 @@ def is_written_out(parts: StepParts) -> bool:
         and is_current(parts.objective, "loss_gradient", "terms", "rows")
         and len(parts.phases) == 1
         and len(parts.phases[0].parameters) == len(parts.parameters)
+        and not parts.training.recompute
         and not _hooked(parts.net, parts.parameters)
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from castalia.diagnose.examination.effort import TINY_RATES, TINY_ROWS, TINY_STEPS
 from castalia.diagnose.examination.examination_subject import Subject
 from castalia.diagnose.examination.measures import labels, predictions, row_errors
-from castalia.diagnose.examination.module_copies import Copy, without_dropout
+from castalia.diagnose.examination.module_copies import Copy, adam, without_dropout
 from castalia.diagnose.examination.outcomes import Outcome, saw, skipped
 from castalia.diagnose.examination.probes.gradient_probe import (
     missing_gradients,
@@ -93,7 +93,7 @@ def _attempts(subject: Subject, x: Tensor, y: Tensor, fresh: bool) -> Fit:
         copy = subject.start(fresh=fresh)
         without_dropout(copy.net)
         trained = [p for p in copy.net.parameters() if p.requires_grad]
-        copy.optimizer = torch.optim.Adam(trained, lr=rate)
+        copy.optimizer = adam(trained, rate)
         with (
             subject.clock.share(1 / (len(TINY_RATES) - count)),
             subject.quick(copy, len(x)),
