@@ -24,6 +24,14 @@ def test_the_command_runs_once_a_rank_and_gives_its_exit_code(tmp_path, monkeypa
         assert said == "2 -m castalia fit t.csv --workers 2\n"
 
 
+def test_a_mistake_of_all_processes_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CASTALIA_SAID", str(tmp_path))
+    found = [CliRunner().invoke(app, ["fit", f"{tmp_path}/none.csv"]) for _ in range(2)]
+    assert [done.exit_code for done in found] == [2, 2]
+    assert "none.csv" in found[0].output
+    assert found[1].output == ""
+
+
 def test_one_of_the_processes_goes_on_by_itself(monkeypatch):
     in_processes(None)
     in_processes(1)

@@ -33,11 +33,22 @@ def test_a_folder_and_a_pattern_give_every_row_once(parts, url, stream):
     assert sorted(rows["a"]) == list(range(12))
 
 
+def test_the_wider_type_is_taken_as_of_files_on_disk(parts):
+    with parts.open("/shards/0.parquet", "wb") as file:
+        pd.DataFrame({"a": [1, 2], "y": ["u", "v"]}).to_parquet(file)
+    table = read("memory://shards", target="y", stream=False)
+    assert table.column("a").tolist() == [1.0, 2.0, *range(4, 12)]
+
+
 def test_files_that_do_not_fit_are_named_and_a_password_is_not(parts):
     other = pd.DataFrame({"b": [1.0], "y": ["u"]})
     with parts.open("/shards/1.parquet", "wb") as file:
         other.to_parquet(file)
     with pytest.raises(InvalidData, match=r"shards/1.parquet` must have the columns of .* `a`"):
+        read("memory://shards", target="y")
+    with parts.open("/shards/1.parquet", "wb") as file:
+        pd.DataFrame({"a": ["one"], "y": ["u"]}).to_parquet(file)
+    with pytest.raises(InvalidData, match=r"column `a` of `.*shards/1.parquet` must be double"):
         read("memory://shards", target="y")
     parts.pipe_file("/shards/1.parquet", b"PAR1 and no more")
     with pytest.raises(InvalidData, match=r"shards/1.parquet` must be a whole table"):

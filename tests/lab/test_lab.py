@@ -177,6 +177,22 @@ def test_the_smallest_norms_on_a_line_are_those_of_the_notes():
     assert found["L2: its L1 norm"] == pytest.approx(0.5445545, abs=1e-7)
 
 
+def test_what_is_not_kept_is_forgotten_and_kept_rows_are_not():
+    found = numbers("forgetting")
+    assert found["first task, nothing kept"] < 0.3 < 0.8 < found["first task, kept rows"]
+
+
+def test_trying_comes_near_bellman_s_values():
+    found = numbers("grid-world")
+    assert found["error last"] < 0.2 * found["error first"]
+    assert abs(found["return"] - found["return of the optimal policy"]) < 0.1
+
+
+def test_a_teacher_is_worth_more_than_careless_labels():
+    found = numbers("distillation")
+    assert found["labels alone"] < found["teacher alone"] < found["the teacher itself"]
+
+
 def test_dropout_is_an_ensemble_of_its_masks():
     found = numbers("dropout-ensemble")
     assert found["exponent of k"] == pytest.approx(-0.5, abs=0.05)

@@ -14,6 +14,7 @@ from castalia import DeepEnsemble, MLPClassifier, Training, cluster
 from castalia.errors import CastaliaError, InvalidParameter, MissingPackage
 from castalia.tune import RandomSearch, Uniform
 from castalia.tune.trial_table import TrialTable
+from castalia.utils import ray_tasks
 from castalia.utils.text import public
 from castalia.utils.worker_cluster import held, runs_elsewhere
 
@@ -204,6 +205,14 @@ def test_on_ray_a_search_equals_the_one_here_and_its_rows_travel_once(ray, tmp_p
 def test_on_ray_what_a_task_raises_is_raised_here(ray, i, error):
     with cluster("auto", workers=2), pytest.raises(error):
         Parallel()(delayed(failing)(i) for _ in range(3))
+
+
+def test_on_ray_a_worker_of_another_version_is_named(ray, monkeypatch):
+    versions = iter([{"castalia": "0.4.0"}, {"castalia": "0.3.0"}])
+    monkeypatch.setattr(ray_tasks, "_versions", lambda: next(versions))
+    message = "must have castalia 0.4.0, as this process has; one has 0.3.0"
+    with cluster("auto", workers=2), pytest.raises(InvalidParameter, match=message):
+        Parallel()([delayed(row)(X, 0)])
 
 
 def test_on_ray_what_cannot_be_sent_is_named(ray):

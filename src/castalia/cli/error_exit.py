@@ -6,6 +6,7 @@ SIGTERM gives 75, for schedulers: the same command goes on.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import sys
@@ -13,7 +14,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -23,9 +24,11 @@ from castalia.utils.memory_errors import is_out_of_memory
 from castalia.utils.preemption import REQUEUE, Preempted
 from castalia.utils.text import shorten
 
-__all__ = ["DEBUG", "USER", "Interrupted", "guarded"]
+__all__ = ["DEBUG", "SAID", "USER", "Interrupted", "guarded"]
 
 DEBUG = "CASTALIA_DEBUG"
+SAID = "CASTALIA_SAID"  # a folder with a file a sentence that one of several processes has said
+_NEW = os.O_CREAT | os.O_EXCL
 USER, BUG = 2, 1
 
 
@@ -85,10 +88,23 @@ def _own_warnings(verb: str) -> Iterator[None]:
 def _leave(words: str, code: int, as_json: bool) -> None:
     """Say one sentence on standard error, and as JSON where that was asked for; then end."""
     line = " ".join(words.split())
+    if not _is_new(line):
+        raise typer.Exit(code)
     typer.echo(line if line.startswith("castalia") else f"castalia: {line}", err=True)
     if as_json:
         typer.echo(json.dumps({"error": line, "exit_code": code}, ensure_ascii=False))
     raise typer.Exit(code)
+
+
+def _is_new(line: str) -> bool:
+    """Whether no other process of the same command (``--workers``) has said a sentence."""
+    folder = os.environ.get(SAID)
+    if folder is None:
+        return True
+    with suppress(OSError):
+        os.open(os.path.join(folder, hashlib.sha256(line.encode()).hexdigest()), _NEW)
+        return True
+    return not os.path.isdir(folder)
 
 
 def _system_words(verb: str, error: OSError) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 import uuid
 
-from castalia.cli.error_exit import BUG
+from castalia.cli.error_exit import BUG, SAID
 from castalia.utils.preemption import REQUEUE
 from castalia.utils.process_ranks import rank_and_world
 
@@ -42,7 +43,8 @@ def in_processes(workers: int | None) -> None:
         max_restarts=0,
     )
     try:
-        elastic_launch(config, sys.executable)("-m", "castalia", *sys.argv[1:])
+        with tempfile.TemporaryDirectory() as os.environ[SAID]:  # a mistake is said once
+            elastic_launch(config, sys.executable)("-m", "castalia", *sys.argv[1:])
     except ChildFailedError as error:
         code = error.get_first_failure()[1].exitcode
         raise SystemExit(code if code > 0 else BUG) from None

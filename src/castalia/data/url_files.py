@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
+from castalia.data.tables.joined_schema import joined_schema
 from castalia.errors import InvalidData
 from castalia.utils.imports import require
 from castalia.utils.text import listing, plural, public, shorten
@@ -83,22 +84,16 @@ def table_at(url: str) -> Any:
 
 def _alike(files: list[str], system: pafs.FileSystem, form: str | None) -> Any:
     """Return the data set of files; one that is damaged, or has other columns, is named."""
-    first = None
+    schemas = []
     for name in files:
         try:
-            schema = pads.dataset([name], filesystem=system, format=form).schema
+            schemas.append(pads.dataset([name], filesystem=system, format=form).schema)
         except (pa.ArrowException, OSError) as error:
             raise InvalidData(
                 f"read: `{name}` must be a whole table; {shorten(str(error), 120)}."
             ) from error
-        first = schema if first is None else first
-        if set(schema.names) != set(first.names):
-            odd = sorted(set(schema.names) ^ set(first.names))[0]
-            raise InvalidData(
-                f"read: `{name}` must have the columns of `{files[0]}`; "
-                f"it {'lacks' if odd in first.names else 'has'} `{odd}`."
-            )
-    return pads.dataset(files, filesystem=system, format=form)
+    schema = joined_schema(schemas, files)
+    return pads.dataset(files, filesystem=system, format=form, schema=schema)
 
 
 def _unreachable(url: str, owner: str, error: Exception) -> InvalidData:

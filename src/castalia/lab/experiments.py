@@ -66,6 +66,9 @@ EXPERIMENTS: dict[str, str] = {
     "gan-game": "Forger and judge take turns until the judge can only guess",
     "diffusion-steps": "Noise is taken out step by step, and what is left looks like data",
     "gp-prior-posterior": "Points cut away functions; the evidence chooses how smooth they are",
+    "distillation": "A student learns more from a teacher's doubts than from careless labels",
+    "forgetting": "Digits learnt two at a time are forgotten two at a time, unless some are kept",
+    "grid-world": "Trying and remembering comes near what Bellman's equation gives",
 }
 
 

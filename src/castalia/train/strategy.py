@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
 from collections.abc import Sequence
 from datetime import timedelta
 from inspect import isfunction
@@ -306,7 +305,7 @@ def _leave() -> None:
 
 def build_strategy(training: Training, device: torch.device) -> Single:
     """Return the strategy of a training; joins the process group under ``torchrun``."""
-    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    launched = rank_and_world()[1] > 1
     name = training.strategy
     if name == "auto":
         name = "ddp" if launched else "single"

@@ -16,6 +16,7 @@ from castalia.optim import (
 from castalia.train.callbacks import Callback
 from castalia.train.training import Training
 from castalia.utils.devices import resolve_device
+from castalia.utils.process_ranks import rank_and_world
 from castalia.utils.text import did_you_mean, listing
 
 __all__ = ["check_closure", "check_training"]
@@ -77,7 +78,7 @@ def check_closure(training: Training, optimizer: type | None) -> None:
             f"Training: `step` must be 'auto' with optimizer {name!r}, which evaluates a batch "
             "more than once; got 'plain'."
         )
-    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1 and training.strategy == "auto"
+    launched = rank_and_world()[1] > 1 and training.strategy == "auto"
     if training.strategy in ("ddp", "fsdp") or launched:
         raise InvalidParameter(
             f"Training: optimizer {name!r} runs in one process only; use strategy='single'."
@@ -145,7 +146,7 @@ def _check_validation(training: Training) -> None:
 
 
 def _check_step(training: Training) -> None:
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 and training.strategy != "single"
+    several = rank_and_world()[1] > 1 and training.strategy != "single"
     if training.step == "plain" and (training.accumulate > 1 or several):
         got = "several processes" if several else f"`accumulate={training.accumulate}`"
         raise InvalidParameter(

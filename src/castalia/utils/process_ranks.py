@@ -26,7 +26,10 @@ def is_first() -> bool:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let this process work by itself: trainings inside wait for no other process."""
+    """Let this process work by itself: trainings inside wait for no other process.
+
+    The variable of ``torchrun`` says so, which processes that are started inside inherit.
+    """
     before = os.environ.get("WORLD_SIZE")
     os.environ["WORLD_SIZE"] = "1"
     try:

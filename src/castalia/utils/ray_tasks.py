@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib.parallel import AutoBatchingMixin, ParallelBackendBase, SequentialBackend
 
+from castalia import __version__
 from castalia.errors import CastaliaError, InvalidParameter
 from castalia.utils.imports import require
 from castalia.utils.text import shorten
@@ -117,7 +120,7 @@ class RayTasks(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
     def _outcome(self, batch: Any) -> Any:
         errors = _ray().exceptions
         try:
-            place = self.task.remote(batch)
+            place = self.task.remote((batch, _versions()))
         except TypeError as error:  # Ray's words for what pickle refuses
             raise InvalidParameter(
                 f"cluster: what a task needs must be such that it can be sent; "
@@ -158,13 +161,27 @@ class RayTasks(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
         return SequentialBackend(nesting_level=(self.nesting_level or 0) + 1), None
 
 
-def _carry_out(batch: Any) -> Any:
-    """Call what a worker was sent."""
+def _carry_out(sent: tuple[Any, dict[str, str]]) -> Any:
+    """Call what a worker was sent, where it has the same versions."""
+    batch, wanted = sent
+    for name, here in _versions().items():
+        if here != wanted[name]:
+            raise InvalidParameter(
+                f"cluster: the workers must have {name} {wanted[name]}, as this process has; one "
+                f"has {here}. Install the same versions on all machines."
+            )
     batch.items = [
         (call, [*map(_opened, words)], {n: _opened(v) for n, v in named.items()})
         for call, words, named in batch.items
     ]
     return batch()
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Return the versions that a worker must share; builds for other devices may differ."""
+    others = {name: version(name).split("+")[0] for name in ("torch", "scikit-learn")}
+    return {"castalia": __version__, **others}
 
 
 def _opened(value: Any) -> Any:

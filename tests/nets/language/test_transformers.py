@@ -113,7 +113,7 @@ def test_attention_maps_of_a_network_are_caught_and_sum_to_one(name):
         assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]))
 
 
-@pytest.mark.parametrize("name", ["gpt", "bert", "t5", "bart"])
+@pytest.mark.parametrize("name", ["gpt", "bert", "t5"])
 def test_a_network_is_one_graph_for_the_compiler(name):
     net = lively(ALL[name]())
     keep = torch.arange(7)[None] < torch.tensor([[4], [7]])
@@ -298,7 +298,7 @@ def test_a_small_gpt_learns_hello_by_heart():
     torch.manual_seed(0)
     text = torch.tensor([[ord(c) - ord("a") for c in "hellohellohello"]])
     net = GPT(26, context=16, dim=16, depth=2, heads=2)
-    learn(net, lambda net, _: (net(text[:, :-1]), text[:, 1:]), 120, 0.01)
+    learn(net, lambda net, _: (net(text[:, :-1]), text[:, 1:]), 60, 0.02)
     loss = nn.functional.cross_entropy(net(text[:, :-1])[0], text[0, 1:])
     assert loss < 0.05
 
@@ -319,7 +319,7 @@ def test_an_encoder_tells_orders_that_a_bag_of_words_cannot():
             chosen = (torch.arange(100) + 100 * step) % 300
             return net(ids[chosen]), label[chosen]
 
-        learn(net, batch, 150, 0.005)
+        learn(net, batch, 100, 0.01)
         accuracy[positions] = (net(ids[300:]).argmax(1) == label[300:]).float().mean().item()
     assert accuracy["sinusoidal"] > 0.95
     assert accuracy["none"] < 0.7

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from castalia.data.packed_files import bare_name
+from castalia.data.tables.joined_schema import joined_schema
 from castalia.data.url_files import is_url
 from castalia.errors import DataWarning, InvalidData
 from castalia.utils.text import plural
@@ -50,21 +51,10 @@ class JoinedSource:
         self.categorical = set[str]().union(*declared)
 
     def _joined(self) -> pa.Schema:
-        first = self.parts[0]
-        kinds = dict(zip(first.schema.names, first.schema.types, strict=True))
-        for part in self.parts[1:]:
-            found = dict(zip(part.schema.names, part.schema.types, strict=True))
-            odd = sorted(kinds.keys() ^ found.keys())
-            if odd:
-                has = "lacks" if odd[0] in kinds else "has"
-                raise InvalidData(
-                    f"read: `{part.text}` must have the columns of `{first.text}`; it {has} "
-                    f"`{odd[0]}`. Make the files alike, or read them one by one."
-                )
-            for name, kind in found.items():
-                kinds[name] = _wider(kinds[name], kind, name, part.text, first.text)
-        given = self.constants[0]
-        return pa.schema([*kinds.items(), *((n, pa.scalar(v).type) for n, v in given.items())])
+        schema = joined_schema([p.schema for p in self.parts], [p.text for p in self.parts])
+        for name, value in self.constants[0].items():
+            schema = schema.append(pa.field(name, pa.scalar(value).type))
+        return schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order, these columns only."""
@@ -79,18 +69,6 @@ class JoinedSource:
                     for name, kind in zip(columns, wanted, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(found, names=list(columns))
-
-
-def _wider(one: pa.DataType, other: pa.DataType, name: str, path: str, first: str) -> pa.DataType:
-    """Return the type that holds the values of both, or say which file does not fit."""
-    try:
-        schemas = [pa.schema([(name, kind)]) for kind in (one, other)]
-        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
-    except pa.ArrowException as error:
-        raise InvalidData(
-            f"read: column `{name}` of `{path}` must be {one} as in `{first}`; got {other}. Make "
-            "the files alike, or read them one by one."
-        ) from error
 
 
 def table_files(source: Any) -> list[Path] | None:
