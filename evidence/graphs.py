@@ -226,9 +226,9 @@ def graph_table(lines: list[dict[str, Any]]) -> None:
         numbers = range(len(GRAPHS[name]))
         curves = [[x["curve"] for x in of(lines, f"curve/{n}", name)] for n in numbers]
         curves = [found for found in curves if found]
-        means = np.array([np.mean(found, axis=0) for found in curves])
-        setting, epoch = np.unravel_index(means.argmax(), means.shape)
-        best = [100 * curve[epoch] for curve in curves[setting]]
+        means = [np.mean(found, axis=0) for found in curves]  # of as many epochs as each has
+        setting = int(np.argmax([mean.max() for mean in means]))
+        best = [100 * curve[means[setting].argmax()] for curve in curves[setting]]
         tried = [
             [x for n in numbers for x in of(lines, f"inner/{n}", name) if x["seed"] == k]
             for k in range(FOLDS)

@@ -19,7 +19,7 @@ SETTINGS = {
     "dim": 128,
     "hidden": 256,
     "depth": 2,
-    "dropout": 0.33,
+    "dropout": 0.2,
     "lr": 2e-3,
     "batch_size": 32,
 }

@@ -228,7 +228,7 @@ class MAML(StartingWeights):
             )
         super()._solve(X, y, sample_weight)
         if self.rates == "learnt":
-            found = vars(self).pop("_learnt").rates()
+            found = self.__dict__.pop("_learnt").rates()
             self.rates_ = {name: rate.detach() for name, rate in found.items()}
 
     def _rate(self) -> float | Weights:

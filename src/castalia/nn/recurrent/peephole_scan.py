@@ -1,8 +1,8 @@
 """The peephole LSTM along time with its gradient written out: the plain cell's answers, faster.
 
 Autograd would keep some twenty small operations a step. Here a step keeps its gates and its cell;
-gradients of all weights are taken once, over all steps together. On CUDA a step is a product and
-one kernel. Where gradients of gradients are asked for, the steps are taken again, plainly.
+gradients of all weights are taken once, over all steps together. On CUDA one kernel takes all
+steps, or one each. Where gradients of gradients are asked for, the steps are taken again, plainly.
 Shapes: T time, B batch, H hidden.
 """
 
@@ -13,12 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from castalia.nn.recurrent.peephole_kernels import step_backwards, step_forwards
+from castalia.nn.recurrent.peephole_kernels import walk_backwards, walk_forwards
 from castalia.utils.devices import has_triton
 
 __all__ = ["peephole_scan"]
 
-BLOCK = 512  # units that a program of a kernel takes
+TILES = ((16, 16), (32, 16), (64, 16), (64, 32))  # rows and units that a program of a kernel has
+PART = 64  # numbers of a product that it reads at once
+LAUNCH = {"num_warps": 4, "num_stages": 4}
 
 
 class _Scan(torch.autograd.Function):
@@ -31,12 +33,14 @@ class _Scan(torch.autograd.Function):
         gates = torch.empty_like(lifted)
         hidden, cells = h.new_empty(2, steps + 1, batch, width)
         hidden[0], cells[0] = h, c
-        turned, peephole = weight.t(), peephole.contiguous()
-        step = _kernel_forwards if has_triton(h.device) else _forwards
-        rows = (part.unbind() for part in (lifted, gates, hidden[:-1], hidden[1:], cells[:-1]))
-        for now, z, before, after, old, new in zip(*rows, cells[1:].unbind(), strict=True):
-            torch.addmm(now, before, turned, out=z)
-            step(z, old, new, after, peephole)
+        peephole = peephole.contiguous()
+        if _walks(h):
+            _walk_forwards(lifted, gates, hidden, cells, weight.contiguous(), peephole)
+        else:
+            rows = (part.unbind() for part in (lifted, gates, hidden[:-1], hidden[1:], cells[:-1]))
+            for now, z, before, after, old, new in zip(*rows, cells[1:].unbind(), strict=True):
+                torch.addmm(now, before, weight.t(), out=z)
+                _forwards(z, old, new, after, peephole)
         ctx.save_for_backward(gates, hidden, cells, lifted, h, c, weight, peephole)
         return hidden[1:].clone(), cells[-1].clone()
 
@@ -49,11 +53,16 @@ class _Scan(torch.autograd.Function):
         *_, weight, peephole = given
         of_out, dc = gradients[0].contiguous(), gradients[1].clone()
         width, dh, peephole = cells.shape[-1], torch.zeros_like(dc), peephole.contiguous()
-        dz = torch.empty_like(gates)
-        step = _kernel_backwards if has_triton(dc.device) else _backwards
-        for t in range(len(gates) - 1, -1, -1):
-            step(gates[t], cells[t], cells[t + 1], of_out[t], dh, dc, dz[t], peephole)
-            torch.mm(dz[t], weight, out=dh)
+        dz = gates.new_empty(len(gates) + 1, *gates.shape[1:])
+        if _walks(dc):
+            dz[-1] = 0
+            _walk_backwards(gates, cells, of_out, dc, dz, weight.contiguous(), peephole)
+            torch.mm(dz[0], weight, out=dh)
+        else:
+            for t in range(len(gates) - 1, -1, -1):
+                _backwards(gates[t], cells[t], cells[t + 1], of_out[t], dh, dc, dz[t], peephole)
+                torch.mm(dz[t], weight, out=dh)
+        dz = dz[:-1]
         of_weight = dz.flatten(0, 1).t() @ hidden[:-1].flatten(0, 1)
         di, df, _, do = dz.split(width, dim=2)
         pairs = ((di, cells[:-1]), (df, cells[:-1]), (do, cells[1:]))
@@ -90,15 +99,54 @@ def _backwards(
     dc.copy_(cell * f + di * of_i + df * of_f)
 
 
-def _kernel_forwards(z: Tensor, c_before: Tensor, c: Tensor, h: Tensor, peephole: Tensor) -> None:
-    grid = len(c), -(-c.shape[1] // BLOCK)
-    step_forwards[grid](z, c_before, c, h, peephole, H=c.shape[1], BLOCK=BLOCK)  # type: ignore[index]
+def _walks(state: Tensor) -> bool:
+    """Say whether kernels take the steps."""
+    return state.dtype == torch.float32 and has_triton(state.device)
 
 
-def _kernel_backwards(*parts: Tensor) -> None:
-    rows, width = parts[1].shape
-    grid = rows, -(-width // BLOCK)
-    step_backwards[grid](*parts, H=width, BLOCK=BLOCK)  # type: ignore[index]
+def _tile(batch: int, width: int, device: torch.device) -> tuple[int, int, bool]:
+    """Return rows and units of a program, and whether the device holds all programs at once."""
+    room = torch.cuda.get_device_properties(device).multi_processor_count
+    for rows, units in TILES:
+        if -(-batch // rows) * -(-width // units) <= room:
+            return rows, units, True
+    return *TILES[0], False
+
+
+def _walk_forwards(
+    lifted: Tensor, gates: Tensor, hidden: Tensor, cells: Tensor, weight: Tensor, peephole: Tensor
+) -> None:
+    def take(t: int, steps: int, launch: Any) -> None:
+        launch(lifted[t:], gates[t:], hidden[t:], cells[t:], weight, peephole, steps)
+
+    _walk(walk_forwards, take, len(gates), hidden[0])
+
+
+def _walk_backwards(
+    gates: Tensor, cells: Tensor, of_out: Tensor, dc: Tensor, dz: Tensor, weight: Tensor,
+    peephole: Tensor,
+) -> None:  # fmt: skip
+    def take(t: int, steps: int, launch: Any) -> None:
+        last = len(gates) - 1 - t
+        ends = gates[last:], cells[last:], of_out[last:]
+        launch(*ends, dc, dz[last:], weight, peephole, steps)
+
+    _walk(walk_backwards, take, len(gates), dc)
+
+
+def _walk(kernel: Any, take: Any, steps: int, state: Tensor) -> None:
+    """Launch a kernel for all steps, or once a step where not all programs fit on the device."""
+    batch, width = state.shape
+    rows, units, together = _tile(batch, width, state.device)
+    grid = -(-width // units), -(-batch // rows)
+    counters = torch.zeros(grid[1], dtype=torch.int32, device=state.device)
+    sizes = {"H": width, "ROWS": rows, "UNITS": units, "K": PART, **LAUNCH}
+
+    def launch(*parts: Any) -> None:
+        kernel[grid](*parts[:-1], counters, parts[-1], batch, **sizes)
+
+    for t in range(0, steps, steps if together else 1):
+        take(t, steps if together else 1, launch)
 
 
 def _again(given: list[Tensor], gradients: tuple[Tensor, ...]) -> tuple[Any, ...]:
