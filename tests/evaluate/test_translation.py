@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sacrebleu
 
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.evaluate import bleu
@@ -68,7 +69,6 @@ def test_it_is_what_the_formula_says():
 
 
 def test_it_agrees_with_sacrebleu():
-    sacrebleu = pytest.importorskip("sacrebleu")
     cases = [corpus(0), (SYSTEM, FIRST), (["a b c", "x"], ["a b d e", "y"]), (["x"], ["y"])]
     for translations, references in cases:
         theirs = sacrebleu.corpus_bleu(translations, [references])

@@ -94,8 +94,7 @@ def test_the_recurrence_adds_what_edges_say(drawn):
     assert_close(layer(h, x, adjacency), expected)
 
 
-def test_layers_with_edges_equal_those_of_pytorch_geometric(drawn):
-    pyg = pytest.importorskip("torch_geometric.nn")
+def test_layers_with_edges_equal_those_of_pytorch_geometric(drawn, pyg):
     edges, features, x = drawn
     adjacency = Adjacency.of(edges, 8, edge_x=features)
     gat = GATConv(4, 3, heads=2, edges=2).double()

@@ -1,4 +1,4 @@
-"""Graph layers against dense matrices, and against PyTorch Geometric where it is installed."""
+"""Graph layers against dense matrices, and against PyTorch Geometric."""
 
 import numpy as np
 import pytest
@@ -266,8 +266,7 @@ def weights_into(theirs, **pairs):
     return theirs
 
 
-def test_layers_equal_those_of_pytorch_geometric(case):
-    pyg = pytest.importorskip("torch_geometric.nn")
+def test_layers_equal_those_of_pytorch_geometric(case, pyg):
     adjacency, x = case
     edges = torch.stack([adjacency.source, adjacency.target])
     gcn = GCNConv(4, 3).double()
