@@ -61,7 +61,7 @@ def run(scale: str = "full", propagation: int = 0) -> Report:
 
 def _run(size: Size, propagation: bool) -> Report:
     net, name = network("alarm", size.nodes)
-    peer = _peer(net) if installed("pgmpy") else None
+    peer = pgmpy_network(net) if installed("pgmpy") else None
     texts, bars, figures = [], [], {}
     for what, contenders, rounds in _races(net, peer, size, propagation):
         found = race(contenders, rounds, warm_up=int(rounds > 1))
@@ -101,7 +101,7 @@ def random_network(n: int) -> Any:
     return BayesianNetwork.build(nodes)
 
 
-def _peer(net: Any) -> Any:
+def pgmpy_network(net: Any) -> Any:
     """Return the same network for pgmpy."""
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DiscreteBayesianNetwork
@@ -266,7 +266,7 @@ def _agreement(size: Size, bars: list[Bar]) -> str:
         net, called = network(name, 37)
         if called != name:
             continue
-        evidence, engine = _evidence(net), VariableElimination(_peer(net))
+        evidence, engine = _evidence(net), VariableElimination(pgmpy_network(net))
         exact = net.marginals(evidence)
         apart = 0.0
         for node in net.nodes_:
