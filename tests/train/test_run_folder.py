@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from castalia import Callback, MLPClassifier, Training
 from castalia.cli import app
 from castalia.errors import DamagedFile, TrainingWarning, WriteFailed
-from castalia.train import RunStore
+from castalia.train import RunStore, run_database
 from castalia.train import runs as runs_module
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
@@ -213,8 +213,8 @@ def test_a_database_that_cannot_be_written_is_read_and_says_so_when_written(tmp_
     def refused(connection):
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr(runs_module, "_enter_wal", refused)
-    monkeypatch.setattr(runs_module.os, "access", lambda *_: False)
+    monkeypatch.setattr(run_database, "_enter_wal", refused)
+    monkeypatch.setattr(run_database.os, "access", lambda *_: False)
     with RunStore(tmp_path) as store:
         assert [run["name"] for run in store.runs()] == ["a"]
         with pytest.raises(WriteFailed, match="readonly"):
@@ -330,7 +330,7 @@ def test_missing_tables_and_columns_are_damage(damaged, statement):
 
 def test_a_locked_database_is_reported_when_patience_ends(damaged, monkeypatch):
     root = damaged("UPDATE runs SET updated = 5")
-    monkeypatch.setattr(runs_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(run_database, "_PATIENCE", 0.05)
     with closing(sqlite3.connect(root / "castalia.db")) as other, warnings.catch_warnings():
         other.execute("BEGIN EXCLUSIVE")
         with RunStore(root) as store, pytest.raises(WriteFailed, match="locked"):

@@ -13,24 +13,20 @@ import math
 import os
 import shutil
 import sqlite3
-import tempfile
-import threading
 import time
 import warnings
-import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from castalia.errors import (
-    CheckpointMismatch,
     DamagedFile,
     InvalidParameter,
     TrainingWarning,
-    WriteFailed,
 )
+from castalia.train.run_database import RunDatabase
 from castalia.utils.atomic_files import atomic_write, sweep_files, writing
 from castalia.utils.file_locks import FolderLock
 from castalia.utils.text import did_you_mean, listing, plural
@@ -38,48 +34,8 @@ from castalia.utils.text import did_you_mean, listing, plural
 __all__ = ["STATUSES", "Run", "RunStore"]
 
 STATUSES = ("running", "finished", "failed", "interrupted")
-SCHEMA = 1
 _BUFFERED = 1024  # points held back before they are written unasked
-_PATIENCE = 30.0  # seconds to wait for another process's write
 _LAST = 2.0**36  # seconds since 1970 that calendars know
-_DAMAGE = ("no such", "decode", "malformed")  # words of errors that no other disk would mend
-
-_TABLES = """
-CREATE TABLE schema (version INTEGER NOT NULL);
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    status TEXT NOT NULL,
-    created REAL NOT NULL,
-    updated REAL NOT NULL,
-    fingerprint TEXT NOT NULL,
-    config TEXT NOT NULL
-);
-CREATE TABLE keys (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE metrics (
-    run INTEGER NOT NULL,
-    key INTEGER NOT NULL,
-    step INTEGER NOT NULL,
-    epoch INTEGER NOT NULL,
-    value REAL, -- SQLite keeps NaN as NULL
-    PRIMARY KEY (run, key, step)
-) WITHOUT ROWID;
-CREATE TABLE findings (
-    id INTEGER PRIMARY KEY,
-    run INTEGER NOT NULL,
-    code TEXT NOT NULL,
-    name TEXT NOT NULL,
-    severity TEXT NOT NULL,
-    body TEXT NOT NULL
-);
-CREATE INDEX findings_by_run ON findings (run);
-"""
-_COLUMNS = {
-    "runs": {"id", "name", "status", "created", "updated", "fingerprint", "config"},
-    "keys": {"id", "name"},
-    "metrics": {"run", "key", "step", "epoch", "value"},
-    "findings": {"id", "run", "code", "name", "severity", "body"},
-}
 
 
 def _json(value: Any) -> str:
@@ -110,12 +66,6 @@ def _is_whole(run: Mapping[str, Any]) -> bool:
     )
 
 
-def _close(connections: dict[tuple[int, int], sqlite3.Connection]) -> None:
-    """Close this process's connections; those inherited by a fork are the parent's to close."""
-    for key in [key for key in connections if key[0] == os.getpid()]:
-        connections.pop(key).close()
-
-
 class RunStore:
     """The runs kept under one folder.
 
@@ -143,10 +93,7 @@ class RunStore:
         self.path = self.root / "castalia.db"
         with writing("RunStore", self.root):
             self.root.mkdir(parents=True, exist_ok=True)
-        self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
-        self._key_ids: dict[str, int] = {}
-        self._finalizer = weakref.finalize(self, _close, self._connections)
-        self._connection()
+        self.database = RunDatabase(self.path)
 
     def __enter__(self) -> RunStore:
         return self
@@ -156,118 +103,11 @@ class RunStore:
 
     def close(self) -> None:
         """Close the connections of this process; a later use opens a new one."""
-        _close(self._connections)
-
-    # -- connections --
-
-    def _connection(self) -> sqlite3.Connection:
-        """Return this thread's own connection, opened on first use; a fork opens its own."""
-        key = (os.getpid(), threading.get_ident())
-        if key not in self._connections:
-            with self._explained():
-                self._connections[key] = self._open()
-        return self._connections[key]
-
-    def _open(self) -> sqlite3.Connection:
-        connection = _connect(self.path)
-        try:
-            _enter_wal(connection)
-            connection.execute("PRAGMA synchronous=NORMAL")
-            self._check_schema(connection)
-        except sqlite3.OperationalError:
-            connection.close()
-            if os.access(self.root, os.W_OK) or not self.path.is_file():
-                raise
-            return self._open_copy()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _open_copy(self) -> sqlite3.Connection:
-        """Read a database that cannot be written into memory, with what its journal adds."""
-        memory = _connect(":memory:")
-        with tempfile.TemporaryDirectory() as folder:
-            for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
-                if path.is_file():
-                    shutil.copy(path, folder)
-            with closing(_connect(Path(folder) / self.path.name)) as copy:
-                copy.backup(memory)
-        self._check_schema(memory)
-        memory.execute("PRAGMA query_only=ON")
-        return memory
-
-    def _check_schema(self, connection: sqlite3.Connection) -> None:
-        """Make the tables in a new database; refuse one that a newer version made."""
-        if not _has_schema(connection):
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                if not _has_schema(connection):  # another process may have been first
-                    for statement in filter(str.strip, _TABLES.split(";")):
-                        connection.execute(statement)
-                    connection.execute("INSERT INTO schema VALUES (?)", (SCHEMA,))
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
-        (version,) = connection.execute("SELECT max(version) FROM schema").fetchone()
-        if isinstance(version, int) and version > SCHEMA:
-            raise CheckpointMismatch(
-                f"RunStore: `{self.path}` has schema {version}; this Castalia knows up to "
-                f"{SCHEMA}. "
-                "Upgrade Castalia to use these runs."
-            )
-        if version != SCHEMA or not _has_tables(connection):
-            raise sqlite3.DatabaseError("tables or columns are missing")
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn SQLite's errors into one sentence that names the file."""
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if any(word in str(error) for word in _DAMAGE):
-                raise self._damaged(error) from error
-            raise WriteFailed(
-                f"RunStore: `{self.path}` could not be used ({error}). Check that the disk has "
-                "space, that the folder can be written and that no process holds it locked."
-            ) from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise self._damaged(error) from error
-
-    def _damaged(self, error: object) -> DamagedFile:
-        return DamagedFile(
-            f"RunStore: `{self.path}` is not a whole database ({error}). Move it away to start a "
-            "new one; the runs' folders stay."
-        )
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._explained():
-            yield self._connection()
+        self.database.close()
 
     def select(self, query: str, values: Any = ()) -> list[Any]:
         """Return the rows of a query that only reads, for tools that show many runs at once."""
-        with self._reading() as connection:
-            return connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write everything or nothing."""
-        with self._explained():
-            connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE")  # takes the lock now: no deadlock half-way
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                self._key_ids.clear()  # some of them may just have been rolled back
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
-
-    # -- runs --
+        return self.database.select(query, values)
 
     def open_run(self, name: str, fingerprint: str, config: Mapping[str, Any]) -> Run:
         """Return the run of this name and fingerprint, or make it.
@@ -287,7 +127,7 @@ class RunStore:
             ``config.json``.
         """
         _check_name(name)
-        with self._transaction() as connection:
+        with self.database.writing() as connection:
             number, candidate = 1, name
             while (row := self._row(connection, candidate)) is None or row[1] != fingerprint:
                 if row is None and not _occupied(self.root / candidate):
@@ -332,7 +172,7 @@ class RunStore:
         """Return the runs as plain dicts, oldest first; with a name, only that one."""
         columns = "id, name, status, created, updated, fingerprint, config"
         where, values = ("", ()) if name is None else (" WHERE name = ?", (name,))
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             rows = connection.execute(
                 f"SELECT {columns} FROM runs{where} ORDER BY id", values
             ).fetchall()
@@ -365,7 +205,7 @@ class RunStore:
             lock.release()
 
     def _delete(self, name: str) -> None:
-        with self._transaction() as connection:
+        with self.database.writing() as connection:
             row = self._row(connection, name)
             if row is None:
                 known = [known for (known,) in connection.execute("SELECT name FROM runs")]
@@ -378,15 +218,6 @@ class RunStore:
             connection.execute("DELETE FROM runs WHERE id = ?", row[:1])
         with writing("RunStore", self.root / name), suppress(FileNotFoundError):
             shutil.rmtree(self.root / name)
-
-    def _key_id(self, connection: sqlite3.Connection, key: str) -> int:
-        """Return the number of a metric's name, inside a transaction."""
-        if key not in self._key_ids:
-            connection.execute("INSERT OR IGNORE INTO keys (name) VALUES (?)", (key,))
-            (self._key_ids[key],) = connection.execute(
-                "SELECT id FROM keys WHERE name = ?", (key,)
-            ).fetchone()
-        return self._key_ids[key]
 
 
 class Run:
@@ -426,7 +257,7 @@ class Run:
     @property
     def status(self) -> str:
         """``running``, ``finished``, ``failed`` or ``interrupted``; ``deleted`` when it is gone."""
-        with self.store._reading() as connection:
+        with self.store.database.reading() as connection:
             row = connection.execute("SELECT status FROM runs WHERE id = ?", (self._id,)).fetchone()
         run = {"status": row[0] if row else "deleted", "folder": self.folder}
         return self.store._current(run)["status"]
@@ -478,8 +309,8 @@ class Run:
         if not self._buffer or self.gone:
             return
         count = len(self._buffer)
-        with self.store._transaction() as connection:
-            number = self.store._key_id
+        with self.store.database.writing() as connection:
+            number = self.store.database.key_id
             connection.executemany(
                 "INSERT OR REPLACE INTO metrics (run, key, step, epoch, value) "
                 "VALUES (?, ?, ?, ?, ?)",
@@ -494,7 +325,7 @@ class Run:
     def truncate(self, step: int) -> None:
         """Delete the points after a step, because training goes on from there."""
         self._buffer = [point for point in self._buffer if point[0] <= step]
-        with self.store._transaction() as connection:
+        with self.store.database.writing() as connection:
             connection.execute(
                 "DELETE FROM metrics WHERE run = ? AND key IN (SELECT id FROM keys) AND step > ?",
                 (self._id, int(step)),
@@ -507,7 +338,7 @@ class Run:
             "SELECT name FROM keys WHERE EXISTS "
             "(SELECT 1 FROM metrics WHERE run = ? AND key = keys.id) ORDER BY name"
         )
-        with self.store._reading() as connection:
+        with self.store.database.reading() as connection:
             return [name for (name,) in connection.execute(query, (self._id,))]
 
     def metric(self, key: str) -> tuple[list[int], list[float]]:
@@ -517,7 +348,7 @@ class Run:
             "SELECT step, value FROM metrics "
             "WHERE run = ? AND key = (SELECT id FROM keys WHERE name = ?) ORDER BY step"
         )
-        with self.store._reading() as connection:
+        with self.store.database.reading() as connection:
             rows = connection.execute(query, (self._id, key)).fetchall()
         steps, values = [step for step, _ in rows], [math.nan if v is None else v for _, v in rows]
         if not all(type(step) is int for step in steps) or not all(map(_is_number, values)):
@@ -538,7 +369,7 @@ class Run:
             return
         body = _json(dict(finding))
         labels = (str(finding["code"]), str(finding["name"]), str(finding["severity"]))
-        with self.store._transaction() as connection:
+        with self.store.database.writing() as connection:
             connection.execute(
                 "INSERT INTO findings (run, code, name, severity, body) SELECT ?, ?, ?, ?, ? "
                 "WHERE NOT EXISTS (SELECT 1 FROM findings WHERE run = ? AND body = ?)",
@@ -549,7 +380,7 @@ class Run:
     def findings(self) -> list[dict[str, Any]]:
         """Return the findings, in the order they were added."""
         query = "SELECT body FROM findings WHERE run = ? ORDER BY id"
-        with self.store._reading() as connection:
+        with self.store.database.reading() as connection:
             found = [_config(body) for (body,) in connection.execute(query, (self._id,))]
         return [finding for finding in found if finding is not None]
 
@@ -570,43 +401,12 @@ class Run:
             raise InvalidParameter(f"Run: `status` must be {listing(STATUSES)}; got {status!r}.")
         if self.gone:
             return
-        with self.store._transaction() as connection:
+        with self.store.database.writing() as connection:
             connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, self._id))
             self._touch(connection)
 
     def _touch(self, connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE runs SET updated = ? WHERE id = ?", (time.time(), self._id))
-
-
-def _connect(path: str | Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-
-
-def _enter_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL; SQLite does not wait for others here, so we do."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _has_schema(connection: sqlite3.Connection) -> bool:
-    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema'"
-    return connection.execute(query).fetchone() is not None
-
-
-def _has_tables(connection: sqlite3.Connection) -> bool:
-    """Say whether every table has its columns."""
-    return all(
-        columns <= {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-        for table, columns in _COLUMNS.items()
-    )
 
 
 def _is_plain(name: Any) -> bool:
