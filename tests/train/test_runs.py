@@ -195,7 +195,7 @@ def test_a_full_disk_keeps_the_points_for_the_next_flush(store):
     run = store.open_run("a", "1", {})
     run.log(0, 0, {"x": 0.0})
     run.flush()
-    connection = store._connection()
+    connection = store.database.connection()
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count={pages}")
     for step in range(1000):
@@ -246,7 +246,7 @@ def test_threads_have_their_own_connections(store):
     thread.join()
     assert seen == [([1], [1.0])] == [run.metric("x")]
     store.close()
-    assert store._connections == {}
+    assert store.database._connections == {}
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
