@@ -13,7 +13,11 @@ QUIET = Training(watch=False, validation=0)
 EDGES = "source,target\na,b\nb,c\nc,a\n"
 NODES = "id,age,label\na,1,x\nb,2,y\nc,3,x\n"
 FILES = {
-    "an edge to an unknown node": ("source,target\na,b\nb,z\nz,a\n", NODES, "got 'z' and 0 other "),
+    "an edge to an unknown node": (
+        "source,target\na,b\nb,z\nz,a\n",
+        NODES,
+        "got 1 unknown node, first 'z', in 2",
+    ),
     "an edge without a target": ("source,target\na,b\nb,\n", NODES, "`target` .* 1 of 2 are empty"),
     "a number that is missing": ("source,target\n1,2\n2,\n", None, "first in row 1. Drop those"),
     "a node without a name": (EDGES, "id,age,label\na,1,x\n,2,y\nc,3,x\n", "`id` .* 1 of 3"),

@@ -264,7 +264,7 @@ def game(watch):
     kind = castalia.GenerativeAdversarialNetwork
     training = replace(kind.usual_training, watch=watch, verbose=False)
     rows = np.random.default_rng(0).normal(size=(256, 2))
-    settings = {"lr": 1e-7, "noise": 4, "hidden": (8,), "batch_size": 32, "epochs": 8}
+    settings = {"lr": 1e-7, "noise": 4, "hidden": (8,), "batch_size": 16, "epochs": 14}
     return kind(random_state=0, training=training, **settings).fit(rows)
 
 

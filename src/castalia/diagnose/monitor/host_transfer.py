@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -42,6 +42,12 @@ def _cut(flat: np.ndarray, shapes: Sequence[torch.Size]) -> list[np.ndarray]:
     return [part.reshape(s) for part, s in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
 
 
+class _Sent(NamedTuple):
+    flat: np.ndarray
+    arrival: Any  # an event of the device, or None
+    parts: list[tuple[list[torch.Size], Act]]
+
+
 class PendingNumbers:
     """Numbers of several measurements: copied at once, and read when the device has other work.
 
@@ -57,9 +63,7 @@ class PendingNumbers:
 
     def __init__(self) -> None:
         self._wanted: list[tuple[list[Tensor], Act]] = []
-        self._sent: list[tuple[list[torch.Size], Act]] = []
-        self._flat = np.zeros(0, np.float32)
-        self._arrival: Any = None  # an event of the device
+        self._sent: _Sent | None = None  # replaced as a whole: threads may read
 
     def want(self, tensors: Sequence[Tensor], act: Act) -> None:
         """Call ``act`` with the numbers of these tensors when they are read."""
@@ -69,26 +73,28 @@ class PendingNumbers:
         """Copy what is wanted to the host, without waiting for it."""
         self.read()
         wanted, self._wanted = self._wanted, []
-        self._sent = [([t.shape for t in tensors], act) for tensors, act in wanted]
+        parts = [([t.shape for t in tensors], act) for tensors, act in wanted]
         tensors = [t for some, _ in wanted for t in some]
-        if tensors:
-            flat = _joined(tensors)
-            self._flat = _copied(flat)
-            if flat.is_cuda:
-                self._arrival = torch.cuda.Event()
-                self._arrival.record(torch.cuda.current_stream(flat.device))
+        flat = _joined(tensors) if tensors else torch.zeros(0)
+        arrival = None
+        copied = _copied(flat)
+        if flat.is_cuda:
+            arrival = torch.cuda.Event()
+            arrival.record(torch.cuda.current_stream(flat.device))
+        self._sent = _Sent(copied, arrival, parts) if parts else None
 
     def read(self) -> bool:
         """Hand out what was sent, in the order in which it was wanted; return whether any was."""
-        sent, self._sent = self._sent, []
-        if self._arrival is not None:
-            self._arrival.synchronize()
-            self._arrival = None
-        shapes = [shape for some, _ in sent for shape in some]
-        numbers = iter(_cut(self._flat, shapes) if shapes else [])
-        for some, act in sent:
+        sent, self._sent = self._sent, None
+        if sent is None:
+            return False
+        if sent.arrival is not None:
+            sent.arrival.synchronize()
+        shapes = [shape for some, _ in sent.parts for shape in some]
+        numbers = iter(_cut(sent.flat, shapes) if shapes else [])
+        for some, act in sent.parts:
             act([next(numbers) for _ in some])
-        return bool(sent)
+        return True
 
 
 def to_host(value: Tensor) -> np.ndarray:

@@ -178,7 +178,8 @@ def looks_fresh(weight: Tensor) -> bool:
     """Whether a matrix is as it was drawn: independent numbers, all alike, even or normal.
 
     Learning makes some directions of a matrix longer than chance ever does (Marchenko and Pastur,
-    1967), and some of its rows or columns longer than others.
+    1967), and some of its rows or columns longer than others. A vector, such as the gain of a norm,
+    begins with equal numbers.
 
     >>> looks_fresh(nn.Linear(30, 40).weight), looks_fresh(torch.randn(40, 30))
     (True, True)
@@ -186,6 +187,8 @@ def looks_fresh(weight: Tensor) -> bool:
     False
     """
     weight = _local(weight)
+    if weight.ndim == 1:
+        return bool((weight == weight[:1]).all())
     if weight.ndim < 2 or weight.numel() < FEWEST or not weight.is_floating_point():
         return False
     matrix = weight.flatten(1)[:MOST_ROWS, :SAMPLED].double()

@@ -75,14 +75,16 @@ def frozen(case: Case) -> Iterator[Finding]:
 
 
 def _as_drawn(still: list[Weight]) -> list[Weight]:
-    """Return frozen matrices, if all of them lie as drawn: learning leaves traces in some.
+    """Return frozen matrices, if all lie as drawn, and norms as made: learning leaves its traces.
 
     Tables of positions are made, not learnt.
     """
-    cold = [w for w in still if not w.trainable and len(w.shape) >= 2]
+    frozen = [w for w in still if not w.trainable]
+    cold = [w for w in frozen if len(w.shape) >= 2]
     drawn = [w for w in cold if w.fresh]
     judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding"]
-    return drawn if all(w.fresh for w in judged) else []
+    norms = [w for w in frozen if "Norm" in w.kind and len(w.shape) == 1]
+    return drawn if all(w.fresh for w in [*judged, *norms]) else []
 
 
 def _is_telling(weight: Weight) -> bool:
