@@ -167,9 +167,12 @@ class ProtoNet(Strategy):
     def _means(
         self, member: Any, X: Any, labels: np.ndarray, weight: np.ndarray | None
     ) -> np.ndarray:
-        codes = member._outputs(X).double().numpy()
-        w = np.eye(labels.max() + 1)[labels] * (1.0 if weight is None else weight[:, None])
-        return np.asarray(w.T @ codes / w.sum(axis=0)[:, None])
+        codes, each = member._outputs(X).double(), torch.from_numpy(labels)
+        w = torch.ones(len(each)).double() if weight is None else torch.as_tensor(weight).double()
+        sums = codes.new_zeros(int(each.max()) + 1, codes.shape[1]).index_add_(
+            0, each, codes * w[:, None]
+        )
+        return np.asarray(sums / torch.bincount(each, w)[:, None])
 
     def adapt(self, X: Any, y: Any) -> ProtoNet:
         """Return a classifier for the classes of these rows."""
