@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import resource
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -149,7 +150,9 @@ class PlainConv(nn.Module):
 
 def pyg_conv() -> Callable[[int, int], nn.Module]:
     """PyTorch Geometric's convolution with its normalisation kept."""
-    from torch_geometric.nn import GCNConv
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it scripts functions when it is imported
+        from torch_geometric.nn import GCNConv
 
     return lambda inputs, outputs: GCNConv(inputs, outputs, cached=True)
 
@@ -191,7 +194,10 @@ def sampled(nodes: int, seeds: int, device: str) -> dict[str, object]:
     print(found, flush=True)
     if installed("torch_geometric"):
         try:
-            found["PyG NeighborLoader"] = round(seeds / timed(lambda: loaded(graph, rows, device)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about the sampler that it lacks
+                taken = timed(lambda: loaded(graph, rows, device))
+            found["PyG NeighborLoader"] = round(seeds / taken)
         except ImportError as error:  # it samples with a package of its own
             found["PyG NeighborLoader"] = f"cannot run: {error}"
     return found

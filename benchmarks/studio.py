@@ -34,9 +34,9 @@ def many_runs(store, count):
         (f"sweep-{i:05}", 1.6e9 + i, 1.6e9 + i, str(i), json.dumps({"estimator": "MLP", "lr": i}))
         for i in range(count)
     ]
-    with store._transaction() as connection:
+    with store.database.writing() as connection:
         connection.executemany(_RUNS, rows)
-        key = store._key_id(connection, "val_loss")
+        key = store.database.key_id(connection, "val_loss")
         connection.execute("INSERT INTO metrics SELECT id, ?, 1, 0, 1.0 / id FROM runs", (key,))
     for row in rows:
         (store.root / row[0]).mkdir()
@@ -45,8 +45,8 @@ def many_runs(store, count):
 def long_curve(store, points):
     """Make the run `long`, with one curve."""
     run = store.open_run("long", "long", {"estimator": "MLPClassifier"})
-    with store._transaction() as connection:
-        connection.execute(_POINTS, (points, run._id, store._key_id(connection, "loss")))
+    with store.database.writing() as connection:
+        connection.execute(_POINTS, (points, run._id, store.database.key_id(connection, "loss")))
     run.finish()
 
 

@@ -329,7 +329,7 @@ def test_a_damaged_row_and_damaged_files_do_not_hide_the_others(client, store):
     broken = trained(store, "two")
     for name in ("result.json", "diagnosis.json", "marks.json"):
         (broken.folder / name).write_text("{")
-    with store._transaction() as connection:
+    with store.database.writing() as connection:
         connection.execute("UPDATE runs SET config = '{' WHERE name = 'one'")
     assert [r["name"] for r in client.get("/api/runs").json()["rows"]] == ["two"]
     assert client.get("/api/run", params={"run": "two"}).json()["doctor"] is None
