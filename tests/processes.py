@@ -9,6 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "OMP_NUM_THREADS": "1"}
+ENVIRONMENT.pop("PYTEST_ADDOPTS", None)  # its plugins may not be there
 
 
 @contextmanager
