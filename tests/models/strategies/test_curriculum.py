@@ -152,3 +152,9 @@ def test_whole_numbers_are_within_half_a_step_of_the_weights():
 def test_a_rank_above_the_layer_s_is_refused():
     with pytest.raises(InvalidParameter, match=r"`rank` must be at most 2, the rank of layer 'lay"):
         Compress(NET, rank=3).fit(*moons(40))
+
+
+def test_filters_of_a_long_table_keep_their_places():
+    weight = np.arange(1.0, 140_001, dtype=np.float32).reshape(70_000, 2)
+    parts = Compress(method="filters", keep=0.01)._small("weight", weight)
+    assert parts["rows"].tolist() == list(range(69_300, 70_000))  # of the largest norms

@@ -167,6 +167,8 @@ class MAML(StartingWeights):
     ----------
     estimator_ : object
         The estimator with the starting weights; its ``history_`` has the loss of every epoch.
+    rates_ : dict of Tensor
+        Of ``rates="learnt"``: the rate of every weight, by the name of its parameter.
 
     Shapes
     ------
@@ -217,8 +219,11 @@ class MAML(StartingWeights):
             return net
         if self.order == "first":
             raise InvalidParameter("MAML: `order` must be 'second' where rates are learnt.")
-        self._learnt = StartAndRates(net, self.inner_lr)
-        return self._learnt
+        return StartAndRates(net, self.inner_lr)
+
+    def _keep(self, trained: nn.Module) -> None:
+        if isinstance(trained, StartAndRates):
+            self.rates_ = {name: rate.detach() for name, rate in trained.rates().items()}
 
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         if self.ways is not None and not is_classifier(self._base()):
@@ -227,9 +232,6 @@ class MAML(StartingWeights):
                 f"{type(self._base()).__name__}."
             )
         super()._solve(X, y, sample_weight)
-        if self.rates == "learnt":
-            found = self.__dict__.pop("_learnt").rates()
-            self.rates_ = {name: rate.detach() for name, rate in found.items()}
 
     def _rate(self) -> float | Weights:
         return self.inner_lr if self.rates == "given" else self.rates_

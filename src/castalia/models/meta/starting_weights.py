@@ -115,9 +115,10 @@ class StartingWeights(Grouped, Neural, Ensemble):
         loss = self._task_loss(require_rows(name, member._objective(member.spec_)))
         tasks_x, tasks_y = self._task_rows(member, X, y)
         training = member.training if member.training is not None else Training()
+        trained = self._started(member.module_)
         state = descend(
             member,
-            self._started(member.module_),
+            trained,
             loss,
             tasks_x,
             tasks_y,
@@ -129,6 +130,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
         member.module_.eval()
         member.codec.conclude(member, None, None)
         member.history_, self.estimator_ = state.history, member
+        self._keep(trained)
 
     def _first_targets(self, y: np.ndarray) -> np.ndarray:
         """Return targets that the estimator learns its classes and scales from."""
@@ -137,6 +139,9 @@ class StartingWeights(Grouped, Neural, Ensemble):
     def _started(self, net: nn.Module) -> nn.Module:
         """Return what is trained: the estimator's network, or something that holds it."""
         return net
+
+    def _keep(self, trained: nn.Module) -> None:
+        """Keep what was learnt beside the estimator's weights."""
 
     def _step_rows(self) -> int:
         """Return the rows of a step: a row is a task."""

@@ -216,7 +216,7 @@ class Compress(Strategy):
         if self.method == "filters":
             norms = np.linalg.norm(weight.reshape(len(weight), -1), axis=1)
             n = max(1, round(self.keep * len(norms)))
-            rows = np.sort(np.argsort(-norms, kind="stable")[:n]).astype(np.uint16)
+            rows = np.sort(np.argsort(-norms, kind="stable")[:n]).astype(np.uint32)
             return {"rows": rows, "values": weight[rows], "shape": np.array(weight.shape)}
         if self.method == "prune":
             least = np.quantile(np.abs(weight), 1 - self.keep)
