@@ -218,8 +218,8 @@ def _source_traits(source: str) -> list[str]:
     return [*found, "ReLU"] if "relu" in source.lower() else found
 
 
-def chosen(found: list[Script], results: dict[str, dict[str, Any]]) -> list[Job]:
-    """Return the faults to plant: for each script the three that fit it and were used least."""
+def chosen(found: list[Script], results: dict[str, dict[str, Any]], asked: list[str]) -> list[Job]:
+    """Return the faults to plant: those asked for, or the three that were used least and fit."""
     jobs = []
     for half in HALVES:
         used: Counter[str] = Counter()
@@ -228,7 +228,8 @@ def chosen(found: list[Script], results: dict[str, dict[str, Any]]) -> list[Job]
             if scan.get("code") != 0:
                 continue
             fitting = [name for name, one in FAULTS.items() if one.fits(set(scan["traits"]))]
-            taken = sorted(fitting, key=lambda name: used[name])[:EACH]
+            least = sorted(fitting, key=lambda name: used[name])[:EACH]
+            taken = [name for name in fitting if name in asked] if asked else least
             used.update(taken)
             jobs += [Job(script, name) for name in taken]
     return jobs
@@ -245,6 +246,9 @@ def run(words: list[str]) -> None:
     parser.add_argument("--half", choices=HALVES, nargs="+", default=HALVES, help="these only")
     parser.add_argument("--once", action="store_true", help="no second run without the doctor")
     parser.add_argument("--only", default="", help="parts of names, with commas between")
+    parser.add_argument(
+        "--plant", choices=tuple(FAULTS), nargs="+", default=[], help="all of these"
+    )
     parser.add_argument("--stage", choices=tuple(STAGES), default="faults", help="how far to go")
     asked = parser.parse_args(words)
     parts = asked.only.split(",")
@@ -255,7 +259,7 @@ def run(words: list[str]) -> None:
     stages = [what for what in STAGES[asked.stage] if what != "plain" or not asked.once]
     runner.all([Job(one, what) for one in wanted for what in stages])
     if asked.stage == "faults":
-        faulty = [job for job in chosen(found, runner.results) if job.script in wanted]
+        faulty = [job for job in chosen(found, runner.results, asked.plant) if job.script in wanted]
         random.Random(0).shuffle(faulty)  # a run that is cut short loses no kind of them
         runner.all(faulty)
     runner.close()

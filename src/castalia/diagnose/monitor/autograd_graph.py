@@ -169,23 +169,26 @@ def read_graph(loss: Tensor, names: Mapping[int, str]) -> list[Operation]:
     made: dict[Any, Operation] = {}
     order: list[Operation] = []
     leaves: dict[Any, str] = {}
-    stack = [(loss.grad_fn, False)]
+    below: list[list[Any]] = []  # of each operation, in the order of `order`
+    stack: list[Any] = [loss.grad_fn]  # nodes, and (operation, nodes) after all below them
     while stack and len(made) < MOST_OPERATIONS:
-        node, done = stack.pop()
-        if done:
-            order.append(made[node])
+        node = stack.pop()
+        if type(node) is tuple:
+            order.append(node[0])
+            below.append(node[1])
             continue
         if node is None or node in made or node in leaves:
             continue
-        name = node.name()
-        if name.endswith("AccumulateGrad"):
+        kind = _kind_of(node)
+        if kind is None:
             leaves[node] = names.get(id(_variable(node)), "")
             continue
-        made[node] = Operation(_kind(name), node)
-        stack.append((node, True))
-        stack.extend((below, False) for below, _ in node.next_functions)
-    for operation in order:
-        _connect(operation, made, leaves)
+        operation = made[node] = Operation(kind, node)
+        sources = [source for source, _ in node.next_functions]
+        stack.append((operation, sources))
+        stack += sources
+    for operation, sources in zip(order, below, strict=True):
+        _connect(operation, sources, made, leaves)
     return order
 
 
@@ -208,25 +211,30 @@ def reaches(loss: Tensor, names: Mapping[int, str]) -> bool:
     return False
 
 
-def _connect(operation: Operation, made: dict[Any, Operation], leaves: dict[Any, str]) -> None:
-    for below, _ in operation.node.next_functions:
-        if below in leaves:
-            operation.weights.append(leaves[below])
-        elif below in made:
-            source = made[below]
+def _connect(
+    operation: Operation, below: list[Any], made: dict[Any, Operation], leaves: dict[Any, str]
+) -> None:
+    for node in below:
+        if node in leaves:
+            operation.weights.append(leaves[node])
+        elif node in made:
+            source = made[node]
             if source.weights and not source.inputs and source.kind in TRANSPARENT:
                 operation.weights.extend(source.weights)  # the transpose of a weight matrix
             else:
                 operation.inputs.append(source)
                 source.users.append(operation)
-    named = [name for name in operation.weights if name]
+    named = [name for name in operation.weights if name] if operation.weights else ()
     if named and operation.kind not in TRANSPARENT:
         operation.layer = named[0].rpartition(".")[0] or named[0]
         weight = next((name for name in named if name.endswith("weight")), None)
         if weight:
             operation.layer = weight.rpartition(".")[0] or weight
     else:
-        operation.layer = next((i.layer for i in operation.inputs if i.layer), None)
+        for source in operation.inputs:
+            if source.layer:
+                operation.layer = source.layer
+                break
 
 
 def is_linear_layer(operation: Operation) -> bool:
@@ -264,6 +272,21 @@ def is_dropout(operation: Operation) -> bool:
 def _variable(leaf: Any) -> Tensor:
     """Return the tensor that a leaf of the graph accumulates gradients for."""
     return leaf.variable  # type: ignore[no-any-return]
+
+
+_kinds: dict[type, str | None] = {}  # of torch's own nodes, which have a class each
+
+
+def _kind_of(node: Any) -> str | None:
+    """Return what a node computed; None of a leaf. Large graphs have few classes of nodes."""
+    found = type(node)
+    if found in _kinds:
+        return _kinds[found]
+    name = node.name()
+    kind = None if name.endswith("AccumulateGrad") else _kind(name)
+    if name.rpartition(":")[2] == found.__name__ and found.__module__ == "builtins":
+        _kinds[found] = kind  # else one class stands for many, or is the user's and may go
+    return kind
 
 
 def _kind(name: str) -> str:

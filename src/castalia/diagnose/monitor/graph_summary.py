@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,20 @@ def read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any] = ()) -
     """Read the graph below a loss, with the arguments of ``read_graph``.
 
     ``returned`` are the nodes whose results the module returned: these are wanted as they are.
+
+    A graph of thousands of operations would set off Python's search for garbage, which goes through
+    everything that torch has imported; nothing made here outlives the call, so it waits.
     """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _read(loss, names, returned)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read(loss: Tensor, names: Mapping[int, str], returned: Sequence[Any]) -> GraphSummary:
     order, wanted = read_graph(loss, names), set(returned)
     ending = read_head(order)
     softmaxes = [o for o in order if o.kind in ("Softmax", "LogSoftmax")]

@@ -287,6 +287,9 @@ class Observer:
             self._parameters.refresh()
         if not self.optimizers:
             self._made_by_hand(self._last)
+        if step.stepping and step.passes:  # an optimizer that tries several points in one step
+            step.loss, step.passes = loss, step.passes + 1
+            return False
         glance = self._sampling.glance(step.number)
         if not self._is_ours(root, step, glance):
             return False
@@ -410,6 +413,7 @@ class Observer:
 
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         step = self._stepping(optimizer)
+        step.stepping = True
         if step.look is None:
             return
         self._mark("step")
@@ -433,6 +437,7 @@ class Observer:
                 step.look.stale = bool(step.look.stale) or never
             step.before = NOTHING
         step.stepped += (id(optimizer),)
+        step.stepping = False
         if self._pace is None:
             self._pace = optimizer
         if optimizer is self._pace and step is self._step:

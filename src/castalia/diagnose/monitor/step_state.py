@@ -50,8 +50,8 @@ class Step:
         Backward passes so far.
     reset
         Optimizers whose gradients were found empty before a backward pass, by ``id``.
-    stepped
-        Optimizers that have made their step, by ``id``.
+    stepping, stepped
+        Whether an optimizer is making its step, and those that have made it, by ``id``.
     before
         Samples of the parameters before a step of the optimizer.
     start
@@ -72,6 +72,7 @@ class Step:
     loss: Tensor | float | None = None
     passes: int = 0
     reset: tuple[int, ...] = ()
+    stepping: bool = False
     stepped: tuple[int, ...] = ()
     before: Mapping[str, Tensor] = NOTHING
     start: Mapping[str, Tensor] = NOTHING

@@ -65,16 +65,19 @@ class UnitReader:
             return
         if kind == "Clamp" and not _is_relu(operation):
             return
+        key = (str(operation.layer), kind, _is_gate(operation))
+        sums = self.found.get(key)
+        if sums is not None and len(sums.tensors) >= MOST_CALLS:
+            return
         result = _result(operation)
         if result is None or not result.is_floating_point() or result.ndim < 2:
             return
         if not result.numel():
             return
-        key = (str(operation.layer), kind, _is_gate(operation))
-        sums = self.found.setdefault(key, _Sums(key[0], _name(operation), key[2], []))
-        if len(sums.tensors) < MOST_CALLS:
-            axis = _unit_axis(operation, result)
-            sums.tensors.append(_summary(_thinned(result), kind, axis))
+        if sums is None:
+            sums = self.found[key] = _Sums(key[0], _name(operation), key[2], [])
+        axis = _unit_axis(operation, result)
+        sums.tensors.append(_summary(_thinned(result), kind, axis))
 
     def pending(self) -> list[Tensor]:
         """Return the numbers that ``read`` wants, still on their device."""
