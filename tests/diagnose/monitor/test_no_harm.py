@@ -53,7 +53,12 @@ def pruned(net):
 def quantised(net):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(net, {nn.Linear})(X)
+        try:
+            return torch.ao.quantization.quantize_dynamic(net, {nn.Linear})(X)
+        except RuntimeError as error:
+            if "unknown archi" in str(error):
+                pytest.skip("torch cannot quantise on this processor")
+            raise
 
 
 def distributed(net, tmp="store"):
