@@ -59,7 +59,8 @@ GPTLanguageModel(context=128, dim=32, depth=1, heads=2, batch_size=8, random_sta
 def texts(quick: bool) -> None:
     """Measure the memory of a language model's training against the size of its text file."""
     rows, peaks = [], []
-    sizes = (10, 40) if quick else (30, 100, 300)
+    asked = os.environ.get("MEGABYTES", "10 40" if quick else "30 100 300")
+    sizes = [int(word) for word in asked.split()]
     for size in sizes:
         with tempfile.TemporaryDirectory() as home:
             path = Path(home) / "corpus.txt"
@@ -67,9 +68,10 @@ def texts(quick: bool) -> None:
             said = child(CHILD, str(path), CASTALIA_DATA=home).split()
             peaks.append(float(said[1]) / 1024)
             rows.append([f"{size} MB", f"{peaks[-1]:,.0f} MB", f"{float(said[0]):.0f} s"])
-    slope = np.polyfit(sizes, peaks, 1)[0]
+            print(*rows[-1], file=sys.stderr, flush=True)
     print_table("Memory of a language model", ("text", "peak memory", "until the first step"), rows)
-    print(f"\nslope: {slope:.2f} MB of memory a MB of text")
+    if len(sizes) > 1:
+        print(f"\nslope: {np.polyfit(sizes, peaks, 1)[0]:.2f} MB of memory a MB of text")
 
 
 def write_text(path: Path, size: int) -> None:
@@ -88,14 +90,15 @@ def write_text(path: Path, size: int) -> None:
 
 
 def child(program: str, *words: str | Path, **environment: str) -> str:
+    """Run a program in a process of its own; what it says on the way is passed on."""
     done = subprocess.run(
         [sys.executable, "-c", program, *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
     )
     if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
+        raise RuntimeError(f"it ended with {done.returncode}")
     return done.stdout
 
 
@@ -160,6 +163,9 @@ class Watch(castalia.Callback):
     def on_batch_end(self, state):
         if state.total % max(state.steps // 20, 1) == 0:
             self.seen.append(memory())
+            rate = state.total * 4096 / (time.perf_counter() - self.begun)
+            print(state.total * 4096, "rows,", rate, "a second", self.seen[-1], "MB",
+                file=sys.stderr, flush=True)
     def on_epoch_end(self, state):
         rate = state.steps * 4096 / (time.perf_counter() - self.begun)
         print("end", rate, min(self.seen), max(self.seen))
@@ -179,12 +185,12 @@ def rows(quick: bool) -> None:
         many, few = Path(home) / "many", Path(home) / "few"
         for folder in (many, few):
             folder.mkdir()
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
             list(pool.map(write_rows, [many / f"{i:03d}.parquet" for i in range(millions)]))
         for i in range(min(2, millions)):
             os.link(many / f"{i:03d}.parquet", few / f"{i:03d}.parquet")
         found = []
-        for name, folder in (("disk", many), ("memory", few)):
+        for name, folder in (("memory", few), ("disk", many)):
             lines = map(str.split, child(TRAINED, folder, name).splitlines())
             said = {line[0]: [float(word) for word in line[1:]] for line in lines}
             (until, start), (rate, least, most), (peak,) = said.values()
@@ -192,6 +198,7 @@ def rows(quick: bool) -> None:
             count = f"{len(list(folder.iterdir()))} M"
             memory = (f"{start:,.0f} MB", spread, f"{peak:,.0f} MB")
             found.append([name, count, f"{until:.0f} s", *memory, f"{rate:,.0f}"])
+            print(*found[-1], file=sys.stderr, flush=True)
     columns = ("rows in", "rows", "until the first step", "own memory then", "while training")
     columns += ("peak with libraries", "rows a second")
     print_table("An epoch of many rows", columns, found)
@@ -203,8 +210,9 @@ def write_rows(path: Path, count: int = 1_000_000) -> None:
     import pyarrow.parquet as pq
 
     x = np.random.default_rng(int(path.stem)).standard_normal((20, count), dtype=np.float32)
+    x = np.clip(np.rint(32 * x), -127, 127).astype(np.float32) / 32  # a byte each in the file
     table = {f"x{j}": column for j, column in enumerate(x)} | {"y": x[0] * x[1] > 0}
-    pq.write_table(pa.table(table), path, compression="none", use_dictionary=False)
+    pq.write_table(pa.table(table), path, compression="none")
 
 
 # ---- checkpoints -----------------------------------------------------------------------------
@@ -372,7 +380,7 @@ def _side_by_side(quick: bool, places: tuple[str | None, ...]) -> None:
             model, space, trials=trials, cv=0.25, prune=False, refit=False, random_state=0
         ).fit(X, y)
 
-    longer = clone(model).set_params(epochs=5 * epochs)
+    longer = clone(model).set_params(epochs=int(os.environ.get("EPOCHS", 5 * epochs)))
     plain = Training(verbose=False, watch=False, step="plain")  # members are not stacked
 
     def folds() -> Any:
@@ -390,15 +398,9 @@ def _side_by_side(quick: bool, places: tuple[str | None, ...]) -> None:
                 _timed(work)  # workers start and import
                 seconds, _ = _timed(work)
             place = "processes" if where is None else "Ray"
-            rows.append(
-                [
-                    name,
-                    f"{place}, {workers}",
-                    f"{alone:.1f}",
-                    f"{seconds:.1f}",
-                    f"{alone / seconds:.2f}",
-                ]
-            )
+            figures = (f"{alone:.1f}", f"{seconds:.1f}", f"{alone / seconds:.2f}")
+            rows.append([name, f"{place}, {workers}", *figures])
+            print(*rows[-1], file=sys.stderr, flush=True)
     print_table("Trials and folds side by side", ("work", "workers", "s alone", "s", "times"), rows)
 
 

@@ -31,14 +31,14 @@ from castalia.utils.file_locks import FolderLock
 __all__ = ["Corpus", "CorpusRows", "TokenFile", "as_corpus"]
 
 FORMAT = 1
-TOGETHER = 4  # pieces that are encoded at once, in parallel
-KEPT = 64  # such groups between two notes of how far the encoding is: some 16 MB of text
+TOGETHER = 32  # pieces that are encoded at once, in parallel
+KEPT = 8  # such groups between two notes of how far the encoding is: some 16 MB of text
 SUFFIXES = (".txt", ".txt.gz")
 LARGE = 8 << 20  # bytes of text files that are not held in memory
 LEARNT = 32 << 20  # bytes of text that a tokenizer of bytes is learnt from
 MAPPED = 64 << 20  # bytes read of a mapped file before its pages are given back
 POLL = 0.2  # seconds between two questions whether another process has encoded the files
-_IDS, _ABOUT, _SO_FAR = "ids.bin", "about.json", "progress.json"
+_IDS, _ABOUT, _SO_FAR = "ids.bin", "about.json", "progress-32.json"
 
 
 @dataclass(frozen=True)
