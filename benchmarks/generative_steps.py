@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from benchmarks.gpu_mlp import timed
 from benchmarks.harness import Bar, Report, Spread, main
+from benchmarks.recorded_loop import replay
 
 BATCH, LR = 128, 2e-4
 Phases = list[tuple[nn.Module, Callable[[Tensor], Tensor]]]  # what learns, and its loss
@@ -142,20 +143,7 @@ def bare(net: nn.Module, phases: Callable[[Any], Phases], X: np.ndarray, epochs:
             value.backward()
             optimizer.step()
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    recorded = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(recorded):
-        step()
-    for _ in range(epochs):
-        for batch in torch.randperm(len(images), device="cuda").split(BATCH):
-            if len(batch) == BATCH:
-                index.copy_(batch)
-                recorded.replay()
+    replay(step, index, len(images), epochs)
     return net
 
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from benchmarks.harness import Bar, Report, Spread, main
 from benchmarks.peers import network
+from benchmarks.recorded_loop import replay
 
 HIDDEN, BATCH, LR = (256, 256), 128, 1e-3
 
@@ -147,20 +148,7 @@ def graph(X: np.ndarray, y: np.ndarray, epochs: int) -> Callable:
         criterion(net(inputs[index]), targets[index]).backward()
         optimizer.step()
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    recorded = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(recorded):
-        step()
-    for _ in range(epochs):
-        for batch in torch.randperm(len(inputs), device="cuda").split(BATCH):
-            if len(batch) == BATCH:
-                index.copy_(batch)
-                recorded.replay()
+    replay(step, index, len(inputs), epochs)
     return _predictor(net)
 
 

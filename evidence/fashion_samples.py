@@ -3,7 +3,8 @@
 FID (2017, Heusel et al., arXiv 1706.08500) between 10,000 drawn images and the training images, on
 the last features of a ResNet-18 that is trained here to classify them (the usual Inception weights
 are not needed); it is saved beside the figures. The reference is the FID of the 10,000 test images.
-Set MINUTES to train each model longer or less than a minute.
+The diffusion model is told the classes and draws as many images of each; the others are not. Set
+MINUTES to train each model longer or less than a minute.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from castalia.models.generative import (
 )
 from castalia.models.vision import ResNetClassifier
 from castalia.train import Training
-from evidence.kept_figures import Kept, fit_within
+from evidence.clock import EPOCHS, Clock
+from evidence.kept_figures import Kept
 from evidence.rows import folder, print_table
 
 MINUTES = float(os.environ.get("MINUTES", 1))
@@ -54,8 +56,9 @@ def run(quick: bool = False) -> None:
 
     def drawn(name: str) -> dict[str, Any]:
         seconds = 1.0 if quick else 60 * MINUTES * SHARES[name]
-        model = fit_within(seconds, lambda n: MAKERS[name](n, quick), train)
-        images = model.sample(len(test), random_state=1)
+        model = MAKERS[name](seconds, quick)
+        told = (labels, np.arange(len(test)) % 10) if model.conditional else (None, None)
+        images = model.fit(train, told[0]).sample(len(test), told[1], random_state=1)
         _picture(images, out / f"fashion_{name}.png")
         found = {"fid": frechet(moments(network, images), real), "epochs": len(model.history_)}
         return found | {"weights": sum(p.numel() for p in model.module_.parameters())}
@@ -73,29 +76,36 @@ def run(quick: bool = False) -> None:
     print_table(title, ["images", "FID", "times that of test images", "s"], rows)
 
 
-def vae(epochs: int, quick: bool) -> VariationalAutoencoder:
-    """Convolutions and 32 latent units."""
-    training = Training(schedule="warmup_cosine", average=("ema", 0.999), validation=0)
-    return VariationalAutoencoder(
-        code=32, width=4 if quick else 64, epochs=epochs, batch_size=256, lr=1e-3,
-        training=training, random_state=0,
+def timed(seconds: float, decay: float = 0.999, **settings: Any) -> dict[str, Any]:
+    """Arguments of a fit that lasts some seconds."""
+    clock = Clock(seconds, lines=4)
+    training = Training(
+        schedule=clock, callbacks=[clock], average=("ema", decay), validation=0, watch=False,
+        **settings,
     )  # fmt: skip
+    return {"epochs": EPOCHS, "training": training, "random_state": 0}
 
 
-def gan(epochs: int, quick: bool) -> GenerativeAdversarialNetwork:
+def vae(seconds: float, quick: bool) -> VariationalAutoencoder:
+    """Convolutions and 32 latent units."""
+    return VariationalAutoencoder(
+        code=32, width=4 if quick else 64, batch_size=256, lr=1e-3, **timed(seconds)
+    )
+
+
+def gan(seconds: float, quick: bool) -> GenerativeAdversarialNetwork:
     """A DCGAN with a normalised discriminator."""
     return GenerativeAdversarialNetwork(
-        noise=64, width=4 if quick else 64, spectral_norm=True, epochs=epochs, batch_size=128,
-        lr=2e-4, random_state=0,
+        noise=64, width=4 if quick else 64, spectral_norm=True, batch_size=128, lr=2e-4,
+        **timed(seconds, optimizer=("adam", {"betas": (0.5, 0.999)})),
     )  # fmt: skip
 
 
-def diffusion(epochs: int, quick: bool) -> DiffusionModel:
+def diffusion(seconds: float, quick: bool) -> DiffusionModel:
     """A small U-Net, draws of 100 steps."""
-    training = Training(schedule="warmup_cosine", average=("ema", 0.999), validation=0)
     return DiffusionModel(
-        width=8 if quick else 64, sample_steps=5 if quick else 100, epochs=epochs, batch_size=256,
-        lr=1e-3, training=training, random_state=0,
+        width=8 if quick else 64, sample_steps=5 if quick else 100, conditional=True,
+        batch_size=256, lr=1e-3, **timed(seconds, 0.9995),
     )  # fmt: skip
 
 

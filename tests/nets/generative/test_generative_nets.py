@@ -12,7 +12,7 @@ from castalia.nets.generative import (
     TiedAutoencoder,
 )
 from castalia.nets.generative.coupling_flow import spline
-from castalia.nets.generative.draw_network import filters, window
+from castalia.nets.generative.draw_network import filters, product, window
 from castalia.nn import uncompiled
 
 
@@ -122,6 +122,15 @@ def test_one_step_of_draw_is_compiled_and_bf16_does_not_reach_its_windows(monkey
     with uncompiled(net):
         net(x)
     assert len(calls) == 4
+
+
+def test_products_of_a_compiled_step_of_draw_are_sums_of_the_same_value(monkeypatch):
+    torch.manual_seed(0)
+    a, b = torch.randn(3, 1, 5, 7), torch.randn(3, 2, 7, 4)
+    plain = product(a, b)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "__matmul__", None)
+    assert_close(product(a, b), plain)
 
 
 def test_windows_begin_in_the_middle_without_gaps_and_write_what_the_patch_says():

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-__all__ = ["DRAWNetwork", "Painted", "filters", "window"]
+__all__ = ["DRAWNetwork", "Painted", "filters", "product", "window"]
 
 TINY = 1e-8
 SMALL = 0.1  # of the usual weights by which windows begin to move
@@ -35,6 +35,16 @@ class Painted(NamedTuple):
     log_variance: Tensor  # (B, T, K)
     z: Tensor  # (B, T, K)
     windows: Tensor  # (B, T, 4): centre x and y, stride, deviation, of the writing window
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """Return a @ b; compiled, a sum that is one with what stands around it.
+
+    Of hundreds of products of 5 x 28 and 28 x 28 matrices each is too small for a kernel of its own.
+    """
+    if torch.compiler.is_compiling():
+        return (a[..., None] * b[..., None, :, :]).sum(dim=-2)
+    return a @ b
 
 
 def filters(centre: Tensor, stride: Tensor, variance: Tensor, n: int, size: int) -> Tensor:
@@ -124,14 +134,14 @@ class DRAWNetwork(nn.Module):
         """Return what the window shows of the image and of the error, (B, 2 C N N)."""
         down, across, intensity, _ = window(self.reading(d), self.window, self.size)
         both = torch.cat([x, error], dim=1)  # (B, 2 C, H, W)
-        seen = down[:, None] @ both @ across[:, None].mT  # (B, 2 C, N, N)
+        seen = product(product(down[:, None], both), across[:, None].mT)  # (B, 2 C, N, N)
         return (intensity[:, None, None, None] * seen).flatten(1)
 
     def write(self, d: Tensor) -> tuple[Tensor, Tensor]:
         """Return what is added to the canvas, (B, C, H, W), and where the window was, (B, 4)."""
         down, across, intensity, place = window(self.writing(d), self.window, self.size)
         patch = self.patch(d).view(len(d), self.channels, self.window, self.window)
-        added = down[:, None].mT @ patch @ across[:, None]
+        added = product(down[:, None].mT, product(patch, across[:, None]))
         return added / intensity[:, None, None, None], place
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Painted:
