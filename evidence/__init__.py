@@ -19,6 +19,7 @@ NAMES = (
     "doctor_repair",
     "boltzmann_mnist",
     "binary_mnist",
+    "hundred_labels",
     "fashion_samples",
     "pictures",
     "cifar10",
@@ -53,6 +54,7 @@ NAMES = (
 GPU = (
     "boltzmann_mnist",
     "binary_mnist",
+    "hundred_labels",
     "fashion_samples",
     "pictures",
     "cifar10",
