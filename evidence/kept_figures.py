@@ -37,8 +37,10 @@ class Kept:
         return result
 
 
-def fit_within(seconds: float, make: Callable[[int], Any], X: Any, y: Any = None) -> Any:
-    """Return a model fitted for as many epochs as the time allows, by trial on a tenth of the rows.
+def fit_within(
+    seconds: float, make: Callable[[int], Any], X: Any, y: Any = None, share: float = 0.1
+) -> Any:
+    """Return a model fitted for as many epochs as the time allows, by trial on some of the rows.
 
     Parameters
     ----------
@@ -48,8 +50,10 @@ def fit_within(seconds: float, make: Callable[[int], Any], X: Any, y: Any = None
         Makes an unfitted model for a number of epochs.
     X, y
         What it is fitted to.
+    share
+        Of the rows, for the trial.
     """
-    some = slice(max(100, len(X) // 10))
+    some = slice(max(100, int(share * len(X))))
     trial = make(2).fit(X[some], None if y is None else y[some])
     epoch = max(trial.history_[-1]["seconds"] * len(X) / some.stop, 1e-3)
     epochs = max(2, int(seconds / epoch))

@@ -21,7 +21,6 @@ from sklearn.model_selection import train_test_split
 from torch.func import functional_call
 
 from castalia.data.images import load_images
-from castalia.errors import InvalidData
 from castalia.models.dense import MLPClassifier, MLPRegressor
 from castalia.models.meta import MAML, AttentiveNeuralProcess
 from castalia.models.meta.maml import MetaLoss
@@ -45,6 +44,7 @@ from evidence.rows import folder, print_table, spread
 
 PLAIN = Training(validation=0, device="cpu")
 SEEDS = range(100, 120)
+SINE_EPOCHS = 150  # of 200 steps
 
 
 def net(**settings: Any) -> MLPClassifier:
@@ -213,29 +213,36 @@ def sines(tasks: int, points: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def few_points(quick: bool) -> dict[str, Any]:
     """Squared error on new sines after one step on five points, from three starts."""
-    plain = MLPRegressor(hidden=(40, 40), training=PLAIN)
-    X, y = sines(60 if quick else 4000, 15, 0)
-    settings = {"inner_lr": 0.3, "tasks": 25, "random_state": 0}
-    learnt = MAML(plain, epochs=1 if quick else 120, lr=2e-3, **settings).fit(X, y)
-    fresh = MAML(plain, epochs=1, lr=1e-9, **settings).fit(X, y)
-    new, truth = sines(300, 25, 1)
+    training = Training(schedule="cosine", validation=0, watch=False)
+    X, y = sines(60 if quick else 20_000, 20, 0)
+    new, truth = sines(20 if quick else 1000, 25, 1)
 
-    def error(start: Any, steps: int) -> float:
-        gaps = []
-        for a, b in zip(new, truth, strict=True):
-            try:
-                said = start.adapt(a[:5], b[:5], steps).predict(a[5:])
-            except InvalidData:  # the steps were too long for this start
-                return float("inf")
-            gaps.append(np.mean((said - b[5:]) ** 2))
-        return float(np.mean(gaps))
+    def start(epochs: int, lr: float, **settings: Any) -> MAML:
+        hidden = settings.pop("hidden", (40, 40))
+        plain = MLPRegressor(hidden=hidden, training=training)
+        rate = {"inner_lr": 0.05, "tasks": 100, "random_state": 0, **settings}
+        return MAML(plain, epochs=1 if quick else epochs, lr=lr, **rate).fit(X, y)
 
-    pretrained = MAML(plain, epochs=1, lr=1e-9, **settings).fit(X, y)
+    def errors(model: MAML) -> list[float]:
+        gaps = [
+            [np.mean((model.adapt(a[:5], b[:5], steps).predict(a[5:]) - b[5:]) ** 2)
+             for steps in (0, 1, 10)]
+            for a, b in zip(new, truth, strict=True)
+        ]  # fmt: skip
+        return [float(mean) for mean in np.mean(gaps, axis=0)]
+
+    pretrained = start(1, 1e-9)
     rows = X.reshape(-1, 1), y.ravel()
-    whole = clone(plain).set_params(epochs=1 if quick else 5, random_state=0).fit(*rows)
-    pretrained.estimator_.module_.load_state_dict(whole.module_.state_dict())
-    starts = {"MAML": learnt, "pretrained on all tasks": pretrained, "random": fresh}
-    return {name: [error(start, steps) for steps in (0, 1, 10)] for name, start in starts.items()}
+    whole = clone(pretrained.estimator).set_params(epochs=1 if quick else 5, random_state=0)
+    pretrained.module_.load_state_dict(whole.fit(*rows).module_.state_dict())
+    long = SINE_EPOCHS
+    return {
+        "MAML": errors(start(long, 2e-3)),
+        "MAML, learnt rates": errors(start(long, 2e-3, rates="learnt")),
+        "MAML, learnt rates, 4 x 80": errors(start(long, 2e-3, rates="learnt", hidden=(80,) * 4)),
+        "pretrained on all tasks": errors(pretrained),
+        "random": errors(start(1, 1e-9)),
+    }
 
 
 def side_by_side(quick: bool) -> dict[str, float]:

@@ -14,6 +14,7 @@ from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
 from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates
 from castalia.models.meta.starting_weights import adapted
+from castalia.nets.vision import ConvNet
 from castalia.objectives import CrossEntropy, SquaredError
 from castalia.protocols import Batch
 
@@ -77,7 +78,7 @@ def test_tasks_are_drawn_from_classes_and_new_ones_are_learnt_from_two_rows_each
         clone(model).fit(X[:20], y[:20])
     with pytest.raises(InvalidParameter, match="must be a classifier where `ways` is set"):
         MAML(ways=3).fit(X, y)
-    with pytest.raises(InvalidParameter, match="must not normalise over batches"):
+    with pytest.raises(InvalidParameter, match="must not keep statistics of all batches"):
         MAML(ConvNetClassifier(widths=(2,)), ways=2).fit(np.zeros((20, 8, 8)), y[:20])
 
 
@@ -93,6 +94,26 @@ def test_an_episode_is_its_task_with_as_many_known_rows_of_each_class():
         outputs = torch.func.functional_call(net, fast, (task[:, 0],))
         losses.append(CrossEntropy().rows(outputs, truth).mean())
     assert_close(found, torch.stack(losses).mean())
+
+
+def test_batch_norm_is_by_the_rows_of_a_task_beside_others_and_alone(tmp_path):
+    net = ConvNet(1, 2, widths=(2,), convs=1, batch_norm="own").double()
+    x = torch.rand(4, 1, 1, 4, 4, dtype=torch.float64).expand(4, 3, 1, 4, 4)  # rows are alike
+    settings = (CrossEntropy(), 1, 0.3, 1)
+    found = EpisodeLoss(*settings, ways=2, queries=2).terms(net, Batch(x), "train")["loss"]
+    weights, losses, truth = dict(net.named_parameters()), [], torch.arange(2)
+    for task in x.split(2):
+        fast = adapted(net, weights, CrossEntropy(), task[:, 0], truth, 0.3, 1)
+        outputs = torch.func.functional_call(net, fast, (task[:, 0],))
+        losses.append(CrossEntropy().rows(outputs, truth).mean())
+    assert_close(found, torch.stack(losses).mean())
+    images, labels = np.arange(12 * 16).reshape(12, 4, 4) % 37, np.repeat([0, 1, 2], 4)
+    plain = ConvNetClassifier(widths=(2,), convs=1, batch_norm="own", training=Training())
+    model = MAML(plain, ways=3, shots=2, queries=2, epochs=1, random_state=0).fit(images, labels)
+    castalia.save(model, tmp_path / "model")
+    again = castalia.load(tmp_path / "model").adapt(images, labels)
+    assert_close(again.predict_proba(images), model.adapt(images, labels).predict_proba(images))
+    assert 0 <= model.score(images, labels) <= 1
 
 
 def test_learnt_rates_step_where_the_gradient_of_the_query_says():
@@ -132,6 +153,18 @@ def test_five_points_of_a_new_sine_are_enough_and_were_not_before():
     assert error(model) < 0.5 * error(fresh)
     before = np.mean((model.predict(x) - y) ** 2)
     assert error(model) < 0.6 * before
+
+
+def test_further_steps_never_raise_the_loss_though_the_rate_is_too_long_for_them():
+    net = MLPRegressor(hidden=(8,), training=Training(validation=0))
+    x, y, task = sines(4, 10, 0)
+    model = MAML(net, inner_lr=5.0, epochs=1, lr=1e-9, random_state=0).fit(x, y, groups=task)
+    losses = [
+        np.mean((model.adapt(x[:5], y[:5], steps).predict(x[:5]) - y[:5]) ** 2)
+        for steps in range(1, 6)
+    ]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.9 * losses[0]
 
 
 def test_missing_tasks_too_few_rows_and_another_estimator_are_refused():

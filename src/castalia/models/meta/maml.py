@@ -178,8 +178,9 @@ class MAML(StartingWeights):
     Notes
     -----
     Tasks side by side cost one pass of T times the rows (``torch.func.vmap``); second order costs
-    about twice as much as first. Networks with batch norm are refused. A rate that is right for
-    ``inner_steps`` steps may be too long for many more of them.
+    about twice as much as first. Batch norm must be by the rows at hand (``batch_norm="own"`` of a
+    ``ConvNetClassifier``), as in the paper: an adapted network then knows those rows better that
+    are asked for together.
 
     References
     ----------

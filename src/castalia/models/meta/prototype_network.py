@@ -29,6 +29,7 @@ from castalia.models.strategies.untrained import untrained
 from castalia.objectives import Objective
 from castalia.protocols import Batch
 from castalia.train import Training
+from castalia.utils.devices import resolve_device
 
 __all__ = ["ProtoNet", "PrototypeLoss", "prototype_scores"]
 
@@ -154,14 +155,15 @@ class ProtoNet(Strategy):
             PrototypeLoss(self.shots, self.queries),
             x[torch.from_numpy(np.stack([np.resize(part, n) for part in parts]))],  # (K, n, …)
             torch.zeros(len(parts)),
-            training=replace(training, validation=0, step="plain"),  # draws on the host
+            training=replace(training, validation=0),
             epochs=self.epochs,
             batch_size=self.ways,
             lr=self.lr,
         )
-        member.module_.eval()
         member.history_ = state.history
+        member.module_.eval().to(resolve_device(training.device))  # many rows, where it is quick
         self.prototypes_ = self._means(member, X, labels, weight)
+        member.module_.to("cpu")
         return member
 
     def _means(

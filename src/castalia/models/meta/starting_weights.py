@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from castalia.base import Interval, OneOf
 from castalia.base.direct_descent import descend
-from castalia.base.input_checks import same_rows
+from castalia.base.input_checks import same_rows, take_rows
 from castalia.errors import InvalidParameter
 from castalia.models.ensemble.averaged import default_member
 from castalia.models.ensemble.ensemble import Ensemble
@@ -27,9 +28,10 @@ from castalia.objectives import Objective
 from castalia.train import Training
 from castalia.utils.seeds import seed_from
 
-__all__ = ["StartingWeights", "Weights", "adapted"]
+__all__ = ["StartingWeights", "Weights", "adapted", "descended"]
 
 Weights = dict[str, Tensor]
+HALVES = 20  # of a step that is too long, at most
 
 
 def adapted(
@@ -53,16 +55,53 @@ def adapted(
     >>> adapted(net, w, SquaredError(scale="half"), one, one, lr=0.5, steps=1)["weight"]
     tensor([[0.5000]])
     """
-
-    def task_loss(now: Weights) -> Tensor:
-        outputs = functional_call(net, now, (x,))
-        return torch.as_tensor(loss.rows(outputs, y).mean())
-
+    task_loss = _task_loss(net, loss, x, y)
     rates = lr if isinstance(lr, dict) else dict.fromkeys(weights, lr)
     for _ in range(steps):
         slopes = grad(task_loss)(weights)
         weights = {name: w - rates[name] * slopes[name] for name, w in weights.items()}
     return weights
+
+
+def descended(
+    net: nn.Module,
+    weights: Weights,
+    loss: Any,
+    x: Tensor,
+    y: Tensor,
+    lr: float | Weights,
+    steps: int,
+) -> Weights:
+    """Return weights after gradient steps none of which raises the loss: one that would is halved.
+
+    Examples
+    --------
+    >>> from castalia.objectives import SquaredError
+    >>> net, one = nn.Linear(1, 1, bias=False), torch.ones(1, 1)
+    >>> w = {"weight": torch.zeros(1, 1)}  # a step of 8 would end at 8, then at -48
+    >>> descended(net, w, SquaredError(scale="half"), one, one, lr=8.0, steps=2)["weight"]
+    tensor([[1.]])
+    """
+    task_loss = _task_loss(net, loss, x, y)
+    rates = lr if isinstance(lr, dict) else dict.fromkeys(weights, lr)
+    now, share = task_loss(weights), 1.0
+    for _ in range(steps):
+        slopes = grad(task_loss)(weights)
+        for _ in range(HALVES):
+            after = {k: w - share * rates[k] * slopes[k] for k, w in weights.items()}
+            if (found := task_loss(after)) < now:
+                weights, now = after, found
+                break
+            share /= 2
+    return weights
+
+
+def _task_loss(net: nn.Module, loss: Any, x: Tensor, y: Tensor) -> Callable[[Weights], Tensor]:
+    def task_loss(now: Weights) -> Tensor:
+        outputs = functional_call(net, now, (x,))
+        return torch.as_tensor(loss.rows(outputs, y).mean())
+
+    return task_loss
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -107,10 +146,12 @@ class StartingWeights(Grouped, Neural, Ensemble):
     def _solve(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
         name, member = type(self).__name__, self._neural(seed_from(self.random_state))
         untrained(member, X, self._first_targets(y))
-        if any(isinstance(layer, _BatchNorm) for layer in member.module_.modules()):
+        layers = member.module_.modules()
+        if any(isinstance(layer, _BatchNorm) and layer.track_running_stats for layer in layers):
             raise InvalidParameter(
-                f"{name}: `estimator` must not normalise over batches, since every task has "
-                f"weights of its own; got {type(member).__name__}. Set its `batch_norm` to False."
+                f"{name}: `estimator` must not keep statistics of all batches, since every task "
+                f"has weights of its own; got {type(member).__name__}. Set its `batch_norm` to "
+                "'own', where it has that, or to False."
             )
         loss = self._task_loss(require_rows(name, member._objective(member.spec_)))
         tasks_x, tasks_y = self._task_rows(member, X, y)
@@ -122,7 +163,7 @@ class StartingWeights(Grouped, Neural, Ensemble):
             loss,
             tasks_x,
             tasks_y,
-            training=replace(training, validation=0, step="plain"),  # draws on the host
+            training=replace(training, validation=0),
             epochs=self.epochs,
             batch_size=self._step_rows(),
             lr=self.lr,
@@ -170,7 +211,8 @@ class StartingWeights(Grouped, Neural, Ensemble):
         X, y
             Its few rows and targets.
         steps
-            Gradient steps; None takes those of the training.
+            Gradient steps; None takes those of the training. Of further ones, none raises the loss:
+            the training knows no more than ``inner_steps`` at its rate.
         """
         check_is_fitted(self, "estimator_")
         found = copy.copy(self.estimator_)
@@ -179,7 +221,10 @@ class StartingWeights(Grouped, Neural, Ensemble):
         loss = require_rows(type(self).__name__, found._objective(found.spec_))
         weights = {k: w.detach() for k, w in found.module_.named_parameters()}
         count = self.inner_steps if steps is None else steps
-        fast = adapted(found.module_, weights, loss, x, targets, self._rate(), count)
+        task = found.module_, loss, x, targets, self._rate()
+        known = min(count, self.inner_steps)
+        fast = adapted(task[0], weights, *task[1:], known)
+        fast = descended(task[0], fast, *task[1:], count - known)
         found.module_.load_state_dict({**found.module_.state_dict(), **fast})
         return found
 
@@ -202,7 +247,8 @@ class StartingWeights(Grouped, Neural, Ensemble):
         for name in np.unique(groups):
             rows = np.flatnonzero(groups == name)
             known, other = self._split(rows, y)
-            found.append(self.adapt(X[known], y[known]).score(X[other], y[other]))
+            learnt = self.adapt(take_rows(X, known), y[known])
+            found.append(learnt.score(take_rows(X, other), y[other]))
         return float(np.mean(found))
 
     def _split(self, rows: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -42,7 +42,9 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     kernel
         Height and width of a filter, odd.
     batch_norm
-        Normalise after each convolution.
+        Normalise after each convolution, by the mean and the deviation of the batch, and in
+        predictions by those of the training. ``"own"`` has none of the training: rows that are
+        predicted together decide, as in the few-shot tasks of ``MAML``.
     hidden
         Widths of dense layers before the scores; empty: the last map is averaged over its places.
     dropout
@@ -87,7 +89,7 @@ class ConvNetClassifier(Transferable, ImageClassifier):
     widths: Annotated[tuple[int, ...], Sizes()] = (32, 64, 128)
     convs: Annotated[int, Interval(1, whole=True)] = 2
     kernel: Annotated[int, Interval(1, whole=True)] = 3
-    batch_norm: Annotated[bool, OneOf(True, False)] = True
+    batch_norm: Annotated[bool | str, OneOf(True, False, "own")] = True
     hidden: Annotated[tuple[int, ...], Sizes()] = ()
     dropout: Annotated[float, Interval(0, 1, closed="left")] = 0.0
 

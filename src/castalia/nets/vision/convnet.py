@@ -22,14 +22,16 @@ class Stage(nn.Sequential):
     """Some convolutions of one width at one resolution, over images (2) or signals (1)."""
 
     def __init__(
-        self, inputs: int, width: int, *, convs: int, kernel: int, batch_norm: bool, dims: int
+        self, inputs: int, width: int, *, convs: int, kernel: int, batch_norm: bool | str, dims: int
     ) -> None:
         conv, norm = (nn.Conv2d, nn.BatchNorm2d) if dims == 2 else (nn.Conv1d, nn.BatchNorm1d)
         layers: list[nn.Module] = []
         for i in range(convs):
             before = inputs if i == 0 else width
             layers.append(conv(before, width, kernel, padding=kernel // 2, bias=not batch_norm))
-            layers += [norm(width), nn.ReLU()] if batch_norm else [nn.ReLU()]
+            if batch_norm:
+                layers.append(norm(width, track_running_stats=batch_norm != "own"))
+            layers.append(nn.ReLU())
         super().__init__(*layers)
 
 
@@ -44,7 +46,7 @@ class Stages(ImageNetwork):
         widths: Sequence[int] = (32, 64, 128),
         convs: int = 2,
         kernel: int = 3,
-        batch_norm: bool = True,
+        batch_norm: bool | str = True,
         hidden: Sequence[int] = (),
         dropout: float = 0.0,
         size: Sequence[int] | None = None,
@@ -88,7 +90,7 @@ class ConvNet(Stages):
     kernel
         Their height and width, odd.
     batch_norm
-        Normalise after each convolution.
+        Normalise after each convolution; ``"own"`` by the rows at hand in predictions too.
     hidden
         Widths of dense layers between the maps and the scores, which then see every place of the
         last map and need ``size``; empty: the last map is averaged over its places.
