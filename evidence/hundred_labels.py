@@ -154,7 +154,7 @@ def repeated(y: np.ndarray, seed: int, share: int = 5) -> np.ndarray:
 def on_codes(model: Any, train: Pair, test: Pair, seed: int, seconds: float) -> dict[str, Any]:
     """Error of M2 on draws of the codes of a VAE."""
     (mean, deviation), held = model.posterior(train[0]), model.posterior(test[0])[0]
-    used = mean.std(axis=0) > 0.1  # the others say nothing
+    used = mean.std(axis=0) > 0.1 * mean.std(axis=0).max()  # the others say nothing
     random, y = np.random.default_rng(seed), np.asarray(train[1]).astype(int)
     again = repeated(y, seed)
     rows = np.tile(np.concatenate([np.arange(len(y)), again]), DRAWS)

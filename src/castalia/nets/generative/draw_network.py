@@ -40,7 +40,7 @@ class Painted(NamedTuple):
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Return a @ b; compiled, a sum that is one with what stands around it.
 
-    Of hundreds of products of 5 x 28 and 28 x 28 matrices each is too small for a kernel of its own.
+    Products of 5 x 28 and 28 x 28 matrices are too small for a kernel of their own.
     """
     if torch.compiler.is_compiling():
         return (a[..., None] * b[..., None, :, :]).sum(dim=-2)
