@@ -351,8 +351,8 @@ def _predicted(home: Path, source: Any) -> int:
 
 
 def ray(quick: bool) -> None:
-    """Time searches, folds and members one after the other, in processes, and on Ray."""
-    _side_by_side(quick, (None, "local"))
+    """Time searches, folds and members one after the other, and on Ray; ``WORK="trials"``: some."""
+    _side_by_side(quick, ("local",))
 
 
 def processes(quick: bool) -> None:
@@ -391,17 +391,22 @@ def _side_by_side(quick: bool, places: tuple[str | None, ...]) -> None:
 
     rows = []
     works = {f"{trials} trials": search, "10 folds": folds, "10 members": members}
+    asked = os.environ.get("WORK", "")
     for name, work in works.items():
+        if asked not in name:
+            continue
         alone, _ = _timed(work)
         for where in places:
             with cluster(where) as workers:
                 _timed(work)  # workers start and import
                 seconds, _ = _timed(work)
             place = "processes" if where is None else "Ray"
-            figures = (f"{alone:.1f}", f"{seconds:.1f}", f"{alone / seconds:.2f}")
+            lost = 1e3 * (workers * seconds - alone) / int(name.split()[0])
+            figures = (f"{alone:.1f}", f"{seconds:.1f}", f"{alone / seconds:.2f}", f"{lost:.0f}")
             rows.append([name, f"{place}, {workers}", *figures])
             print(*rows[-1], file=sys.stderr, flush=True)
-    print_table("Trials and folds side by side", ("work", "workers", "s alone", "s", "times"), rows)
+    columns = ("work", "workers", "s alone", "s", "times", "ms more a task")
+    print_table("Trials and folds side by side", columns, rows)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

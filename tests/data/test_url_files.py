@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from castalia import read
-from castalia.errors import InvalidData
+from castalia.errors import DataWarning, InvalidData
 
 
 @pytest.fixture
@@ -53,6 +53,8 @@ def test_files_that_do_not_fit_are_named_and_a_password_is_not(parts):
     parts.pipe_file("/shards/1.parquet", b"PAR1 and no more")
     with pytest.raises(InvalidData, match=r"shards/1.parquet` must be a whole table"):
         read("memory://shards", target="y")
+    with pytest.warns(DataWarning, match=r"1 of 3 files cannot be read .*shards/1.parquet"):
+        assert len(read("memory://shards", target="y", broken="skip")) == 8
     with pytest.raises(InvalidData, match="`nosuch://host/x/\\*.csv`") as caught:
         read("nosuch://me:secret@host/x/*.csv", target="y")
     assert "secret" not in str(caught.value)

@@ -134,7 +134,9 @@ def test_the_process_that_has_a_nan_and_the_slow_one_are_named(results):
     first, second = (found["faults"] for found in results[5:7])
     assert "process 1 works" in first[0]
     assert first[1:] == second
-    assert "the loss became nan in process `1` in epoch 1" in second[0]
+    assert "process 0 has 48, process 1 47. Read the same files" in second[0]
+    assert "those of process 1 are others than those of process 0" in second[1]
+    assert "the loss became nan in process `1` in epoch 1" in second[2]
 
 
 def test_without_a_seed_the_processes_agree_on_one(results):
@@ -143,7 +145,13 @@ def test_without_a_seed_the_processes_agree_on_one(results):
 
 
 def test_each_process_draws_its_own_dropout(results):
-    assert results[3] != results[4]
+    assert results[3][0] != results[4][0]
+
+
+def test_gradients_travel_while_others_are_computed(results):
+    ((buckets, early),) = results[3][1]
+    assert buckets == 4
+    assert early == 4 * 16
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])

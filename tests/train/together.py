@@ -23,12 +23,13 @@ from typer.testing import CliRunner
 from castalia import Callback, MLPClassifier, MLPRegressor, Training
 from castalia.catalog import SYSTEMS
 from castalia.cli.app import app
-from castalia.errors import Diverged, InvalidParameter, TrainingWarning
+from castalia.errors import Diverged, InvalidData, InvalidParameter, TrainingWarning
 from castalia.method.kinds import Table
 from castalia.objectives import SquaredError
 from castalia.optim import plateau, warmup
 from castalia.testing import train_tensors
 from castalia.testing.contract import _some, make
+from castalia.train import gradient_exchange
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(49, 3))  # batches of 16: the last one has a single row
@@ -55,6 +56,7 @@ CASES = {
 FAMILIES = ["GPTLanguageModel", "BERTClassifier", "ConvNetClassifier", "ResNetClassifier"]
 FAMILIES += ["RNNClassifier", "Autoencoder", "GraphClassifier", "NodeClassifier"]
 SHARDED = [case for case in CASES if case != "average"]
+gradient_exchange.BUCKET = 200  # bytes: several a network, sent while others are computed
 
 
 class Interrupt(Callback):
@@ -83,6 +85,14 @@ class Masks(Callback):
 
     def on_fit_start(self, state):
         self.drawn = torch.rand(3).tolist()
+
+
+class Early(Callback):
+    """Counts the gradients that left before the backward pass had ended."""
+
+    def on_epoch_end(self, state):
+        exchanges = state.stepper.parts.strategy._exchanges.values()
+        self.sent = [[len(each.buckets), each.early] for each in exchanges]
 
 
 def fit(case, strategy, **settings):
@@ -173,6 +183,11 @@ def faults(rank):
         warnings.simplefilter("always")
         model.fit(X, Y)
     words = [str(w.message) for w in seen if issubclass(w.category, TrainingWarning)]
+    for rows in (X[: 48 - rank], np.roll(X[:48], rank, axis=0)):  # fewer, and others
+        try:
+            model.fit(rows, Y[: len(rows)])
+        except InvalidData as error:
+            words.append(str(error))
     net = torch.nn.Linear(3, 1)
     net.register_forward_hook(lambda net, x, out: out * (torch.nan if rank else 1.0))
     x, y = torch.tensor(X[:48]).float(), torch.tensor(Y[:48, None]).float()
@@ -244,10 +259,11 @@ def together(folder, rank):
     elastic(folder, "shrunk", begun=False)
     said = {**command(folder, rank), "warned": warned, "faults": faults(rank)}
     (folder / f"command-{rank}.json").write_text(json.dumps(said))
-    masks = Masks()
+    masks, early = Masks(), Early()
+    fit("plain", "ddp", callbacks=[early])
     settings = Training(**ALL, callbacks=[masks])
     MLPRegressor(hidden=(64,), dropout=0.5, epochs=1, random_state=0, training=settings).fit(X, Y)
-    (folder / f"masks-{rank}.json").write_text(json.dumps(masks.drawn))
+    (folder / f"masks-{rank}.json").write_text(json.dumps([masks.drawn, early.sent]))
     (folder / f"{rank}.json").write_text(json.dumps(found))
 
 

@@ -114,7 +114,13 @@ class Ray(SimpleNamespace):
 
     def __init__(self):
         super().__init__(
-            kept=[], puts=0, sent=0, cancelled=[], limits={}, there={"CPU": 3.0, "GPU": 1.0}
+            full=False,
+            kept=[],
+            puts=0,
+            sent=0,
+            cancelled=[],
+            limits={},
+            there={"CPU": 3.0, "GPU": 1.0},
         )
         self.lost = type("WorkerCrashedError", (Exception,), {})
         self.exceptions = SimpleNamespace(RayTaskError=Failed, RayError=self.lost)
@@ -126,6 +132,8 @@ class Ray(SimpleNamespace):
         return self.there
 
     def put(self, value):
+        if self.full:
+            raise self.lost("the object store is full")
         self.puts += 1
         return self._keep(value)
 
@@ -205,6 +213,13 @@ def test_on_ray_a_search_equals_the_one_here_and_its_rows_travel_once(ray, tmp_p
 def test_on_ray_what_a_task_raises_is_raised_here(ray, i, error):
     with cluster("auto", workers=2), pytest.raises(error):
         Parallel()(delayed(failing)(i) for _ in range(3))
+
+
+def test_on_ray_a_full_object_store_is_said(ray):
+    ray.full = True
+    message = r"0.00032 GB of rows must fit .* the object store is full. Start it with a larger"
+    with cluster("auto", workers=2), pytest.raises(CastaliaError, match=message):
+        Parallel()(delayed(row)(np.zeros((40_000, 1)), i) for i in range(3))
 
 
 def test_on_ray_a_worker_of_another_version_is_named(ray, monkeypatch):

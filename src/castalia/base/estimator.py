@@ -44,6 +44,7 @@ from castalia.train import (
     step_work,
     train,
 )
+from castalia.train.meta_networks import build_network
 from castalia.utils.devices import cpu_scope, forked_threads, resolve_device
 from castalia.utils.plain_torch import plain_torch
 from castalia.utils.seeds import derive, seed_from, seed_scope
@@ -244,9 +245,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         amounts = self.recipe.amounts(self)
         amounts = amounts if epochs is None else amounts._replace(epochs=epochs)
         with seed_scope(recorder.seed, device):
-            net = self._network(self.spec_)
             if again:
+                net = self._network(self.spec_)
                 net.load_state_dict(self.module_.state_dict())
+            else:
+                net = build_network(lambda: self._network(self.spec_), training)
             work = step_work(net, self.adapter_.shape, amounts.batch_size)
             precision = self._precision(training, device, work)
             kept, held = self._split(X, target, training, precision.dtype, recorder.seed)

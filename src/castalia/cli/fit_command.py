@@ -64,6 +64,7 @@ def fit(
     header: options.Header = True,
     encoding: options.Encoding = None,
     drop_missing: options.DropMissing = False,
+    skip_broken: options.SkipBroken = False,
     boosting_rounds: options.BoostingRounds = 100,
     preflight_seconds: options.PreflightSeconds = 10.0,
     doctor: Annotated[
@@ -114,6 +115,7 @@ def fit(
         header=header,
         encoding=encoding,
         drop_missing=drop_missing,
+        skip_broken=skip_broken,
         boosting_rounds=boosting_rounds,
         preflight_seconds=preflight_seconds,
         doctor=doctor,

@@ -30,6 +30,7 @@ __all__ = [
     "RunFolder",
     "Seed",
     "SetOptions",
+    "SkipBroken",
     "Target",
     "TaskName",
     "TestShare",
@@ -81,6 +82,9 @@ Encoding = Annotated[
 ]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out rows without a target, and say how many.")
+]
+SkipBroken = Annotated[
+    bool, typer.Option("--skip-broken", help="Leave out damaged files of several, and say so.")
 ]
 Header = Annotated[bool, typer.Option(help="Whether a text file starts with names.")]
 BoostingRounds = Annotated[int, typer.Option(help="Trees of the boosting baseline.")]

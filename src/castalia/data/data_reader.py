@@ -1,4 +1,4 @@
-"""One function that reads tables, images and graphs."""
+"""One function that reads tables, images, tar shards and graphs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from castalia.data.broken_files import Broken, check_broken
 from castalia.data.graphs.graph_reader import holds_graph, read_graph, read_graphs
 from castalia.data.images.coco import is_coco, read_coco
 from castalia.data.images.image_reader import read_images
 from castalia.data.packed_files import bare_name, member
+from castalia.data.shards import read_shards, shard_files
 from castalia.data.tables.joined_source import table_files
 from castalia.data.tables.table_reader import PACKED, read_table
 from castalia.data.url_files import is_url, table_at
@@ -30,8 +32,9 @@ def read(
     encoding: str | None = None,
     formats: Mapping[str, str] | None = None,
     nodes: Any = None,
+    broken: Broken = "raise",
 ) -> Any:
-    """Read a table, images or graphs.
+    """Read a table, images, tar shards or graphs.
 
     Parameters
     ----------
@@ -44,6 +47,9 @@ def read(
         `Dataset`, which is returned as it is. The path of another folder, an NPZ file or a zip
         file of images gives `castalia.data.images.Images`, and COCO's JSON, which lies beside its
         images, those with their boxes.
+        Tar shards in the layout of WebDataset, by the same kinds of names and by
+        ``part-{000..099}.tar``: images, with ``.cls`` or what ``target`` names, or, where a sample
+        has none, a table of its ``.txt``, ``.cls`` and fields of ``.json``.
     target
         The column to predict.
     stream
@@ -58,6 +64,9 @@ def read(
         The table of nodes, where ``source`` is a list of edges: the two make a
         `castalia.data.Graph`, ``target`` is a column of the nodes. GraphML and GML need none,
         nor do folders of them or of the TU collection, which give `castalia.data.Graphs`.
+    broken
+        What happens when one of several files of a table, or a shard, is damaged or cut off:
+        ``"raise"`` names it; ``"skip"`` leaves such files out and counts them in one warning.
 
     Returns
     -------
@@ -78,8 +87,12 @@ def read(
     >>> read(np.eye(3))
     Dataset(the 3 x 3 array: 3 rows x 3 columns)
     """
+    check_broken(broken)
+    shards = shard_files(source)
+    if shards is not None:
+        return read_shards(shards, target=target, stream=stream, broken=broken)
     if is_url(source):
-        source = table_at(source) or source
+        source = table_at(source, broken) or source
     several = nodes is None and table_files(source) is not None
     if not several and (nodes is not None or holds_graph(source)):
         many = os.path.isdir(source) if isinstance(source, (str, os.PathLike)) else False
@@ -94,7 +107,9 @@ def read(
                 f"{target!r}."
             )
         return read_coco(source) if is_coco(source) else read_images(source)
-    return read_table(source, target=target, stream=stream, encoding=encoding, formats=formats)
+    return read_table(
+        source, target=target, stream=stream, encoding=encoding, formats=formats, broken=broken
+    )
 
 
 def holds_images(path: Path) -> bool:

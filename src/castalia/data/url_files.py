@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
+from castalia.data.broken_files import Broken, open_each
 from castalia.data.tables.joined_schema import joined_schema
 from castalia.errors import InvalidData
 from castalia.utils.imports import require
 from castalia.utils.text import listing, plural, public, shorten
 
-__all__ = ["is_url", "local_copy", "table_at"]
+__all__ = ["is_url", "local_copy", "table_at", "without_password"]
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".jsonl": "json"}
 FORMATS |= {".arrow": "ipc", ".feather": "ipc"}
@@ -35,6 +36,15 @@ def is_url(source: Any) -> bool:
     (True, False, False)
     """
     return isinstance(source, str) and bool(_SCHEME.match(source))
+
+
+def without_password(source: Any) -> Any:
+    """Return an address without user and password, to be shown or kept; a path as it is.
+
+    >>> without_password("s3://me:secret@host/a.csv"), without_password("a b.csv")
+    ('s3://host/a.csv', 'a b.csv')
+    """
+    return public(source) if is_url(source) else source
 
 
 @contextmanager
@@ -52,7 +62,7 @@ def local_copy(url: str, owner: str = "read") -> Iterator[Path]:
         yield path
 
 
-def table_at(url: str) -> Any:
+def table_at(url: str, broken: Broken = "raise") -> Any:
     """Return the pyarrow data set of a folder or a pattern; None: the address is of one file.
 
     Examples
@@ -79,21 +89,23 @@ def table_at(url: str) -> Any:
             f"{plural(len(formats), 'kind')}."
         )
     handler = pafs.PyFileSystem(pafs.FSSpecHandler(system))
-    return _alike(files, handler, formats.pop())
+    return _alike(files, handler, formats.pop(), broken)
 
 
-def _alike(files: list[str], system: pafs.FileSystem, form: str | None) -> Any:
+def _alike(files: list[str], system: pafs.FileSystem, form: str | None, broken: Broken) -> Any:
     """Return the data set of files; one that is damaged, or has other columns, is named."""
-    schemas = []
-    for name in files:
+
+    def columns(name: str) -> pa.Schema:
         try:
-            schemas.append(pads.dataset([name], filesystem=system, format=form).schema)
+            return pads.dataset([name], filesystem=system, format=form).schema
         except (pa.ArrowException, OSError) as error:
             raise InvalidData(
-                f"read: `{name}` must be a whole table; {shorten(str(error), 120)}."
+                f"read: `{public(name)}` must be a whole table; {shorten(public(error), 120)}."
             ) from error
-    schema = joined_schema(schemas, files)
-    return pads.dataset(files, filesystem=system, format=form, schema=schema)
+
+    found = open_each(files, columns, broken)
+    schema = joined_schema([*found.values()], [*map(public, found)])
+    return pads.dataset([*found], filesystem=system, format=form, schema=schema)
 
 
 def _unreachable(url: str, owner: str, error: Exception) -> InvalidData:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from castalia.data.url_files import without_password
 from castalia.diagnose import Diagnosis
 from castalia.evaluate import higher_is_better
 from castalia.method.contest_entry import Entry
@@ -98,5 +99,7 @@ def _goal(problem: Problem, outcome: FitOutcome) -> dict[str, Any]:
 def _plan(problem: Problem) -> dict[str, Any] | None:
     """Return the plan in plain values, where the data can be read again."""
     plan = problem.plan
-    found: dict[str, Any] = plain({"data": plan.data, **plan.deciding()})
+    several = isinstance(plan.data, tuple | list)
+    data = [*map(without_password, plan.data)] if several else without_password(plan.data)
+    found: dict[str, Any] = plain({"data": data, **plan.deciding()})
     return found if plan.of_files else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from castalia.data.url_files import without_password
 from castalia.errors import InvalidParameter
 from castalia.evaluate import metric as known_metric
 from castalia.utils.text import did_you_mean, listing
@@ -93,6 +94,9 @@ class FitPlan:
     drop_missing
         Whether rows without a target are left out, with their number in the notes, instead of
         refused.
+    skip_broken
+        Whether files, of several, and shards that are damaged or cut off are left out, with their
+        number in the notes, instead of refused.
     boosting_rounds
         Trees of the boosting baseline.
     preflight_seconds
@@ -134,6 +138,7 @@ class FitPlan:
     header: bool = True
     encoding: str | None = None
     drop_missing: bool = False
+    skip_broken: bool = False
     boosting_rounds: int = 100
     preflight_seconds: float = 10.0
     doctor: bool = False
@@ -196,6 +201,7 @@ class FitPlan:
         if not self.header:
             words.append("--no-header")
         words += ["--drop-missing"] if self.drop_missing else []
+        words += ["--skip-broken"] if self.skip_broken else []
         words += [f"--{name}" for name in ("doctor", "generate", "links") if getattr(self, name)]
         for name in self.drop:
             words += ["--drop", name]
@@ -206,8 +212,9 @@ class FitPlan:
     def _said(self) -> list[str]:
         """Return the data as words of a command line."""
         if _is_pair(self.data):
-            return [str(path) for path in self.data]
-        return [str(self.data) if isinstance(self.data, str | Path) else self.name]
+            return [str(without_password(path)) for path in self.data]
+        named = isinstance(self.data, str | Path)
+        return [str(without_password(self.data)) if named else self.name]
 
 
 _UNSPOKEN = (
@@ -218,6 +225,7 @@ _UNSPOKEN = (
     "settings",
     "header",
     "drop_missing",
+    "skip_broken",
     "doctor",
     "verbose",
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from castalia.data import Dataset, Schema, datasets, read
+from castalia.data.broken_files import Broken
 from castalia.data.packed_files import bare_name
 from castalia.data.tables.csv_source import CsvSource
 from castalia.data.tables.table_reader import in_memory
@@ -31,6 +32,7 @@ def load_table(
     header: bool = True,
     encoding: str | None = None,
     formats: Mapping[str, str] | None = None,
+    skip_broken: bool = False,
 ) -> tuple[Dataset, list[str]]:
     """Read a table into memory; return it with remarks for people.
 
@@ -46,12 +48,15 @@ def load_table(
         Of a text file; None: found out.
     formats
         How columns are written where they could be read in several ways; see ``castalia.read``.
+    skip_broken
+        Whether files of several that are damaged or cut off are left out, with a remark.
     """
+    broken: Broken = "skip" if skip_broken else "raise"
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", CastaliaWarning)
         try:
             data = _known(source) or (
-                read(source, stream=False, encoding=encoding, formats=formats)
+                read(source, stream=False, encoding=encoding, formats=formats, broken=broken)
                 if header
                 else _headless(source, encoding, formats)
             )

@@ -31,6 +31,7 @@ from castalia.train.learning_rate import LearningRate
 from castalia.train.placement import Placement
 from castalia.train.precision import Precision
 from castalia.train.progress import build_progress
+from castalia.train.rank_check import check_same_rows
 from castalia.train.recorder import Recorder
 from castalia.train.resume_point import ResumePoint
 from castalia.train.state import TrainState
@@ -100,6 +101,7 @@ def train(
         States of optimizers to begin the first stage with, from an earlier training; None: new.
     """
     place = Placement(net, data, training, device, precision, seed)
+    check_same_rows(data, place.strategy, device)
     recorder = recorder if recorder is not None else Recorder(None)
     legs = [
         _Leg(stage, stage.epochs or epochs, base_rate(training.optimizer, stage.lr or lr))

@@ -50,12 +50,13 @@ class Placement:
         precision: Precision,
         seed: int,
     ) -> None:
-        self.net, self.device, self.precision = net.to(device, precision.dtype), device, precision
+        self.net, self.device, self.precision = net, device, precision
+        self.strategy = build_strategy(training, device)
+        self.strategy.place(net, device, precision.dtype)
         if device.type == "cuda" and len(data.x.shape) == 3:  # images, (C, H, W)
             net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if training.recompute:
             recompute(net)
-        self.strategy = build_strategy(training, device)
         self.strategy.prepare(net)
         if self.strategy.world > 1:  # dropout differs between processes
             torch.default_generator.manual_seed(derive(seed, self.strategy.rank))

@@ -11,6 +11,7 @@ import atexit
 import json
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import cache
 from inspect import isfunction
 from typing import Any
 
@@ -21,6 +22,8 @@ from torch.optim import Optimizer
 
 from castalia.errors import InvalidParameter
 from castalia.optim import without_dynamo
+from castalia.train.gradient_exchange import GradientExchange
+from castalia.train.meta_networks import fill
 from castalia.train.network_blocks import blocks
 from castalia.train.shared_moments import ordinary_moments, shared_moments
 from castalia.train.training import Training
@@ -35,7 +38,6 @@ __all__ = [
     "join_processes",
 ]
 
-BUCKET = 25 * 2**20  # bytes of gradient sent at a time
 PATIENCE = timedelta(days=1)  # of processes for the one that fits baselines, say
 SLOW = 1.5  # times as long as the usual process: worth a word
 
@@ -47,6 +49,10 @@ class Single:
     sharded = False  # whether each process holds a part of the weights
     idle = False  # whether this process has no row of the batch, and joins in with weight 0
     worked = 0.0  # seconds of this epoch before gradients were exchanged
+
+    def place(self, net: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+        """Move the network to its device and into its format."""
+        net.to(device, dtype)
 
     def prepare(self, net: nn.Module) -> None:
         """Make the network ready; called once before the optimizers are made."""
@@ -61,6 +67,14 @@ class Single:
     def scale(self, part: Any, whole: Any) -> Any:
         """Return the factor of the local mean loss, from the weights of the part and the whole."""
         return part / whole
+
+    @property
+    def under_way(self) -> bool:
+        """Whether gradients were sent that nobody has waited for."""
+        return False
+
+    def last_part(self, parameters: Sequence[Tensor]) -> None:
+        """Say that the next backward pass completes these gradients."""
 
     def sync(self, parameters: Sequence[Tensor]) -> None:
         """Sum gradients over the processes."""
@@ -119,6 +133,7 @@ class DataParallel(Single):
 
     def __init__(self) -> None:
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self._exchanges: dict[tuple[int, ...], GradientExchange] = {}
 
     def prepare(self, net: nn.Module) -> None:
         """Start every process from the weights of the first."""
@@ -128,23 +143,31 @@ class DataParallel(Single):
     def release(self, net: nn.Module) -> None:
         """Let batch normalisation use the rows that it is given, as torch does."""
         ordinary_moments(net)
+        while self._exchanges:
+            self._exchanges.popitem()[1].close()
 
     def share(self, index: Tensor) -> Tensor:
         """Return the rank-th piece of a batch."""
         return index.tensor_split(self.world)[self.rank]
 
     def sync(self, parameters: Sequence[Tensor]) -> None:
-        """Sum gradients over the processes, in buckets sent without waiting in between."""
-        waiting = []
-        for bucket in _buckets(parameters):
-            flat = torch.cat([g.flatten() for g in bucket])
-            waiting.append((dist.all_reduce(flat, async_op=True), flat, bucket))
-        for work, flat, bucket in waiting:
-            work.wait()
-            for gradient, piece in zip(
-                bucket, flat.split([g.numel() for g in bucket]), strict=True
-            ):
-                gradient.copy_(piece.view_as(gradient))
+        """Sum gradients over the processes; what the backward pass has sent is waited for."""
+        self._exchange(parameters).finish()
+
+    def last_part(self, parameters: Sequence[Tensor]) -> None:
+        """Let the next backward pass send gradients as soon as they are there."""
+        self._exchange(parameters).begin()
+
+    @property
+    def under_way(self) -> bool:
+        """Whether gradients were sent that nobody has waited for."""
+        return any(exchange.under_way for exchange in self._exchanges.values())
+
+    def _exchange(self, parameters: Sequence[Tensor]) -> GradientExchange:
+        key = tuple(map(id, parameters))
+        if key not in self._exchanges:
+            self._exchanges[key] = GradientExchange(parameters, _gradient_group())
+        return self._exchanges[key]
 
     def total(self, value: Tensor) -> Tensor:
         """Sum a number over the processes."""
@@ -201,8 +224,16 @@ class FullyShardedParallel(DataParallel):
                 f"Training: `shard={shard}` must divide the number of processes, {self.world}."
             )
 
+    def place(self, net: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+        """Bring the network into its format: parts of it are moved when they are divided."""
+        self.device = device
+        net.to(dtype)
+
     def prepare(self, net: nn.Module) -> None:
-        """Shard the blocks that the network is a list of, each by itself, then the rest."""
+        """Shard the blocks that the network is a list of, each by itself, then the rest.
+
+        No device holds more than the shards and one block of the whole network.
+        """
         from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
         scalar = next((name for name, p in net.named_parameters() if not p.ndim), None)
@@ -211,19 +242,20 @@ class FullyShardedParallel(DataParallel):
                 f"Training: `strategy='fsdp'` divides weights among processes, but `{scalar}` is a "
                 "single number. Use 'ddp'."
             )
-        super().prepare(net)
-        options = self._options(net)
+        shared_moments(net, self)
+        options = self._options()
         for part in [*blocks(net), net]:
+            fill(part, self.device)
             fully_shard(part, **options)
             for name in _methods(type(part)):  # more than `forward` is called
                 register_fsdp_forward_method(part, name)
 
-    def _options(self, net: nn.Module) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         """Return among which processes weights are divided, and where they are kept."""
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import CPUOffloadPolicy
 
-        device, found = next(net.parameters()).device.type, dict[str, Any]()
+        device, found = self.device.type, dict[str, Any]()
         if self.shard is not None:
             shape = (self.world // self.shard, self.shard)
             found["mesh"] = init_device_mesh(device, shape, mesh_dim_names=("copies", "shards"))
@@ -234,6 +266,9 @@ class FullyShardedParallel(DataParallel):
     def scale(self, part: Any, whole: Any) -> Any:
         """Undo the mean over processes that FSDP takes when it reduces gradients."""
         return self.world * part / whole
+
+    def last_part(self, parameters: Sequence[Tensor]) -> None:
+        """Do nothing: FSDP sends on its own."""
 
     def sync(self, parameters: Sequence[Tensor]) -> None:
         """Do nothing: FSDP has reduced the gradients in the backward pass."""
@@ -281,20 +316,14 @@ def _methods(kind: type) -> list[str]:
     ]
 
 
-def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Group gradients into buckets; a missing one is zero: every process must send the same."""
-    buckets: list[list[Tensor]] = [[]]
-    size = 0
-    for parameter in parameters:
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        gradient = parameter.grad
-        if size + gradient.nbytes > BUCKET and buckets[-1]:
-            buckets.append([])
-            size = 0
-        buckets[-1].append(gradient)
-        size += gradient.nbytes
-    return buckets
+@cache
+def _group_beside(group: Any) -> Any:
+    return dist.new_group(timeout=PATIENCE)
+
+
+def _gradient_group() -> Any:
+    """Return a group of all processes in which gradients travel, made once."""
+    return _group_beside(dist.group.WORLD)
 
 
 def _leave() -> None:

@@ -33,7 +33,14 @@ class Stored:
     """A value in Ray's object store, whose arrays tasks read without copying them."""
 
     def __init__(self, value: Any) -> None:
-        self.place = _ray().put(value)
+        try:
+            self.place = _ray().put(value)
+        except _ray().exceptions.RayError as error:
+            raise CastaliaError(
+                f"cluster: {_size(value) / 1e9:.3g} GB of rows must fit into the memory and disk "
+                f"that Ray has for objects; {shorten(' '.join(str(error).split()), 160)}. Start it "
+                "with a larger `--object-store-memory`, or send fewer rows."
+            ) from error
 
     def __call__(self) -> Any:
         """Return the value."""

@@ -13,7 +13,7 @@ import pytest
 
 from castalia.data import read
 from castalia.data.images import Images
-from castalia.errors import DataWarning, InvalidData
+from castalia.errors import DataWarning, InvalidData, InvalidParameter
 
 TABLE = pa.table({"x": [1.5, None, 3.0, 4.0], "c": ["a", "b", None, "a"], "n": [1, 2, 3, 4]})
 WRITERS = {
@@ -91,9 +91,15 @@ def test_a_file_that_was_cut_off_and_an_empty_one_are_named(tmp_path):
     empty.write_bytes(empty.read_bytes()[:-9])
     with pytest.raises(InvalidData, match=r"part-1.parquet` must be a whole Parquet file"):
         read(folder)
+    with pytest.warns(DataWarning, match=r"1 of 3 files cannot be read .*part-1.parquet` must be"):
+        assert len(read(folder, broken="skip")) == 2
     empty.write_bytes(b"")
     with pytest.raises(InvalidData, match=r"part-1.parquet` must hold a table; the file is empty"):
         read(folder)
+    with pytest.warns(DataWarning, match="1 of 3 files"):
+        assert len(read(folder, broken="skip")) == 2
+    with pytest.raises(InvalidParameter, match="`broken` must be 'raise' or 'skip'; got 'drop'"):
+        read(folder, broken="drop")
 
 
 def test_a_pattern_that_matches_nothing_says_so(tmp_path):

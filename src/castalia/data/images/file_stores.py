@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from castalia.data.packed_files import most_unpacked
 from castalia.errors import InvalidData
@@ -16,6 +16,22 @@ from castalia.utils.regular_files import open_regular
 from castalia.utils.text import did_you_mean
 
 __all__ = ["Archive", "Folder", "Store", "is_hidden", "open_store"]
+
+
+class Store(Protocol):
+    """Files that have names, with ``/`` between folders."""
+
+    def names(self, under: str = "") -> list[str]:
+        """Return the names of all files below a folder of the store; opens none."""
+
+    def folders(self, under: str = "") -> list[str]:
+        """Return the names of the folders directly below one, sorted."""
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a file."""
 
 
 class Folder:
@@ -103,9 +119,6 @@ class Archive:
     def size(self, name: str) -> int:
         """Return the bytes of a file when unpacked."""
         return self._zip.getinfo(name).file_size
-
-
-Store = Folder | Archive
 
 
 def open_store(path: str | PathLike[str], owner: str = "read") -> Store:

@@ -12,6 +12,7 @@ import pyarrow.dataset as pads
 from castalia.data.tables.arrow_columns import normal, normal_type
 from castalia.data.tables.column_moments import CHUNK
 from castalia.data.tables.column_names import check_names
+from castalia.data.tables.table_source import TableSource
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
 
@@ -20,7 +21,7 @@ __all__ = ["ArrowSource", "open_arrow"]
 _ERRORS = (pa.ArrowException, OSError, ValueError)
 
 
-class ArrowSource:
+class ArrowSource(TableSource):
     """A data set of pyarrow: files anywhere that it reads, with its partitions and filters.
 
     Parameters

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from castalia.data.tables.column_names import check_names
+from castalia.data.tables.table_source import TableSource
 from castalia.data.tables.text_file import TextFile, inspect
 from castalia.data.tables.type_inference import FALSE, MARKERS, TRUE, Guess, Mixture
 from castalia.data.tables.value_formats import Format
@@ -27,7 +28,7 @@ _BLOCK = 4 << 20  # bytes; no record may be longer than a block
 _DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 
 
-class CsvSource:
+class CsvSource(TableSource):
     """A delimited text file.
 
     Parameters
@@ -55,6 +56,7 @@ class CsvSource:
         formats: Mapping[str, str] | None = None,
     ) -> None:
         self.path, self.text, self._wanted = path, str(path), formats or {}
+        self.files, self.categorical = [str(path)], set()
         self._file = inspect(path, encoding)
         self._delimiter = _sniff(self._file, delimiter)
         self._headless, self._blank = names is not None, 0

@@ -18,6 +18,7 @@ from castalia.data.tables.column_names import check_name
 from castalia.data.tables.column_profile import Profile
 from castalia.data.tables.memory_source import MemorySource
 from castalia.data.tables.schema import Schema
+from castalia.data.tables.table_source import TableSource
 from castalia.data.tables.value_formats import FORMATS
 from castalia.errors import InvalidData
 from castalia.utils.text import plural
@@ -34,8 +35,7 @@ class Dataset:
     Parameters
     ----------
     origin
-        Where rows come from: an object with `text`, `names`, `schema`, `rows`, `notes` and
-        `batches(columns)`.
+        Where rows come from.
     target
         The column to predict.
     streaming
@@ -53,7 +53,7 @@ class Dataset:
 
     def __init__(
         self,
-        origin: Any,
+        origin: TableSource,
         *,
         target: str | None = None,
         streaming: bool = False,
@@ -93,7 +93,7 @@ class Dataset:
     @property
     def named(self) -> bool:
         """Whether the columns have names of their own; those of an array have not."""
-        return getattr(self._origin, "named", True)
+        return self._origin.named
 
     @property
     def formats(self) -> dict[str, str]:
@@ -113,7 +113,7 @@ class Dataset:
         for chunk in self.chunks():
             for profile in profiles:
                 profile.add(chunk.column(profile.name).combine_chunks())
-        notes, declared = self._origin.notes, getattr(self._origin, "categorical", ())
+        notes, declared = self._origin.notes, self._origin.categorical
         found = (p.column(notes.get(p.name, ""), p.name in declared) for p in profiles)
         return Schema(len(self), tuple(found))
 
@@ -169,7 +169,7 @@ class Dataset:
             known = name in table.column_names
             place = table.column_names.index(name) if known else table.num_columns
             table = (table.set_column if known else table.add_column)(place, name, cells)
-        declared = {*getattr(origin, "categorical", ()), *categorical}
+        declared = {*origin.categorical, *categorical}
         notes = {name: note for name, note in origin.notes.items() if name not in columns}
         made = MemorySource(table, origin.text, notes, declared, named=self.named)
         return Dataset(made, target=self.target)
@@ -251,8 +251,8 @@ class Dataset:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
         origin = self._origin
         table = self.table().take(np.where(rows < 0, rows + len(self), rows))
-        declared: set[str] = getattr(origin, "categorical", set())
-        part = MemorySource(table, origin.text, origin.notes, declared, named=self.named)
+        kinds = origin.categorical
+        part = MemorySource(table, origin.text, origin.notes, kinds, named=self.named)
         return Dataset(part, target=self.target)
 
     def summary(self) -> str:
@@ -276,9 +276,8 @@ class Dataset:
         """Return a hash of the content; of path, size, time and types for a streaming one."""
         found = hashlib.sha256(f"{len(self)} {self._columns} {self.arrow_schema}".encode())
         if self.streaming:
-            for part in getattr(self._origin, "parts", [self._origin]):
-                for path in getattr(part, "files", None) or [part.path]:
-                    found.update(_state(path).encode())
+            for path in self._origin.files:
+                found.update(_state(path).encode())
         else:
             for chunk in self.chunks():
                 for column in chunk.columns:

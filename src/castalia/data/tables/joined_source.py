@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from castalia.data.packed_files import bare_name
 from castalia.data.tables.joined_schema import joined_schema
+from castalia.data.tables.table_source import TableSource
 from castalia.data.url_files import is_url
 from castalia.errors import DataWarning, InvalidData
 from castalia.utils.text import plural
@@ -23,7 +24,7 @@ __all__ = ["ENDINGS", "JoinedSource", "drop_empty", "partition", "table_files"]
 ENDINGS = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".arrow", ".feather")
 
 
-class JoinedSource:
+class JoinedSource(TableSource):
     """The rows of several sources, one after the other.
 
     Columns are found by name. Where their types differ, the wider one is taken, such as float for
@@ -47,8 +48,8 @@ class JoinedSource:
         self.schema = self._joined()
         self.names, self.rows = list(self.schema.names), sum(part.rows for part in parts)
         self.notes = {name: note for part in reversed(parts) for name, note in part.notes.items()}
-        declared: list[set[str]] = [getattr(part, "categorical", set()) for part in parts]
-        self.categorical = set[str]().union(*declared)
+        self.files = [file for part in parts for file in part.files]
+        self.categorical = set[str]().union(*(part.categorical for part in parts))
 
     def _joined(self) -> pa.Schema:
         schema = joined_schema([p.schema for p in self.parts], [p.text for p in self.parts])

@@ -17,6 +17,7 @@ import pyarrow.json as pajson
 
 from castalia.data.tables.arrow_columns import is_number, normal, normal_type, strings
 from castalia.data.tables.object_columns import from_objects
+from castalia.data.tables.table_source import TableSource
 from castalia.data.tables.text_file import inspect
 from castalia.data.tables.type_inference import MARKERS, Mixture
 from castalia.errors import InvalidData
@@ -29,23 +30,34 @@ _MARKERS = pa.array(MARKERS)
 _Parsed = tuple[pa.Table, dict[str, Mixture]]
 
 
-class JsonSource:
-    """A file of JSON objects, one a line; a key that is absent is a missing value."""
+class JsonSource(TableSource):
+    """JSON objects, one a line; a key that is absent is a missing value.
 
-    def __init__(self, path: Path, encoding: str | None = None) -> None:
-        self.path, self.text = path, str(path)
-        self._file = inspect(path, encoding)
-        self.rows, lines = 0, 0
+    Parameters
+    ----------
+    path
+        The file, or what messages name instead.
+    encoding
+        Of the file.
+    lines
+        Has the method ``pieces`` that yields the bytes, where they are not those of the file.
+    """
+
+    def __init__(self, path: Path, encoding: str | None = None, *, lines: Any = None) -> None:
+        self.path, self.text, self.files = path, str(path), [str(path)]
+        self._file = lines or inspect(path, encoding)
+        self.categorical = set[str]()
+        self.rows, read = 0, 0
         types: dict[str, pa.DataType] = {}
         mixed: dict[str, Mixture] = {}
         for block in self._blocks():
-            table, mixtures = self._parse(block, lines, None)
+            table, mixtures = self._parse(block, read, None)
             for field in table.schema:
                 types[field.name] = _join(types.get(field.name, pa.null()), field.type)
                 found = mixtures.get(field.name) or _all_or_none(table[field.name])
                 mixed[field.name] = _add(mixed.get(field.name), found, self.rows)
             self.rows += table.num_rows
-            lines += block.count(b"\n")
+            read += block.count(b"\n")
         if not types:
             raise InvalidData(f"read: `{path}` must hold objects with at least one key.")
         self.names, self.schema = list(types), pa.schema(list(types.items()))

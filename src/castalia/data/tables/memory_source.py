@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from castalia.data.tables.arrow_columns import normal
 from castalia.data.tables.column_names import check_names
 from castalia.data.tables.object_columns import from_objects, is_missing
+from castalia.data.tables.table_source import TableSource
 from castalia.data.tables.type_inference import MARKERS, Guess, Mixture, convert
 from castalia.errors import InvalidData, ShapeMismatch
 
@@ -23,7 +24,7 @@ class WrongType(InvalidData, TypeError):
     """A cell holds an object that is no value of a table."""
 
 
-class MemorySource:
+class MemorySource(TableSource):
     """An Arrow table whose columns have working types.
 
     Parameters
@@ -49,7 +50,7 @@ class MemorySource:
         *,
         named: bool = True,
     ) -> None:
-        self.table, self.text, self.named = table, text, named
+        self.table, self.text, self.named, self.files = table, text, named, []
         self.notes, self.categorical = dict(notes or {}), set(categorical or ())
         self.names, self.schema, self.rows = list(table.schema.names), table.schema, table.num_rows
         check_names(self.names, text)

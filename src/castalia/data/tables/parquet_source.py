@@ -13,6 +13,7 @@ from castalia.data.packed_files import most_unpacked
 from castalia.data.tables.arrow_columns import normal, normal_type
 from castalia.data.tables.column_moments import CHUNK
 from castalia.data.tables.column_names import check_names
+from castalia.data.tables.table_source import TableSource
 from castalia.errors import InvalidData
 from castalia.utils.text import shorten
 
@@ -34,11 +35,11 @@ def _check_size(about: Any, size: int) -> None:
         raise ValueError(f"it claims {cells:,} values in {size:,} bytes")
 
 
-class ParquetSource:
+class ParquetSource(TableSource):
     """A Parquet file; its own types are kept, exotic ones are brought to a working type."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.text = path, str(path)
+        self.path, self.text, self.files = path, str(path), [str(path)]
         try:
             with pq.ParquetFile(path) as file:
                 self.rows, found = file.metadata.num_rows, file.schema_arrow

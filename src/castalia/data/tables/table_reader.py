@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
+from castalia.data.broken_files import Broken, open_each
 from castalia.data.packed_files import bare_name, is_packed
 from castalia.data.tables.arrow_source import ArrowSource, open_arrow
 from castalia.data.tables.csv_source import CsvSource
@@ -24,7 +25,7 @@ from castalia.data.tables.memory_source import MemorySource, from_array, from_fr
 from castalia.data.tables.parquet_source import ParquetSource
 from castalia.data.url_files import is_url, local_copy
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.utils.text import did_you_mean, listing
+from castalia.utils.text import did_you_mean, listing, public
 
 __all__ = ["PACKED", "STREAM_ABOVE", "SUFFIXES", "in_memory", "read_table"]
 
@@ -54,6 +55,7 @@ def read_table(
     stream: bool | Literal["auto"] = "auto",
     encoding: str | None = None,
     formats: Mapping[str, str] | None = None,
+    broken: Broken = "raise",
 ) -> Dataset:
     """Read a table; see `castalia.data.read`, which also reads images.
 
@@ -71,7 +73,8 @@ def read_table(
         return _read_url(source, target, encoding, formats)
     files = table_files(source)
     if files is not None and len(files) > 1:
-        return _read_files(files, _called(source, files), target, stream, encoding, formats)
+        text = _called(source, files)
+        return _read_files(files, text, target, stream, encoding, formats, broken)
     if files is not None or isinstance(source, (str, os.PathLike)):
         return _read_file(Path(files[0] if files else source), target, stream, encoding, formats)
     if isinstance(source, pads.Dataset):
@@ -93,22 +96,27 @@ def _read_files(
     stream: bool | Literal["auto"],
     encoding: str | None,
     formats: Mapping[str, str] | None,
+    broken: Broken,
 ) -> Dataset:
     """Read several files as one table; how the first is written holds for all."""
-    sizes = [_size(path) for path in files]
+    sizes = open_each(files, _size, broken)
+    files = [*sizes]
     if _suffix(files[0]) in (".parquet", ".pq"):
         files = drop_empty(files, [_parquet_rows(path) for path in files], text)
         if not files:
             raise InvalidData(f"read: {text} must hold a row; none of the files has one.")
-    parts: list[Any] = []
-    for path in files:
-        part = _open(path, _suffix(path), encoding, formats)
-        formats = formats or Dataset(part).formats
-        parts.append(part)
+
+    def part(path: Path) -> Any:
+        nonlocal formats
+        found = _open(path, _suffix(path), encoding, formats)
+        formats = formats or Dataset(found).formats
+        return found
+
+    parts = open_each(files, part, broken)
     data = Dataset(
-        JoinedSource(parts, text, [partition(path) for path in files]),
+        JoinedSource([*parts.values()], text, [partition(path) for path in parts]),
         target=target,
-        streaming=sum(sizes) > STREAM_ABOVE if stream == "auto" else stream,
+        streaming=sum(sizes.values()) > STREAM_ABOVE if stream == "auto" else stream,
     )
     return data if data.streaming else in_memory(data)
 
@@ -148,7 +156,7 @@ def _read_url(
     """Read a table at an address into memory."""
     with local_copy(url) as path:
         held: Any = _read_file(path, None, False, encoding, formats)._origin
-    held.text = url
+    held.text = public(url)
     return Dataset(held, target=target)
 
 
@@ -172,10 +180,8 @@ def _read_file(
 
 def in_memory(data: Dataset) -> Dataset:
     """Return the same table held in memory."""
-    origin: Any = data._origin
-    held = MemorySource(
-        data.table(), origin.text, origin.notes, getattr(origin, "categorical", set())
-    )
+    origin = data._origin
+    held = MemorySource(data.table(), origin.text, origin.notes, origin.categorical)
     return Dataset(held, target=data.target)
 
 

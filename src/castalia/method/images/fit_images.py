@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from castalia.data.broken_files import Broken
 from castalia.data.data_reader import holds_images as archive_of_images
+from castalia.data.data_reader import read
 from castalia.data.images import (
     ImageFiles,
     Images,
@@ -29,6 +31,7 @@ from castalia.data.images.image_decoder import SUFFIXES
 from castalia.data.images.image_folders import image_names
 from castalia.data.images.image_reader import read_images
 from castalia.data.packed_files import bare_name
+from castalia.data.shards import hold_images, shard_files
 from castalia.data.tables.text_file import sample_lines
 from castalia.errors import CastaliaError, CastaliaWarning, InvalidData
 
@@ -50,6 +53,8 @@ def holds_images(data: Any) -> bool:
     """
     if isinstance(data, Images):
         return True
+    if (shards := shard_files(data)) is not None:
+        return hold_images(shards)
     if not isinstance(data, str | os.PathLike):
         return False
     path = Path(data)
@@ -59,7 +64,9 @@ def holds_images(data: Any) -> bool:
     return _known(data) if not path.is_file() else _path_column(path) is not None
 
 
-def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]]:
+def read_labelled(
+    data: Any, target: str | None, skip_broken: bool = False
+) -> tuple[Images, str, list[str]]:
     """Read images with a label each; return them, what the label is called, and remarks.
 
     Files that cannot be decoded are left out and reported.
@@ -67,13 +74,15 @@ def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]
     Parameters
     ----------
     data
-        A folder of class folders, a zip or NPZ file, a table with a column of paths, a known name,
-        or ``Images``.
+        A folder of class folders, a zip or NPZ file, tar shards, a table with a column of paths, a
+        known name, or ``Images``.
     target
-        The column of the labels, for a table.
+        The column of the labels, for a table; what is one in tar shards.
+    skip_broken
+        Whether damaged shards are left out.
     """
     with _remarks() as notes:
-        images, name = _labelled(data, target)
+        images, name = _labelled(data, target, skip_broken)
         if not isinstance(images.target, np.ndarray) or images.target.ndim != 1:
             got = "none" if images.target is None else "boxes or masks"
             raise InvalidData(
@@ -83,9 +92,12 @@ def read_labelled(data: Any, target: str | None) -> tuple[Images, str, list[str]
         return decodable(images), name, notes
 
 
-def _labelled(data: Any, target: str | None) -> tuple[Images, str]:
+def _labelled(data: Any, target: str | None, skip_broken: bool) -> tuple[Images, str]:
     if isinstance(data, Images):
         return data, target or LABEL
+    if shard_files(data) is not None:
+        broken: Broken = "skip" if skip_broken else "raise"
+        return read(data, target=target, broken=broken), target or LABEL
     if _known(data):
         images, labels = load_images(str(data))
         return Images(as_images(images).source, labels), LABEL
@@ -121,6 +133,8 @@ def read_unlabelled(data: Sequence[Any]) -> tuple[Images, list[str]]:
 def _one(data: Any) -> Images:
     if isinstance(data, Images):
         return data
+    if shard_files(data) is not None:
+        return read(data)
     if not isinstance(data, str | os.PathLike):
         return as_images(data, "predict")
     path = Path(data)

@@ -7,6 +7,7 @@ from typing import Any
 
 from castalia.data import datasets
 from castalia.data.images import available_images
+from castalia.data.shards import hold_images, shard_files
 from castalia.data.tables.joined_source import table_files
 from castalia.data.text.text_datasets import available_texts
 from castalia.errors import InvalidData
@@ -62,10 +63,13 @@ TABLES = KINDS[-3:]  # of rows with named columns
 
 def open_data(plan: FitPlan, narrator: Narrator | None = None) -> Kind:
     """Read what a plan names, as what it is."""
-    several = plan.nodes is None and not plan.links and table_files(plan.data) is not None
-    if not several:
+    shards = shard_files(plan.data)
+    many = table_files(plan.data) is not None or (shards is not None and not hold_images(shards))
+    several = plan.nodes is None and not plan.links and many
+    if not several and shards is None:
         _check_folder(plan.data)
-    kind = next(kind for kind in (TABLES if several else KINDS) if kind.holds(plan))
+    kinds = TABLES if several else KINDS if shards is None else (LabelledImages,)
+    kind = next(kind for kind in kinds if kind.holds(plan))
     if narrator is not None and kind.slow:
         narrator.reading(plan.name)
     return kind(plan)

@@ -11,6 +11,7 @@ import numpy as np
 
 from castalia.data.images import ImageAdapter
 from castalia.data.row_splits import holdout
+from castalia.data.url_files import without_password
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.method.answer_scores import Answers
 from castalia.method.blend import Blend
@@ -63,7 +64,7 @@ class LabelledImages(Kind):
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
         _refuse(plan)
-        images, self.target, notes = read_labelled(plan.data, plan.target)
+        images, self.target, notes = read_labelled(plan.data, plan.target, plan.skip_broken)
         self.images, copies = without_copies(images)
         if len(self.images) < LEAST_ROWS:
             raise InvalidData(
@@ -117,7 +118,8 @@ class LabelledImages(Kind):
     @property
     def _source(self) -> str:
         data = self.plan.data
-        return str(data) if not hasattr(data, "source") else self.images.source.text
+        named = not hasattr(data, "source")
+        return str(without_password(data)) if named else self.images.source.text
 
     @cached_property
     def _names(self) -> np.ndarray:

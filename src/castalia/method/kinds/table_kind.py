@@ -46,7 +46,11 @@ class Table(Kind):
     def __init__(self, plan: FitPlan) -> None:
         self.plan = plan
         self.data, notes = load_table(
-            plan.data, target=plan.target, header=plan.header, encoding=plan.encoding
+            plan.data,
+            target=plan.target,
+            header=plan.header,
+            encoding=plan.encoding,
+            skip_broken=plan.skip_broken,
         )
         if plan.target is None:
             raise InvalidParameter(

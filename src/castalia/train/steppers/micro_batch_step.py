@@ -58,13 +58,16 @@ class MicroBatchStep(PlainStep):
         number = min(parts.micro, -(-len(draw.rows) // strategy.world))
         total: Terms = {}
         begun = time.perf_counter()
-        for index in mine.tensor_split(number) if number > 1 else (mine,):
+        shares = mine.tensor_split(number) if number > 1 else (mine,)
+        for place, index in enumerate(shares):
             # Fewer rows than processes: join in with weight 0.
             idle = strategy.idle = len(index) == 0
             part = draw.part(draw.rows[:1] if idle else index)
             with parts.precision.autocast(parts.device):
                 terms = parts.objective.terms(parts.net, part.batch(), phase.name)
             scale = strategy.scale(0.0 if idle else part.weight(), whole)
+            if place == len(shares) - 1:
+                strategy.last_part(phase.parameters)
             self.backward(terms["loss"] * scale)
             share = scale / strategy.scale(1.0, 1.0)
             for name, value in terms.items():
@@ -79,7 +82,8 @@ class MicroBatchStep(PlainStep):
 
     def _halve(self, rows: int, error: torch.OutOfMemoryError) -> None:
         parts = self.parts
-        if parts.strategy.name == "fsdp":  # the others already wait in the next exchange
+        # the others already wait in the next exchange
+        if parts.strategy.name == "fsdp" or parts.strategy.under_way:
             raise InvalidParameter(
                 f"Training: a micro-batch does not fit into the memory of {parts.device}. "
                 f"Set Training(accumulate={2 * parts.micro})."
