@@ -73,6 +73,7 @@ from castalia.objectives.sequence_step_losses import (
     NodeCrossEntropy,
     StepCrossEntropy,
     StepSquaredError,
+    ValueLosses,
 )
 from castalia.objectives.similarity import Contrastive, Triplet
 from castalia.objectives.span_corruption import SpanCorruption
@@ -187,6 +188,7 @@ __all__ = [
     "NodeCrossEntropy",
     "StepCrossEntropy",
     "StepSquaredError",
+    "ValueLosses",
     "StyleLoss",
     "Surrogate",
     "TagCrossEntropy",

@@ -56,10 +56,14 @@ class ForecastLoss(Objective):
         past, future = batch.x
         return {"loss": weighted_mean(self.rows(net(past), future), batch.weight)}
 
-    def rows(self, forecast: Any, future: Tensor) -> Tensor:  # future (B, H, K)
+    def rows(self, forecast: Any, future: Tensor) -> Tensor:
         """Return the loss of each window, (B,)."""
+        return self.each(forecast, future).flatten(1).mean(dim=1)
+
+    def each(self, forecast: Any, future: Tensor) -> Tensor:
+        """Return the loss of each value, (B, H, K)."""
         gap = forecast.values[..., 0] * forecast.scale + forecast.shift - future
-        return gap.square().flatten(1).mean(dim=1)
+        return gap.square()
 
 
 class ForecastQuantiles(ForecastLoss):
@@ -78,12 +82,11 @@ class ForecastQuantiles(ForecastLoss):
         """Return the number of quantiles."""
         return len(self.levels)
 
-    def rows(self, forecast: Any, future: Tensor) -> Tensor:
-        """Return the loss of each window, (B,)."""
+    def each(self, forecast: Any, future: Tensor) -> Tensor:
+        """Return the loss of each value, (B, H, K)."""
         scale, shift = forecast.scale[..., None], forecast.shift[..., None]
         levels = future.new_tensor(self.levels)
-        losses = pinball(forecast.values * scale + shift, future[..., None], levels)
-        return losses.flatten(1).mean(dim=1)
+        return pinball(forecast.values * scale + shift, future[..., None], levels).mean(dim=-1)
 
 
 class ForecastLikelihood(ForecastLoss):
@@ -102,9 +105,9 @@ class ForecastLikelihood(ForecastLoss):
         """Return the parameters of the likelihood."""
         return self.likelihood.outputs(1)
 
-    def rows(self, forecast: Any, future: Tensor) -> Tensor:
-        """Return the loss of each window, (B,)."""
+    def each(self, forecast: Any, future: Tensor) -> Tensor:
+        """Return the loss of each value, (B, H, K)."""
         wanted = ((future - forecast.shift) / forecast.scale).flatten()[:, None]
-        losses = self.likelihood.rows(forecast.values.flatten(0, 2), wanted)
+        losses = self.likelihood.rows(forecast.values.flatten(0, -2), wanted)
         spread = forecast.scale.log().expand_as(future) if self.likelihood.scaled else 0.0
-        return (losses.view_as(future) + spread).flatten(1).mean(dim=1)
+        return losses.view_as(future) + spread

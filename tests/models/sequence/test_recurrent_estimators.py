@@ -67,6 +67,33 @@ def test_a_number_at_every_step():
     assert [part.shape for part in model.predict(X)] == [part.shape for part in y]
 
 
+@pytest.mark.parametrize("output", ["quantile", "gaussian", "laplace", "mixture"])
+def test_an_interval_holds_what_it_should(output):
+    random = np.random.default_rng(0)
+    X = [np.full((2, 1), level) for level in random.normal(size=200)]
+    y = np.array([x[0, 0] for x in X]) + random.normal(size=200)
+    model = RNNRegressor(output=output, hidden=6, epochs=8, lr=0.04, random_state=0).fit(X, y)
+    low, high = model.predict_interval(X, 0.8)
+    assert 0.65 < np.mean((low < y) & (y < high)) < 0.93
+    assert model.score(X, y) > 0.15
+
+
+def test_intervals_of_steps_and_of_counts():
+    X = ragged(60, 1)
+    y = [np.cumsum(x) for x in X]
+    model = RNNRegressor(output="gaussian", hidden=8, epochs=15, lr=0.03, random_state=0).fit(X, y)
+    low, high = model.predict_interval(X)
+    assert [part.shape for part in low] == [part.shape for part in y]
+    inside = [(a < part) & (part < b) for a, part, b in zip(low, y, high, strict=True)]
+    assert np.mean(np.concatenate(inside)) > 0.7
+    counts = RNNRegressor(output="poisson", **QUICK)
+    assert (counts.fit(X, [len(x) for x in X]).predict(X) > 0).all()
+    with pytest.raises(InvalidData, match="counts or rates of at least 0.*got -1"):
+        counts.fit(X, [-1.0] * len(X))
+    with pytest.raises(InvalidParameter, match="must be 'quantile' or a likelihood"):
+        RNNRegressor(**QUICK).fit(X, y).predict_interval(X)
+
+
 def test_steps_that_arrive_one_by_one_get_the_tags_of_all_at_once():
     X, y = totals(60, steps=True)
     model = RNNTagger(bidirectional=False, cell="gru", **QUICK).fit(X, y)
@@ -144,6 +171,50 @@ def test_symbols_are_drawn_as_often_as_they_were_seen_and_end():
 def test_densities_that_cannot_be_are_refused(settings, X, words):
     with pytest.raises((InvalidParameter, InvalidData), match=words):
         RNNGenerator(**QUICK, **settings).fit(X)
+
+
+def test_a_conditional_generator_makes_what_is_asked_for(tmp_path):
+    X, y = [["a", "a"], ["b"]] * 30, ["long", "short"] * 30
+    model = RNNGenerator(
+        likelihood="symbols", conditional=True, hidden=8, epochs=25, lr=0.05, random_state=0
+    ).fit(X, y)
+    assert model.sample(2, y=["short", "long"], random_state=0) == [["b"], ["a", "a"]]
+    assert model.sample(3, y="short", random_state=0) == [["b"]] * 3
+    right, wrong = model.score_samples(X[:2], y[:2]), model.score_samples(X[:2], y[1::-1])
+    assert (right > wrong + 3).all()
+    assert model.score(X, y) > model.score(X, "long")
+    castalia.save(model, tmp_path / "conditional")
+    assert np.allclose(castalia.load(tmp_path / "conditional").score_samples(X[:2], y[:2]), right)
+
+
+def test_numbers_are_a_condition_too():
+    y = np.linspace(10, 30, 60)
+    X = [np.full((3, 1), level) for level in y]
+    model = RNNGenerator(conditional=True, hidden=8, epochs=30, lr=0.03, random_state=0).fit(X, y)
+    drawn = model.sample(40, length=2, y=np.repeat([12.0, 28.0], 20), random_state=0)
+    low, high = np.mean(drawn[:20]), np.mean(drawn[20:])
+    assert np.allclose([low, high], [12, 28], atol=3)
+    assert len(model.sample(2, length=2, y=12.0)) == 2
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda model: model.sample(2), "`y` must be a condition"),
+        (lambda model: model.sample(3, y=["u", "v"]), "must have 1 or 3 conditions; got 2"),
+        (lambda model: model.sample(y="w"), "classes of fit, `u` and `v`; got 'w'"),
+        (lambda model: model.fit([["a"]] * 4), "y must hold a class, or numbers"),
+        (
+            lambda model: model.set_params(conditional=False).sample(y="u"),
+            "must be None without conditional",
+        ),
+    ],
+)
+def test_conditions_that_cannot_be_are_refused(call, words):
+    model = RNNGenerator(likelihood="symbols", conditional=True, **QUICK)
+    model.fit([["a"], ["b"]] * 5, ["u", "v"] * 5)
+    with pytest.raises((InvalidParameter, InvalidData), match=words):
+        call(model)
 
 
 def test_a_single_step_is_a_sequence():

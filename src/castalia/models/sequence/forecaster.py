@@ -11,7 +11,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from castalia.base import Estimator, Interval, NoTarget, OneOf
@@ -19,23 +18,13 @@ from castalia.data.adapter_base import Reads
 from castalia.data.sequences import Sequences, SeriesAdapter, SeriesWindows
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.sequence.recurrent_parameters import CLIPPED, ReadsSequences
+from castalia.models.sequence.value_outputs import OUTPUTS, ValueOutput
 from castalia.nets.sequence import LEVELS, Forecast, ForecastNetwork
-from castalia.objectives import (
-    LIKELIHOODS,
-    ForecastLikelihood,
-    ForecastLoss,
-    ForecastQuantiles,
-    MixtureLikelihood,
-)
+from castalia.objectives import ForecastLoss
 from castalia.protocols import Batch, Spec, Stage
 from castalia.train import Training
 
-__all__ = ["OUTPUTS", "Forecaster", "seasonal_errors"]
-
-OUTPUTS = ("mean", "quantile", *LIKELIHOODS)
-QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
-COMPONENTS = 3
-DRAWS = 500  # of a distribution without quantiles in closed form
+__all__ = ["Forecaster", "seasonal_errors"]
 
 
 class ForecastCodec(NoTarget):
@@ -137,16 +126,7 @@ class Forecaster(ReadsSequences, Estimator):
         return self._loss()
 
     def _loss(self) -> ForecastLoss:
-        if self.output == "mean":
-            return ForecastLoss()
-        if self.output == "quantile":
-            return ForecastQuantiles(QUANTILES)
-        made = (
-            MixtureLikelihood(COMPONENTS)
-            if self.output == "mixture"
-            else LIKELIHOODS[self.output]()
-        )
-        return ForecastLikelihood(made)
+        return ValueOutput(self.output).loss()
 
     # -- forecasts ------------------------------------------------------------------------
 
@@ -172,7 +152,7 @@ class Forecaster(ReadsSequences, Estimator):
 
     def predict_windows(self, X: Any) -> np.ndarray:
         """Return a forecast for every window of series, (N, H, K)."""
-        return self._in_units(X, self._middle)
+        return self._in_units(X, ValueOutput(self.output).middle)
 
     def interval_windows(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds for every window of series, (N, H, K) each."""
@@ -186,7 +166,8 @@ class Forecaster(ReadsSequences, Estimator):
             levels = np.linspace(0, 1, len(self.spread_))
             reach = np.apply_along_axis(lambda q: np.interp(coverage, levels, q), 0, self.spread_)
             return middle - reach, middle + reach
-        low, high = (partial(self._quantile, level=(1 + c) / 2) for c in (-coverage, coverage))
+        read = ValueOutput(self.output).quantile
+        low, high = (partial(read, level=(1 + c) / 2) for c in (-coverage, coverage))
         bounds = self._in_units(X, low), self._in_units(X, high)
         if self.output == "poisson":  # counts are whole
             return np.round(bounds[0]), np.round(bounds[1])
@@ -235,36 +216,6 @@ class Forecaster(ReadsSequences, Estimator):
             values = read(one.values) * one.scale + one.shift  # (B, H, K)
             found.append(values.double().numpy() * deviation + mean)
         return np.concatenate(found)
-
-    def _middle(self, values: Tensor) -> Tensor:
-        """Return the mean, or the median of quantiles, in units of the level, (B, H, K)."""
-        if self.output == "mean":
-            return values[..., 0]
-        if self.output == "quantile":
-            return values.sort(dim=-1).values[..., QUANTILES.index(0.5)]
-        return self._distribution(values).mean.view(values.shape[:3])
-
-    def _distribution(self, values: Tensor) -> Any:
-        likelihood: Any = self._loss()
-        return likelihood.likelihood.distribution(values.flatten(0, 2).double())
-
-    def _quantile(self, values: Tensor, level: float) -> Tensor:
-        if self.output == "quantile":
-            ordered = values.sort(dim=-1).values.numpy()
-            place = np.interp(level, QUANTILES, np.arange(len(QUANTILES)))
-            low = int(place)
-            high = min(low + 1, len(QUANTILES) - 1)
-            return torch.from_numpy(
-                ordered[..., low] + (place - low) * (ordered[..., high] - ordered[..., low])
-            )
-        found = self._distribution(values)
-        base = getattr(found, "base_dist", found)
-        if self.output in ("gaussian", "laplace"):
-            return base.icdf(torch.tensor(level, dtype=torch.float64)).view(values.shape[:3])
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            drawn = found.sample(torch.Size([DRAWS]))
-        return drawn.quantile(level, dim=0).view(values.shape[:3])
 
 
 def seasonal_errors(series: np.ndarray, season: int) -> np.ndarray:

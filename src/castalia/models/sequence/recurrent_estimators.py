@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.metrics import r2_score
-from torch import nn
+from torch import Tensor, nn
 
 from castalia.base import Classifier, OneOf, Regressor, TargetCodec
+from castalia.errors import InvalidParameter
 from castalia.models.sequence.recurrent_parameters import ReadsSequences, RecurrentEstimator
 from castalia.models.sequence.step_targets import StepNumbers, real_parts
+from castalia.models.sequence.value_outputs import OUTPUTS, ValueOutput
 from castalia.nets.sequence import POOLS, SequencePredictor, StepPredictor
-from castalia.objectives import SquaredError, StepSquaredError, class_loss
+from castalia.objectives import (
+    ForecastLoss,
+    SquaredError,
+    StepSquaredError,
+    ValueLosses,
+    class_loss,
+)
 from castalia.objectives.objective import Objective
 from castalia.protocols import Spec
 
@@ -104,6 +115,10 @@ class RNNRegressor(ReadsSequences, Regressor, RecurrentEstimator):
     pool
         What is answered from, where a sequence has one target: the ``"last"`` state, or the
         ``"mean"`` or ``"max"`` over the steps.
+    output
+        What is said of a number: its ``"mean"``, its ``"quantile"``s, or the parameters of a
+        likelihood, ``"gaussian"``, ``"laplace"``, ``"poisson"`` (counts) or ``"mixture"``;
+        ``predict_interval`` reads all but the first.
 
     Attributes
     ----------
@@ -143,23 +158,49 @@ class RNNRegressor(ReadsSequences, Regressor, RecurrentEstimator):
 
     bidirectional: Annotated[bool, OneOf(True, False)] = False
     pool: Annotated[str, OneOf(*POOLS)] = "last"
+    output: Annotated[str, OneOf(*OUTPUTS)] = "mean"
 
     def _network(self, spec: Spec) -> nn.Module:
-        layers = self._layers(spec)
+        layers, outputs = self._layers(spec), spec.outputs * self._loss().values()
         if self.each_step_:
-            return StepPredictor(*layers, spec.outputs, dropout=self.dropout)
-        return SequencePredictor(*layers, spec.outputs, pool=self.pool, dropout=self.dropout)
+            return StepPredictor(*layers, outputs, dropout=self.dropout)
+        return SequencePredictor(*layers, outputs, pool=self.pool, dropout=self.dropout)
+
+    def _loss(self) -> ForecastLoss:
+        return ValueOutput(self.output).loss()
 
     def _objective(self, spec: Spec) -> Objective:
+        if self.output != "mean":
+            return ValueLosses(self._loss(), self.adapter_.usual if self.each_step_ else None)
         return StepSquaredError(self.adapter_.usual) if self.each_step_ else SquaredError()
 
     def predict(self, X: Any) -> Any:
-        """Return the numbers of each sequence, (n,) or (n, K); or a list of arrays, by steps."""
-        X = self._checked(X)
-        if not self.each_step_:
-            return super().predict(X)
-        found = [part * self.target_scale_ + self.target_mean_ for part in real_parts(self, X)]
-        return [part[:, 0] for part in found] if self.one_target_ else found
+        """Return the numbers of each sequence, (n,) or (n, K); or a list of arrays, by steps.
+
+        They are means, or medians of the output ``"quantile"``.
+        """
+        return self._read(X, ValueOutput(self.output).middle)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Any, Any]:
+        """Return bounds between which each number lies with a probability, as ``predict``'s."""
+        if not 0 < coverage < 1 or self.output == "mean":
+            rule = f"`coverage` must be above 0 and below 1; got {coverage!r}"
+            if self.output == "mean":
+                rule = "`output` must be 'quantile' or a likelihood for intervals; got 'mean'"
+            raise InvalidParameter(f"RNNRegressor.predict_interval: {rule}.")
+        read = ValueOutput(self.output).quantile
+        low, high = (partial(read, level=(1 + c) / 2) for c in (-coverage, coverage))
+        return self._read(X, low), self._read(X, high)
+
+    def _read(self, X: Any, read: Callable[[Tensor], Tensor]) -> Any:
+        """Return what is read off the network's numbers, in the units of y."""
+        X, count = self._checked(X), self._loss().values()
+        parts = real_parts(self, X) if self.each_step_ else [self._outputs(X).numpy()]
+        found = [
+            self.codec.decode(self, read(torch.from_numpy(part).unflatten(-1, (-1, count))))
+            for part in parts
+        ]
+        return found if self.each_step_ else found[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R², of all steps together where each has a target."""

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from castalia.base import Interval, NoTarget, OneOf, TargetCodec
+from castalia.base import Interval, OneOf, TargetCodec
 from castalia.data.adapter_base import Reads
 from castalia.data.sequences import SequenceAdapter
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.sequence.recurrent_parameters import ReadsSequences, RecurrentEstimator
-from castalia.nets.sequence import StepPredictor
+from castalia.models.sequence.sequence_conditions import ConditionCodec, conditions
+from castalia.nets.sequence import StepEmbedding, StepPredictor
 from castalia.objectives import (
     BernoulliLikelihood,
     GaussianLikelihood,
@@ -43,11 +44,11 @@ _LIKELIHOODS: dict[str, Callable[[int], Likelihood]] = {
 }
 
 
-class DensityCodec(NoTarget):
-    """No y; sequences must be what the likelihood can give a probability to."""
+class DensityCodec(ConditionCodec):
+    """No y, or a condition; sequences must be what the likelihood can give a probability to."""
 
     def check(self, est: Any, adapter: Any, X: Any, y: Any) -> np.ndarray:
-        """Refuse numbers out of range, and return zeros."""
+        """Refuse numbers out of range, and return zeros or the conditions."""
         if est.likelihood in ("bernoulli", "poisson"):
             most = 1.0 if est.likelihood == "bernoulli" else np.inf
             rule = "from 0 to 1" if est.likelihood == "bernoulli" else "of at least 0"
@@ -79,9 +80,14 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
         ``"symbols"`` for one channel of categories, of which the end is one.
     components
         Normals of a mixture.
+    conditional
+        Whether sequences are made for something: y holds a class for each, or numbers, (n,) of a
+        float type or (n, K), which the network reads at every step.
 
     Attributes
     ----------
+    classes_ : ndarray (K,) or None
+        Classes of a conditional model; None where conditions are numbers.
     module_ : torch.nn.Module
         The trained ``castalia.nets.sequence.StepPredictor``, which reads the step before.
     history_ : list of dict
@@ -112,6 +118,12 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
     >>> model = RNNGenerator(likelihood="symbols", hidden=16, epochs=40, lr=0.02, random_state=0)
     >>> model.fit(X).sample(2, random_state=0)[0][:4]
     ['a', 'b', 'a', 'b']
+
+    One for each class:
+
+    >>> X, y = [list("ab"), list("ba")] * 40, ["up", "down"] * 40
+    >>> model.set_params(conditional=True).fit(X, y).sample(2, y=["down", "up"], random_state=0)
+    [['b', 'a'], ['a', 'b']]
     """
 
     adapter: ClassVar[Any] = Reads(SequenceAdapter, "categorical", "missing", scaled="_scaled")
@@ -119,6 +131,7 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
 
     likelihood: Annotated[str, OneOf(*_LIKELIHOODS)] = "gaussian"
     components: Annotated[int, Interval(1, whole=True)] = 3
+    conditional: Annotated[bool, OneOf(True, False)] = False
 
     def _density(self) -> Likelihood:
         return _LIKELIHOODS[self.likelihood](self.components)
@@ -134,7 +147,9 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
     def _network(self, spec: Spec) -> nn.Module:
         self._check_channels(spec)
         wanted = spec.categories[0] + 1 if self._of_symbols else spec.inputs
-        layers = self._layers(spec)
+        given = spec.outputs if self.conditional else 0
+        embed = StepEmbedding(spec.inputs + given, spec.categories, **spec.extra)
+        layers = embed, self._stack(embed.width)
         return StepPredictor(*layers, self._density().outputs(wanted), dropout=self.dropout)
 
     def _check_channels(self, spec: Spec) -> None:
@@ -148,33 +163,52 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
             )
 
     def _objective(self, spec: Spec) -> NextStep:
-        usual = self.adapter_.usual
-        return NextSymbol(usual + 1) if self._of_symbols else NextStep(self._density(), usual)
+        usual, given = self.adapter_.usual, self.conditional
+        if self._of_symbols:
+            return NextSymbol(usual + 1, given)
+        return NextStep(self._density(), usual, given)
 
-    def step_log_prob(self, X: Any) -> list[np.ndarray]:
-        """Return log p of each step given those before it, n arrays; of symbols, the end too."""
+    def step_log_prob(self, X: Any, y: Any = None) -> list[np.ndarray]:
+        """Return log p of each step given those before it, n arrays; of symbols, the end too.
+
+        Parameters
+        ----------
+        X
+            Sequences.
+        y
+            Of a conditional model: the condition of each, or one for all.
+        """
         X, objective = self._checked(X), self._objective(self.spec_)
+        given = conditions(self, y, len(X), "step_log_prob")
         net = self.module_.eval()
         parameter, found = next(net.parameters()), []
         unit = np.log(self.adapter_.deviation).sum() if self._scaled else 0.0
         kind = np.float64 if parameter.dtype == torch.float64 else np.float32
         for block in self.adapter_.blocks(X, kind):
+            each = len(block[0] if isinstance(block, tuple) else block)
+            mine = None if given is None else torch.tensor(given[len(found) : len(found) + each])
+            batch = Batch(block, mine).to(parameter.device)
             with torch.inference_mode():
-                losses, real = objective.losses(net, Batch(block).to(parameter.device).x)
+                losses, real = objective.losses(net, batch.x, batch.y)
             pairs = zip(losses.cpu().numpy(), real.cpu().numpy(), strict=True)
             found += [-row[there].astype(np.float64) - unit for row, there in pairs]
         return found
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return log p of each sequence, (n,)."""
-        return np.array([part.sum() for part in self.step_log_prob(X)])
+    def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
+        """Return log p of each sequence, (n,); of a conditional model, given y."""
+        return np.array([part.sum() for part in self.step_log_prob(X, y)])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log p of a step."""
-        return float(np.mean(np.concatenate(self.step_log_prob(X))))
+        return float(np.mean(np.concatenate(self.step_log_prob(X, y))))
 
     def sample(
-        self, n: int = 1, length: int = 100, prefix: Any = None, random_state: Any = None
+        self,
+        n: int = 1,
+        length: int = 100,
+        prefix: Any = None,
+        random_state: Any = None,
+        y: Any = None,
     ) -> list[Any]:
         """Draw sequences.
 
@@ -188,6 +222,8 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
             Steps that all begin with, (T, C) or a list of symbols; they are not returned.
         random_state
             Seed.
+        y
+            Of a conditional model: the condition of each, or one for all.
 
         Returns
         -------
@@ -201,10 +237,13 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
             kind = np.float64 if device.dtype == torch.float64 else np.float32
             (block,) = self.adapter_.blocks(self._checked([prefix]), kind)
             x = torch.cat([x, block.to(x).expand(n, -1, -1)], dim=1)
+        given = conditions(self, y, n, "sample")
+        condition = None if given is None else torch.tensor(given).to(x)
+        inputs = self._objective(self.spec_).inputs
         steps, states = [], None
         with torch.inference_mode(), seed_scope(seed_from(random_state), x.device):
             for _ in range(length):
-                outputs, states = net.carried(x, states)
+                outputs, states = net.carried(inputs(x, condition), states)
                 drawn = self._density_of(outputs[:, -1]).sample()
                 x = drawn.to(x.dtype).reshape(n, 1, -1)
                 steps.append(x)

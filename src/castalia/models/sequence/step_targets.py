@@ -13,7 +13,7 @@ from torch import Tensor
 
 from castalia.base import Target, TargetCodec
 from castalia.base.input_checks import same_rows
-from castalia.base.targets import NumberCodec
+from castalia.base.targets import NumberCodec, numeric_target
 from castalia.data.batches import TensorRows
 from castalia.errors import InvalidData
 
@@ -119,14 +119,20 @@ class StepNumbers(NumberCodec):
     def fit(
         self, est: Any, adapter: Any, X: Any, y: np.ndarray, weight: np.ndarray | None
     ) -> Target:
-        """Learn mean and deviation, and scale."""
+        """Learn mean and deviation, and scale; counts keep their units."""
         est.each_step_ = y.dtype == object
-        if not est.each_step_:
-            return super().fit(est, adapter, X, y, weight)
-        every = np.concatenate(list(y))
-        est.one_target_ = every.shape[1] == 1
-        est.target_mean_, spread = every.mean(axis=0), every.std(axis=0)
-        est.target_scale_ = np.where(spread > 0, spread, 1.0)
+        if est.each_step_:
+            every = np.concatenate(list(y))
+            est.one_target_ = every.shape[1] == 1
+            est.target_mean_, spread = every.mean(axis=0), every.std(axis=0)
+            est.target_scale_ = np.where(spread > 0, spread, 1.0)
+        else:
+            super().fit(est, adapter, X, y, weight)
+            every = numeric_target(est, y)
+        if est.output == "poisson":
+            _refuse_negative(est, every)
+            est.target_mean_ = np.zeros_like(est.target_mean_)
+            est.target_scale_ = np.ones_like(est.target_scale_)
         return TargetCodec.fit(self, est, adapter, X, y, weight)
 
     def encode(self, est: Any, y: np.ndarray) -> Target:
@@ -135,6 +141,14 @@ class StepNumbers(NumberCodec):
             return super().encode(est, y)
         scaled = [((part - est.target_mean_) / est.target_scale_).T for part in y]
         return Target(padded(scaled, 0.0), len(est.target_mean_))
+
+
+def _refuse_negative(est: Any, values: np.ndarray) -> None:
+    if (values < 0).any():
+        raise InvalidData(
+            f"{type(est).__name__}: y must hold counts or rates of at least 0 for the output "
+            f"'poisson'; got {values.min():g}. Use 'gaussian' instead."
+        )
 
 
 def _columns(part: np.ndarray) -> np.ndarray:
