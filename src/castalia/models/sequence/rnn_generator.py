@@ -181,7 +181,8 @@ class RNNGenerator(ReadsSequences, RecurrentEstimator):
         X, objective = self._checked(X), self._objective(self.spec_)
         given = conditions(self, y, len(X), "step_log_prob")
         net = self.module_.eval()
-        parameter, found = next(net.parameters()), []
+        parameter = next(net.parameters())
+        found: list[np.ndarray] = []
         unit = np.log(self.adapter_.deviation).sum() if self._scaled else 0.0
         kind = np.float64 if parameter.dtype == torch.float64 else np.float32
         for block in self.adapter_.blocks(X, kind):
