@@ -1,8 +1,9 @@
 """``castalia serve`` under steady load with reloads, wrong requests and killed servers.
 
-``python -m evidence.serving_load [--seconds 600] [--kills 5]``. Eight connections ask for one row
-each again and again; one of ten requests is wrong. Every five seconds another version of the model
-is written and loaded. The server is killed (SIGKILL) and started again as a supervisor would do.
+``python -m evidence.serving_load [--seconds 600] [--kills 5] [--share 0.7]``. Eight connections ask
+for one row each again and again: for ten seconds as fast as they can, then at that share of the
+rate. One of ten requests is wrong. Every five seconds another version of the model is written and
+loaded. The server is killed (SIGKILL) and started again as a supervisor would do.
 An answer must be that of one of the two versions, a wrong request must get 422, and a request may
 be lost only on a connection that was open when the server was killed.
 """
@@ -50,10 +51,13 @@ class Load:
     def __init__(self, port, answers):
         self.port, self.answers, self.counts = port, answers, Counter()
         self.kills, self.down, self.stop = 0, threading.Event(), threading.Event()
+        self.pause = 0.0  # seconds between two requests of a connection
 
     def client(self, number):
-        asked, connection, seen = number, None, 0
+        asked, connection, seen, due = number, None, 0, time.monotonic()
         while not self.stop.is_set():
+            due = max(due + self.pause, time.monotonic() - self.pause)
+            time.sleep(max(0.0, due - time.monotonic()))
             if self.down.is_set():  # nobody sends while the supervisor starts a server
                 time.sleep(0.01)
                 continue
@@ -68,7 +72,6 @@ class Load:
                 killed = self.down.is_set() or seen != self.kills
                 self.counts["lost by a kill" if killed else "lost otherwise"] += 1
                 connection = None
-            time.sleep(0.01)
 
     @staticmethod
     def ask(connection, row):
@@ -107,12 +110,23 @@ def exchange(folders, folder, turn, load):
     load.counts["reloads"] += connection.getresponse().status == 200
 
 
-def drive(load, folders, folder, seconds, kills):
+def pace(load, share):
+    """Ask as fast as the connections can, and go on at a share of that."""
+    load.counts.clear()
+    time.sleep(10)
+    rate = load.counts.total() / 10
+    load.pause = CONNECTIONS / (share * rate)
+    print(f"{rate:.0f} requests/s at most, then {share * rate:.0f}", flush=True)
+
+
+def drive(load, folders, folder, seconds, kills, share):
     """Reload and kill while the clients ask; return memory of the last server, in MB."""
     process, memory, turn = started(folder, load.port), [], 0
     clients = [threading.Thread(target=load.client, args=(i,)) for i in range(CONNECTIONS)]
     for each in clients:
         each.start()
+    time.sleep(2)
+    pace(load, share)
     begin, asking, done = time.monotonic(), 0.0, 0
     while asking < seconds:
         time.sleep(5)
@@ -140,6 +154,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m evidence.serving_load", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--share", type=float, default=0.7)
     asked = parser.parse_args()
     os.environ.pop("CASTALIA_TOKEN", None)
     with tempfile.TemporaryDirectory() as place:
@@ -147,7 +162,7 @@ def main():
         folder = Path(place) / "served"
         castalia.save(castalia.load(folders[0]), folder)
         load = Load(free_port(), answers)
-        memory = drive(load, folders, folder, asked.seconds, asked.kills)
+        memory = drive(load, folders, folder, asked.seconds, asked.kills, asked.share)
     print("| what | count |\n|---|---|")
     for name, count in sorted(load.counts.items()):
         print(f"| {name} | {count:,} |")

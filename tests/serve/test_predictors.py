@@ -74,7 +74,7 @@ def test_a_network_is_answered_by_its_graph(models):
 def test_values_that_mean_the_same_get_the_same_answer(models, table, change, like):
     predictor = predictor_of(models[0]["boosting"])
     said = [
-        predictor.answer(predictor.parse([table[1][0] | each]))["probability"]
+        predictor.answer(predictor.join([predictor.parse([table[1][0] | each])]))["probability"]
         for each in (change, like)
     ]
     np.testing.assert_array_equal(*said)

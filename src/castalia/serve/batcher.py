@@ -53,16 +53,23 @@ class Batcher:
         self._pool = ThreadPoolExecutor(1, "castalia-serve")
         self._task: asyncio.Task[None] | None = None
 
-    async def answer(self, loaded: Any, part: Any, rows: int) -> dict[str, np.ndarray]:
-        """Return the answers to parsed rows, computed with those of others."""
+    async def answer(
+        self, loaded: Any, part: Any, rows: int, seconds: float = 30.0
+    ) -> dict[str, np.ndarray]:
+        """Return the answers to parsed rows, computed with those of others, or TimeoutError."""
         if self.rows + rows > self.limit:
             raise TooBusy
-        found = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        found = loop.create_future()
+        late = loop.call_later(seconds, _give_up, found)  # a tenth of what wait_for costs
         self.rows += rows
         self._queue.append(Waiting((loaded, part), rows, found))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
-        result: dict[str, np.ndarray] = await found
+        try:
+            result: dict[str, np.ndarray] = await found
+        finally:
+            late.cancel()
         return result
 
     async def _work(self) -> None:
@@ -114,3 +121,8 @@ class Batcher:
         while self._task is not None and not self._task.done():
             await asyncio.sleep(0.01)
         self._pool.shutdown(wait=True)
+
+
+def _give_up(found: asyncio.Future[Any]) -> None:
+    if not found.done():
+        found.set_exception(TimeoutError())

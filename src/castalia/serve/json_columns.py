@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from castalia.data.tables.calendar_columns import calendar_columns
 from castalia.errors import InvalidData
 from castalia.utils.text import did_you_mean, listing, shorten
 
-__all__ = ["json_columns", "row_list"]
+__all__ = ["joined_columns", "json_columns", "row_list"]
 
 _TRUTH = {True: 1.0, False: 0.0, "true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
@@ -30,14 +30,15 @@ def row_list(body: Any, most: int) -> list[Any]:
     return rows
 
 
-def json_columns(rows: Sequence[Any], columns: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Return columns by name: float64 with NaN for gaps, or words with None for gaps.
+def json_columns(rows: Sequence[Any], columns: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return columns by name: numbers with NaN for gaps, or words with None for gaps.
+
+    They are lists: most requests have one row, and arrays are made once a batch.
 
     Examples
     --------
-    >>> found = json_columns([{"age": 3, "city": None}], {"age": "numeric", "city": "categorical"})
-    >>> found["age"].tolist(), found["city"].tolist()
-    ([3.0], [None])
+    >>> json_columns([{"age": 3, "city": None}], {"age": "numeric", "city": "categorical"})
+    {'age': [3.0], 'city': [None]}
     """
     for place, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -46,8 +47,9 @@ def json_columns(rows: Sequence[Any], columns: Mapping[str, str]) -> dict[str, n
                 f"{shorten(repr(row), 40)}."
             )
     first = rows[0]
-    made = _calendar(rows, [name for name in columns if name not in first])
-    absent = [name for name in columns if name not in first and name not in made]
+    absent = [name for name in columns if name not in first]
+    made = _calendar(rows, absent) if absent else {}
+    absent = [name for name in absent if name not in made]
     if absent:
         raise InvalidData(
             f"serve: every row must have the columns of the model; {listing(absent, 'and')} "
@@ -60,16 +62,26 @@ def json_columns(rows: Sequence[Any], columns: Mapping[str, str]) -> dict[str, n
     }
 
 
-def _column(rows: Sequence[dict[str, Any]], name: str, kind: str) -> np.ndarray:
+def joined_columns(
+    parts: Sequence[Mapping[str, list[Any]]], columns: Mapping[str, str]
+) -> dict[str, np.ndarray]:
+    """Return the columns of several requests as arrays: float64, or objects for words."""
+    return {
+        name: np.array(
+            [value for part in parts for value in part[name]],
+            dtype=object if kind == "categorical" else np.float64,
+        )
+        for name, kind in columns.items()
+    }
+
+
+def _column(rows: Sequence[dict[str, Any]], name: str, kind: str) -> list[Any]:
     read = _READERS.get(kind, _number)
     try:
-        values = [row[name] for row in rows]
+        return [read(row[name], name, place) for place, row in enumerate(rows)]
     except KeyError:
         place = next(i for i, row in enumerate(rows) if name not in row)
         raise InvalidData(f"serve: column `{name}` is missing in row {place}.") from None
-    if kind == "categorical":
-        return np.array([_word(value, name, i) for i, value in enumerate(values)], dtype=object)
-    return np.array([read(value, name, i) for i, value in enumerate(values)], dtype=np.float64)
 
 
 def _refuse(name: str, what: str, value: Any, row: int) -> InvalidData:
@@ -79,6 +91,8 @@ def _refuse(name: str, what: str, value: Any, row: int) -> InvalidData:
 
 
 def _number(value: Any, name: str, row: int) -> float:
+    if type(value) is float and -np.inf < value < np.inf:
+        return value
     if value is None or value == "":
         return np.nan
     try:
@@ -129,13 +143,19 @@ def _quantity(value: Any, name: str, row: int) -> float:
     raise _refuse(name, "finite numbers or dates (YYYY-MM-DD)", value, row)
 
 
-_READERS = {"numeric": _number, "boolean": _boolean, "date": _date, "any": _quantity}
+_READERS: dict[str, Callable[[Any, str, int], Any]] = {
+    "numeric": _number,
+    "boolean": _boolean,
+    "date": _date,
+    "any": _quantity,
+    "categorical": _word,
+}
 
 
-def _calendar(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, np.ndarray]:
+def _calendar(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
     """Return columns such as ``when (month)`` that a fit made from dates."""
-    found: dict[str, np.ndarray] = {}
+    found: dict[str, list[Any]] = {}
     for base in {name.rpartition(" (")[0] for name in names} & set(rows[0]):
         made = calendar_columns(base, _moments([row.get(base) for row in rows], base), every=True)
-        found |= {name: np.array(column.to_pylist(), dtype=object) for name, column in made.items()}
+        found |= {name: column.to_pylist() for name, column in made.items()}
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from castalia.export.model_graph import ModelGraph, graph_of
 from castalia.export.table_columns import word_codes
 from castalia.method.kinds import Table, kind_of
 from castalia.method.saved_model import column_kinds
-from castalia.serve.json_columns import json_columns
+from castalia.serve.json_columns import joined_columns, json_columns
 from castalia.utils.text import shorten
 
 __all__ = ["GraphPredictor", "TablePredictor", "predictor_of"]
@@ -36,10 +37,9 @@ class GraphPredictor:
         self.columns = self.columns or {self.entry.ports[0].name: self.entry.kind}
 
     def parse(self, rows: Sequence[Any]) -> Any:
-        """Return the arguments of the graph for some rows, checked."""
+        """Return some rows, checked, for `join`."""
         if self.entry.kind == "table":
-            found = json_columns(rows, self.columns)
-            return found, self._feeds(found)
+            return json_columns(rows, self.columns)
         if self.entry.kind == "text":
             return [_text(row, place) for place, row in enumerate(rows)]
         port = self.entry.ports[0]
@@ -52,11 +52,12 @@ class GraphPredictor:
         return {port.name: np.stack(parts[port.name], axis=1) for port in entry.ports}
 
     def join(self, parts: Sequence[Any]) -> Any:
-        """Return the rows of several requests as one."""
+        """Return the rows of several requests as one, for `answer`."""
         if self.entry.kind == "text":
             return [text for part in parts for text in part]
         if self.entry.kind == "table":
-            return tuple(_stacked([part[i] for part in parts]) for i in (0, 1))
+            found = joined_columns(parts, self.columns)
+            return found, self._feeds(found)
         return np.concatenate(parts)
 
     def answer(self, parsed: Any) -> dict[str, np.ndarray]:
@@ -76,16 +77,16 @@ class GraphPredictor:
             named["prediction"] = classes[named["prediction"]]
         return {name: named[name] for name in sorted(named, key=lambda n: n != "prediction")}
 
-    @property
+    @cached_property
     def classes(self) -> list[Any] | None:
         """The classes of a classifier."""
         found = self.graph.answer.classes
         return None if found is None else found.tolist()
 
     def warm_rows(self, count: int) -> Any:
-        """Return parsed rows that stand for any."""
+        """Return joined rows that stand for any."""
         if self.entry.kind == "table":
-            return self.parse([dict.fromkeys(self.columns)] * count)
+            return self.join([self.parse([dict.fromkeys(self.columns)] * count)])
         if self.entry.kind == "text":
             return ["a text"] * count
         port = self.entry.ports[0]
@@ -105,12 +106,12 @@ class TablePredictor:
         self.model, self.columns = model, column_kinds(model)
 
     def parse(self, rows: Sequence[Any]) -> Any:
-        """Return the columns of some rows, checked."""
+        """Return the columns of some rows, checked, for `join`."""
         return json_columns(rows, self.columns)
 
     def join(self, parts: Sequence[Any]) -> Any:
-        """Return the rows of several requests as one."""
-        return _stacked(parts)
+        """Return the rows of several requests as one, for `answer`."""
+        return joined_columns(parts, self.columns)
 
     def answer(self, parsed: Any) -> dict[str, np.ndarray]:
         """Return the columns of the predictions."""
@@ -121,15 +122,15 @@ class TablePredictor:
             found["probability"] = np.asarray(self.model.predict_proba(X))
         return found
 
-    @property
+    @cached_property
     def classes(self) -> list[Any] | None:
         """The classes of a classifier."""
         found = getattr(self.model, "classes_", None)
         return None if found is None else np.asarray(found).tolist()
 
     def warm_rows(self, count: int) -> Any:
-        """Return parsed rows that stand for any."""
-        return self.parse([dict.fromkeys(self.columns)] * count)
+        """Return joined rows that stand for any."""
+        return self.join([self.parse([dict.fromkeys(self.columns)] * count)])
 
 
 def predictor_of(model: Any) -> Any:
@@ -143,10 +144,6 @@ def predictor_of(model: Any) -> Any:
         f"serve: a {type(model).__name__} answers rows that JSON does not hold; tables, arrays, "
         "signals and texts are served."
     )
-
-
-def _stacked(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _cells(values: np.ndarray, kind: str) -> pa.Array:

@@ -117,11 +117,11 @@ class Server:
         if loaded.predictor is None:
             raise Refused(404, f"serve: `{name}` writes texts; ask /v1/completions.")
         part = loaded.predictor.parse(rows)
-        answer = self.batchers[name].answer(loaded, part, len(rows))
+        seconds = self.settings.seconds
         try:
-            return await asyncio.wait_for(answer, self.settings.seconds)
+            return await self.batchers[name].answer(loaded, part, len(rows), seconds)
         except TimeoutError:
-            raise Refused(504, f"serve: no answer in {self.settings.seconds:g} seconds.") from None
+            raise Refused(504, f"serve: no answer in {seconds:g} seconds.") from None
 
     # -- routes --------------------------------------------------------------------------
 
@@ -313,26 +313,37 @@ def _answer(content: Any, status: int = 200) -> Any:
 Route = Callable[[Any], Awaitable[Any]]
 
 
-def _guarded(server: Server, route: str, handler: Route) -> Route:
-    """Count a request, check its token, and turn errors into sentences with a status."""
+class Guarded:
+    """A route: counts a request, checks its token, and turns errors into sentences with a status.
 
-    async def guarded(request: Any) -> Any:
-        start = time.perf_counter()
+    An application of its own, not a function: Starlette would wrap each call of a function twice.
+    """
+
+    def __init__(self, server: Server, route: str, handler: Route) -> None:
+        self.server, self.route, self.handler = server, route, handler
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        from starlette.requests import Request
+
+        start, counters = time.perf_counter(), self.server.counters
+        found = await self._answered(Request(scope, receive))
+        counters.requests[self.route, found.status_code] += 1
+        counters.seconds.add(time.perf_counter() - start)
+        await found(scope, receive, send)
+
+    async def _answered(self, request: Any) -> Any:
         try:
-            _check_sender(server.settings, request)
-            found = await handler(request)
+            _check_sender(self.server.settings, request)
+            return await self.handler(request)
         except Refused as error:
-            found = _answer({"error": str(error)}, error.status)
+            return _answer({"error": str(error)}, error.status)
         except TooBusy:
             found = _answer({"error": "serve: too many rows wait; try again."}, 503)
             found.headers["retry-after"] = "1"
+            return found
         except CastaliaError as error:
-            found = _answer({"error": " ".join(str(error).split())}, 422)
-        server.counters.requests[route, found.status_code] += 1
-        server.counters.seconds.add(time.perf_counter() - start)
-        return found
-
-    return guarded
+            return _answer({"error": " ".join(str(error).split())}, 422)
 
 
 def _check_sender(settings: ServeSettings, request: Any) -> None:
@@ -386,8 +397,8 @@ def make_app(models: Mapping[str, ServedModel], settings: ServeSettings | None =
         "/v1/embeddings": server.embed,
     }
     routes = [
-        Path(path, _guarded(server, path, handler), methods=[method])
-        for method, table in (("GET", gets), ("POST", posts))
+        Path(path, Guarded(server, path, handler), methods=[method])
+        for method, table in (("POST", posts), ("GET", gets))
         for path, handler in table.items()
     ]
     app = Starlette(routes=routes, lifespan=server.life)

@@ -53,7 +53,7 @@ class RowForm:
 
     def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the prediction, and the likeliest classes with their probabilities."""
-        parts = self.predictor.parse([self._typed(body)])
+        parts = self.predictor.join([self.predictor.parse([self._typed(body)])])
         answer = {key: each.tolist()[0] for key, each in self.predictor.answer(parts).items()}
         found: dict[str, Any] = {"prediction": answer.pop("prediction", None)}
         chances, classes = answer.pop("probability", None), self.predictor.classes
