@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import castalia
 from castalia.cli.app import app
 from castalia.errors import InvalidData, InvalidParameter
-from castalia.export import OnnxModel, export_model
+from castalia.export import OnnxModel, browser_page, export_model
 
 
 def test_a_program_of_torch_answers_any_number_of_rows(tmp_path):
@@ -39,7 +39,8 @@ def test_a_wrong_form_is_refused(tmp_path):
         export_model(None, tmp_path / "x", to="torch", int8=True)
 
 
-def test_one_command_exports_a_model_and_its_8_bit_variant(tmp_path):
+def test_one_command_exports_a_model_its_8_bit_variant_and_a_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(browser_page, "_wasm", lambda: b"")  # packing it takes 2 s
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 64))
     y = X @ rng.normal(size=64)
@@ -47,7 +48,7 @@ def test_one_command_exports_a_model_and_its_8_bit_variant(tmp_path):
     castalia.save(model, tmp_path / "model")
     np.save(tmp_path / "rows.npy", X[:20])
     file = tmp_path / "m.onnx"
-    words = ["export", str(tmp_path / "model"), "--out", str(file), "--int8", "--json"]
+    words = ["export", str(tmp_path / "model"), "--out", str(file), "--int8", "--json", "--page"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     whole = json.loads(done.stdout)
@@ -56,3 +57,6 @@ def test_one_command_exports_a_model_and_its_8_bit_variant(tmp_path):
     found = OnnxModel(tmp_path / "m.int8.onnx").answers(X)["prediction"]
     assert np.corrcoef(found, model.predict(X))[0, 1] > 0.999
     assert "not checked" in done.stderr
+    assert (tmp_path / "m.html").stat().st_size > file.stat().st_size
+    done = CliRunner().invoke(app, [*words, "--to", "torch"])
+    assert "--page must go with --to onnx" in done.output

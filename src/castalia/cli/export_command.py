@@ -30,13 +30,19 @@ def export(
     int8: Annotated[
         bool, typer.Option("--int8", help="Write a variant with weights of 8 bits beside (onnx).")
     ] = False,
+    page: Annotated[
+        bool, typer.Option("--page", help="Write a page beside that predicts in a browser (onnx).")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a saved model for ONNX Runtime, torch.export or Hugging Face, and check it."""
-    from castalia.export import export_model
+    """Write a saved model for ONNX Runtime, browsers, torch.export or Hugging Face, checked."""
+    from castalia.errors import InvalidParameter
+    from castalia.export import export_model, write_page
     from castalia.export.check_rows import check_rows
     from castalia.method.saved_model import find_formats, find_text, load_model
 
+    if page and to != "onnx":
+        raise InvalidParameter(f"export: --page must go with --to onnx; got {to}.")
     found = load_model(model, name)
     path = Path(out or f"{Path(model).resolve().name}{ENDINGS.get(to, '')}")
     about = {"formats": find_formats(model), "text": find_text(model)}
@@ -46,6 +52,11 @@ def export(
     for each in (made, made.int8):
         if each is not None:
             _say(screen, type(found).__name__, each, source)
+    if page:
+        shown = write_page(made.path, made.path.with_suffix(".html"))
+        screen.say(
+            f"Page in {shown}: {shown.stat().st_size / 1e6:.1f} MB; open it in a browser", "head"
+        )
     screen.data(asdict(made))
 
 
