@@ -9,7 +9,11 @@ function make(tag, props = {}, ...inside) {
   return found;
 }
 
-const bytes = (id) => Uint8Array.from(atob($(id).textContent), (c) => c.charCodeAt(0));
+function bytes(id) {
+  const text = atob($(id).textContent), found = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) found[i] = text.charCodeAt(i);
+  return found;
+}
 
 async function unzipped(data) {
   const stream = new Blob([data]).stream().pipeThrough(new DecompressionStream("gzip"));
