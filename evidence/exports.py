@@ -58,5 +58,8 @@ def run(quick=False):
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     with tempfile.TemporaryDirectory() as folder:
         for name in names[:: 10 if quick else 1]:
-            cells = measured(name, Path(folder))
+            try:
+                cells = measured(name, Path(folder))
+            except Exception as error:  # the table goes on, and says so
+                cells = (name, f"failed: {type(error).__name__}: {str(error)[:80]}")
             print(f"| {' | '.join(map(str, cells))} |", flush=True)

@@ -15,7 +15,7 @@ from castalia.export import OnnxModel, browser_page, export_model
 
 
 def test_a_program_of_torch_answers_any_number_of_rows(tmp_path):
-    model, X = golden("MLPRegressor")
+    model, X = golden("BasisRegression")
     made = export_model(model, tmp_path / "m.pt2", to="torch", rows=X)
     program = torch.export.load(made.path).module()
     for rows in (1, 5):

@@ -46,8 +46,8 @@ def write_page(
     """
     content = read_regular(Path(model))
     facts = _facts(OnnxModel(content))
+    path = Path(path)
     with writing("export", path):
-        path = Path(path)
         text = _page(title or Path(model).stem, facts, content)
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path, text.encode())

@@ -44,7 +44,7 @@ def gaussian(X: Any, centres: Any, bandwidth: Any) -> Any:
     """
     lib = torch if isinstance(X, Tensor) else np
     away = (X[:, :, None] - centres) / bandwidth  # (N, D, J)
-    return lib.exp(-(away**2) / 2).reshape(len(X), -1)
+    return lib.exp(-(away**2) / 2).reshape(X.shape[0], -1)
 
 
 def fourier(X: Any, size: int, period: Any) -> Any:
@@ -57,7 +57,7 @@ def fourier(X: Any, size: int, period: Any) -> Any:
     waves = lib.arange(1, size + 1, **({"device": X.device} if lib is torch else {}))
     phase = (2 * np.pi * X / period)[:, :, None] * waves  # (N, D, K)
     both = lib.concatenate([lib.cos(phase), lib.sin(phase)], axis=2)
-    return both.reshape(len(X), -1)
+    return both.reshape(X.shape[0], -1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

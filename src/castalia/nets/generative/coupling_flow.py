@@ -43,7 +43,8 @@ def spline(x: Tensor, parameters: Tensor, *, inverse: bool = False) -> tuple[Ten
     slope = F.pad(LEAST + F.softplus(slope + math.log(math.e - 1)), (1, 1), value=1.0)
     inside = (x > -BOUND) & (x < BOUND)
     held = x.clamp(-BOUND + 1e-6, BOUND - 1e-6)
-    bin_ = (torch.searchsorted(ys if inverse else xs, held[..., None]) - 1).clamp(0, bins - 1)
+    below = (ys if inverse else xs) < held[..., None]  # ONNX has no searchsorted
+    bin_ = (below.sum(-1, keepdim=True) - 1).clamp(0, bins - 1)
 
     def at(values: Tensor, step: int = 0) -> Tensor:
         return values.gather(-1, bin_ + step)[..., 0]
@@ -151,7 +152,7 @@ class CouplingFlow(nn.Module):
         return self._flow(x)[0]
 
     def _flow(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        total = x.new_zeros(len(x))
+        total = x.new_zeros(x.shape[0])
         with torch.autocast(x.device.type, enabled=False):  # bf16 would not be the same map
             for coupling in self.couplings:
                 x, log = coupling(x)

@@ -33,7 +33,7 @@ class Patches(nn.Module):
     def forward(self, x: Tensor) -> Tensor:  # (B, C, H, W)
         """Return vectors, (B, 1 + N, D)."""
         patches = self.project(x).flatten(2).mT
-        return torch.cat([self.token.expand(len(x), -1, -1), patches], dim=1) + self.places
+        return torch.cat([self.token.expand(x.shape[0], -1, -1), patches], dim=1) + self.places
 
 
 class Block(nn.Module):
