@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from castalia.diagnose.monitor import backward_listeners as backward
-from castalia.diagnose.monitor import observer, watch
+from castalia.diagnose.monitor import look_taker, watch
 
 TORCHS_OWN = torch.autograd.backward
 
@@ -523,8 +523,8 @@ def test_two_optimizers_of_one_step_are_both_measured(training):
 
 def test_steps_of_lbfgs_are_measured_around_its_closure(training, monkeypatch):
     net, _, x, y = training
-    graphs, read = [], observer.read
-    monkeypatch.setattr(observer, "read", lambda *args: graphs.append(1) or read(*args))
+    graphs, read = [], look_taker.read
+    monkeypatch.setattr(look_taker, "read", lambda *args: graphs.append(1) or read(*args))
     optimizer = torch.optim.LBFGS(net.parameters(), max_iter=3)
 
     def closure():

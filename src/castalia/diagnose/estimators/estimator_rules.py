@@ -26,6 +26,7 @@ OF_TABLES = ("CST201", "CST207")
 # A linear model may begin at zero: its loss is convex.
 CONVEX = ("CST108", "CST109")
 FEW_EPOCHS, FEW_STEPS = 5, 300
+NO_STEPS = 10  # in fewer no network learns anything, whatever its rate
 BLAMED_ON_RATE = ("CST402", "CST403", "CST406", "CST111")
 
 
@@ -104,18 +105,14 @@ def _too_few(record: Record, estimator: Any) -> list[Finding]:
         return []
     before, after = losses[:third].mean(), losses[-third:].mean()
     fall = float((before - after) / before) if before > 0 else 0.0
-    if not fall > limit("estimator.falls"):
+    falls = limit("estimator.falls")
+    evidence = [Evidence("steps in all", len(losses), FEW_STEPS, above=False)]
+    words = "with the loss still falling"
+    if fall > falls:
+        evidence.append(Evidence("fall of the loss from the first to the last third", fall, falls))
+    elif len(losses) < NO_STEPS:
+        words = "too few to learn anything"
+    else:
         return []
-    return [
-        finding(
-            "CST111",
-            "warning",
-            0.7,
-            f"Training stopped after {len(losses)} steps, with the loss still falling.",
-            "Train for more epochs.",
-            Evidence("steps in all", len(losses), FEW_STEPS, above=False),
-            Evidence(
-                "fall of the loss from the first to the last third", fall, limit("estimator.falls")
-            ),
-        )
-    ]
+    words = f"Training stopped after {len(losses)} steps, {words}."
+    return [finding("CST111", "warning", 0.7, words, "Train for more epochs.", *evidence)]

@@ -19,6 +19,7 @@ __all__ = ["prescribe"]
 LONGER, LEAST_EPOCHS = 10, 100
 PATIENCE = 20
 WIDER = (128, 128)
+NARROW = 8  # units of a layer that may all die at once
 DEEP = 5  # hidden layers, with no way around them
 
 Changes = dict[str, Any]
@@ -138,6 +139,11 @@ class _Dose:
             new["hidden"] = tuple(hidden[: len(hidden) // 2])
         return {**new, "lr": self._tested(**new)}
 
+    def revive(self, changes: Mapping[str, Any]) -> Changes:
+        """Let units pass something on below zero; where a layer has few, give it more."""
+        hidden = self._now("hidden") if has_setting(self.estimator, "hidden") else ()
+        return self.bigger() if hidden and min(hidden) < NARROW else {}
+
     def adaptive(self, changes: Mapping[str, Any]) -> Changes:
         """Use Adam, at a rate of its own."""
         default = 1e-3 if isinstance(self.estimator, Estimator) else 1e-2
@@ -196,6 +202,7 @@ RULES: dict[str, Callable[[_Dose, Mapping[str, Any]], Changes]] = {
     "CST103": _Dose.unblock,
     "CST104": _Dose.calm,
     "CST105": _Dose.calm,
+    "CST106": _Dose.revive,
     "CST111": _Dose.longer,
     "CST114": _Dose.adaptive,
     "CST201": _Dose.scale_inputs,

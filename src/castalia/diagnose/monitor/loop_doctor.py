@@ -246,7 +246,7 @@ class Doctor(Observer):
         if step.look is not None and step.seen and step.look.gradients:
             self.record.looks.append(step.look)  # the optimizer was never called
             step.look = None
-        self._numbers.send()
+        self._looks.numbers.send()
         self._arrive()
         if not self._passes and (step.entered or self.record.losses or step.loss is not None):
             facts.note(self.record, NO_PASS)

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping, MutableMapping
-from functools import partial
+from collections.abc import Callable, MutableMapping
 from threading import get_ident
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -26,8 +24,8 @@ from castalia.diagnose.monitor import module_facts as facts
 from castalia.diagnose.monitor.autograd_graph import reaches
 from castalia.diagnose.monitor.backward_listeners import is_inside, is_transformed, listed, listen
 from castalia.diagnose.monitor.call_listeners import listen_to_calls, listen_to_loads
-from castalia.diagnose.monitor.graph_summary import quick_ending, read
-from castalia.diagnose.monitor.host_transfer import PendingNumbers
+from castalia.diagnose.monitor.graph_summary import quick_ending
+from castalia.diagnose.monitor.look_taker import LookTaker
 from castalia.diagnose.monitor.loss_log import LossLog, loss_of
 from castalia.diagnose.monitor.row_keeper import RowKeeper, inputs_of
 from castalia.diagnose.monitor.step_schedule import StepSchedule
@@ -35,17 +33,6 @@ from castalia.diagnose.monitor.step_state import NOTHING, Step
 from castalia.diagnose.monitor.validation_log import ValidationLog
 from castalia.diagnose.monitor.watched_parameters import Parameters
 from castalia.diagnose.monitor.weak_hooks import WeakHook, detach
-from castalia.diagnose.monitor.weight_measures import (
-    COMPARED,
-    any_gradient,
-    compared_sizes,
-    gradient_sample,
-    gradient_sizes,
-    sample,
-    step_sample,
-    step_sizes,
-    update_ratios,
-)
 from castalia.diagnose.record import Look, Record
 from castalia.diagnose.source_lines import calling_line
 
@@ -72,7 +59,7 @@ class Observer:
             LossLog(self.record.losses, self.record.unknown),
             StepSchedule(),
         )
-        self._numbers = PendingNumbers()  # of the last look
+        self._looks = LookTaker(self.record, self._parameters, self.optimizers)
         self._keeper = RowKeeper(self.record)
         self._validating = ValidationLog(self.record, self._keeper)
         self._step = self._last = Step(-1)  # under way, and the one before
@@ -286,7 +273,7 @@ class Observer:
         if step.look is not None:
             self._parameters.refresh()
         if not self.optimizers:
-            self._made_by_hand(self._last)
+            self._looks.by_hand(self._last)
         if step.stepping and step.passes:  # an optimizer that tries several points in one step
             step.loss, step.passes = loss, step.passes + 1
             return False
@@ -335,27 +322,11 @@ class Observer:
         return not any(p.requires_grad for p in self._parameters.named.values())
 
     def _look(self, step: Step, look: Look, root: Tensor) -> None:
-        """Measure everything that the graph shows."""
-        fresh = self._find_reset(step)
-        if step.seen and not fresh:
-            return  # a further part of an accumulated batch
-        reading = read(root, self._parameters.names, step.returned)
-        step.seen = True
-        self._mark("backward")
-        look.training = step.training
-        self.record.asides += facts.are_asides(step.sizes)
-        reading.ending.complete(step.output)
-        outputs, targets = reading.ending.outputs, reading.ending.targets
-        reading.ending.outputs = outputs if outputs is not None else self._logged("outputs")
-        self._numbers.want(*reading.begin(look))
-        self._keep(outputs, targets)
-        look.size = facts.rows(step.inputs, reading.ending.outputs, targets)
-        self.record.data_normalised |= reading.data_normalised
-        self.record.used |= reading.used
-        self.record.dropped |= reading.dropped
-        self._parameters.meet(reading.strangers)
-        if reading.opaque:
-            facts.note(self.record, "The module is compiled: its activations cannot be seen.")
+        """Measure everything that the graph shows, and keep some rows."""
+        given = self._looks.graph(step, look, self._last, root)
+        if given is not None:
+            self._mark("backward")
+            self._keep(*given)
 
     def _mark(self, what: str) -> None:
         """Remember the line of the user's code that is running."""
@@ -372,41 +343,10 @@ class Observer:
         targets = targets if targets is not None else self._logged("targets")
         self._keeper.train(self._step.number, inputs, outputs, targets)
 
-    def _find_reset(self, step: Step) -> bool:
-        """Find the optimizers whose gradients were reset; return whether any only just were."""
-        fresh = False
-        for optimizer in self.optimizers:
-            if not any_gradient(self._parameters.held_by(optimizer)):
-                step.reset += (id(optimizer),)
-                fresh = True
-        if not self.optimizers and self._last.seen and step.look is not None:
-            went = bool(self._last.look and any(self._last.look.updates.values()))
-            step.look.stale = any_gradient(self._parameters.named) if went else None
-        return fresh
-
-    def _made_by_hand(self, last: Step) -> None:
-        """Measure a step that no optimizer made: it lies between two backward passes."""
-        if last.look is not None and last.seen and last.before:
-            named = self._parameters.named
-            last.look.updates, last.look.weights = update_ratios(last.before, named)
-            last.look.update = step_sample(last.start, named)
-            last.before = last.start = NOTHING
-
     def _after_backward(self) -> None:
         """Measure the gradients at a sampled step, and at the one that follows it."""
-        step, named = self._step, self._parameters.named
-        looked = step.look is not None and step.seen
-        after = self._last.look if self._last.seen else None
-        gradient = gradient_sample(named) if looked or after is not None else None
-        if step.look is not None and looked:
-            step.look.gradient = gradient
-            self._want_norms(named, step.look.gradients)
-        if after is not None:
-            after.next_gradient = gradient
+        self._looks.gradients(self._step, self._last)
         if not self.optimizers:
-            if step.seen:
-                step.before = sample(named)
-                step.start = sample(self._parameters.with_gradient(), COMPARED)
             self._end_of_step()
 
     # ---------------------------------------------------------------- the optimizer is called
@@ -417,25 +357,12 @@ class Observer:
         if step.look is None:
             return
         self._mark("step")
-        held = self._parameters.held_by(optimizer)
-        step.before = sample(held)
-        if not step.start and step.seen:
-            step.start = sample(self._parameters.with_gradient(), COMPARED)
-        step.look.lr = facts.rate(self.optimizers[0])
-        if step.seen:
-            there = {name: p for name, p in held.items() if p.grad is not None}
-            self._want_norms(there, step.look.applied)
+        self._looks.before_step(step, step.look, optimizer)
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         step = self._stepping(optimizer)
         if step.look is not None and step.seen:
-            counts, sizes = step_sizes(step.before, self._parameters.held_by(optimizer))
-            self._numbers.want([sizes], partial(_compare, step.look, counts))
-            step.look.update = step_sample(step.start, self._parameters.named)
-            if id(optimizer) in self._last.stepped and step is not self._last:
-                never = id(optimizer) not in step.reset
-                step.look.stale = bool(step.look.stale) or never
-            step.before = NOTHING
+            self._looks.after_step(step, step.look, self._last, optimizer)
         step.stepped += (id(optimizer),)
         step.stepping = False
         if self._pace is None:
@@ -457,10 +384,7 @@ class Observer:
         if step.look is not None and step.seen:
             step.look.passes = step.passes
             self.record.looks.append(step.look)
-            steps, losses = self._losses.send()
-            self._numbers.want(losses, partial(_loss, step.look, self._losses, steps))
-            self._numbers.send()
-            if not losses:  # nothing is on a device
+            if not self._looks.send(step.look, self._losses):
                 self._arrive()
             self._looked()
         elif step.look is not None and self._passes:
@@ -472,15 +396,9 @@ class Observer:
     def _looked(self) -> None:
         """Act after a sampled step."""
 
-    def _want_norms(self, named: Mapping[str, nn.Parameter], found: dict[str, Any]) -> None:
-        """Have the norms of gradients written down; None where there is none."""
-        names, norms = gradient_sizes(named)
-        found.update(dict.fromkeys(named))
-        self._numbers.want([norms], partial(_name, found, names))
-
     def _arrive(self) -> None:
         """Take over what the last look measured."""
-        read = self._numbers.read()
+        read = self._looks.numbers.read()
         if read and not self._broken and not all(map(math.isfinite, self._losses.latest())):
             self._broken = True
             self._sampling.hasten()
@@ -488,21 +406,6 @@ class Observer:
 
 def _nothing() -> None:
     """Return what a module that was not called returned."""
-
-
-def _name(found: dict[str, Any], names: list[str], norms: list[np.ndarray]) -> None:
-    found.update(zip(names, norms[0].tolist(), strict=True))
-
-
-def _loss(look: Look, log: LossLog, steps: list[int], losses: list[np.ndarray]) -> None:
-    log.write(steps, losses)
-    look.loss = log.values[look.step]
-
-
-def _compare(look: Look, counts: dict[str, int], sizes: list[np.ndarray]) -> None:
-    ratios, weights = compared_sizes(counts, sizes[0])
-    look.updates.update(ratios)
-    look.weights.update(weights)
 
 
 def _ignored(*_: Any) -> None:
