@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,7 +219,9 @@ def _source_traits(source: str) -> list[str]:
     return [*found, "ReLU"] if "relu" in source.lower() else found
 
 
-def chosen(found: list[Script], results: dict[str, dict[str, Any]], asked: list[str]) -> list[Job]:
+def chosen(
+    found: list[Script], results: dict[str, dict[str, Any]], asked: Sequence[str] = ()
+) -> list[Job]:
     """Return the faults to plant: those asked for, or the three that were used least and fit."""
     jobs = []
     for half in HALVES:

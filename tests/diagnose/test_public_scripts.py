@@ -83,7 +83,10 @@ def test_a_fault_of_the_source_is_an_edit(own):
 def test_faults_are_spread_evenly_over_what_they_fit():
     found = [one for one in scripts() if one.half == "tune"][:6]
     scan = {"code": 0, "traits": ["optimizer", "layers", "decay"]}
-    jobs = chosen(found, {one.name: {"scan": scan} for one in found})
+    results = {one.name: {"scan": scan} for one in found}
+    asked = chosen(found, results, ["frozen", "dropout"])  # the second does not fit
+    assert [job.what for job in asked] == ["frozen"] * 6
+    jobs = chosen(found, results)
     counts = {job.what: sum(other.what == job.what for other in jobs) for job in jobs}
     assert len(jobs) == 18
     assert max(counts.values()) - min(counts.values()) <= 1

@@ -191,6 +191,10 @@ class Doctor(Observer):
 
     # ---------------------------------------------------------------- what the user logs
 
+    def reads(self, again: bool) -> None:
+        """Hear that data are read from now on: those that are trained on again, or others."""
+        self._validating.again = again
+
     def _log(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
         self._rouse()
         if not torch.is_grad_enabled() or (

@@ -19,10 +19,17 @@ KEPT = 4  # batches of one validation whose rows are kept
 
 
 class ValidationLog:
-    """Gathers the batches of one validation and closes it."""
+    """Gathers the batches of one validation and closes it.
+
+    Attributes
+    ----------
+    again
+        Whether the data being read are those that are trained on; None where it is not known.
+    """
 
     def __init__(self, record: Record, keeper: RowKeeper) -> None:
         self.record, self.keeper = record, keeper
+        self.again: bool | None = None
         self._since = 0  # first training step since the last validation
         self._begin()
 
@@ -43,7 +50,9 @@ class ValidationLog:
         self.record.silent_in_training_mode += training
         self.record.silent_in_evaluation_mode += not training
         self._keep(self._inputs, None, None)
-        self._inputs = inputs
+        self._inputs = None if self.again else inputs
+        if self.again is False:
+            self.record.final["apart"] = 1.0
 
     def batch(self, loss: Any, outputs: Any, targets: Any, inputs: Any) -> None:
         """Note a batch of validation whose outputs and targets are known."""
@@ -63,6 +72,7 @@ class ValidationLog:
 
     def end_phase(self) -> None:
         """Close a validation that was seen but not logged: training goes on."""
+        self.again = None
         if self._losses:
             self.end(None, None, False)
         elif self._modes:

@@ -55,7 +55,9 @@ def _shared(case: Case) -> tuple[float, int]:
         return 0.0, 0  # rows that were only put through, to draw them say
     # Nobody need have measured anything on them.
     bar = limit("rows.all_training" if logged else "rows.looked_at") * _share_kept(case, len(known))
-    on_purpose = not (logged and (_all_alike(held, known, bar) or _until_the_end(case, known, bar)))
+    alone = _all_alike(held, known, bar) or (logged and _until_the_end(case, known, bar))
+    # Of a data set of its own, training rows are not read on purpose.
+    on_purpose = not (alone and (logged or case.record.final.get("apart")))
     shares, distinct = [], set()
     for batch in _together(held):
         if batch.shape[1:] != train.shape[1:] or batch.dtype != train.dtype:

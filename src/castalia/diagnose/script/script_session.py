@@ -244,6 +244,9 @@ class Session:
         if torch.is_grad_enabled():
             self._lines.used("data", loader)
         self._phases.reads(loader.dataset)
+        again = self._phases.trains_on(loader.dataset)
+        for doctor in self._doctors:
+            doctor.reads(again)
 
     def _loss_seen(self, call: LossCall) -> None:
         self._lines.used("loss")

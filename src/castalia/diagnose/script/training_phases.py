@@ -151,10 +151,13 @@ class Phases:
             with torch.no_grad():
                 doctor.log(loss=first.loss, outputs=first.outputs, targets=first.targets)
 
+    def trains_on(self, dataset: Any) -> bool:
+        """Whether steps were made on a data set."""
+        return dataset is not None and _referred(self._trained.get(id(dataset))) is dataset
+
     def _is_validation(self, reading: _Reading) -> bool:
         if reading.kind == "unknown":
-            dataset = _referred(reading.dataset)
-            trained = dataset is not None and _referred(self._trained.get(id(dataset))) is dataset
+            trained = self.trains_on(_referred(reading.dataset))
             reading.kind = "training again" if trained else "validation"
         return reading.kind != "training again"
 

@@ -1,0 +1,45 @@
+"""Loaders that are trained on, read once more, and others with the same rows."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+from castalia.diagnose.script import Session
+
+
+@pytest.mark.parametrize("read", ["the same", "a copy", "others"])
+def test_training_rows_are_a_leak_where_another_loader_gives_them(read):
+    torch.manual_seed(0)
+    x = torch.randn(128, 8)
+    rows = TensorDataset(x, (x.sum(1) > 0).long())
+    fresh = torch.randn(128, 8)
+    others = {
+        "the same": rows,
+        "a copy": copy.copy(rows),
+        "others": TensorDataset(fresh, rows[:][1]),
+    }
+    session = Session()
+    session.start()
+    try:
+        net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        loader, again = DataLoader(rows, 16, shuffle=True), DataLoader(others[read], 32)
+        for _ in range(4):
+            net.train()
+            for xs, ys in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(net(xs), ys).backward()
+                optimizer.step()
+            net.eval()
+            with torch.no_grad():
+                right = [net(xs).argmax(1) == ys for xs, ys in again]
+        assert len(right) == 4
+    finally:
+        session.stop()
+    assert ("CST206" in session.diagnosis().codes) == (read == "a copy")
