@@ -152,6 +152,8 @@ def test_single_rows_are_worth_a_remark_where_little_is_learnt():
     assert (found.code, found.severity) == ("CST113", "info")
     assert ask(noisy, jumping(below("noise.single"), size=1)) == []
     assert ask(noisy, jumping(above("noise.single"), size=2)) == []
+    found = only(noisy, jumping(above("noise.single"), size=1, learnt=0.9))  # well, but slowly
+    assert (found.severity, found.remedy.changes) == ("info", {"batch_size": 32})
 
 
 def test_a_loss_that_jumps_and_comes_down_all_the_time_is_not_noisy():

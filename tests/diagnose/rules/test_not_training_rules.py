@@ -50,7 +50,14 @@ def test_layers_frozen_as_they_were_initialised_are_named_but_not_trained_ones()
     found = only(frozen, still(classification(), trainable=False, fresh=True))
     assert "frozen" in found.summary
     assert "requires_grad_(True)" in found.remedy.text
-    assert ask(frozen, still(classification(), trainable=False, fresh=False)) == []
+    trained = {"trainable": False, "fresh": False}
+    assert ask(frozen, still(classification(), **trained, optimized=False)) == []
+    found = only(frozen, still(classification(), **trained))  # too small to tell, and optimized
+    assert (found.code, found.severity) == ("CST110", "info")
+    large = still(classification(), **trained)
+    large.weights[0].shape = (40, 5)
+    large.weights[0].trainable = large.weights[0].moved = False
+    assert ask(frozen, large) == []
 
 
 def test_a_parameter_that_gets_a_gradient_but_has_not_moved_yet_is_no_fault():

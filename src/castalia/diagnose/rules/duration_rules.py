@@ -8,10 +8,13 @@ import numpy as np
 
 from castalia.diagnose.finding_record import Evidence, Finding, Remedy, finding
 from castalia.diagnose.rules.case import Case
+from castalia.diagnose.rules.distinct_rows import distinct_rows
 from castalia.diagnose.thresholds import limit
 from castalia.utils.text import number
 
 __all__ = ["noisy", "too_short"]
+
+MANY_ROWS = 32
 
 
 def _validation_fall(case: Case) -> float | None:
@@ -146,3 +149,18 @@ def noisy(case: Case) -> Iterator[Finding]:
                 limit("noise.loss" if loud else "noise.single"),
             ),
         )
+    elif size == 1 and case.noise > limit("noise.single") and _many_rows(case):
+        yield finding(
+            "CST113",
+            "info",
+            0.5,
+            f"Every step follows a single row: the loss changes by {number(100 * case.noise, 2)} % "
+            "from step to step.",
+            Remedy("batch_size=1 → 32", {"batch_size": 32}),
+            Evidence("spread of the loss over its mean", case.noise, limit("noise.single")),
+        )
+
+
+def _many_rows(case: Case) -> bool:
+    """Whether the rows that were kept are of many kinds: they could be taken together."""
+    return case.inputs is not None and len(distinct_rows(case.inputs)) >= MANY_ROWS

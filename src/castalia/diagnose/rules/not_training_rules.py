@@ -54,13 +54,15 @@ def frozen(case: Case) -> Iterator[Finding]:
             [w for w in still if w.trainable and w.optimized and _unreached(case, w)],
         ),
         ("are frozen as they were initialised", _as_drawn(still)),
+        ("are frozen, though the optimizer was given them", _small_ones(still)),
     )
     for words, found in groups:
         total = sum(_size(w) for w in weights)
         share = sum(_size(w) for w in found) / max(total, 1)
         if found and share > 0:
             few = share <= limit("weights.few")
-            idle = few and "cut off" in words  # a layer left over, which nothing depends on
+            # A layer left over, which nothing depends on; or one too small to tell what it holds.
+            idle = (few and "cut off" in words) or "given" in words
             mild = few or "frozen" in words  # random features may be meant
             yield finding(
                 "CST110",
@@ -85,6 +87,13 @@ def _as_drawn(still: list[Weight]) -> list[Weight]:
     judged = [w for w in cold if _is_telling(w) and w.kind != "Embedding"]
     norms = [w for w in frozen if "Norm" in w.kind and len(w.shape) == 1]
     return drawn if all(w.fresh for w in [*judged, *norms]) else []
+
+
+def _small_ones(still: list[Weight]) -> list[Weight]:
+    """Return frozen matrices that the optimizer holds, if all are too small to look drawn."""
+    frozen = [w for w in still if not w.trainable and len(w.shape) >= 2]
+    small = all(w.optimized and _size(w) < LEAST for w in frozen)
+    return frozen if small else []
 
 
 def _is_telling(weight: Weight) -> bool:
@@ -131,7 +140,7 @@ def _size(weight: Weight) -> int:
 
 
 def _cure(words: str) -> str:
-    if "optimizer" in words:
+    if "optimizer" in words and "given" not in words:
         return "Build the optimizer from the parameters of this very module, after its last change."
     if "frozen" in words:
         return "Set requires_grad_(True) on them, or load trained weights before freezing."
