@@ -1,4 +1,4 @@
-"""What is measured at the steps that are looked at: graph, gradients, what the optimizer did."""
+"""What is measured at sampled steps: graph, gradients, what the optimizer did."""
 
 from __future__ import annotations
 
