@@ -1,7 +1,7 @@
 """Binarised MNIST: likelihoods of a dense VAE and of DRAW.
 
-Pixels are drawn by their grey values: ten times for the training images, once for the 10,000 test
-images. The VAE's likelihood is estimated with 5,000 importance samples, DRAW's is its bound.
+Pixels are drawn by their grey values: DRAWS times (ten) for training images, once for the 10,000
+test images. The VAE's likelihood is estimated with 5,000 importance samples, DRAW's is its bound.
 Published: 86.76 nats for a VAE with one stochastic layer of 50 units (2016, Burda, Grosse,
 Salakhutdinov, arXiv 1509.00519), at most 80.97 for DRAW with 64 steps (2015, Gregor et al., arXiv
 1502.04623). MINUTES is how long each is trained, two by default; PARTS names what is run, of
@@ -26,7 +26,8 @@ from evidence.clock import EPOCHS, Clock
 from evidence.kept_figures import Kept
 from evidence.rows import folder, print_table
 
-DRAWS, WATCHED = 10, 1000  # binary images of each grey one; grey ones that are not trained on
+DRAWS = int(os.environ.get("DRAWS", 10))  # binary images of each grey one
+WATCHED = 1000  # grey ones that are not trained on
 MINUTES = float(os.environ.get("MINUTES", 2))
 PARTS = os.environ.get("PARTS", "vae draw").split()
 STEPS, HIDDEN = (int(os.environ.get(f"DRAW_{k}", v)) for k, v in (("STEPS", 32), ("HIDDEN", 256)))

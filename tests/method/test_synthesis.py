@@ -99,6 +99,7 @@ def test_images_are_drawn_into_a_grid_or_an_array(place, tmp_path):
     assert np.load(tmp_path / "x.npz")["images"].shape == (6, 8, 8)
     page = (place / "images" / "report.html").read_text()
     assert "Nearest in training" in page
+    assert "network or --model vae" not in page  # which drew them
 
 
 class Endless:
@@ -147,6 +148,17 @@ def test_copies_are_found_and_natural_ones_are_not_blamed():
     found = sample_fidelity(few[:300], few[300:450], few[450:])
     assert found.scores["copies"] == found.scores["real_copies"] == 1.0
     assert not found.copied
+
+
+def test_pixels_that_hardly_vary_do_not_decide_how_far_images_are():
+    images = RANDOM.integers(0, 256, (90, 3, 3)).astype(np.uint8)
+    images[:, 0] = 0
+    images[0, 0, 0] = 1  # of a rare speck
+    drawn = images[30:60].copy()
+    drawn[:, 0, 0] = 4
+    found = sample_fidelity(images[:30], drawn, images[60:]).scores
+    assert found["nearest"] == pytest.approx(1, abs=0.2)
+    assert np.isfinite(list(found.values())).all()
 
 
 def test_distances_of_categories_are_shares(tmp_path):

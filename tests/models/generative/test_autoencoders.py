@@ -195,12 +195,17 @@ def test_contraction_shrinks_the_slopes_of_the_code_off_the_data():
 
 
 def test_dropout_on_the_code_is_off_when_rows_are_encoded():
-    model = Autoencoder(code=8, hidden=(16,), dropout=0.5, epochs=5, random_state=0).fit(CURVE)
-    assert np.array_equal(model.transform(CURVE), model.transform(CURVE))
-    x = torch.zeros(4, 3, dtype=next(model.module_.parameters()).dtype)
-    model.module_.train()
+    model = Autoencoder(code=8, hidden=(16,), dropout=0.25, epochs=5, random_state=0).fit(CURVE)
+    net, x = model.module_, torch.randn(500, 3, dtype=next(model.module_.parameters()).dtype)
+    codes = model.transform(CURVE)
+    assert codes.shape == (len(CURVE), 8)
+    assert np.array_equal(codes, model.transform(CURVE))
+    plain = net.encode(x)
     torch.manual_seed(0)
-    assert not torch.equal(model.module_.encode(x + 1), model.module_.encode(x + 1))
+    noisy = net.train().encode(x)
+    kept = noisy != 0
+    assert kept.double().mean() == pytest.approx(0.75, abs=0.03)
+    torch.testing.assert_close(noisy[kept], plain[kept] / 0.75)
 
 
 def test_layers_learn_one_after_the_other_and_then_together():

@@ -149,10 +149,26 @@ def test_odd_data_is_learnt_or_refused_in_one_sentence(model):
         model.fit(np.where(rows == 3, np.inf, rows))
 
 
-@pytest.mark.parametrize("likelihood", ["bernoulli", "logistic", "categorical"])
-def test_pixels_outside_the_support_are_named(likelihood):
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        (VariationalAutoencoder(likelihood="bernoulli"), "Scale them, or use likelihood="),
+        (VariationalAutoencoder(likelihood="logistic"), "Scale them, or use likelihood="),
+        (VariationalAutoencoder(likelihood="categorical"), "Scale them, or use likelihood="),
+        (DRAW(), "Scale them.$"),
+        (DiffusionModel(), "Scale them.$"),
+    ],
+)
+def test_pixels_outside_the_support_are_named(model, remedy):
     images = np.zeros((4, 8, 8))
     images[2, 1, 1] = 7.5
-    model = VariationalAutoencoder(likelihood=likelihood, width=2, epochs=1)
-    with pytest.raises(InvalidData, match="pixels must be bytes, or numbers between 0 and 1.*7.5"):
+    with pytest.raises(InvalidData, match=f"between 0 and 1; got 7.5 in image 2. {remedy}"):
         model.fit(images)
+
+
+def test_pixels_outside_the_support_get_no_score():
+    images = np.zeros((4, 8, 8))
+    model = VariationalAutoencoder(code=1, width=2, epochs=1, random_state=0).fit(images)
+    images[3, 0, 0] = -1
+    with pytest.raises(InvalidData, match="between 0 and 1; got -1 in image 3"):
+        model.score_samples(images)

@@ -112,7 +112,8 @@ def _advice(rows: DrawnRows, drawn: SampleFidelity) -> list[str]:
             "Train for fewer epochs (--set epochs=N) or with fewer weights, then look again."
         )
     if drawn.scores["detection_auc"] > APART and not drawn.copied:
-        other = "--model vae" if rows.plan.model is None else "another --model"
+        tried = rows.plan.model or rows.usual[0]
+        other = "--model vae" if tried == "DiffusionModel" else "another --model"
         found.append(f"More epochs (--set epochs=N), a wider network or {other} may come nearer.")
     far = {name: gap for name, gap in drawn.marginals.items() if gap > FAR}
     if far and rows.unit == "row":

@@ -22,7 +22,7 @@ class ScoredCodec(RowCodec):
     """No targets; learns ``threshold_`` from the scores of rows that are held out."""
 
     judges = judges_training = True
-    most_judged = 8192  # a share of 0.05 is then known to 0.0025
+    most_judged = 2048  # a share of 0.05 is then known to 0.005
 
     def judged(self, est: Any, batch: Batch) -> Tensor:
         """Return the scores of a batch."""

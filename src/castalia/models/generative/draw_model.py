@@ -99,7 +99,7 @@ class DRAW(Samples, Anomalies, Codes, RowEstimator):
 
     codec: ClassVar[Any] = ImageCodec()
     usual_training: ClassVar[Training] = Training(patience=20, clip=10.0)
-    likelihood: ClassVar[str] = "bernoulli"
+    grey: ClassVar[bool] = True
 
     code: Annotated[int, Interval(1, whole=True)] = 10
     steps: Annotated[int, Interval(1, whole=True)] = 10

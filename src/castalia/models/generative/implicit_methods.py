@@ -43,6 +43,7 @@ def generator_network(est: Any, spec: Spec) -> GeneratorNetwork:
 class Implicit(Samples):
     """Draws by ``module_.generator``; no density."""
 
+    grey = True
     score_samples = Lacks(
         "it draws rows and has no density. VariationalAutoencoder and NormalizingFlow have one."
     )

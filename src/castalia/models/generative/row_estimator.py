@@ -30,6 +30,7 @@ from castalia.utils.text import listing
 __all__ = ["LIKELIHOODS", "RowCodec", "RowEstimator", "row_likelihood", "row_width"]
 
 LIKELIHOODS = ("auto", "gaussian", "bernoulli", "logistic", "categorical")
+GREY = ("auto", "bernoulli", "logistic", "categorical")  # of pixels between 0 and 1
 ROWS = 1024  # of images whose values are checked together
 
 
@@ -146,14 +147,8 @@ def class_numbers(est: Any, y: Any) -> Tensor:
 
 
 def _check_values(est: Any, X: Images, name: str) -> None:
-    """Refuse images whose values the likelihood gives no probability."""
-    unit = getattr(est, "likelihood", "gaussian") in (
-        "auto",
-        "bernoulli",
-        "logistic",
-        "categorical",
-    )
-    if not unit or X.source.lazy:
+    """Refuse images with pixels that the model cannot draw or gives no probability."""
+    if not (est.grey or getattr(est, "likelihood", "gaussian") in GREY) or X.source.lazy:
         return
     size = (int(X.sizes[0, 0]), int(X.sizes[0, 1]))
     for start in range(0, len(X), ROWS):
@@ -161,12 +156,14 @@ def _check_values(est: Any, X: Images, name: str) -> None:
         pixels = X.pixels(index, size, X.channels)
         if pixels.dtype == torch.uint8:
             return
-        low, high = float(pixels.min()), float(pixels.max())
-        if low < 0 or high > 1:
+        wrong = ((pixels < 0) | (pixels > 1)).flatten(1)
+        if wrong.any():
+            image = int(wrong.any(dim=1).nonzero()[0])
+            value = float(pixels[image].flatten()[wrong[image]][0])
+            remedy = "Scale them." if est.grey else "Scale them, or use likelihood='gaussian'."
             raise InvalidData(
-                f"{name}: pixels must be bytes, or numbers between 0 and 1, for a likelihood of "
-                f"grey values; got {low if low < 0 else high:g}. Scale the images, or use "
-                "likelihood='gaussian'."
+                f"{name}: pixels must be bytes, or numbers between 0 and 1; got {value:g} in image "
+                f"{start + image}. {remedy}"
             )
 
 
@@ -176,6 +173,13 @@ class RowEstimator(Estimator):
 
     adapter: ClassVar[Any] = RowAdapter
     codec: ClassVar[TargetCodec] = RowCodec()
+    grey: ClassVar[bool] = False  # whether pixels are between 0 and 1, whatever the likelihood
+
+    def _checked(self, X: Any) -> Any:
+        X = super()._checked(X)
+        if isinstance(X, Images):
+            _check_values(self, X, type(self).__name__)
+        return X
 
     def _each(self, X: Any, function: Callable[[Tensor], Any], rows: int = 0) -> Iterator[Any]:
         """Yield what a function makes of encoded rows, block by block, on the CPU."""
