@@ -175,15 +175,11 @@ class RowEstimator(Estimator):
     codec: ClassVar[TargetCodec] = RowCodec()
     grey: ClassVar[bool] = False  # whether pixels are between 0 and 1, whatever the likelihood
 
-    def _checked(self, X: Any) -> Any:
-        X = super()._checked(X)
-        if isinstance(X, Images):
-            _check_values(self, X, type(self).__name__)
-        return X
-
     def _each(self, X: Any, function: Callable[[Tensor], Any], rows: int = 0) -> Iterator[Any]:
         """Yield what a function makes of encoded rows, block by block, on the CPU."""
         X = self._checked(X)
+        if isinstance(X, Images):
+            _check_values(self, X, type(self).__name__)
         parameter = next(self.module_.parameters())
         kind = np.float64 if parameter.dtype == torch.float64 else np.float32
         forked_threads()
