@@ -124,7 +124,7 @@ class Steps(castalia.Callback):
     def on_batch_end(self, state):
         steps.append(time.perf_counter() - self.begun)
 steps = []
-X = torch.randn(512 * 12, width).numpy()
+X = torch.randn(512 * 12, width, generator=torch.Generator().manual_seed(0)).numpy()
 model = MLPRegressor(hidden=(width,) * 6, epochs=1, batch_size=512, random_state=0)
 model.training = Training(callbacks=[Steps()], watch=False, verbose=False, validation=0,
     device="cpu", precision="float32", optimizer="sgd")
