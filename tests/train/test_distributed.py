@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from joblib import parallel_config
 from tests.processes import ALONE, run_code
 
 from castalia import MLPRegressor, Training
@@ -35,6 +36,8 @@ def results(zygote, tmp_path_factory):
         "shrunk",
         "shards-0",
         "fields-0",
+        "jointly-0",
+        "jointly-1",
     )
     return [json.loads((folder / f"{name}.json").read_text()) for name in names]
 
@@ -54,6 +57,18 @@ def test_ddp_on_two_equals_one_process_on_the_whole_batch(results, case):
 def test_fsdp_on_two_equals_one_process_on_the_whole_batch(results, case):
     alone, first = results[:2]
     np.testing.assert_allclose(flat(first[f"fsdp {case}"]), flat(alone[case]), rtol=0, atol=1e-10)
+
+
+def test_a_training_that_starts_its_processes_ends_as_one_in_one_process(results):
+    first, second = results[-2:]
+    np.testing.assert_allclose(flat(first), flat(results[0]["plain"]), rtol=0, atol=1e-10)
+    assert "WORLD_SIZE" not in second  # the process may be used for other work
+
+
+def test_processes_that_cannot_all_run_at_a_time_are_refused():
+    model = MLPRegressor(training=Training(workers=2))
+    with parallel_config("sequential"), pytest.raises(InvalidParameter, match="room for 1"):
+        model.fit([[0.0], [1.0]], [0, 1])
 
 
 def test_both_processes_end_with_the_same_bits(results):
@@ -166,6 +181,7 @@ def test_a_strategy_of_several_processes_asks_for_torchrun(strategy):
         ({"strategy": "fsdp", "average": "ema"}, "`average='ema'` is not available with .*fsdp"),
         ({"strategy": "ddp", "offload": True}, "`offload=True` needs strategy 'fsdp'; got 'ddp'"),
         ({"recompute": True, "optimizer": "newton", "strategy": "single"}, "second derivatives"),
+        ({"strategy": "single", "workers": 2}, "`workers=2` needs strategy 'ddp'"),
         ({"strategy": "ddp", "optimizer": "lbfgs"}, "'lbfgs' runs in one process only"),
     ],
 )

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from typer.testing import CliRunner
 
 from castalia import Callback, MLPClassifier, MLPRegressor, Training
+from castalia.base.joint_fit import fit_rank
 from castalia.catalog import SYSTEMS
 from castalia.cli.app import app
 from castalia.errors import Diverged, InvalidData, InvalidParameter, TrainingWarning
@@ -292,6 +293,24 @@ def forked(folder, processes, work, *words):
     return max(os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children)
 
 
+def jointly(folder):
+    """Fit in processes that meet at a store of the one that started them."""
+    store, children = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False), []
+    for rank in range(2):
+        children.append(os.fork())
+        if children[-1] == 0:
+            with suppress(BaseException):
+                faulthandler.dump_traceback_later(120, exit=True)
+                model = MLPRegressor(hidden=(8, 5), activation="tanh", epochs=4, batch_size=16)
+                model.set_params(lr=0.02, random_state=1, training=Training(**ALL))
+                fitted = fit_rank(rank, 2, ("localhost", store.port), model, (X, Y))
+                found = record(fitted) if fitted is not None else [*map(str, os.environ)]
+                (folder / f"jointly-{rank}.json").write_text(json.dumps(found))
+            os._exit(0)
+    for child in children:
+        os.waitpid(child, 0)
+
+
 def main(folder):
     torch.set_num_threads(1)
     alone = {case: record(fit(case, "single")) for case in CASES}
@@ -308,6 +327,7 @@ def main(folder):
         for processes, step in ((4, 3), (2, 6), (3, None)):
             code = max(code, forked(folder, processes, shards, step))
             damage(folder) if processes == 2 else None
+        jointly(folder)
         (folder / "shrunk.json").write_text(json.dumps(elastic(folder, "shrunk", begun=True)))
     raise SystemExit(code)
 

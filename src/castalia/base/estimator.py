@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, cast
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from castalia.base.input_checks import check_rows, drop_weightless, n_rows, split_target
+from castalia.base.joint_fit import joint_fit
 from castalia.base.output_blocks import join_blocks
 from castalia.base.parameter_docs import PlainSignature, document
 from castalia.base.params import (
@@ -47,6 +49,7 @@ from castalia.train import (
 from castalia.train.meta_networks import build_network
 from castalia.utils.devices import cpu_scope, forked_threads, resolve_device
 from castalia.utils.plain_torch import plain_torch
+from castalia.utils.process_ranks import rank_and_world
 from castalia.utils.seeds import derive, seed_from, seed_scope
 from castalia.utils.tensor_trees import leaves, map_tree
 
@@ -146,10 +149,20 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         changes = {} if validation is None else {"validation": validation}
         training = self._resolved_training(**changes)
         again = self.warm_start and hasattr(self, "module_")
+        if (training.workers or 1) > 1 and rank_and_world()[1] == 1:
+            return self._fit_jointly(training, X, y, sample_weight)
         read = self._further_rows if again else self._first_rows
         self.__dict__.pop("_optimizers", None)
         with plain_torch():
             return self._train(*read(X, y, sample_weight), training, again=again)
+
+    def _fit_jointly(self, training: Training, *rows: Any) -> Estimator:
+        """Fit in processes that this one starts, and take what they learnt."""
+        given, twin = self.training, copy(self)
+        twin.training = replace(training, workers=None)
+        self.__dict__.update(vars(joint_fit(twin, training.workers or 1, *rows)))
+        self.training = given
+        return self
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None

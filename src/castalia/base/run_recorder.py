@@ -21,7 +21,7 @@ __all__ = ["content", "described", "open_recorder"]
 
 # Settings that do not change the weights a training ends with, so a run is resumed across them.
 _NOT_FINGERPRINTED = {"run", "verbose", "callbacks", "checkpoint_every", "watch"}
-_NOT_FINGERPRINTED |= {"shard", "offload", "recompute"}
+_NOT_FINGERPRINTED |= {"workers", "shard", "offload", "recompute"}
 
 
 def open_recorder(

@@ -60,7 +60,10 @@ class Training:
         ``"plain"`` as one would write it: backward, clip, ``optimizer.step``. The weights are the
         same.
     strategy
-        ``"single"``, ``"ddp"``, ``"fsdp"``; ``"auto"`` is ddp under ``torchrun``, single otherwise.
+        ``"single"``, ``"ddp"``, ``"fsdp"``; ``"auto"``: ddp in several processes, else single.
+    workers
+        Processes that this training starts and that train together, as under ``torchrun``: on this
+        machine, or on the cluster of a ``castalia.cluster`` block. None: no others.
     shard
         With ``"fsdp"``: how many processes divide the weights; groups of so many hold copies
         (hybrid sharding). None: all of them.
@@ -104,6 +107,7 @@ class Training:
     compile: Any = "auto"
     step: str = "auto"
     strategy: str = "auto"
+    workers: int | None = None
     shard: int | None = None
     offload: bool = False
     recompute: bool = False

@@ -41,6 +41,7 @@ def check_training(training: Training) -> None:
     _at_least("weight_decay", training.weight_decay, 0)
     _at_least("accumulate", training.accumulate, 1, whole=True)
     _at_least("patience", training.patience, 1, whole=True, optional=True)
+    _at_least("workers", training.workers, 1, whole=True, optional=True)
     _at_least("shard", training.shard, 1, whole=True, optional=True)
     _at_least("checkpoint_every", training.checkpoint_every, 1, whole=True, optional=True)
     _check_clip(training.clip)
@@ -78,7 +79,7 @@ def check_closure(training: Training, optimizer: type | None) -> None:
             f"Training: `step` must be 'auto' with optimizer {name!r}, which evaluates a batch "
             "more than once; got 'plain'."
         )
-    launched = rank_and_world()[1] > 1 and training.strategy == "auto"
+    launched = _processes(training) > 1 and training.strategy == "auto"
     if training.strategy in ("ddp", "fsdp") or launched:
         raise InvalidParameter(
             f"Training: optimizer {name!r} runs in one process only; use strategy='single'."
@@ -146,7 +147,7 @@ def _check_validation(training: Training) -> None:
 
 
 def _check_step(training: Training) -> None:
-    several = rank_and_world()[1] > 1 and training.strategy != "single"
+    several = _processes(training) > 1 and training.strategy != "single"
     if training.step == "plain" and (training.accumulate > 1 or several):
         got = "several processes" if several else f"`accumulate={training.accumulate}`"
         raise InvalidParameter(
@@ -156,10 +157,16 @@ def _check_step(training: Training) -> None:
 
 
 def _check_strategy(training: Training) -> None:
-    if training.strategy in ("ddp", "fsdp") and "WORLD_SIZE" not in os.environ:
+    started = training.workers is not None or "WORLD_SIZE" in os.environ
+    if training.strategy in ("ddp", "fsdp") and not started:
         raise InvalidParameter(
             f"Training: `strategy={training.strategy!r}` needs several processes; start the "
-            "script with torchrun."
+            "script with torchrun, or set `workers`."
+        )
+    if training.strategy == "single" and training.workers not in (None, 1):
+        raise InvalidParameter(
+            f"Training: `workers={training.workers}` needs strategy 'ddp', 'fsdp' or 'auto'; got "
+            "'single'."
         )
     for name, given in (("shard", training.shard), ("offload", training.offload)):
         if given and training.strategy != "fsdp":
@@ -171,6 +178,11 @@ def _check_strategy(training: Training) -> None:
             f"Training: `average={training.average!r}` is not available with strategy 'fsdp'; use "
             "'ddp' or average=None."
         )
+
+
+def _processes(training: Training) -> int:
+    """Return in how many processes a training runs."""
+    return max(rank_and_world()[1], training.workers or 1)
 
 
 def _is_number(value: Any) -> bool:
