@@ -18,7 +18,7 @@ from tests.diagnose.rules.records import (
     standard,
 )
 
-from castalia.diagnose.record import Layer
+from castalia.diagnose.record import Layer, Rows
 from castalia.diagnose.rules.label_rules import imbalanced, mislabelled, ordered
 from castalia.diagnose.thresholds import limit
 
@@ -244,3 +244,25 @@ def test_numbers_that_an_agent_reckons_with_are_not_in_order_or_out_of_it():
     record.evaluations = regression().evaluations
     record.train.inputs = [rows + (i % 2) for i, _ in enumerate(drift)]
     assert ask(ordered, record) == []  # rows come again with other targets
+
+
+def spoilt(several, usual=0.9):
+    """Twelve batches of 32 rows in three classes, of which several are answered by chance."""
+    rng, record = np.random.default_rng(0), classification()
+    labels = np.concatenate([rng.permutation(np.arange(32) % 3) for _ in range(12)])
+    answers = np.where(rng.random(len(labels)) < usual, labels, (labels + 1) % 3)
+    answers[: 32 * several] = (labels[: 32 * several] + 1) % 3
+    inputs, outputs = standard(len(labels), 5), logits(answers, 0.01, 3)
+    record.train = Rows()
+    for i in range(12):
+        part = slice(32 * i, 32 * i + 32)
+        record.train.add(188 + i, inputs[part], outputs[part], labels[part])
+    return set_head(record, outputs=(32, 3))
+
+
+def test_a_few_batches_that_nothing_answers_have_labels_of_other_rows():
+    found = only(mislabelled, spoilt(2))
+    assert (found.code, found.severity) == ("CST205", "warning")
+    assert "Of 12 batches late in training 2" in found.summary
+    for record in (spoilt(1), spoilt(5), spoilt(2, usual=0.6)):
+        assert ask(mislabelled, record) == []

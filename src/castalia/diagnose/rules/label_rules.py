@@ -16,6 +16,7 @@ from castalia.utils.text import number
 __all__ = ["imbalanced", "mislabelled", "ordered"]
 
 MOST_CLASSES = 100
+LEAST_BATCHES, LEAST_OF_A_BATCH = 8, 16
 AT_THE_END = limit("case.at_the_end")  # before, the network was another
 
 
@@ -96,7 +97,8 @@ def _rare_recall(case: Case) -> float:
 
 
 def mislabelled(case: Case) -> Iterator[Finding]:
-    """Errors that are as common among the surest answers as among all, or only in training."""
+    """Errors as common among the surest answers as among all, in some batches, or in training."""
+    yield from _wrong_batches(case)
     yield from _worse_in_training(case)
     found = case.probabilities(case.record.validation, 40)
     if found is None or len(found[1]) < 80 or found[0].shape[1] < 2:
@@ -131,6 +133,43 @@ def mislabelled(case: Case) -> Iterator[Finding]:
             Evidence("errors among the surer half", top, limit("labels.noise")),
             Evidence("the same over all errors", top / max(overall, 1e-9), bar),
         )
+
+
+def _wrong_batches(case: Case) -> Iterator[Finding]:
+    """Batches that are hardly answered late in training, among others that are: a spoilt file."""
+    rows = case.record.train
+    late = [
+        (
+            float((o.argmax(axis=1) == t).mean()),
+            float(np.unique(t, return_counts=True)[1].max()) / len(t),
+        )
+        for step, o, t in zip(rows.steps, rows.outputs, rows.targets, strict=True)
+        if o is not None and t is not None and step >= LATE * case.steps
+        if o.ndim == 2 and t.ndim == 1 and len(o) == len(t) >= LEAST_OF_A_BATCH
+    ]
+    if case.head.loss not in ("cross_entropy", "nll") or len(late) < LEAST_BATCHES:
+        return
+    right, commonest = np.asarray(late).T
+    usual, bar = float(np.median(right)), limit("labels.batch")
+    mixed = float(np.median(commonest)) < limit("labels.batch_mixed")  # else rows are in order
+    low = right < bar * usual
+    if not mixed or usual < limit("labels.batch_usual") or not 2 <= low.sum() < len(low) / 3:
+        return
+    yield finding(
+        "CST205",
+        "warning",
+        0.75,
+        f"Of {len(low)} batches late in training {low.sum()} are answered hardly at all "
+        f"({number(100 * float(right[low].mean()), 2)} % right), the others well "
+        f"({number(100 * usual, 2)} %): these batches have labels of other rows.",
+        "Look at the rows and labels of these batches: a part of the data may be shifted.",
+        Evidence(
+            "accuracy of the worst batches over the usual",
+            float(right[low].mean()) / usual,
+            bar,
+            above=False,
+        ),
+    )
 
 
 def _worse_in_training(case: Case) -> Iterator[Finding]:

@@ -42,6 +42,11 @@ DATA = {
     "labels.memorised": Limit(0.12, "corpus", "training minus validation accuracy"),
     "labels.too_sure": Limit(0.15, "corpus", "confidence above accuracy: labels cannot be judged"),
     "labels.guessing": Limit(0.8, "corpus", "errors over those of guessing: nothing can be said"),
+    "labels.batch": Limit(
+        0.4, "chosen", "accuracy of a batch over the usual: once in 100,000 batches of 16 by chance"
+    ),
+    "labels.batch_usual": Limit(0.8, "chosen", "accuracy of most batches, that others stand out"),
+    "labels.batch_mixed": Limit(0.7, "chosen", "share of a batch's commonest class; else in order"),
     "labels.worse": Limit(
         0.1,
         "chosen",
