@@ -158,6 +158,7 @@ def after_a_step(model: MAML, test: np.ndarray, ways: int, shots: int, n: int) -
 
 def run(quick: bool = False) -> None:
     """Train a network for each number of shots, and try it on classes never seen."""
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
     train, test = classes("trainval"), classes("test")
     if quick:
         train, test = train[:60], test[:40]

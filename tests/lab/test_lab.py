@@ -188,6 +188,31 @@ def test_trying_comes_near_bellman_s_values():
     assert abs(found["return"] - found["return of the optimal policy"]) < 0.1
 
 
+def test_labels_that_are_asked_for_are_worth_more_than_others():
+    found = numbers("active-learning")
+    asked = found["right in the end, where two classes are close"]
+    assert asked > found["right in the end, at random"] + 0.02
+
+
+def test_the_law_of_wrong_labels_gives_back_what_they_cost():
+    found = numbers("label-noise")
+    assert found["labels taken as they are"] < found["without noise"] - 0.1
+    assert found["law known"] > found["labels taken as they are"] + 0.1
+
+
+def test_a_kernel_sees_what_single_columns_do_not():
+    found = numbers("drift")
+    assert found["found, a kernel"] == 1 > 0 == found["found, each column"]
+    assert found["false alarms, a kernel"] == 0
+    assert 0 < found["rows until the jump was seen"] < 150
+
+
+def test_one_step_from_the_start_of_maml_is_more_than_ten_from_others():
+    found = numbers("maml-sine")
+    assert found["MAML, 1 steps"] < 0.9 * found["MAML, 0 steps"]
+    assert found["MAML, 1 steps"] < 0.7 * found["random, 10 steps"]
+
+
 def test_a_teacher_is_worth_more_than_careless_labels():
     found = numbers("distillation")
     assert found["labels alone"] < found["teacher alone"] < found["the teacher itself"]

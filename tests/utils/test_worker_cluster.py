@@ -10,7 +10,7 @@ import pytest
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config, register_parallel_backend
 from joblib.parallel import ThreadingBackend
 
-from castalia import DeepEnsemble, MLPClassifier, Training, cluster
+from castalia import DeepEnsemble, FederatedAveraging, MLPClassifier, Training, cluster
 from castalia.errors import CastaliaError, InvalidParameter, MissingPackage
 from castalia.tune import RandomSearch, Uniform
 from castalia.tune.trial_table import TrialTable
@@ -83,6 +83,26 @@ def test_an_ensemble_takes_the_workers_of_the_cluster():
     with parallel_config("elsewhere", n_jobs=2):
         np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), here)
     assert Elsewhere.tasks == before + 2
+
+
+def test_clients_train_on_the_workers_and_end_as_in_one_process():
+    member = MLPClassifier(hidden=(4,), training=Training(watch=False, validation=0))
+    model = FederatedAveraging(member, rounds=2, local_epochs=1, random_state=0)
+    here = model.fit(X, Y, groups=np.arange(len(X)) % 3).predict_proba(X)
+    before = Elsewhere.tasks
+    with parallel_config("elsewhere", n_jobs=2):
+        model.fit(X, Y, groups=np.arange(len(X)) % 3)
+    np.testing.assert_array_equal(model.predict_proba(X), here)
+    assert Elsewhere.tasks == before + 6
+
+
+def test_on_ray_the_rows_of_clients_travel_once(ray):
+    member = MLPClassifier(hidden=(4,), training=Training(watch=False, validation=0))
+    model = FederatedAveraging(member, rounds=3, local_epochs=1, clients=2, random_state=0)
+    here = model.fit(X, Y).predict_proba(X)
+    with cluster("local", workers=2):
+        np.testing.assert_array_equal(model.fit(X, Y).predict_proba(X), here)
+    assert ray.puts == 2
 
 
 def test_members_in_threads_come_one_after_the_other_and_end_as_alone():

@@ -6,13 +6,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from sklearn.base import clone
 from torch.testing import assert_close
 
 import castalia
 from castalia import Training
-from castalia.errors import InvalidParameter, MissingPackage
-from castalia.models.control import DQN, CartPole, GridWorld, PolicyGradient, value_iteration
+from castalia.errors import InvalidData, InvalidParameter, MissingPackage
+from castalia.models.control import (
+    DQN,
+    CartPole,
+    GridWorld,
+    PolicyGradient,
+    RandomWalk,
+    record,
+    value_iteration,
+)
 from castalia.models.control.deep_q_agent import QLoss
 from castalia.models.control.policy_gradient import PolicyLoss, advantages
 from castalia.nets.control import ActorCritic, OnlineAndTarget
@@ -50,6 +59,28 @@ def test_the_first_gradient_is_that_of_reinforce_and_far_ratios_have_none():
     far = {**step, "advantage": gain.abs(), "log_prob": law.detach() - 1}  # likelier already
     loss = PolicyLoss(0.2).terms(net, Batch(far), "")["policy"]
     assert all((g == 0).all() for g in torch.autograd.grad(loss, weights))
+
+
+def test_a_film_shows_an_episode_and_a_world_that_raises_or_shows_nothing_is_named(tmp_path):
+    agent = SimpleNamespace(predict=lambda states: [1])
+    steps = record(agent, CartPole(), tmp_path / "cart.gif", every=1)
+    with Image.open(tmp_path / "cart.gif") as film:
+        assert film.n_frames == steps + 1  # pushed one way, the pole falls within some steps
+        first = np.asarray(film.convert("L"))
+        film.seek(int(steps))
+        assert (np.asarray(film.convert("L")) != first).any()
+    assert record(agent, GridWorld(["SG"]), tmp_path / "grid.gif") == pytest.approx(0.99)
+    world = CartPole()
+    with pytest.raises(InvalidParameter, match="must have a `render` that returns an image"):
+        record(agent, RandomWalk(3), tmp_path / "none.gif")
+    world.step = lambda action: 1 / 0
+    with pytest.raises(InvalidData, match=r"CartPole.step\(\d\)` raised ZeroDivisionError"):
+        DQN(**Q).fit(world)
+    world.reset = world.step
+    with pytest.raises(
+        InvalidData, match=r"PolicyGradient: .*CartPole.reset\(\)` raised TypeError"
+    ):
+        PolicyGradient(**P).fit(world)
 
 
 def test_what_comes_next_is_chosen_by_the_new_network_and_valued_by_the_old_one():

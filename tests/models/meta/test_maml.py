@@ -1,5 +1,7 @@
 """Starting weights for a family: gradients by hand, tasks side by side, sines from five points."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ import castalia
 from castalia import ConvNetClassifier, MLPClassifier, MLPRegressor, Training
 from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.meta import MAML
+from castalia.models.meta.convolution_products import ConvolutionProducts
 from castalia.models.meta.maml import EpisodeLoss, MetaLoss, StartAndRates
 from castalia.models.meta.starting_weights import adapted
 from castalia.nets.vision import ConvNet
@@ -116,6 +119,18 @@ def test_batch_norm_is_by_the_rows_of_a_task_beside_others_and_alone(tmp_path):
     assert 0 <= model.score(images, labels) <= 1
 
 
+def test_convolutions_as_products_have_the_same_second_derivatives():
+    net = ConvNet(1, 2, widths=(2, 2), convs=1, batch_norm="own").double()
+    x = torch.rand(4, 2, 1, 5, 4, dtype=torch.float64)
+    loss, found = EpisodeLoss(CrossEntropy(), 1, 0.3, 1, ways=2, queries=1), []
+    for way in (nullcontext(), ConvolutionProducts()):
+        torch.manual_seed(0)
+        with way:
+            terms = loss.terms(net, Batch(x), "train")
+        found.append(torch.autograd.grad(terms["loss"], list(net.parameters())))
+    assert_close(*found)
+
+
 def test_learnt_rates_step_where_the_gradient_of_the_query_says():
     net = nn.Linear(1, 1, bias=False).double()
     net.weight.data.fill_(0.7)
@@ -173,5 +188,9 @@ def test_missing_tasks_too_few_rows_and_another_estimator_are_refused():
         MAML().fit(x, y)
     with pytest.raises(InvalidData, match="with 6 rows or more each; got 4 with as few as 4"):
         MAML().fit(x, y, groups=task)
+    with pytest.raises(InvalidData, match="every task must have two classes or more"):
+        MAML(MLPClassifier(hidden=(2,)), shots=2).fit(x, task, groups=task)
+    with pytest.raises(InvalidData, match="must name the group of every row; got NaN for 4"):
+        MAML().fit(x, y, groups=np.where(task == 1, np.nan, task))
     with pytest.raises(InvalidParameter, match="`estimator` must be one of ours"):
         MAML(DecisionTreeRegressor()).fit(x, y, groups=task)

@@ -7,6 +7,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from castalia import ConvNetClassifier, MLPClassifier, NeuralProcess, ProtoNet, Reptile, Training
+from castalia.errors import InvalidData
 from castalia.models.meta.latent_neural_process import LatentLikelihood
 from castalia.models.meta.prototype_network import PrototypeLoss, prototype_scores
 from castalia.models.meta.reptile import TaskPull
@@ -52,6 +53,8 @@ def test_classes_that_were_never_seen_are_known_by_a_few_rows():
     assert new.score(X[~known], y[~known]) > np.mean(nearest == y[~known]) + 0.3
     assert new.classes_.tolist() == [0, 1, 2, 3, 4]
     assert len(model.classes_) == 60  # the old one is as it was
+    with pytest.raises(InvalidData, match="a new task must have two classes or more; got 1"):
+        model.adapt(X[y == 0], y[y == 0])
 
 
 def test_images_have_prototypes_too():

@@ -9,6 +9,7 @@ from castalia.models.control.environments import (
     World,
     value_iteration,
 )
+from castalia.models.control.policy_film import record
 from castalia.models.control.policy_gradient import PolicyGradient
 from castalia.models.control.tabular_agents import QLearning, TDLearning
 from castalia.models.control.tic_tac_toe import TicTacToe, best_value
@@ -25,5 +26,6 @@ __all__ = [
     "TicTacToe",
     "World",
     "best_value",
+    "record",
     "value_iteration",
 ]

@@ -12,7 +12,15 @@ from torch import Tensor
 
 from castalia.base import DirectEstimator, Interval, Sizes, check_parameters
 from castalia.base.direct_descent import descend
-from castalia.models.control.experience import Crew, Experience, as_numbers, opened, state_width
+from castalia.models.control.experience import (
+    Crew,
+    Experience,
+    as_numbers,
+    begun,
+    opened,
+    state_width,
+    stepped,
+)
 from castalia.objectives import Objective
 from castalia.protocols import Spec
 from castalia.train import Callback, Training, TrainState
@@ -26,10 +34,10 @@ def mean_return(world: Any, choose: Any, episodes: int, seed: int = 0) -> float:
     """Return the mean sum of rewards of some episodes, by a function from state to action."""
     totals = []
     for episode in range(episodes):
-        state, _ = world.reset(seed=derive(seed, episode) % 2**31)
+        state = begun("score", world, derive(seed, episode) % 2**31)
         total, over = 0.0, False
         for _ in range(10_000):
-            state, reward, ended, cut, _ = world.step(choose(state))
+            state, reward, ended, cut, _ = stepped("score", world, choose(state))
             total, over = total + reward, ended or cut
             if over:
                 break
@@ -150,7 +158,7 @@ class Agent(DirectEstimator):
         world, seed = opened(type(self).__name__, X), seed_from(self.random_state)
         self.spec_ = Spec(state_width(world), int(world.action_space.n))
         training = self.training if self.training is not None else Training()
-        crew = Crew(world, self.copies, seed)
+        crew = Crew(world, self.copies, seed, type(self).__name__)
         rows = Experience(self._rows(), self.spec_.inputs, world)
         with plain_torch():
             with seed_scope(seed):

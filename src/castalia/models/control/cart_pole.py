@@ -63,3 +63,15 @@ class CartPole:
         ended = abs(x) > EDGE or abs(a) > TILT
         seen = np.array(self._state, dtype=np.float32)
         return seen, 1.0, ended, not ended and self._done >= self.steps, {}
+
+    def render(self) -> np.ndarray:
+        """Return cart and pole as an image of bytes, (120, 240, 3)."""
+        image = np.full((120, 240, 3), 255, dtype=np.uint8)
+        x, _, a, _ = self._state
+        middle = 120 + x / EDGE * 100
+        image[100:102] = 200  # the track
+        image[88:100, max(0, round(middle) - 18) : max(0, round(middle) + 18)] = (68, 105, 164)
+        for along in np.linspace(0, 70, 141):
+            row, column = round(88 - along * cos(a)), round(middle + along * sin(a))
+            image[row - 1 : row + 2, max(0, column - 1) : max(0, column + 2)] = (204, 121, 65)
+        return image

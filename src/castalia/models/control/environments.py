@@ -137,6 +137,17 @@ class GridWorld(World):
                     chances[s, a, self._next(cells, width, s, (a + turn) % 4)] += chance
         super().__init__(chances, rewards, final, cells.index("S"))
 
+    def render(self) -> np.ndarray:
+        """Return the map and where one is as an image of bytes, 24 pixels a cell."""
+        tints = {"#": (90, 94, 100), "G": (120, 180, 120), "H": (200, 110, 100)}
+        cells = "".join(self.rows)
+        colours = np.array([tints.get(cell, (245, 245, 245)) for cell in cells], dtype=np.uint8)
+        image = colours.reshape(len(self.rows), -1, 3).repeat(24, axis=0).repeat(24, axis=1)
+        image[::24], image[:, ::24] = 220, 220
+        row, column = (24 * part for part in divmod(self.state, len(self.rows[0])))
+        image[row + 7 : row + 18, column + 7 : column + 18] = (68, 105, 164)
+        return image
+
     @staticmethod
     def _next(cells: str, width: int, s: int, direction: int) -> int:
         """Return where a step leads; walls and the border leave one where one is."""

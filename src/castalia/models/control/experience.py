@@ -14,21 +14,47 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from castalia.errors import InvalidParameter
+from castalia.errors import InvalidData, InvalidParameter
 from castalia.models.control.environments import Environment
 from castalia.protocols import Rows
 from castalia.utils.imports import require
 from castalia.utils.seeds import derive
 
-__all__ = ["Crew", "Experience", "as_numbers", "opened", "state_width"]
+__all__ = ["Crew", "Experience", "as_numbers", "begun", "opened", "state_width", "stepped"]
+
+Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
-def opened(owner: str, world: Any) -> Environment:
+def stepped(owner: str, world: Any, action: int) -> Step:
+    """Act once; what the world raises is said with its name and the action."""
+    try:
+        found: Step = world.step(action)
+    except Exception as error:
+        raise _raised(owner, world, f"step({action})", error) from error
+    return found
+
+
+def begun(owner: str, world: Any, seed: int | None = None) -> Any:
+    """Begin an episode and return its first state; what the world raises is said."""
+    try:
+        return world.reset(seed=seed)[0]
+    except Exception as error:
+        raise _raised(owner, world, "reset()", error) from error
+
+
+def _raised(owner: str, world: Any, call: str, error: Exception) -> InvalidData:
+    return InvalidData(
+        f"{owner}: the world must be reset, and answer every action of its `action_space`; "
+        f"`{type(world).__name__}.{call}` raised {type(error).__name__}: {error}."
+    )
+
+
+def opened(owner: str, world: Any, **settings: Any) -> Environment:
     """Return a world with numbered actions, made by Gymnasium where it is given by its name."""
     if isinstance(world, str):
         gymnasium = require("gymnasium", caller=owner, extra="control")
         try:
-            world = gymnasium.make(world)
+            world = gymnasium.make(world, **settings)
         except gymnasium.error.Error as error:
             raise InvalidParameter(
                 f"{owner}: the world must be one that Gymnasium knows; got {world!r}."
@@ -79,6 +105,8 @@ class Crew:
         C.
     random_state
         Seed of their first states and their chance.
+    owner
+        Who plays, for messages.
 
     Attributes
     ----------
@@ -88,10 +116,13 @@ class Crew:
         Sum of rewards of each episode that ended.
     """
 
-    def __init__(self, world: Environment, copies: int, random_state: int) -> None:
+    def __init__(
+        self, world: Environment, copies: int, random_state: int, owner: str = "Agent"
+    ) -> None:
+        self.owner = owner
         self.worlds = [copy.deepcopy(world) for _ in range(copies)]
         self.states = [
-            w.reset(seed=derive(random_state, i) % 2**31)[0] for i, w in enumerate(self.worlds)
+            begun(owner, w, derive(random_state, i) % 2**31) for i, w in enumerate(self.worlds)
         ]
         self.returns: list[float] = []
         self.counts: list[int] = []
@@ -101,7 +132,7 @@ class Crew:
         """Act once in every copy; return states, rewards, whether they ended and were cut."""
         after, rewards, ended, cut = [], [], [], []
         for i, (world, action) in enumerate(zip(self.worlds, actions, strict=True)):
-            seen, reward, *ends, _ = world.step(int(action))
+            seen, reward, *ends, _ = stepped(self.owner, world, int(action))
             after.append(seen)
             rewards.append(float(reward))
             ended.append(bool(ends[0]))
@@ -112,7 +143,7 @@ class Crew:
                 self.returns.append(float(self._totals[i]))
                 self.counts.append(self._steps)
                 self._totals[i] = 0
-            self.states[i] = world.reset()[0] if any(ends) else seen
+            self.states[i] = begun(self.owner, world) if any(ends) else seen
         return after, np.array(rewards), np.array(ended), np.array(cut)
 
 

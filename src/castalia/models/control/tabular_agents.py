@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from castalia.base import DirectEstimator, Interval, check_parameters
 from castalia.errors import InvalidParameter
 from castalia.models.control.agent_base import mean_return
+from castalia.models.control.experience import begun, opened, stepped
 from castalia.utils.seeds import derive, seed_from
 
 __all__ = ["QLearning", "TDLearning"]
@@ -37,13 +38,13 @@ def _size(owner: str, world: Any, space: str) -> int:
     return int(n)
 
 
-def play(world: Any, seed: int, choose: Any, learn: Any) -> float:
+def play(owner: str, world: Any, seed: int, choose: Any, learn: Any) -> float:
     """Play one episode, learn from every step, and return the sum of rewards."""
-    state, _ = world.reset(seed=seed)
+    state = begun(owner, world, seed)
     total = 0.0
     for _ in range(STEPS):
         action = choose(state)
-        after, reward, ended, cut, _ = world.step(action)
+        after, reward, ended, cut, _ = stepped(owner, world, action)
         learn(state, action, reward, after, ended)
         total += reward
         state = after
@@ -107,7 +108,7 @@ class QLearning(DirectEstimator):
     def fit(self, X: Any, y: Any = None) -> QLearning:  # type: ignore[override]
         """Play and learn in a world, X, with numbered states and actions."""
         check_parameters(self)
-        world = X
+        world = opened("QLearning", X) if isinstance(X, str) else X
         states, actions = (
             _size("QLearning", world, f"{kind}_space") for kind in ("observation", "action")
         )
@@ -127,7 +128,10 @@ class QLearning(DirectEstimator):
             q[state, action] += rate * (reward + ahead - q[state, action])
 
         self.returns_ = np.array(
-            [play(world, derive(seed, e) % 2**31, choose, learn) for e in range(self.episodes)]
+            [
+                play("QLearning", world, derive(seed, e) % 2**31, choose, learn)
+                for e in range(self.episodes)
+            ]
         )
         self.values_ = q
         return self
@@ -139,7 +143,8 @@ class QLearning(DirectEstimator):
 
     def score(self, X: Any, y: Any = None, episodes: int = 20) -> float:
         """Return the mean sum of rewards in a world, X, over some episodes."""
-        return mean_return(X, lambda state: int(self.predict(state)), episodes)
+        world = opened("QLearning", X) if isinstance(X, str) else X
+        return mean_return(world, lambda state: int(self.predict(state)), episodes)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -224,7 +229,7 @@ class TDLearning(DirectEstimator):
         for episode in range(self.episodes):
             felt[:] = 0
             start = derive(seed, episode) % 2**31
-            play(world, start, lambda state: int(random.integers(actions)), learn)
+            play("TDLearning", world, start, lambda state: int(random.integers(actions)), learn)
         return v
 
     def _self_play(self, game: Any, random: np.random.Generator) -> dict[Any, float]:
@@ -271,6 +276,7 @@ class TDLearning(DirectEstimator):
         for episode in range(episodes):
             seen: list[tuple[int, float]] = []
             play(
+                "TDLearning",
                 X,
                 derive(0, episode) % 2**31,
                 lambda state: int(random.integers(actions)),

@@ -9,6 +9,7 @@ networks, arXiv 1703.03400.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from torch.func import functional_call, vmap
 
 from castalia.base import Interval, OneOf
 from castalia.errors import InvalidData, InvalidParameter
+from castalia.models.meta.convolution_products import ConvolutionProducts
 from castalia.models.meta.starting_weights import StartingWeights, Weights, adapted
 from castalia.models.meta.task_arrays import class_rows
 from castalia.objectives import Objective, weighted_mean
@@ -91,7 +93,8 @@ class MetaLoss(Objective):
             outputs = functional_call(net, fast, (query,))
             return torch.as_tensor(self.loss.rows(outputs, truth).mean())
 
-        found: Tensor = vmap(query_loss, randomness="different")(*rows)
+        with ConvolutionProducts() if rows[0].is_cuda else nullcontext():
+            found: Tensor = vmap(query_loss, randomness="different")(*rows)
         return found
 
 
@@ -245,7 +248,13 @@ class MAML(StartingWeights):
 
     def _task_rows(self, member: Any, X: Any, y: Any) -> tuple[Tensor, Tensor]:
         if self.ways is None:
-            return super()._task_rows(member, X, y)
+            x, targets = super()._task_rows(member, X, y)
+            if is_classifier(member) and bool((targets == targets[:, :1]).all(dim=1).any()):
+                raise InvalidData(
+                    "MAML: every task must have two classes or more; got one whose first "
+                    f"{targets.shape[1]} rows are all of one."
+                )
+            return x, targets
         x = torch.cat(list(member.adapter_.blocks(X, np.float32)))
         found = class_rows("MAML", x, y, self.ways, self.shots + 1)
         return found, torch.zeros(len(found))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from castalia.base import Interval, OneOf
 from castalia.base.direct_descent import descend
 from castalia.base.input_checks import same_rows
+from castalia.errors import InvalidData
 from castalia.models.strategies.self_supervised import Outputs
 from castalia.models.strategies.strategy_base import Strategy
 from castalia.models.strategies.training_changes import changed
@@ -182,6 +183,11 @@ class ProtoNet(Strategy):
         same_rows("ProtoNet", X, y)
         found = copy.copy(self)
         found.classes_, labels = np.unique(np.asarray(y), return_inverse=True)
+        if len(found.classes_) < 2:
+            raise InvalidData(
+                "ProtoNet: a new task must have two classes or more; got "
+                f"{len(found.classes_)}. Give rows of the others too."
+            )
         found.prototypes_ = self._means(self.estimator_, X, labels, None)
         return found
 

@@ -12,6 +12,7 @@ networks, arXiv 1812.06127.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -29,6 +30,7 @@ from castalia.models.strategies.untrained import untrained
 from castalia.objectives import Objective, Penalty
 from castalia.utils.process_lock import lent
 from castalia.utils.seeds import derive
+from castalia.utils.worker_cluster import held
 
 __all__ = ["FederatedAveraging", "NearShared", "mean_weights"]
 
@@ -85,7 +87,8 @@ class FederatedAveraging(Grouped, Strategy):
     clients
         Number of clients that rows are dealt to where ``groups`` is not given.
     n_jobs
-        Processes that train clients side by side, as in scikit-learn.
+        Processes that train clients side by side, as in scikit-learn; inside ``castalia.cluster``
+        all of its workers, on other machines too.
 
     Attributes
     ----------
@@ -139,11 +142,15 @@ class FederatedAveraging(Grouped, Strategy):
         self.client_rows_ = np.array([len(rows) for rows in parts])
         self.rounds_: list[float] = []
         untrained(member, X, y, weight)
+        own = [  # sent to a cluster once, not in every round
+            held((take_rows(X, rows), y[rows], None if weight is None else weight[rows]))
+            for rows in parts
+        ]
         for number in range(self.rounds):
             with lent():  # clients may train in threads
                 found = Parallel(n_jobs=self.n_jobs)(
-                    delayed(self._local)(member, take_rows(X, rows), y[rows], weight, rows, number)
-                    for rows in parts
+                    delayed(self._local)(member, rows, int(part[0]), number)
+                    for rows, part in zip(own, parts, strict=True)
                 )
             mean = mean_weights([one for one, _ in found], shares)
             member.module_.to(next(v for v in mean.values() if v.is_floating_point()))
@@ -159,12 +166,13 @@ class FederatedAveraging(Grouped, Strategy):
         return [np.flatnonzero(self._groups == name) for name in np.unique(self._groups)]
 
     def _local(
-        self, member: Any, X: Any, y: np.ndarray, weight: Any, rows: np.ndarray, number: int
+        self, member: Any, rows: Callable[[], Any], first: int, number: int
     ) -> tuple[Weights, float]:
         """Train the shared weights on one client's rows; return its weights and its loss."""
+        X, y, weight = rows()
         client = copy.copy(member)
         client.module_ = copy.deepcopy(member.module_)
-        client.random_state = derive(member.random_state, number, int(rows[0])) % 2**31
+        client.random_state = derive(member.random_state, number, first) % 2**31
         shared = {name: w.detach().clone() for name, w in member.module_.named_parameters()}
 
         def near(objective: Objective) -> Objective:
@@ -172,8 +180,7 @@ class FederatedAveraging(Grouped, Strategy):
 
         with changed(client, objective=near):
             for _ in range(self.local_epochs):
-                own = None if weight is None else weight[rows]
-                client.partial_fit(X, y, sample_weight=own)
+                client.partial_fit(X, y, sample_weight=weight)
         state = {name: value.detach() for name, value in client.module_.state_dict().items()}
         return state, float(client.history_[-1]["loss"])
 

@@ -148,6 +148,12 @@ class Grouped:
                 f"{type(self).__name__}: `groups` must have one entry for each of the "
                 f"{n_rows(X):,} rows; got shape {found.shape}."
             )
+        unknown = int(np.sum(found != found)) if found.dtype.kind in "fO" else 0
+        if unknown:
+            raise InvalidData(
+                f"{type(self).__name__}: `groups` must name the group of every row; got NaN for "
+                f"{unknown:,}."
+            )
         return found if weight is None else found[np.asarray(weight) != 0]
 
 
