@@ -15,8 +15,9 @@ from castalia.errors import CastaliaError, InvalidParameter, MissingPackage
 from castalia.tune import RandomSearch, Uniform
 from castalia.tune.trial_table import TrialTable
 from castalia.utils import ray_tasks
+from castalia.utils.joblib_backend import runs_elsewhere
 from castalia.utils.text import public
-from castalia.utils.worker_cluster import held, runs_elsewhere
+from castalia.utils.worker_cluster import held
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 Y = (X[:, 0] > 0).astype(int)

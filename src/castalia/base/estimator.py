@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, cast
 
@@ -150,19 +149,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         training = self._resolved_training(**changes)
         again = self.warm_start and hasattr(self, "module_")
         if (training.workers or 1) > 1 and rank_and_world()[1] == 1:
-            return self._fit_jointly(training, X, y, sample_weight)
+            joint_fit(self, training, X, y, sample_weight)
+            return self
         read = self._further_rows if again else self._first_rows
         self.__dict__.pop("_optimizers", None)
         with plain_torch():
             return self._train(*read(X, y, sample_weight), training, again=again)
-
-    def _fit_jointly(self, training: Training, *rows: Any) -> Estimator:
-        """Fit in processes that this one starts, and take what they learnt."""
-        given, twin = self.training, copy(self)
-        twin.training = replace(training, workers=None)
-        self.__dict__.update(vars(joint_fit(twin, training.workers or 1, *rows)))
-        self.training = given
-        return self
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None

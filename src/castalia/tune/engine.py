@@ -38,9 +38,10 @@ from castalia.tune.study import Study
 from castalia.tune.trial_record import COMPLETE, PRUNED, Trial
 from castalia.tune.trial_runner import TrialRunner
 from castalia.tune.trial_table import TrialTable
+from castalia.utils.joblib_backend import runs_elsewhere
 from castalia.utils.seeds import seed_from
 from castalia.utils.text import plural
-from castalia.utils.worker_cluster import held, runs_elsewhere
+from castalia.utils.worker_cluster import held
 
 __all__ = ["Search"]
 

@@ -18,7 +18,7 @@ from castalia.utils.imports import require
 from castalia.utils.ray_tasks import RayTasks, Stored
 from castalia.utils.text import public, shorten
 
-__all__ = ["cluster", "held", "runs_elsewhere"]
+__all__ = ["cluster", "held"]
 
 
 @contextmanager
@@ -93,12 +93,6 @@ def _ray(address: str, workers: int | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def runs_elsewhere() -> bool:
-    """Whether tasks of joblib may run on machines that do not see this one's files."""
-    backend, _ = get_active_backend()
-    return not type(backend).__module__.startswith("joblib.")
 
 
 def held(value: Any) -> Callable[[], Any]:
