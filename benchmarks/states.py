@@ -94,7 +94,7 @@ def _card(size: Size) -> tuple[str, list[Bar]]:
         start = time.perf_counter()
         score = work()
         seconds[name] = (time.perf_counter() - start) / (10 if "GPU" in name else 2)
-        scores[name] = score()
+        scores[name] = _ours(size, X, 1)()() if "GPU" in name else score()  # after two steps
         print(f"{name}: {seconds[name]:.3f} s a step of EM, {scores[name]:.6f}", flush=True)
     lines = ["| contender | s a step of EM | times the GPU's |", "|---|---|---|"]
     ours = seconds["castalia, GPU"]

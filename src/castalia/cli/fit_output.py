@@ -104,7 +104,7 @@ class TerminalNarrator(Narrator):
         self._head(f"Baselines ({metric_label(metric)} on the test {self.unit}s, 95 % interval)")
         reach = score_range(contender.interval, metric)
         self.out.say(
-            f"  {contender.name:<22}{score(contender.scores[metric], metric):>8}   {reach:<18}"
+            f"  {contender.name:<36}{score(contender.scores[metric], metric):>8}   {reach:<18}"
             f"{duration(contender.seconds):>8}"
         )
 

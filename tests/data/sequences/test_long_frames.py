@@ -106,6 +106,7 @@ def test_time_zones_are_one_clock():
     zoned = pyarrow.array([0, 3600, 7200], pyarrow.timestamp("s", tz="Europe/Rome"))
     found = read_sequences(table(t=zoned, v=[0.0, 1.0, 2.0]), time="t")
     assert np.diff(found.times[0]).astype("timedelta64[s]").astype(int).tolist() == [3600, 3600]
+    assert found.notes == ["Times of `t` with an offset are taken in UTC."]
 
 
 def test_texts_with_offsets_are_one_clock_and_said_to_be():

@@ -98,6 +98,13 @@ def test_groups_are_series_and_short_ones_are_named():
     assert any("`tiny`" in note for note in kind.notes)
 
 
+def test_columns_that_never_change_are_named():
+    table = daily(price=np.full(len(DAYS), 2.0), rain=DAYS.astype(float))
+    found = SeriesForecast(FitPlan(data=table, target="sales", time="day", horizon=7))
+    assert found.series.channels == ["sales", "rain"]
+    assert "`price` never changes: left out." in found.notes
+
+
 def test_missing_days_are_inserted_and_said():
     kept = np.delete(np.arange(len(DAYS)), [50, 51])
     plan = FitPlan(data=daily().take(kept), target="sales", time="day", horizon=7)

@@ -72,7 +72,7 @@ def read_sequences(
     notes: list[str] = []
     if when is not None:
         parts, notes = _ordered(parts, when, time or "", ids)
-        if _has_offsets(table.column(str(time))):
+        if _has_offsets(table, str(time)):
             notes.append(f"Times of `{time}` with an offset are taken in UTC.")
     apart = {group, time, target}
     names = list(columns or [name for name in table.columns if name not in apart])
@@ -114,11 +114,13 @@ def _times(values: np.ndarray, name: str) -> np.ndarray:
     return values
 
 
-def _has_offsets(values: np.ndarray) -> bool:
-    """Whether times are texts that end with an offset, such as +01:00 or Z."""
-    if values.dtype.kind not in "OUS":
-        return False
-    return any(_OFFSET.search(str(value)) for value in values)
+def _has_offsets(table: Any, time: str) -> bool:
+    """Whether times have a zone, or are texts that end with an offset, such as +01:00 or Z."""
+    column = table.select([time]).table().column(0)
+    if getattr(column.type, "tz", None) is not None:
+        return True
+    values = table.column(time)
+    return values.dtype.kind in "OUS" and any(_OFFSET.search(str(value)) for value in values)
 
 
 def _parts(table: Any, group: str | None) -> tuple[np.ndarray, list[np.ndarray]]:

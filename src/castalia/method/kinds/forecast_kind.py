@@ -141,8 +141,8 @@ class SeriesForecast(Kind):
         others = self.series.channels[1:]
         if others:
             found.append(
-                f"The past of {listing(others, 'and', 6)} is read too; what they will be is not "
-                "known when a forecast is made."
+                f"The past of {listing(others, 'and', 6)} is read too, the future of none: it is "
+                "not known when a forecast is made."
             )
         tested = np.concatenate([part.test for part in self.parts])
         trained = self.task.y[self.parts[0].train][:, :-1]

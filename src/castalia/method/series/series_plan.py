@@ -114,14 +114,15 @@ def read_series(
             f"fit: the target of a forecast must hold numbers; `{target}` holds {values[0]!r}. "
             "States along a sequence are for RNNTagger, in Python."
         )
-    others = [
-        name
-        for name in table.columns
-        if name not in (target, time, group, *drop) and kinds.get(name) == "numeric"
-    ]
+    free = [name for name in table.columns if name not in (target, time, group, *drop)]
+    others = [name for name in free if kinds.get(name) == "numeric"]
     found = read_sequences(
         table, group=group, time=time, columns=[target, *others], differences=False
     )
+    constant = [name for name in free if kinds.get(name) == "constant"]
+    if constant:
+        verb = "changes" if len(constant) == 1 else "change"
+        found.notes.append(f"{listing(constant, 'and', 6)} never {verb}: left out.")
     return _filled(_on_grid(found))
 
 
