@@ -38,7 +38,7 @@ class SeriesForecast(Kind):
 
     catalog = "sequence"
     other = "rnnforecaster"
-    tries: ClassVar = {"hidden": ((), (512,)), "context": (48, 168)}
+    tries: ClassVar = {"hidden": ((512,), (64,)), "context": (48, 168)}
     direct = None
     shows_used = True
 
@@ -201,9 +201,10 @@ class SeriesForecast(Kind):
 
     def baseline_note(self, key: str) -> str:
         """Say what a baseline does."""
+        season = "the last step" if self.season == 1 else f"the last {self.season} steps"
         words = {
-            "seasonal": f"the last {self.season} steps again" if self.season > 1 else "again",
-            "last": "again",
+            "seasonal": f"{season}, repeated",
+            "last": "the last step, repeated",
             "drift": "on along the line from the first step of the window to the last",
             "linear": f"ridge regression on {self.context} lags, its penalty by the latest windows",
             "boosting": "one model for all steps ahead",
