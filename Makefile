@@ -12,7 +12,7 @@ test suite tiny: export PYTHONDONTWRITEBYTECODE =
 
 MINUTES ?= 15
 
-.PHONY: demo test tiny lint style types suite format bench evidence torture test-lowest proof docs release-check clean
+.PHONY: demo test tiny lint style types suite format bench evidence torture test-lowest proof docs release-check release-try clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -93,19 +93,31 @@ docs: $(VENV)/.docs
 	$(BIN)/python tools/doc_pages.py
 	$(BIN)/python -m sphinx -b html -q -W --keep-going build/docs site
 
-# Wheel and sdist, built, checked and tried in an empty environment.
+# Wheel and sdist, built, checked, and tried in empty environments: newest and oldest dependencies, and extras alone.
 RELEASE := $(VENV)-release
+CHECKED ?= constraints.txt
+EMPTY   := $(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet
+ALONE   := castalia.serve:serve castalia.studio:studio castalia.export:export castalia.tune:tune
 
 release-check:
 	rm -rf dist
 	$(PYTHON) -m venv --clear $(RELEASE)
-	$(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet build twine
+	$(EMPTY) build twine
 	$(RELEASE)/bin/python -m build --outdir dist .
 	$(RELEASE)/bin/python -m twine check --strict dist/*
+	$(MAKE) release-try CHECKED=constraints.txt
+	$(MAKE) release-try CHECKED=constraints-lowest.txt
+
+release-try:
 	$(PYTHON) -m venv --clear $(RELEASE)
-	$(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt "$(TORCH)"
-	$(RELEASE)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt "$$(ls dist/*.whl)[export,serve]"
+	$(EMPTY) -c $(CHECKED) torch
+	$(EMPTY) -c $(CHECKED) "$$(ls dist/*.whl)"
 	cd $(RELEASE) && bin/castalia --version && bin/castalia demo
+	for each in $(ALONE); do \
+		$(EMPTY) -c $(CHECKED) "$$(ls dist/*.whl)[$${each#*:}]" && \
+		$(RELEASE)/bin/python -c "import $${each%:*}" || exit 1; done
+	$(EMPTY) -c $(CHECKED) pytest hypothesis pandas openpyxl
+	$(RELEASE)/bin/python -m pytest $(SAMPLE)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(RELEASE) build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -41,7 +41,8 @@ def image(folder):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 256, size=(40, 16, 16, 3), dtype=np.uint8)
     X[::2, :, :8] //= 4
-    model = castalia.LeNetClassifier(image_size=16, epochs=3, random_state=0).fit(X, np.arange(40) % 2)
+    model = castalia.LeNetClassifier(image_size=16, epochs=3, random_state=0)
+    model.fit(X, np.arange(40) % 2)
     big = Image.fromarray(X[0]).resize((90, 61), Image.Resampling.BICUBIC)
     big.save(folder / "asked.png")
     return model, X, np.asarray(big)[None]
