@@ -13,7 +13,18 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "numpydoc",
+    "sphinx_gallery.gen_gallery",
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": ["examples-source"],
+    "gallery_dirs": ["examples"],
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 1e9,  # how long a builder took is of no use to readers
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+    "default_thumb_file": "docs/images/report.png",
+}
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 numpydoc_show_class_members = False

@@ -48,6 +48,15 @@ def test_the_commands_of_the_page_on_images_run(pets):
     assert (pets / "castalia-runs" / "pets-resnet" / "report.html").is_file()
 
 
+def test_the_python_of_the_tutorial_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks("tutorial.md", "python"):
+        short = re.sub(r"epochs=\d+", "epochs=2", block).replace("cv=3", "cv=2")
+        exec(compile(short, "tutorial.md", "exec"), names)
+    assert [finding.code for finding in names["found"].findings][:1] == ["CST301"]
+
+
 @pytest.fixture
 def customers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

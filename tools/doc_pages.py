@@ -1,8 +1,9 @@
 """Write the sources of the documentation site into ``build/docs``, for Sphinx to render.
 
 The Markdown of the project is copied with what it links to, so that links hold as they stand.
-Written from the library itself are a page for every package with its public names, the models, the
-course with the test of every row, and the gallery of the experiments.
+The programs of ``docs/examples`` are run by sphinx-gallery. Written from the library itself are a
+page for every package with its public names, the models, the course with the test of every row, and
+the gallery of the experiments.
 """
 
 import argparse
@@ -32,8 +33,8 @@ RESULTS = ("benchmarks/RESULTS.md", "evidence/RESULTS.md")
 ALONE = ("castalia.errors", "castalia.protocols")  # modules that are public as they are
 GUIDES = {
     "User guide": (
-        "tables images text sequences graphs-networks generative probabilistic paradigms explain "
-        "optimizers inside graphs lab"
+        "tutorial tables images text sequences graphs-networks generative probabilistic paradigms "
+        "explain optimizers inside graphs lab"
     ),
     "Tools": "doctor findings/index studio serve export scale",
     "About": "comparison",
@@ -47,6 +48,7 @@ def write_pages(out: Path) -> None:
     (out / "reference").mkdir(parents=True)
     shutil.copyfile(ROOT / "docs" / "conf.py", out / "conf.py")
     shutil.copytree(ROOT / "docs" / "theme", out / "theme")
+    shutil.copytree(ROOT / "docs" / "examples", out / "examples-source")
     files = [ROOT / f"{name}.md" for name in PROJECT]
     files += [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in RESULTS)]
     for file in files:
@@ -95,7 +97,8 @@ def _copy_guide(file: Path, out: Path) -> None:
 def _home(text: str) -> str:
     """Return the first page: the index of the guides, seen from one folder above, and the menu."""
     moved = _LINK.sub(lambda f: f"{f[1]}[{f[2]}]({os.path.normpath('docs/' + f[3])})", text)
-    looked = [f"reference/{page}" for page in ("models", "gallery", "course", "index")]
+    looked = ["examples/index"]
+    looked += [f"reference/{page}" for page in ("models", "gallery", "course", "index")]
     return f"{moved}\n\n{_toctree(['user-guide', 'tools', *looked, 'about'], ':hidden:')}"
 
 

@@ -18,7 +18,9 @@ y = (X[:, 0] * X[:, 1] > 0).long()
 
 
 def train(lr):
-    net = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+    net = nn.Sequential(
+        nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2)
+    )
     optimizer = torch.optim.SGD(net.parameters(), lr=lr, momentum=0.9)
     losses = []
     doctor = watch(net, optimizer)

@@ -15,7 +15,9 @@ from castalia.data import datasets
 
 found = datasets.load("penguins")
 frame = pd.DataFrame({name: found.column(name) for name in found.columns})
-X, test, y, labels = train_test_split(frame.drop(columns="species"), frame["species"], random_state=0)
+X, test, y, labels = train_test_split(
+    frame.drop(columns="species"), frame["species"], random_state=0
+)
 model = castalia.MLPClassifier(epochs=40, random_state=0).fit(X, y)
 print(f"{model.score(test, labels):.1%} of {len(test)} penguins are named rightly")
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from castalia.catalog import SYSTEMS
+from castalia.catalog.old_names import new_name
 
 __version__ = "0.4.0"
 
@@ -43,6 +44,7 @@ __all__ = ["__version__", *_NAMES, *SYSTEMS]
 
 
 def __getattr__(name: str) -> Any:
+    old, name = name, new_name(name)
     if name in _NAMES:
         value = getattr(import_module(_NAMES[name]), name)
     elif name in SYSTEMS:
@@ -52,7 +54,8 @@ def __getattr__(name: str) -> Any:
         value = import_module(f"castalia.{name}")
     else:
         raise AttributeError(f"module 'castalia' has no attribute {name!r}")
-    globals()[name] = value
+    if old == name:  # an old name warns each time
+        globals()[name] = value
     return value
 
 

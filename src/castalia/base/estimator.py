@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -123,9 +123,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     @with_callbacks
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, validation: Any = None
-    ) -> Estimator:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, validation: Any = None) -> Self:
         """Train on rows X and targets y.
 
         Parameters
@@ -158,7 +156,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> Estimator:
+    ) -> Self:
         """Train for one epoch on some rows, and go on from there in the next call.
 
         The first call learns columns, scales and classes from its rows; those after keep them, and
@@ -242,7 +240,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         epochs: int | None = None,
         again: bool = False,
         keep: bool = False,
-    ) -> Estimator:
+    ) -> Self:
         """Run the loop, from random weights or on from those there are."""
         device = resolve_device(training.device)
         past = list(self.history_) if again else []
@@ -396,7 +394,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         X = self._checked(X)
         return join_blocks(self._through(X), n_rows(X), torch.empty(0, self.spec_.outputs))
 
-    def set_params(self, **params: Any) -> Estimator:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters; ``training__optimizer`` works from the default ``training=None`` too."""
         nested = any(name.startswith("training__") for name in params)
         if nested and self.training is None and "training" not in params:

@@ -38,7 +38,7 @@ def run(*, quick: bool = False) -> Outcome:
         ax.plot(*w, "o", color=colour, ms=7, zorder=3)
         ax.annotate(
             f"({w[0]:.3f}, {abs(w[1]):.3f})\n{what}",
-            w,
+            tuple(w),
             xytext=(0, 0.16),
             ha="center",
             color=colour,
