@@ -2,7 +2,7 @@
 Digits as two numbers
 =====================
 
-An autoencoder squeezes 64 pixels through two numbers. It never sees a label; the colours are only in the picture.
+An autoencoder squeezes 64 pixels through two numbers. It never sees a label; the colours are only in the figure.
 """
 
 import matplotlib.pyplot as plt
