@@ -245,6 +245,10 @@ def started(page, base, shots):
     """Start a real fit and follow it to its run."""
     page.get_by_role("button", name="Fit", exact=True).click()
     page.get_by_text("Finished.").wait_for(timeout=300_000)
+
+
+def reasons(page, base, shots):
+    """Ask why the model of the fit answers as it does."""
     page.goto(f"{base}/run?run=people-group")
     page.get_by_text("Verdict").wait_for()
     page.get_by_role("button", name="Load the model").click()
@@ -322,6 +326,7 @@ def main():
                 zoomed(page, base, shots)
                 hostile(page, base)
                 rows += [f"| {n} | {a:.0f} ms, then {b:.0f} ms |" for n, (a, b) in measured.items()]
+            reasons(page, base, shots)  # of the fit that the first view started
             print(view, f"{time.perf_counter() - begin:.0f} s", flush=True)
         browser.close()
     rows += [f"| faults by axe-core | {faults} |"]
