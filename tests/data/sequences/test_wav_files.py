@@ -57,6 +57,10 @@ def test_folders_are_classes_and_bad_files_are_named(tmp_path):
     assert "2 files left out" in found.notes[0]
     assert "broken.wav" in found.notes[0]
     assert "empty.wav (no samples)" in found.notes[0]
+    alone = read_signals(home / "low" / "0.wav")
+    assert alone.ids.tolist() == ["0.wav"]
+    assert np.array_equal(alone[0], found[2])
+    assert alone.target is None
 
 
 def test_what_holds_no_signals_is_said(tmp_path):

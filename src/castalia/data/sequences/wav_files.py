@@ -29,16 +29,18 @@ NAMED = 3  # files that a note names
 
 
 def holds_signals(data: Any) -> bool:
-    """Whether data is the path of a folder with WAV files in it, or in folders in it."""
-    if not isinstance(data, str | os.PathLike) or not os.path.isdir(data):
+    """Whether data is the path of a WAV file, or of a folder with some in it or in its folders."""
+    if not isinstance(data, str | os.PathLike) or not os.path.exists(data):
         return False
     return next(_files(Path(data)), None) is not None
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the WAV files in a folder and in the folders in it."""
-    for pattern in ("*", "*/*"):
-        yield from (path for path in folder.glob(pattern) if path.suffix.lower() == ".wav")
+    """Yield the WAV files in a folder and in the folders in it, or the one file."""
+    found = (
+        [folder] if folder.is_file() else (p for each in ("*", "*/*") for p in folder.glob(each))
+    )
+    yield from (path for path in found if path.suffix.lower() == ".wav")
 
 
 def read_signals(folder: Any) -> Sequences:
@@ -49,7 +51,7 @@ def read_signals(folder: Any) -> Sequences:
     Parameters
     ----------
     folder
-        Path of a folder of WAV files, or of one folder for each class.
+        Path of a WAV file, of a folder of them, or of one folder for each class.
 
     Returns
     -------
@@ -58,6 +60,7 @@ def read_signals(folder: Any) -> Sequences:
     """
     home = Path(folder)
     paths = sorted(_files(home))
+    home = home.parent if home.is_file() else home
     steps, kept, bad = [], [], []
     for path in paths:
         try:
